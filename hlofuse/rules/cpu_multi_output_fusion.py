@@ -9,20 +9,14 @@ from hlofuse.rules.catalogue import Knob
 from hlofuse.rules.multi_output_fusion import Siblings
 from hlofuse.rules.verdict import condition, requirement
 
-_FILE = "xla/service/cpu/cpu_multi_output_fusion.cc"
-
 MAX_OPERANDS = Knob(
     "cpu-multi-output-operands", 20, "operands", "A kernel of so many operands is not extended."
 )
 
 
 @condition(
-    code="MO021",
-    title="A kernel with many operands is not extended",
-    condition="Has one of the two 20 operands or more?",
-    why="Compile time grows with the number of arrays a kernel reads.",
-    advice="Stack small arrays into one before the loop, so that a kernel reads fewer of them.",
-    mirrors=f"{_FILE}: CpuMultiOutputFusion::LegalToFuse",
+    "MO021",
+    "A kernel with many operands is not extended",
     message="User not legal to fuse",
     knobs=(MAX_OPERANDS,),
 )
@@ -32,11 +26,8 @@ def many_operands(pair: Siblings) -> dict[str, Any] | None:
 
 
 @requirement(
-    code="MO022",
-    title="A constant is not made a kernel's result",
-    condition="Is the instruction a constant?",
-    why="Constants go into the kernels that read them, as far as they can.",
-    mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
+    "MO022",
+    "A constant is not made a kernel's result",
     message="User is not fusible, or is the instruction itself",
 )
 def is_constant(instruction: Instruction) -> dict[str, Any] | None:
@@ -44,12 +35,8 @@ def is_constant(instruction: Instruction) -> dict[str, Any] | None:
 
 
 @requirement(
-    code="MO023",
-    title="The operation cannot be part of a multi-output kernel",
-    condition="Is it neither a kLoop fusion nor an operation the fusion emitters generate, or is its "
-    "root a dot?",
-    why="Library calls, sorts, scatters, loops and matrix products run by code of their own.",
-    mirrors=f"{_FILE}: CpuMultiOutputFusion::IsFusible",
+    "MO023",
+    "The operation cannot be part of a multi-output kernel",
     message="User is not fusible, or is the instruction itself",
 )
 def not_emitted(instruction: Instruction) -> dict[str, Any] | None:

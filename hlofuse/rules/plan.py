@@ -20,7 +20,9 @@ KINDS = {
     "join": "{p} and {c} become one kernel with several results, whatever that costs",
 }
 PAIRS = ("split", "join")
-PLANNED = Rule("PLAN", "The fusion plan keeps them apart", "Does the plan say so?", "", "none", outcome=True)
+PLANNED = Rule(
+    "PLAN", "The fusion plan keeps them apart", outcome=True, page={"condition": "Does the plan say so?"}
+)
 APART_BY_PLAN = Verdict(PLANNED)
 
 

@@ -9,17 +9,8 @@ from hlofuse.cost.gpu.in_place import can_update_in_place
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.verdict import runner
 
-_EMIT = "xla/backends/cpu/codegen/fusion_emitter.cc: EmitFusionKernel"
 
-
-@runner(
-    code="EC020",
-    title="A product with what is added to it",
-    condition="Is it an output fusion: a product with a vector and an addition?",
-    why="The loop of the product writes the sum instead of the product (CPU001 and CPU002 allow no other).",
-    mirrors="xla/service/cpu/thunk_emitter.cc: ThunkEmitter::EmitFusionKernelThunk",
-    runs="matrix-vector loop",
-)
+@runner("EC020", "A product with what is added to it", runs="matrix-vector loop")
 def output_fusion(kernel: Instruction) -> dict[str, Any] | None:
     if kernel.opcode != "fusion" or kernel.fusion_kind != "kOutput":
         return None
@@ -27,47 +18,20 @@ def output_fusion(kernel: Instruction) -> dict[str, Any] | None:
     return {} if dot is None else {"product": dot.name, "because": dot_strategy(dot)[1]}
 
 
-@runner(
-    code="EC021",
-    title="The tiled emitter",
-    condition="Is it a loop fusion with one output whose operations are element-wise, transposes, "
-    "reshapes, bitcasts, iotas and scalars only (no broadcast, reduce, slice or bit shifts), of types of "
-    "8 bits and more, and is there a tiling?",
-    why="It is tried first: it works on small tiles as vectors, which does transposes and copies to "
-    "another layout well. XLA goes on to the next where no tiling of the whole is found; that search is "
-    "not repeated here.",
-    mirrors="xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTiledFusion; " + _EMIT,
-    runs="tiled emitter",
-)
+@runner("EC021", "The tiled emitter", runs="tiled emitter")
 def tiled(kernel: Instruction) -> dict[str, Any] | None:
     if not _is_loop(kernel) or why_not_tiled(kernel) is not None:
         return None
     return {"result": _result(kernel)}
 
 
-@runner(
-    code="EC022",
-    title="The scatter emitter",
-    condition="Is the fusion's result a scatter?",
-    why="The updates are gone through in order, one after the other, so that no atomics are needed.",
-    advice="A scatter on CPU is serial: a sorted segment sum or a one-hot product may be faster.",
-    mirrors=_EMIT,
-    runs="scatter emitter",
-)
+@runner("EC022", "The scatter emitter", runs="scatter emitter")
 def scatter(kernel: Instruction) -> dict[str, Any] | None:
     is_scatter = kernel.opcode == "fusion" and kernel.fused_root.opcode == "scatter"
     return {"hero": kernel.fused_root.name} if is_scatter else None
 
 
-@runner(
-    code="EC023",
-    title="The concatenate emitter",
-    condition="Is the loop fusion's hero the only concatenate, with nothing but element-wise operations "
-    "after it?",
-    why="A loop over each part, instead of one loop that asks for every element which part it is in.",
-    mirrors=_EMIT,
-    runs="concatenate emitter",
-)
+@runner("EC023", "The concatenate emitter", runs="concatenate emitter")
 def concatenate(kernel: Instruction) -> dict[str, Any] | None:
     hero = _concatenate_hero(kernel) if _is_loop(kernel) else None
     if hero is None:
@@ -75,17 +39,7 @@ def concatenate(kernel: Instruction) -> dict[str, Any] | None:
     return {"hero": hero.name, "joins": f"{len(hero.operands)} along dimension {hero.dimensions[0]}"}
 
 
-@runner(
-    code="EC024",
-    title="The update in place",
-    condition="Is every output of the loop fusion a dynamic-update-slice into an input that nothing else "
-    "in it reads elsewhere?",
-    why="The result takes the input's memory, so only the update is computed and written, if the buffers "
-    "are assigned so.",
-    advice="Do not use the old array after the update, and donate it if it is an argument.",
-    mirrors="xla/codegen/ir_emission_utils.cc: CanEmitFusedDynamicUpdateSliceInPlace; " + _EMIT,
-    runs="in-place update",
-)
+@runner("EC024", "The update in place", runs="in-place update")
 def in_place_update(kernel: Instruction) -> dict[str, Any] | None:
     if not _is_loop(kernel):
         return None
@@ -99,17 +53,7 @@ def in_place_update(kernel: Instruction) -> dict[str, Any] | None:
     return {"update": sizes, "of": update.shape.text_without_layout}
 
 
-@runner(
-    code="EC025",
-    title="The loop emitter",
-    condition="Is it any other loop fusion?",
-    why="One loop nest over the result computes every element with all that leads to it, split among "
-    "threads along the outer dimensions where it is large.",
-    advice="Right for element-wise work. A reduction or an expensive operation inside is computed for "
-    "each element that needs it.",
-    mirrors=_EMIT,
-    runs="loop emitter",
-)
+@runner("EC025", "The loop emitter", runs="loop emitter")
 def loop(kernel: Instruction) -> dict[str, Any] | None:
     if kernel.opcode != "fusion":
         return None
@@ -118,17 +62,7 @@ def loop(kernel: Instruction) -> dict[str, Any] | None:
     return found | {"not tiled because": because} if because else found
 
 
-@runner(
-    code="EC060",
-    title="A product with a vector is a multiply and a reduce",
-    condition="Was the operation a dot in the program (by its metadata), and are there a multiply and a "
-    "reduce, and no dot, now?",
-    why="AlgebraicSimplifier rewrites products of vectors and very narrow matrices before any library is "
-    "considered: as multiply and reduce they fuse with what is around them.",
-    advice="Usually right as it is. To have a library call, batch the vectors into a matrix.",
-    mirrors="xla/hlo/transforms/simplifiers/algebraic_simplifier.cc: AlgebraicSimplifierVisitor::HandleDot",
-    runs="multiply and reduce",
-)
+@runner("EC060", "A product with a vector is a multiply and a reduce", runs="multiply and reduce")
 def strength_reduced(kernel: Instruction) -> dict[str, Any] | None:
     return product_as_reduce(kernel)
 

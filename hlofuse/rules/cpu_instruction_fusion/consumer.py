@@ -7,22 +7,14 @@ from hlofuse.rules.catalogue import Knob
 from hlofuse.rules.instruction_fusion.candidate import CandidatePair
 from hlofuse.rules.verdict import condition, requirement
 
-_SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
-
 MAX_VECTOR_BYTES = Knob(
     "cpu-max-fused-dot-vector", 16 * 1024, "bytes", "A dot takes its matrix in only beside a smaller vector."
 )
 
 
 @condition(
-    code="CPU013",
-    title="The matrix of a small matrix-vector product is computed on the fly",
-    condition="Is the consumer a dot of rank 0 or 1, the producer its matrix operand, and the other "
-    "operand a vector of less than 16 KiB?",
-    why="The vector stays in the first-level cache, so a plain loop over the matrix is good enough, "
-    "and the matrix need not be written at all.",
-    advice="A vector of 16 KiB or more (4096 f32) turns this off.",
-    mirrors=_SHOULD_FUSE,
+    "CPU013",
+    "The matrix of a small matrix-vector product is computed on the fly",
     allows=True,
     knobs=(MAX_VECTOR_BYTES,),
 )
@@ -38,40 +30,16 @@ def small_vector_dot(pair: CandidatePair) -> dict[str, Any] | None:
     return None
 
 
-@condition(
-    code="CPU014",
-    title="The consumer is a loop fusion",
-    condition="Is the consumer a kLoop fusion, no earlier rule having refused?",
-    why="A loop fusion can inline any producer that has a loop form.",
-    mirrors=_SHOULD_FUSE,
-    allows=True,
-)
+@condition("CPU014", "The consumer is a loop fusion", allows=True)
 def consumer_is_loop_fusion(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if pair.consumer.fusion_kind == "kLoop" else None
 
 
-@condition(
-    code="CPU016",
-    title="The consumer is elementwise or has a loop form",
-    condition="Can the consumer inline the code for its operand's elements, no earlier rule having refused?",
-    why="Producer and consumer become one loop, and the value between them is never written to memory.",
-    mirrors=_SHOULD_FUSE + ", CanBeLoopFused",
-    allows=True,
-)
+@condition("CPU016", "The consumer is elementwise or has a loop form", allows=True)
 def consumer_is_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
     return {} if is_loop_fusible(pair.consumer) else None
 
 
-@requirement(
-    code="CPU015",
-    title="The consumer takes nothing in",
-    condition="Is the consumer neither a loop fusion nor an operation with a loop form?",
-    why="Matrix products, convolutions, sorts, scatters, reduce-windows, custom calls and the tuple "
-    "that collects results read finished arrays from memory.",
-    advice="The tuple at the end of a function is not a kernel: the "
-    "producer is written because it is returned.",
-    mirrors=_SHOULD_FUSE,
-    message="Not fusing: not found a fusible case",
-)
+@requirement("CPU015", "The consumer takes nothing in", message="Not fusing: not found a fusible case")
 def not_found_a_fusible_case(pair: CandidatePair) -> dict[str, Any] | None:
     return {"opcode": pair.consumer.opcode}

@@ -10,8 +10,6 @@ from hlofuse.rules.instruction_fusion.candidate import CandidatePair
 from hlofuse.rules.instruction_fusion.duplication import recomputation
 from hlofuse.rules.verdict import condition
 
-_SHOULD_FUSE = "xla/service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::ShouldFuse"
-
 MAX_CONCATENATE_OPERANDS = Knob(
     "cpu-max-concatenate-operands", 8, "operands", "A concatenate of more operands is not fused."
 )
@@ -47,18 +45,8 @@ ALLOWED_CODE_DUPLICATION = Knob(
 
 
 @condition(
-    code="CPU006",
-    title="A large concatenate is faster on its own",
-    condition="Is the producer or the consumer a concatenate of more than 8 operands, or one of rank 2 "
-    "or more along its minor-most dimension, the result having 128 elements or more there? Since XLA "
-    "0.12: 64 bytes or more there, and 2,048 bytes or more as a whole.",
-    why="A fused concatenate decides for each element which operand it comes from. Along the "
-    "minor-most dimension that is a branch in the innermost loop and stops vectorisation; with many "
-    "operands it is a deep tree. Alone, a concatenate is a few plain copies.",
-    advice="Concatenate along a leading dimension (jnp.stack(..., axis=0)) and transpose later, "
-    "concatenate fewer arrays at once, or apply the following function to the pieces before joining "
-    "them.",
-    mirrors=_SHOULD_FUSE,
+    "CPU006",
+    "A large concatenate is faster on its own",
     message="Concatenate fusion is inefficient.",
     knobs=(
         MAX_CONCATENATE_OPERANDS,
@@ -88,33 +76,18 @@ def inefficient_concatenate(pair: CandidatePair) -> dict[str, Any] | None:
 
 
 @condition(
-    code="CPU007",
-    title="The consumer would compute an expensive producer several times",
-    condition="Is the producer an expensive operation and does the consumer read its elements more than "
-    "once (as a broadcast, a matrix product or a gather of few elements does)?",
-    why="Each read inside the kernel computes the element again. For exp, division, sqrt, a reduce and "
-    "the like that costs more than writing the value once and reading it back.",
-    advice="Usually right as it is: the row maximum or sum of a softmax is stored, then broadcast. "
-    "Multiplying by a reciprocal computed per row, instead of dividing by a broadcast, moves the "
-    "expensive operation off the large array.",
+    "CPU007",
+    "The consumer would compute an expensive producer several times",
     lasting=True,
-    mirrors=_SHOULD_FUSE + ", IsExpensive; xla/service/instruction_fusion.cc: ReusesOperandElements",
     message="Fusion is not profitable.",
-    history="Since 0.9 CPU has a list of its own: rounding f32 to bf16 is expensive, and an integer "
-    "division is cheap if the dividend is a constant. Before, it is cheap if the divisor is one.",
 )
 def reused_expensive_producer(pair: CandidatePair) -> dict[str, Any] | None:
     return recomputation(pair) if pair.producer.opcode != "fusion" else None
 
 
 @condition(
-    code="CPU009",
-    title="The fusion holds enough reductions",
-    condition="Is the producer a reduce and does the consumer fusion hold more than 5 already?",
-    why="Each reduce becomes a loop that LLVM unrolls; many in one kernel make compilation very slow.",
-    advice="The seventh reduce starts a kernel of its own. Fewer, wider "
-    "reductions (stack the arrays and reduce once) are both faster to compile and to run.",
-    mirrors=_SHOULD_FUSE,
+    "CPU009",
+    "The fusion holds enough reductions",
     message="Too many reductions inside single fusion.",
     span=Span(since="0.6"),
     knobs=(MAX_REDUCTIONS,),
@@ -127,17 +100,8 @@ def too_many_reductions(pair: CandidatePair) -> dict[str, Any] | None:
 
 
 @condition(
-    code="CPU012",
-    title="The producer would be computed too often inside the fusion",
-    condition="Would each element of the producer be computed more than 15 times; or more than once, "
-    "where the producer is a concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window? "
-    "Broadcasts are always allowed.",
-    why="The emitter computes an element anew for each different index it is asked for, so diamonds of "
-    "reshapes, slices, pads and concatenates multiply the work and the size of the code.",
-    advice="Break the diamond: materialise the shared value (jax.lax.optimization_barrier around it), "
-    "or replace shifted copies of the same array (rolls, pads, stencils by slicing) by a convolution "
-    "or reduce_window.",
-    mirrors=_SHOULD_FUSE + "; xla/service/fusion_node_indexing_evaluation.cc: CodeDuplicationTooHigh",
+    "CPU012",
+    "The producer would be computed too often inside the fusion",
     message="Code duplication too high",
     knobs=(ALLOWED_CODE_DUPLICATION,),
 )
@@ -149,13 +113,8 @@ def code_duplication(pair: CandidatePair) -> dict[str, Any] | None:
 
 
 @condition(
-    code="CPU019",
-    title="A reduction over major dimensions is faster on its own",
-    condition="Is the producer or the consumer a reduce that leaves its operand's minor-most dimension?",
-    why="Alone, such a reduce is vectorised along the dimension that it leaves. Inside a fusion it is a "
-    "plain loop for each element of the result.",
-    advice="Reduce over the last axis (axis=-1), or use XLA 0.6 or later, which fuses these reductions.",
-    mirrors=_SHOULD_FUSE,
+    "CPU019",
+    "A reduction over major dimensions is faster on its own",
     message="Not fusing reductions over major dimensions",
     span=Span(until="0.5"),
 )

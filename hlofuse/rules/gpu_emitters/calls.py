@@ -5,123 +5,46 @@ from typing import Any
 from hlofuse.rules.gpu_emitters.candidate import GpuKernel
 from hlofuse.rules.verdict import runner
 
-_EMIT = "xla/service/gpu/thunk_emitter.cc: ThunkEmitter::DispatchCustomCall"
-_WALL = "A library call is a wall to fusion: what feeds it is stored first, what follows reads it back."
 
-
-@runner(
-    code="EM001",
-    title="A matrix product is a cuBLASLt call",
-    condition="Is it a custom call to __cublas$lt$matmul (or its forms for 8-bit floats, groups and "
-    "block scales)?",
-    why="GemmRewriter made the dot a library call before fusion. cuBLASLt can also add a bias, an "
-    "activation or a scale (the epilogue), which the rewriter moves into the call where it can.",
-    advice=_WALL + " Bias and relu or gelu right behind the product become its epilogue: write them there. "
-    "On Ampere and later Triton takes most products instead, and then neighbours fuse.",
-    mirrors=_EMIT + "; xla/backends/gpu/transforms/gemm_rewriter.cc: GemmRewriter",
-    runs="cuBLASLt",
-    history="Until 0.4.35 most products are EM002.",
-)
+@runner("EM001", "A matrix product is a cuBLASLt call", runs="cuBLASLt")
 def cublas_lt(kernel: GpuKernel) -> dict[str, Any] | None:
     return _gemm(kernel) if kernel.target.startswith("__cublas$lt$") else None
 
 
-@runner(
-    code="EM002",
-    title="A matrix product is a cuBLAS call",
-    condition="Is it a custom call to __cublas$gemm?",
-    why="GemmRewriter made the dot a library call before fusion.",
-    advice=_WALL,
-    mirrors=_EMIT + "; xla/backends/gpu/transforms/gemm_rewriter.cc: GemmRewriter",
-    runs="cuBLAS",
-    history="Until 0.4.35; later releases use cuBLASLt for every product (EM001).",
-)
+@runner("EM002", "A matrix product is a cuBLAS call", runs="cuBLAS")
 def cublas(kernel: GpuKernel) -> dict[str, Any] | None:
     return _gemm(kernel) if kernel.target == "__cublas$gemm" else None
 
 
-@runner(
-    code="EM003",
-    title="A convolution, normalisation or attention is a cuDNN call",
-    condition="Does the custom call's target start with __cudnn$?",
-    why="ConvRewriter makes every convolution cuDNN can do a call; bias, activation and side input are "
-    "moved into it where the types allow. Normalisation and attention become calls where asked for.",
-    advice=_WALL + " Convolutions want the channels last (NHWC) and 16-bit types for tensor cores.",
-    mirrors=_EMIT + "; xla/backends/gpu/transforms/conv_rewriter.cc: ConvRewriter",
-    runs="cuDNN",
-)
+@runner("EM003", "A convolution, normalisation or attention is a cuDNN call", runs="cuDNN")
 def cudnn(kernel: GpuKernel) -> dict[str, Any] | None:
     return _call(kernel) if kernel.target.startswith("__cudnn$") else None
 
 
-@runner(
-    code="EM004",
-    title="A sort is a CUB radix sort",
-    condition="Is it a custom call to CUB's radix sort (xla.gpu.ext.cub_sort_keys, …_pairs, "
-    "__cub$DeviceRadixSort)?",
-    why="SortRewriter gives CUB a large sort of numbers by one key in ascending or descending order.",
-    advice="Sort by one number, not by a comparison of one's own: any other order is XLA's own bitonic "
-    "sort (EM013), which is slower for large arrays.",
-    mirrors=_EMIT + "; xla/backends/gpu/transforms/sort_rewriter.cc: SortRewriter",
-    runs="CUB",
-)
+@runner("EM004", "A sort is a CUB radix sort", runs="CUB")
 def cub(kernel: GpuKernel) -> dict[str, Any] | None:
     is_sort = "cub_sort" in kernel.target or kernel.target.startswith("__cub$")
     return _call(kernel) if is_sort else None
 
 
-@runner(
-    code="EM005",
-    title="A decomposition or triangular solve is a solver library's",
-    condition="Is it a custom call to cuSOLVER, or to cuBLAS's triangular solve?",
-    why="XLA has no code of its own for these. The triangular solve works in place, so the right-hand "
-    "side is copied first.",
-    advice="Batch many small problems into one call.",
-    mirrors=_EMIT + "; xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitTriangularSolveCustomCall",
-    runs="cuSOLVER",
-)
+@runner("EM005", "A decomposition or triangular solve is a solver library's", runs="cuSOLVER")
 def solver(kernel: GpuKernel) -> dict[str, Any] | None:
     is_library = kernel.target.startswith("cusolver_") or kernel.target == "__cublas$triangularSolve"
     return _call(kernel) if is_library else None
 
 
-@runner(
-    code="EM006",
-    title="A top-k is XLA's own kernel or RAFT's",
-    condition="Is it a custom call to __gpu$TopK?",
-    why="TopkSpecializer found k of at most 16 and rows long enough. RAFT's select_k takes the larger "
-    "k of these (f32: 8 and more) unless the order of equals has to be kept.",
-    advice="With a larger k the whole row is sorted instead.",
-    mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitTopKCustomCall",
-    runs="top-k kernel",
-)
+@runner("EM006", "A top-k is XLA's own kernel or RAFT's", runs="top-k kernel")
 def top_k(kernel: GpuKernel) -> dict[str, Any] | None:
     return _call(kernel) if kernel.target == "__gpu$TopK" else None
 
 
-@runner(
-    code="EM007",
-    title="A kernel the program brings along",
-    condition="Is it a custom call with a Triton or PTX kernel in it?",
-    why="Pallas and jax_triton hand XLA a finished kernel.",
-    advice="XLA fuses nothing into it: what should be fused has to be written into the kernel.",
-    mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitTritonCustomCall",
-    runs="the program's kernel",
-)
+@runner("EM007", "A kernel the program brings along", runs="the program's kernel")
 def own_kernel(kernel: GpuKernel) -> dict[str, Any] | None:
     is_library = kernel.target in ("__gpu$xla.gpu.triton", "__gpu$xla.gpu.ptx")
     return _call(kernel) if is_library else None
 
 
-@runner(
-    code="EM009",
-    title="Any other custom call",
-    condition="Is it a custom call to anything else?",
-    why="XLA looks the handler up by its name (FFI) and calls it.",
-    advice=_WALL + " XLA knows neither its cost nor what it does.",
-    mirrors="xla/service/gpu/thunk_emitter.cc: ThunkEmitter::EmitGenericCustomCall",
-    runs="custom call",
-)
+@runner("EM009", "Any other custom call", runs="custom call")
 def other_call(kernel: GpuKernel) -> dict[str, Any] | None:
     return _call(kernel) if kernel.target else None
 

@@ -11,25 +11,8 @@ from hlofuse.rules.gpu_emitters.operations import LAST
 from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.verdict import runner
 
-_KIND = "xla/service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind"
-_CODE = "xla/backends/gpu/codegen/emitters"
 
-
-@runner(
-    code="EM040",
-    title="The reduction emitter",
-    condition="Is the hero of an output a reduce that a block of threads does better than one thread for "
-    "each result, and can all other outputs be computed on the way (equal reductions, or as many "
-    "elements as the reduction reads)?",
-    why="Threads of a block share the elements of a row (row reduction) or of a strip of columns "
-    "(column reduction) and add up through shared memory, so that reads are coalesced and no result is "
-    "left to a single thread.",
-    advice="Reduce the last dimension (rows): it is read in order. Rows of at least 32 elements keep a "
-    "warp busy; shorter ones run several to a warp where the length is a power of two.",
-    mirrors=_KIND + f"; xla/service/gpu/reduction_utils.cc: IsUnnestedReductionFasterThanElemental; "
-    f"{_CODE}/reduction.cc: CreateReductionFusion",
-    runs="reduction emitter",
-)
+@runner("EM040", "The reduction emitter", runs="reduction emitter")
 def reduction(kernel: GpuKernel) -> dict[str, Any] | None:
     if kernel.launch.kind != "reduction":
         return None
@@ -42,20 +25,7 @@ def reduction(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"hero": hero_names(kernel), "reduces": reduces}
 
 
-@runner(
-    code="EM041",
-    title="The transpose emitter",
-    condition="Is there one tiled transpose behind the outputs (the last dimension moves, or stays and "
-    "is short; sides of 16 and more, or of 8 where the whole is large), and is every other output laid "
-    "out like its input?",
-    why="Tiles are read along one dimension and written along the other through shared memory, so that "
-    "both are coalesced.",
-    advice="A transpose at a kernel's border is cheap this way; two different ones in a kernel make it a "
-    "loop.",
-    mirrors="xla/service/gpu/ir_emission_utils.cc: GetDescriptionForTiledTransposeEmitter; "
-    f"{_CODE}/transpose.cc: CreateTransposeFusion",
-    runs="transpose emitter",
-)
+@runner("EM041", "The transpose emitter", runs="transpose emitter")
 def transpose(kernel: GpuKernel) -> dict[str, Any] | None:
     if kernel.launch.kind != "transpose":
         return None
@@ -66,17 +36,7 @@ def transpose(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"hero": hero_names(kernel), "permutes": f"to {sizes} by {order}"}
 
 
-@runner(
-    code="EM042",
-    title="The scatter emitter",
-    condition="Is the only output a scatter?",
-    why="A thread takes an element (or a vector) of the updates and adds it where the index says, "
-    "atomically unless the indices are unique.",
-    advice="Say unique_indices=True and indices_are_sorted=True where it is so: no atomics, and runs of "
-    "one index add up in registers.",
-    mirrors=_KIND + f"; {_CODE}/scatter.cc: CreateScatterFusion",
-    runs="scatter emitter",
-)
+@runner("EM042", "The scatter emitter", runs="scatter emitter")
 def scatter(kernel: GpuKernel) -> dict[str, Any] | None:
     if kernel.launch.kind != "scatter":
         return None
@@ -87,29 +47,12 @@ def scatter(kernel: GpuKernel) -> dict[str, Any] | None:
     )
 
 
-@runner(
-    code="EM043",
-    title="The sort emitter",
-    condition="Is the only output of the fusion a sort?",
-    why="A sort whose keys or payload are an iota takes it in (SortIotaFusion); the rest is EM013.",
-    mirrors=_KIND,
-    runs="bitonic sort",
-)
+@runner("EM043", "The sort emitter", runs="bitonic sort")
 def sort(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"hero": hero_names(kernel)} if kernel.launch.kind == "sort" else None
 
 
-@runner(
-    code="EM044",
-    title="The concatenate emitter",
-    condition="Is the hero of the only output a concatenate of at most 4 operands?",
-    why="All threads of a block work on the same operand, so that no thread asks for each element "
-    "which operand it comes from. Code is made for every operand, hence the limit.",
-    advice="More than 4 parts: join in steps, or keep the parts apart and let the user read them.",
-    mirrors="xla/service/gpu/hlo_fusion_analysis.cc: UseConcatenateFusion; "
-    f"{_CODE}/concatenate.cc: ConcatenateFusion::launch_dimensions",
-    runs="concatenate emitter",
-)
+@runner("EM044", "The concatenate emitter", runs="concatenate emitter")
 def concatenate(kernel: GpuKernel) -> dict[str, Any] | None:
     if kernel.launch.kind != "concatenate":
         return None
@@ -118,18 +61,7 @@ def concatenate(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"hero": hero_names(kernel), "joins": _joined(hero)}
 
 
-@runner(
-    code="EM045",
-    title="The update in place",
-    condition="Is every output a dynamic-update-slice into an input that nothing else in the kernel "
-    "reads elsewhere?",
-    why="The result takes the input's memory, so only the update is computed and written. Whether the "
-    "two may share memory is settled when buffers are assigned; if not, a copy goes before.",
-    advice="Do not use the old array after the update, and donate it if it is an argument.",
-    mirrors="xla/codegen/ir_emission_utils.cc: CanEmitFusedDynamicUpdateSliceInPlace; "
-    f"{_CODE}/in_place_dynamic_update_slice.cc: InPlaceDynamicUpdateSliceFusion::launch_dimensions",
-    runs="in-place update",
-)
+@runner("EM045", "The update in place", runs="in-place update")
 def in_place_update(kernel: GpuKernel) -> dict[str, Any] | None:
     first = kernel.model.kernel(kernel.instruction).roots[0].update
     if (
@@ -141,32 +73,12 @@ def in_place_update(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"update": first.shape.text_without_layout, "of": _shape(outputs_of(kernel.instruction)[0])}
 
 
-@runner(
-    code="EM046",
-    title="The emitter of slices",
-    condition="Are all outputs plain slices of arrays of one shape?",
-    why="Horizontal input fusion leaves such kernels: threads go over the array once and write each "
-    "slice on the way.",
-    mirrors=_KIND,
-    runs="slices emitter",
-    history="Until 0.4.35; later a loop.",
-)
+@runner("EM046", "The emitter of slices", runs="slices emitter")
 def slices(kernel: GpuKernel) -> dict[str, Any] | None:
     return {"slices": len(kernel.summary.roots)} if kernel.launch.kind == "slices" else None
 
 
-@runner(
-    code="EM049",
-    title="The loop emitter",
-    condition="Is it anything else?",
-    why="One thread computes one element of the result (or up to 4 side by side; more on Blackwell) "
-    "with everything that leads to it.",
-    advice="Right for element-wise work. Where an operation of another emitter is inside, the kernel "
-    "says why that one does not take it.",
-    mirrors=_KIND + f"; {_CODE}/loop.cc: LoopFusion::launch_dimensions; "
-    "xla/service/gpu/gpu_fusible.cc: ComputeLoopFusionConfig",
-    runs="loop emitter",
-)
+@runner("EM049", "The loop emitter", runs="loop emitter")
 def loop(kernel: GpuKernel) -> dict[str, Any] | None:
     roots = outputs_of(kernel.instruction)
     more = f" and {len(roots) - 1} more" if len(roots) > 1 else ""

@@ -14,21 +14,9 @@ from hlofuse.rules.gpu_instruction_fusion.candidate import GpuPair
 from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
 from hlofuse.rules.verdict import condition, requirement
 
-_FILE = "xla/service/gpu/gpu_fusible.cc"
-_MIRRORS = f"{_FILE}: IsProducerConsumerFusible"
-_SCATTER = f"{_FILE}: CanEmitInputFusedScatter"
-_PRIORITY = "Asked by the passes until 0.4.35; PriorityFusion asks "
-
 
 @requirement(
-    code="GI010",
-    title="The producer has no code for a single element",
-    condition="Is the producer neither an operation (or fusion) that a loop can inline nor a tiled "
-    "transpose?",
-    why="Library calls, sorts, collectives and reductions with several results run by code of their own.",
-    mirrors=_MIRRORS + ", IsLoopFusibleAsProducer",
-    message="the producer is not loop-fusible",
-    history=_PRIORITY + "its own list of operations first.",
+    "GI010", "The producer has no code for a single element", message="the producer is not loop-fusible"
 )
 def producer_not_loop_fusible(pair: GpuPair) -> dict[str, Any] | None:
     model = pair.state.model
@@ -38,13 +26,8 @@ def producer_not_loop_fusible(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @requirement(
-    code="GI011",
-    title="The reduction takes several blocks for one result",
-    condition="Is the producer a parallel reduction, a row of more than 16384 elements or a column of "
-    "more than 4096, whose parts are added up by atomic operations?",
-    why="Nothing can follow inside the kernel, because no thread knows when the sum is complete.",
-    advice="Reduce in two steps: reshape long rows into several shorter ones first.",
-    mirrors=_MIRRORS + "; xla/service/gpu/reduction_utils.cc: ReductionIsRaceFree",
+    "GI011",
+    "The reduction takes several blocks for one result",
     message="Reduction output fusion only works for race free reductions",
 )
 def reduction_not_race_free(pair: GpuPair) -> dict[str, Any] | None:
@@ -55,12 +38,8 @@ def reduction_not_race_free(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @condition(
-    code="GI012",
-    title="What follows the reduction is more than a chain of element-wise operations",
-    condition="Is the producer a parallel reduction, and does the consumer hold anything but "
-    "single-operand element-wise operations and bitcasts?",
-    why="The reduction emitter applies such a chain to each result before writing it, nothing else.",
-    mirrors=_MIRRORS,
+    "GI012",
+    "What follows the reduction is more than a chain of element-wise operations",
     message="Reductions from/to continuous dims epilogue not fusible",
 )
 def epilogue_not_a_chain(pair: GpuPair) -> dict[str, Any] | None:
@@ -75,13 +54,7 @@ def epilogue_not_a_chain(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @condition(
-    code="GI013",
-    title="The reduction has several users",
-    condition="Is the producer a parallel reduction with more than one user?",
-    why="Fused into each of them the reduction would be computed once for each.",
-    advice="Give the reduction a single user, or leave it: its result is small.",
-    mirrors=_MIRRORS,
-    message="reduction output fusion only works for single user",
+    "GI013", "The reduction has several users", message="reduction output fusion only works for single user"
 )
 def reduction_has_users(pair: GpuPair) -> dict[str, Any] | None:
     if _reduction_hero(pair) is None or len(pair.producer.users) <= 1:
@@ -90,23 +63,15 @@ def reduction_has_users(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @requirement(
-    code="GI014",
-    title="Nothing follows a scatter in its kernel",
-    condition="Is the producer a scatter, or a kernel that ends in one?",
-    why="A scatter's threads go by the updates; an element is complete only when all of them have run.",
-    mirrors=_SCATTER,
-    message="do not fuse into the output of scatter",
+    "GI014", "Nothing follows a scatter in its kernel", message="do not fuse into the output of scatter"
 )
 def producer_is_scatter(pair: GpuPair) -> dict[str, Any] | None:
     return {} if is_scatter_fusion(pair.producer) else None
 
 
 @requirement(
-    code="GI015",
-    title="The producer makes the array that a scatter updates",
-    condition="Is the producer the first operand of a scatter?",
-    why="A scatter writes over that array, so the array has to be there.",
-    mirrors=_SCATTER,
+    "GI015",
+    "The producer makes the array that a scatter updates",
     message="do not fuse into the in-place operand of scatter",
 )
 def producer_is_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
@@ -114,12 +79,8 @@ def producer_is_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @requirement(
-    code="GI016",
-    title="The producer reads the array that a scatter updates",
-    condition="Does the producer of a scatter's updates or indices read the array that the scatter "
-    "writes over?",
-    why="It might read elements that have been updated already.",
-    mirrors=_SCATTER,
+    "GI016",
+    "The producer reads the array that a scatter updates",
     message="Producer uses the in-place operand of a scatter",
 )
 def producer_reads_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
@@ -128,15 +89,7 @@ def producer_reads_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @requirement(
-    code="GI017",
-    title="The consumer takes nothing in",
-    condition="Is the consumer neither a loop nor a kernel that goes by its input (reduction, tiled "
-    "transpose, scatter)?",
-    why="Library calls, sorts, collectives and the tuple that collects results read finished arrays.",
-    advice="The tuple at the end of a function is not a kernel: the producer "
-    "is written because it is returned.",
-    mirrors=_MIRRORS + ", IsLoopFusibleAsConsumer, IsInputFusible",
-    message="the consumer is not input-fusible and not loop-fusible",
+    "GI017", "The consumer takes nothing in", message="the consumer is not input-fusible and not loop-fusible"
 )
 def consumer_takes_nothing(pair: GpuPair) -> dict[str, Any] | None:
     model = pair.state.model
@@ -146,26 +99,15 @@ def consumer_takes_nothing(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @requirement(
-    code="GI018",
-    title="The producer has several results",
-    condition="Is the producer a multi-output fusion?",
-    why="Its other results would be lost, or computed a second time.",
-    mirrors=_MIRRORS,
+    "GI018",
+    "The producer has several results",
     message="the producer is not fusible as it is a multi-output fusion",
 )
 def producer_has_several_results(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.producer.is_multi_output_fusion else None
 
 
-@condition(
-    code="GI019",
-    title="A constant is not a kernel's beginning",
-    condition="Is the producer a constant of more than one element, or the consumer no fusion yet?",
-    why="A large constant is an array in memory like any other; a small one goes into a fusion once "
-    "there is one, but a fusion is not made for its sake.",
-    mirrors=_MIRRORS,
-    message="not fusing constant",
-)
+@condition("GI019", "A constant is not a kernel's beginning", message="not fusing constant")
 def constant_stays(pair: GpuPair) -> dict[str, Any] | None:
     producer = pair.producer
     if producer.opcode != "constant":

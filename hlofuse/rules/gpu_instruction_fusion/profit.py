@@ -12,10 +12,6 @@ from hlofuse.rules.instruction_fusion.duplication import recomputation
 from hlofuse.rules.priority_fusion.budget import over_budget
 from hlofuse.rules.verdict import Verdict, condition, requirement
 
-_FILE = "xla/service/gpu/transforms/instruction_fusion.cc"
-_SHOULD_FUSE = f"{_FILE}: GpuInstructionFusion::ShouldFuseInexpensiveChecks"
-_HEAVY = "xla/service/gpu/gpu_fusible.cc: CreatesHeavyComputation"
-
 ALLOWED_CODE_DUPLICATION = Knob(
     "gpu-code-duplication-limit",
     15,
@@ -30,39 +26,19 @@ MAX_REPEATED = Knob(
 )
 
 
-@condition(
-    code="GI001",
-    title="The producer is a fusion already",
-    condition="Is the producer a fusion?",
-    why="This pass takes in single operations; FusionMerger, which comes next, merges fusions.",
-    advice="See what FusionMerger says about the pair.",
-    mirrors=_SHOULD_FUSE,
-    message="the producer is a fusion",
-)
+@condition("GI001", "The producer is a fusion already", message="the producer is a fusion")
 def producer_is_a_fusion(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.producer.opcode == "fusion" else None
 
 
-@requirement(
-    code="GI002",
-    title="The consumer is a custom fusion",
-    condition="Is the consumer a fusion of kind kCustom, such as a Triton matrix product?",
-    why="What such a fusion holds was chosen for its own emitter.",
-    mirrors=_SHOULD_FUSE,
-    message="the consumer is a custom fusion",
-)
+@requirement("GI002", "The consumer is a custom fusion", message="the consumer is a custom fusion")
 def consumer_is_custom(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.consumer.fusion_kind == "kCustom" else None
 
 
 @condition(
-    code="GI003",
-    title="The consumer would compute an expensive producer several times",
-    condition="Is the producer an expensive operation and does the consumer read its elements more than "
-    "once (as a broadcast does)? Division, sqrt, rsqrt and exp of f32 and f16 count as cheap.",
-    why="Each read inside the kernel computes the element again.",
-    advice="Usually right as it is: the row maximum or sum of a softmax is stored, then broadcast.",
-    mirrors=_SHOULD_FUSE + ", IsExpensive; xla/service/instruction_fusion.cc: ReusesOperandElements",
+    "GI003",
+    "The consumer would compute an expensive producer several times",
     message="the producer is expensive, and the consumer reuses inputs",
 )
 def reused_expensive_producer(pair: GpuPair) -> dict[str, Any] | None:
@@ -70,13 +46,8 @@ def reused_expensive_producer(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @condition(
-    code="GI004",
-    title="A reduction would read its input across the grain of memory",
-    condition="Is the consumer a parallel reduction, and the producer a copy or a transpose that moves "
-    "elements?",
-    why="The reduction's threads read neighbouring elements together; through a transpose these lie apart.",
-    advice="Reduce over the other dimension of the array before it is transposed.",
-    mirrors=_SHOULD_FUSE,
+    "GI004",
+    "A reduction would read its input across the grain of memory",
     message="fusing the producer would break read coalescing",
 )
 def breaks_coalescing(pair: GpuPair) -> dict[str, Any] | None:
@@ -86,13 +57,8 @@ def breaks_coalescing(pair: GpuPair) -> dict[str, Any] | None:
 
 
 @condition(
-    code="GI005",
-    title="A long computation would be repeated for each element",
-    condition="Does the producer (or something inside) reduce or window more than 10 elements into one "
-    "in a plain loop, and does the consumer read elements repeatedly (a broadcast, gather or overlapping "
-    "window)?",
-    why="Each repeated read runs through all those elements again.",
-    mirrors=_HEAVY,
+    "GI005",
+    "A long computation would be repeated for each element",
     message="the fusion would create a heavy computation",
     knobs=(MAX_REPEATED,),
 )
@@ -123,18 +89,10 @@ def over_kernel_budget(pair: GpuPair) -> Verdict | None:
 
 
 @condition(
-    code="GI006",
-    title="The producer would be computed too often inside the fusion",
-    condition="Would each element of the producer be computed more than 15 times; or more than once, "
-    "where the producer is a concatenate, dot, dynamic-update-slice, pad, reduce or reduce-window?",
-    why="The emitter computes an element anew for each different index it is asked for.",
-    advice="Break the diamond with jax.lax.optimization_barrier around the shared value, or replace "
-    "shifted copies of the same array by a convolution or reduce_window.",
-    mirrors=f"{_FILE}: GpuInstructionFusion::ShouldFuse; "
-    "xla/service/fusion_node_indexing_evaluation.cc: CodeDuplicationTooHigh",
+    "GI006",
+    "The producer would be computed too often inside the fusion",
     message="the fusion would result in an overly large code duplication",
     knobs=(ALLOWED_CODE_DUPLICATION,),
-    history="PriorityFusion uses the same words for PF013.",
 )
 def code_duplication(pair: GpuPair) -> dict[str, Any] | None:
     state = pair.state

@@ -12,74 +12,26 @@ from hlofuse.rules.catalogue import Rule, essential, register
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict
 
-_FILE = "xla/service/gpu/gpu_fusible.cc"
-_HEROES = f"{_FILE}: FusionHeroesAreCompatible"
-_WHY = (
-    "The kernels of two reductions or transposes can be one only if both cut the same array into the same "
-    "tiles. "
-    "What determines a kernel's loops is its hero: a reduction or transpose if it has one, else its result."
-)
-
 REDUCTIONS_DIFFER = essential(
-    code="GM011",
-    title="The two reduce in different ways",
-    condition="Are both parallel reductions, but of arrays of different shape or over different dimensions?",
-    why=_WHY,
-    advice="Reduce over the same dimensions; combine partial results afterwards.",
-    mirrors=_HEROES,
-    message="tiled reductions with different shapes",
+    "GM011", "The two reduce in different ways", message="tiled reductions with different shapes"
 )
 TRANSPOSES_DIFFER = essential(
-    code="GM012",
-    title="The two transpose in different ways",
-    condition="Are both tiled transposes, but of different shape, permutation or element size?",
-    why=_WHY,
-    advice="Convert the type after transposing, in the consumers, so that both transpose the same.",
-    mirrors=_HEROES,
-    message="tiled transposes with different shapes",
-    history="Until 0.4.35 element sizes could differ.",
+    "GM012", "The two transpose in different ways", message="tiled transposes with different shapes"
 )
 BECOMES_UNTILED = register(
-    code="GM018",
-    title="A tiled transpose would lie too deep in the kernel",
-    condition="Is one a kernel about a tiled transpose whose result the other reads, and does it do more "
-    "with it than a chain of single-operand element-wise operations?",
-    why="The transpose emitter finds the transpose only at the end of such a chain.",
-    advice="Transpose last: let what follows the transpose work on the array before it.",
-    mirrors=_HEROES,
+    "GM018",
+    "A tiled transpose would lie too deep in the kernel",
     message="tiled transpose would become untiled",
-    history="Asked until 0.4.35; later releases look at the fused kernel's hero (GM013).",
 )
 PLAIN_TRANSPOSE = register(
-    code="GM013",
-    title="One transposes without tiles, the other works in tiles",
-    condition="Is one a transpose that is read element by element, and the other a tiled transpose or "
-    "reduction?",
-    why="They read in different patterns, so nothing read by one is still at hand for the other.",
-    mirrors=_HEROES,
+    "GM013",
+    "One transposes without tiles, the other works in tiles",
     message="multi-output fusion of a nested transpose with an unnested hero op",
-    history="Not asked until 0.4.35.",
 )
 TRANSPOSE_AND_REDUCTION = essential(
-    code="GM014",
-    title="One transposes, the other reduces",
-    condition="Is one a tiled transpose and the other a parallel reduction?",
-    why="A kernel has one emitter; there is none that does both.",
-    advice="Transpose the reduced array instead of reducing the transposed one, or the other way round.",
-    mirrors=_HEROES,
-    message="multi-output fusion of a transpose and a reduction",
-    history="Until 0.4.35: “MOF-fusion of a transpose and a reduction”.",
+    "GM014", "One transposes, the other reduces", message="multi-output fusion of a transpose and a reduction"
 )
-LOOPS_DIFFER = essential(
-    code="GM015",
-    title="The two loop over different shapes",
-    condition="Do the arrays the kernels loop over (what is reduced or transposed, else the result) "
-    "differ in more than type or a free reshape?",
-    why="One loop computes an element of each result in turn.",
-    advice="Pad, slice or broadcast in the consumers, so that what is computed side by side has one shape.",
-    mirrors=f"{_FILE}: ShapesCompatibleForMultiOutputFusion",
-    message="different loop shapes",
-)
+LOOPS_DIFFER = essential("GM015", "The two loop over different shapes", message="different loop shapes")
 
 
 class _Hero(NamedTuple):

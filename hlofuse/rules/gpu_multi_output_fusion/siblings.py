@@ -9,42 +9,14 @@ from hlofuse.rules.gpu_multi_output_fusion.shapes import shapes_differ
 from hlofuse.rules.priority_fusion.budget import over_budget
 from hlofuse.rules.verdict import Verdict, condition
 
-_FILE = "xla/backends/gpu/transforms/multi_output_fusion.cc"
 _SMALL_BYTES = 1024
 
-SHARED_READ = outcome(
-    code="GM001",
-    title="Two kernels that read the same array become one",
-    condition="Do the two read the same array of more than one element, may both be results of one "
-    "kernel, and is everything legal? No cost is worked out.",
-    why="The array is read once instead of twice, and one kernel is launched instead of two.",
-    mirrors=f"{_FILE}: MultiOutputFusion::FuseSiblings",
-    allows=True,
-)
-IS_CONSTANT = register(
-    code="GM003",
-    title="A constant is no reason to join kernels",
-    condition="Is what the kernels share a constant?",
-    why="Constants are part of the code of every kernel that reads them.",
-    mirrors=f"{_FILE}: MultiOutputFusion::DoMultiOutputFusion",
-    message="… is a constant.",
-)
+SHARED_READ = outcome("GM001", "Two kernels that read the same array become one", allows=True)
+IS_CONSTANT = register("GM003", "A constant is no reason to join kernels", message="… is a constant.")
 IS_SCALAR = register(
-    code="GM004",
-    title="One element is no reason to join kernels",
-    condition="Has the array that the kernels share a single element?",
-    why="Reading it once instead of twice saves nothing.",
-    mirrors=f"{_FILE}: IsProfitableOperand",
-    message="Operand … is not profitable",
+    "GM004", "One element is no reason to join kernels", message="Operand … is not profitable"
 )
-CONNECTED = essential(
-    code="GM010",
-    title="One depends on the other",
-    condition="Does a path lead from one of the two to the other?",
-    why="They would be one kernel that needs its own result before it can start.",
-    mirrors=f"{_FILE}: CanFuseSiblings",
-    message="… are connected",
-)
+CONNECTED = essential("GM010", "One depends on the other", message="… are connected")
 
 
 def siblings_connected(pair: SiblingPair) -> Verdict | None:
@@ -58,15 +30,7 @@ def sibling_shapes_differ(pair: SiblingPair) -> Verdict | None:
     return shapes_differ(pair.fusion, pair.other, pair.state.model, pair.state.settings)
 
 
-@condition(
-    code="GM016",
-    title="The two read different parts of the array",
-    condition="Is the shared array of 1024 bytes or more read by each of the two through one slice, and "
-    "are the slices apart?",
-    why="Nothing is read twice, so one kernel would save no traffic.",
-    mirrors=f"{_FILE}: ParameterSlicesAreNonOverlapping",
-    message="slices are non-overlapping",
-)
+@condition("GM016", "The two read different parts of the array", message="slices are non-overlapping")
 def differing_slices(pair: SiblingPair) -> dict[str, Any] | None:
     shape = pair.parent.shape
     if shape.is_tuple or shape.byte_size < _SMALL_BYTES:
@@ -80,14 +44,7 @@ def differing_slices(pair: SiblingPair) -> dict[str, Any] | None:
     return None
 
 
-@condition(
-    code="GM017",
-    title="One updates a slice in place",
-    condition="Is the result of one of the two a dynamic-update-slice?",
-    why="The emitter updates in place only where the update is the kernel's single result.",
-    mirrors=f"{_FILE}: LegalToFuse",
-    message="can't fuse multiple DUSs",
-)
+@condition("GM017", "One updates a slice in place", message="can't fuse multiple DUSs")
 def updates_in_place(pair: SiblingPair) -> dict[str, Any] | None:
     for x in (pair.fusion, pair.other):
         if x.opcode == "fusion" and x.fused_root.opcode == "dynamic-update-slice":

@@ -6,8 +6,6 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.rules.instruction_fusion.candidate import CandidatePair
 from hlofuse.rules.verdict import condition, requirement
 
-_SHOULD_FUSE = "xla/service/instruction_fusion.cc: InstructionFusion::ShouldFuse"
-
 
 def is_always_duplicable(instruction: Instruction) -> bool:
     """Broadcasts and widening converts: a copy reads less than the result (`IsAlwaysDuplicable`)."""
@@ -40,14 +38,9 @@ def _would_duplicate(pair: CandidatePair) -> bool:
 
 
 @requirement(
-    code="IF003",
-    title="The producer is the computation's result",
-    condition="Is the producer the root of its computation?",
-    why="The result has to be written to memory whatever happens; fusing it into a user would compute "
-    "it twice.",
-    advice="If the value need not be returned, do not return it: drop it from the jitted function's outputs.",
+    "IF003",
+    "The producer is the computation's result",
     lasting=True,
-    mirrors=_SHOULD_FUSE,
     message="not fusing into the output of the root instruction",
 )
 def producer_is_root(pair: CandidatePair) -> dict[str, Any] | None:
@@ -55,16 +48,8 @@ def producer_is_root(pair: CandidatePair) -> dict[str, Any] | None:
 
 
 @condition(
-    code="IF004",
-    title="An expensive producer would be computed more than once",
-    condition="Does an expensive producer (exp, log, tanh, division, reduce, gather…) have another user "
-    "than this consumer? Broadcasts and widening converts may always be copied.",
-    why="The producer stays for its other users, so a fused copy is computed in addition; for an "
-    "expensive operation the saved memory traffic does not pay for it.",
-    advice="Give the producer a single consumer: let the other users read the fused result, or use a "
-    "cheaper form (multiply by a reciprocal instead of dividing). Returning an intermediate only for "
-    "logging is a common cause of a second user.",
-    mirrors=_SHOULD_FUSE,
+    "IF004",
+    "An expensive producer would be computed more than once",
     message="expensive producer would be duplicated",
 )
 def expensive_would_be_duplicated(pair: CandidatePair) -> dict[str, Any] | None:
@@ -80,17 +65,7 @@ def expensive_would_be_duplicated(pair: CandidatePair) -> dict[str, Any] | None:
 
 
 @condition(
-    code="IF005",
-    title="This run of the pass may not compute anything twice",
-    condition="Does the producer have another user than this consumer, in a run with "
-    "may_duplicate=false? Broadcasts and widening converts may always be copied.",
-    why="On GPU a first run fuses only what costs no extra work, so that the second run, which may "
-    "duplicate, finds the free fusions done. On CPU the run before multi-output fusion leaves shared "
-    "producers to that pass.",
-    advice="On CPU leave xla_cpu_use_multi_output_fusion off, and the producer may be copied. "
-    "Otherwise give the producer a single consumer.",
-    mirrors=_SHOULD_FUSE,
-    message="fusion pass cannot duplicate",
+    "IF005", "This run of the pass may not compute anything twice", message="fusion pass cannot duplicate"
 )
 def pass_cannot_duplicate(pair: CandidatePair) -> dict[str, Any] | None:
     if pair.state.may_duplicate or not _would_duplicate(pair) or is_always_duplicable(pair.producer):

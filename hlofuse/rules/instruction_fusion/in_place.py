@@ -14,63 +14,30 @@ from hlofuse.rules.instruction_fusion import in_place_slices
 from hlofuse.rules.instruction_fusion.candidate import CandidatePair
 from hlofuse.rules.verdict import Verdict
 
-_MIRRORS = "xla/service/instruction_fusion.cc: InstructionFusion::ShouldFuseInPlaceOp"
-_WHY = (
-    "The consumer writes its result over one of its operands. Inside one kernel another read of that "
-    "buffer may come before or after the write, so its value would depend on the order of elements."
-)
-
 SAME_VALUE_TWICE = essential(
-    code="IF010",
-    title="The overwritten operand is also another operand of the consumer",
-    condition="Does an in-place consumer (dynamic-update-slice, scatter, a fusion around one) have the "
-    "value it overwrites as another operand, too?",
-    why=_WHY,
-    advice="Update from a copy or from another array: x.at[i].set(f(x)) reads and writes x at once; "
-    "computing f(x) for the updated slice only keeps the two apart.",
-    mirrors=_MIRRORS,
-    message="The consumer is an in-place operation that has an additional operand that has the same "
-    "value as the in-place buffer",
+    "IF010",
+    "The overwritten operand is also another operand of the consumer",
+    message=(
+        "The consumer is an in-place operation that has an additional operand that has the same "
+        "value as the in-place buffer"
+    ),
 )
 SEVERAL_NON_ELEMENTWISE = essential(
-    code="IF011",
-    title="The producer fusion holds more than one non-elementwise operation",
-    condition="Does a producer that reads (or is) the overwritten buffer hold two or more operations "
-    "that are neither elementwise nor bitcasts?",
-    why=_WHY + " XLA only reasons about a single such operation.",
-    advice="Split the producer: let one of its operations be used elsewhere or materialised first.",
-    mirrors=_MIRRORS,
+    "IF011",
+    "The producer fusion holds more than one non-elementwise operation",
     message="Producer fusion has multiple non-elementwise ops, bailing.",
 )
 CONSUMER_CONFLICT = essential(
-    code="IF012",
-    title="Non-elementwise operations of the consumer read what it overwrites",
-    condition="Does the producer's value reach, inside the consumer fusion, an operation that is not "
-    "elementwise and is not the in-place root?",
-    why=_WHY,
-    advice="Compute that other operation (a reduce, a slice, a broadcast) before the update, in a "
-    "value of its own.",
-    mirrors=_MIRRORS,
+    "IF012",
+    "Non-elementwise operations of the consumer read what it overwrites",
     message="Non-elementwise ops in consumer lead to inplace conflict after fusion.",
-    history="jaxlib 0.4.35 traces in-place pairs through fewer bitcasts, so it finds fewer conflicts.",
 )
 SEVERAL_UPDATES = essential(
-    code="IF013",
-    title="The consumer holds more than one dynamic-update-slice",
-    condition="Does a consumer that overwrites the producer's buffer hold two or more dynamic-update-slices?",
-    why=_WHY + " Which of the two updates the producer may precede is not worked out.",
-    advice="Update once with a larger slice, or let the two updates follow each other through memory.",
-    mirrors=_MIRRORS,
-    message="multiple dus ops, bailing.",
+    "IF013", "The consumer holds more than one dynamic-update-slice", message="multiple dus ops, bailing."
 )
 UNRECOGNIZED = essential(
-    code="IF020",
-    title="The producer reads the overwritten buffer in a way XLA does not analyse",
-    condition="Is the producer's one non-elementwise operation something other than a slice or a "
-    "dynamic-slice?",
-    why=_WHY + " Only a slice at the place of the update is known to be safe.",
-    advice="Read the part to be updated with a slice of the same start and size as the update.",
-    mirrors=_MIRRORS,
+    "IF020",
+    "The producer reads the overwritten buffer in a way XLA does not analyse",
     message="unrecognized inplace update non-elementwise output pair",
 )
 

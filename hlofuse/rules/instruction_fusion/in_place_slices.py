@@ -3,67 +3,37 @@
 It is safe when exactly the elements are read that are then overwritten.
 """
 
-from functools import partial
-
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import essential
 from hlofuse.rules.verdict import Verdict
 
-_MIRRORS = "xla/service/instruction_fusion.cc: InstructionFusion::ShouldFuseInPlaceOp"
-_WHY = (
-    "The slice reads the buffer that the update overwrites. In one kernel that is right only when each "
-    "element is read and written at the same place, which XLA checks by comparing sizes and indices."
-)
-_ADVICE = (
-    "Read and write the same window: take x[i:i+n] (or jax.lax.dynamic_slice) and write back with the same "
-    "start indices and sizes, computed once and used for both."
-)
-_same_window = partial(essential, why=_WHY, advice=_ADVICE, mirrors=_MIRRORS)
-_nothing_else = partial(
-    essential,
-    why=_WHY,
-    advice="Compute that other value (often a reduce or a broadcast of the slice) before the update.",
-    mirrors="xla/service/instruction_fusion.cc: IsSafeToFuseSliceIntoDusFusion",
-)
-
-SLICE_SHAPE = _same_window(
-    code="IF014",
-    title="The slice has another shape than the update",
-    condition="Do the slice in the producer and the update of the dynamic-update-slice have the same "
-    "shape, layout included?",
+SLICE_SHAPE = essential(
+    "IF014",
+    "The slice has another shape than the update",
     message="Slice op has a different shape than the update shape of the dus op, bailing.",
 )
-SLICE_INDEX = _same_window(
-    code="IF015",
-    title="The slice starts elsewhere than the update",
-    condition="Is every index of the update a constant equal to the slice's start, with stride 1?",
-    message="DUS and slice index mismatch",
+SLICE_INDEX = essential(
+    "IF015", "The slice starts elsewhere than the update", message="DUS and slice index mismatch"
 )
-SLICE_OTHER_USE = _nothing_else(
-    code="IF016",
-    title="Something else in the consumer also reads the slice in a non-elementwise way",
-    condition="Is the slice's value used, inside the consumer fusion, by a non-elementwise operation "
-    "besides the update?",
+SLICE_OTHER_USE = essential(
+    "IF016",
+    "Something else in the consumer also reads the slice in a non-elementwise way",
     message="Fusing slice into DUS will also fuse another non-elementwise op with shared operand as DUS.",
 )
-DYNAMIC_SLICE_SHAPE = _same_window(
-    code="IF017",
-    title="The dynamic-slice has another shape than the update",
-    condition="Do the dynamic-slice in the producer and the update have the same shape, layout included?",
+DYNAMIC_SLICE_SHAPE = essential(
+    "IF017",
+    "The dynamic-slice has another shape than the update",
     message="Dynamic slice op has a different shape than the update shape of the dus op, bailing.",
 )
-DYNAMIC_SLICE_INDEX = _same_window(
-    code="IF018",
-    title="The dynamic-slice is taken at other indices than the update",
-    condition="Are the indices of both the same instructions, or constants of the same value?",
+DYNAMIC_SLICE_INDEX = essential(
+    "IF018",
+    "The dynamic-slice is taken at other indices than the update",
     message="DUS and DS index mismatch",
 )
-DYNAMIC_SLICE_OTHER_USE = _nothing_else(
-    code="IF019",
-    title="Something else in the consumer also reads the dynamic-slice in a non-elementwise way",
-    condition="Is the dynamic-slice's value used, inside the consumer fusion, by a non-elementwise "
-    "operation besides the update?",
+DYNAMIC_SLICE_OTHER_USE = essential(
+    "IF019",
+    "Something else in the consumer also reads the dynamic-slice in a non-elementwise way",
     message="Fusing DS into DUS will also fuse another non-elementwise op with shared operand as DUS.",
 )
 
