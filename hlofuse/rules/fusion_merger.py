@@ -11,9 +11,9 @@ from hlofuse.cost.gpu.merging import MergeTimes
 from hlofuse.cost.gpu.ticks import fp32, microseconds
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Knob, outcome, register
+from hlofuse.rules.fusion_heroes import heroes_verdict
 from hlofuse.rules.gpu_fusible import is_physically_transposing
 from hlofuse.rules.gpu_instruction_fusion import FUSIBLE_RULES, GpuFusionState, GpuPair
-from hlofuse.rules.gpu_multi_output_fusion.shapes import heroes_verdict
 from hlofuse.rules.priority_fusion.budget import MAX_IR_SIZE, over_budget
 from hlofuse.rules.verdict import Verdict, condition, requirement
 

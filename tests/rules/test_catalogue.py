@@ -12,8 +12,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.rules import catalogue as catalogue_module
 from hlofuse.rules.catalogue import catalogue, family_of, register
 from hlofuse.rules.pages import FAMILIES, rule_markdown, rules_json, sections
-from hlofuse.rules.parse_settings import parse_settings
-from hlofuse.rules.settings import AS_XLA
+from hlofuse.rules.settings import AS_XLA, parse_settings
 
 RULES = catalogue()
 

@@ -1,5 +1,10 @@
-"""Rules about a producer that becomes a further result of a consumer's kernel."""
+"""Rules of GPU multi-output fusion (`xla/backends/gpu/transforms/multi_output_fusion.cc`): codes GM….
 
+`SIBLING_RULES`, `PRODUCER_RULES` and `CONSUMER_RULES` are the orders in which it asks.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from hlofuse.analysis.elementwise import is_elementwise, is_fusible
@@ -7,12 +12,130 @@ from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import essential, outcome
+from hlofuse.rules.catalogue import essential, outcome, register
+from hlofuse.rules.fusion_heroes import shapes_differ
 from hlofuse.rules.gpu_fusible import has_tiled_transpose, is_loop_fusible_producer, is_physically_transposing
-from hlofuse.rules.gpu_multi_output_fusion.candidate import LoneProducer, ProducerPair
-from hlofuse.rules.gpu_multi_output_fusion.shapes import shapes_differ
 from hlofuse.rules.priority_fusion.budget import MAX_IR_SIZE, over_budget
+from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, condition, requirement
+
+
+@dataclass(slots=True)
+class MultiOutputState:
+    """What a run of the pass knows besides the graph."""
+
+    model: KernelModel
+    settings: Settings
+    reaches: Callable[[Instruction, Instruction], bool]
+    """Does the second depend on the first, or is it the first?"""
+
+
+@dataclass(slots=True)
+class SiblingPair:
+    """A candidate: `other` merged into `fusion`, both reading `parent`."""
+
+    fusion: Instruction
+    other: Instruction
+    parent: Instruction
+    state: MultiOutputState
+
+
+@dataclass(slots=True)
+class LoneProducer:
+    """A candidate: `producer` as a further result of any consumer's kernel."""
+
+    producer: Instruction
+    state: MultiOutputState
+
+
+@dataclass(slots=True)
+class ProducerPair:
+    """A candidate: `producer` as a further result of `consumer`'s kernel."""
+
+    producer: Instruction
+    consumer: Instruction
+    state: MultiOutputState
+
+
+# Rules about two kernels that read the same array.
+
+_SMALL_BYTES = 1024
+
+SHARED_READ = outcome("GM001", "Two kernels that read the same array become one", allows=True)
+IS_CONSTANT = register("GM003", "A constant is no reason to join kernels", message="… is a constant.")
+IS_SCALAR = register(
+    "GM004", "One element is no reason to join kernels", message="Operand … is not profitable"
+)
+CONNECTED = essential("GM010", "One depends on the other", message="… are connected")
+
+
+def siblings_connected(pair: SiblingPair) -> Verdict | None:
+    a, b, reaches = pair.fusion, pair.other, pair.state.reaches
+    if reaches(a, b) or reaches(b, a):
+        return Verdict(CONNECTED, {}, f"{a.name} and {b.name} are connected")
+    return None
+
+
+def sibling_shapes_differ(pair: SiblingPair) -> Verdict | None:
+    return shapes_differ(pair.fusion, pair.other, pair.state.model, pair.state.settings)
+
+
+@condition("GM016", "The two read different parts of the array", message="slices are non-overlapping")
+def differing_slices(pair: SiblingPair) -> dict[str, Any] | None:
+    shape = pair.parent.shape
+    if shape.is_tuple or shape.byte_size < _SMALL_BYTES:
+        return None
+    a, b = _only_slice(pair.parent, pair.fusion), _only_slice(pair.parent, pair.other)
+    if a is None or b is None:
+        return None
+    for dimension, (one, two) in enumerate(zip(a.attributes["slice"], b.attributes["slice"], strict=False)):
+        if not (one.start < two.limit and two.start < one.limit):
+            return {"dimension": dimension, "slices": [[one.start, one.limit], [two.start, two.limit]]}
+    return None
+
+
+@condition("GM017", "One updates a slice in place", message="can't fuse multiple DUSs")
+def updates_in_place(pair: SiblingPair) -> dict[str, Any] | None:
+    for x in (pair.fusion, pair.other):
+        if x.opcode == "fusion" and x.fused_root.opcode == "dynamic-update-slice":
+            return {"update": x.name}
+    return None
+
+
+def siblings_over_budget(pair: SiblingPair) -> Verdict | None:
+    state = pair.state
+    return over_budget(pair.fusion, pair.other, state.model, state.settings, producer_consumer=False)
+
+
+SIBLING_RULES = (
+    siblings_connected,
+    sibling_shapes_differ,
+    differing_slices,
+    updates_in_place,
+    siblings_over_budget,
+)
+"""`CanFuseSiblings`, in its order."""
+
+
+def _only_slice(parent: Instruction, reader: Instruction) -> Instruction | None:
+    """The slice through which `reader` sees all it sees of `parent` (`FindUniqueSlice`)."""
+    if reader.opcode == "slice":
+        return reader
+    if reader.opcode != "fusion":
+        return None
+    found: Instruction | None = None
+    for number, operand in enumerate(reader.operands):
+        if operand is parent:
+            users = reader.fused_computation.parameters[number].users
+            if found is not None or len(users) != 1:
+                return None
+            found = _only_slice(reader.fused_computation.parameters[number], users[0])
+            if found is None:
+                return None
+    return found
+
+
+# Rules about a producer that becomes a further result of a consumer's kernel.
 
 SAVES_TIME = outcome(
     "GM002", "A producer with other users becomes a further result of a consumer's kernel", allows=True

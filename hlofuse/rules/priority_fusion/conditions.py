@@ -1,13 +1,40 @@
-"""Rules that keep reductions where their emitter can handle them."""
+"""The rules that look at structure, and what settles a producer once its users have been asked."""
 
 from typing import Any
 
 from hlofuse.cost.tiling.constraints import Refusal
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.catalogue import essential
-from hlofuse.rules.gpu_fusible import is_scatter_fusion
+from hlofuse.rules.catalogue import essential, outcome, register
+from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused
 from hlofuse.rules.priority_fusion.candidate import PriorityPair
 from hlofuse.rules.verdict import Verdict, condition, requirement
+
+
+@requirement(
+    "PF001",
+    "The producer is the result of its computation",
+    message="not fusing into the output of the root instruction",
+)
+def producer_is_root(pair: PriorityPair) -> dict[str, Any] | None:
+    return {} if pair.producer.is_root else None
+
+
+@requirement("PF002", "The producer has no code that could be inlined", message="the producer is not fusible")
+def producer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
+    return None if may_be_fused(pair.producer, pair.state.model.release) else {"opcode": pair.producer.opcode}
+
+
+@requirement("PF003", "The consumer takes nothing in", message="the consumer is not fusible")
+def consumer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
+    return None if may_be_fused(pair.consumer, pair.state.model.release) else {"opcode": pair.consumer.opcode}
+
+
+@condition("PF004", "The consumer is a bitcast", message="not fusing into a single bitcast as consumer")
+def consumer_is_bitcast(pair: PriorityPair) -> dict[str, Any] | None:
+    return {} if is_fusible_bitcast(pair.consumer, pair.state.model.release) else None
+
+
+# Rules that keep reductions where their emitter can handle them.
 
 
 @condition("PF008", "Both contain a reduce", message="both the producer and the consumer contain a reduce")
@@ -89,3 +116,21 @@ def consumer_unsupported_by_triton(pair: PriorityPair) -> Verdict | None:
 def not_tiled(pair: PriorityPair) -> Verdict | None:
     tiling = pair.state.tiled(pair.producer, pair.consumer)
     return Verdict(NOT_TILED, {}, tiling) if isinstance(tiling, Refusal) else None
+
+
+# What settles a producer, and why it is fused.
+
+NO_USERS = outcome("PF030", "Nobody uses the producer", message="No users to fuse")
+ONLY_BITCASTS = outcome(
+    "PF031", "Only bitcasts use the producer", message="not fusing because there are only bitcast users"
+)
+PAYS = outcome("PF040", "Fusing the producer into all its users saves time", allows=True)
+BITCAST_FIRST = outcome("PF041", "Bitcasts are fused first", allows=True)
+SMALL_CONSTANT = outcome("PF042", "Scalar constants become part of the code", allows=True)
+
+
+# The verdict of the cost model: no rule forbids the fusion, but it would not pay.
+#
+# XLA gives no words for it: such a producer has a priority below zero and never enters the queue.
+
+DOES_NOT_PAY = register("PF032", "Fusing the producer into all its users would cost time", estimated=True)
