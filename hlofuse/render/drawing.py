@@ -7,10 +7,9 @@ from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.ir import HlofuseError
+from hlofuse.render import svg
 from hlofuse.render.engine import run as run_graphviz
 from hlofuse.render.scene import Scene
-from hlofuse.render.svg import finish as finish_svg
-from hlofuse.render.svg import size as svg_size
 
 FORMATS = ("svg", "png", "pdf", "dot")
 _DPI = 144
@@ -32,15 +31,15 @@ class Drawing:
     _raw_svg: bytes | None = field(default=None, repr=False)
 
     def to_svg(self) -> str:
-        """A self-contained SVG: no scripts, links or fonts from elsewhere. Needs Graphviz."""
+        """A self-contained SVG for a page: no script, link or font. Needs Graphviz."""
         tooltips = {b.key: b.tooltip for p in self.scene.panels for b in p.all_boxes()}
         tooltips |= {f.key: f.tooltip for p in self.scene.panels for f in p.outlines}
         description = "; ".join([*self.scene.caption, *self.scene.lines, *self.notices])
-        return finish_svg(self.raw_svg(), self.scene.title, description, tooltips)
+        return svg.finish(self.raw_svg(), self.scene.title, description, tooltips)
 
     def to_png(self) -> bytes:
         """A PNG at twice the usual resolution, less where it would grow beyond 40 megapixels."""
-        width, height = svg_size(self.raw_svg())
+        width, height = svg.size(self.raw_svg())
         pixels = width * height / 72**2
         dpi = min(_DPI, int((_MOST_PIXELS / max(pixels, 1)) ** 0.5), int(32_000 * 72 / max(width, height, 1)))
         return run_graphviz(self.dot, "png", f"-Gdpi={max(dpi, 12)}")
@@ -54,7 +53,7 @@ class Drawing:
         if fmt == "dot":
             return self.dot.encode()
         if fmt == "svg":
-            return self.to_svg().encode()
+            return svg.zoomable(self.to_svg()).encode()
         if fmt == "png":
             return self.to_png()
         if fmt == "pdf":

@@ -104,6 +104,9 @@ class Scene:
         return sum(len(p.all_boxes()) for p in self.panels)
 
 
+SMALL = 8.5
+"""The least size of type, in points: 11.3 pixels at a picture's natural size."""
+
 # How wide a text is, without asking a font: Helvetica's own widths.
 #
 # Graphviz inflates every shape that is no box to fit the text into its inner circle; sizing them here

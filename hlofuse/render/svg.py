@@ -6,7 +6,8 @@ even if an escape were missed on the way.
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
 
 from hlofuse.render.scene import text_width
@@ -23,28 +24,17 @@ _ATTRIBUTES = frozenset({
 # fmt: on
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 
-# Pointing at a box or an arrow brings it out; it works in a page and does no harm in an image.
+# Pointing at a box or an arrow brings it out; it works in a page and does no harm in an image. Opened by
+# itself, a picture larger than the window is scaled to fit it.
 _CSS = (
     ".edge:hover path{stroke:#0969da;stroke-width:3}.edge:hover text{fill:#0969da;font-weight:bold}"
     ".node:hover>*:not(text){stroke-width:3}.node,.edge,.cluster{cursor:default}"
-    ".heading{pointer-events:none}"
+    ".heading{pointer-events:none}svg:root{max-width:100%;max-height:100vh}"
 )
 
 
-def finish(
-    svg: bytes,
-    title: str,
-    description: str,
-    tooltips: Mapping[str, list[str]],
-) -> str:
-    """The SVG to hand out; `tooltips` by the ids of boxes, frames and panels."""
-    root = ET.fromstring(svg)
-    width, height = _size(root)
-    writer = _Writer(tooltips)
-    for child in root:
-        writer.write(child, depth=0)
-    # Arrows run across the headings of the frames they enter: these come last, on plates that hide them.
-    transform = next((g.get("transform", "") for g in root if g.tag == _SVG + "g"), "")
+def document(width: float, height: float, title: str, description: str, body: Iterable[str]) -> str:
+    """A picture of that many points on a white card."""
     return "".join(
         [
             '<?xml version="1.0" encoding="UTF-8"?>\n',
@@ -53,14 +43,28 @@ def finish(
             f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n<style>{_CSS}</style>\n",
             f'<rect x="0.5" y="0.5" width="{width - 1:g}" height="{height - 1:g}" rx="10" ',
             'fill="#ffffff" stroke="#d1d9e0"/>\n',
-            *writer.out,
-            f'<g class="heading" transform={quoteattr(transform)}>\n',
-            *writer.plates(),
-            *writer.headings,
-            "</g>\n",
+            *body,
             "</svg>\n",
         ]
     )
+
+
+def zoomable(svg: str) -> str:
+    """The picture as a file of its own: with a script, the same for every picture, that zooms and pans."""
+    script = Path(__file__).with_name("pan.js").read_text(encoding="utf-8")
+    return svg.removesuffix("</svg>\n") + f"<script>{escape(script)}</script>\n</svg>\n"
+
+
+def finish(svg: bytes, title: str, description: str, tooltips: Mapping[str, list[str]]) -> str:
+    """Graphviz's SVG to hand out; `tooltips` by the ids of boxes, frames and panels."""
+    root = ET.fromstring(svg)
+    writer = _Writer(tooltips)
+    for child in root:
+        writer.write(child, depth=0)
+    # Arrows run across the headings of the frames they enter: these come last, on plates that hide them.
+    transform = next((g.get("transform", "") for g in root if g.tag == _SVG + "g"), "")
+    heading = [f'<g class="heading" transform={quoteattr(transform)}>\n', *writer.plates(), *writer.headings]
+    return document(*_size(root), title, description, [*writer.out, *heading, "</g>\n"])
 
 
 def size(svg: bytes) -> tuple[float, float]:

@@ -59,7 +59,7 @@ def hostile_module(text: str) -> Module:
 def test_dot_holds_names_as_data(text: str) -> None:
     dot = render(hostile_module(text)).dot
     dot.encode()
-    assert all(c == "\n" or c.isprintable() for c in dot)
+    assert all(line.lstrip("\t").isprintable() for line in dot.split("\n"))
     # Nothing of the dump reaches a quoted string unescaped: Graphviz would expand \N and the like.
     assert not any("\\" in s or "<" in s for s in quoted_strings(dot))
     assert dot.count("digraph") == 1 + (0 if "digraph" not in text else dot.count("; digraph"))
@@ -199,7 +199,7 @@ def test_without_graphviz_there_is_one_clear_sentence(monkeypatch: pytest.Monkey
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     drawing: Drawing = render(parse_module(FUSED))
     assert drawing.to_bytes("dot").startswith(b"digraph")
-    with pytest.raises(HlofuseError, match=r"hlofuse\[render\]") as caught:
+    with pytest.raises(HlofuseError, match=r"no wheels of pygraphviz .* install Graphviz") as caught:
         drawing.to_svg()
     assert "\n" not in str(caught.value)
 

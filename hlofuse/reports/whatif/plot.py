@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from hlofuse.account import Totals
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, us_text
-from hlofuse.plot.figure import COLORS, Canvas, Plot, Position, plot_of, round_numbers
+from hlofuse.plot.figure import COLORS, Canvas, Plot, Position, round_numbers
 from hlofuse.render.palette import ALERT, FAINT, INK, LINE, PALE
+from hlofuse.render.scene import SMALL
 from hlofuse.reports.whatif import phrases
 from hlofuse.reports.whatif.model import Point, Sweep
 
@@ -58,7 +59,7 @@ def plot_sweep(s: Sweep) -> Plot:
     if len(series) > 1:
         _legend(canvas, series, room)
     description = f"{', '.join(m.title for m in measures)} over {s.axes[0].name}"
-    return plot_of(canvas, phrases.sweep_headline(s), description)
+    return Plot(canvas, phrases.sweep_headline(s), description)
 
 
 def _series(s: Sweep) -> list[_Series]:
@@ -90,7 +91,7 @@ def _panel(canvas: Canvas, s: Sweep, series: Sequence[_Series], measure: _Measur
     canvas.text((left - 44, _HEIGHT + 14), measure.title, size=11, bold=True)
     for tick in ticks:
         canvas.line([(left, y(tick)), (left + _WIDTH, y(tick))], PALE, width=0.7)
-        canvas.text((left - 5, y(tick)), measure.text(tick), size=8, color=FAINT, align="right", width=60)
+        canvas.text((left - 5, y(tick)), measure.text(tick), size=SMALL, color=FAINT, align="right", width=60)
     canvas.line([(left, 0), (left + _WIDTH, 0)], LINE)
     _x_labels(canvas, s, left)
     for value in dict.fromkeys(xla):
@@ -113,7 +114,7 @@ def _x_labels(canvas: Canvas, s: Sweep, left: float) -> None:
     for k, value in enumerate(values):
         if k % every == 0:
             at = (left + room * (k + 0.5), -10.0)
-            canvas.text(at, value, size=8, color=FAINT, align="center", width=room * every)
+            canvas.text(at, value, size=SMALL, color=FAINT, align="center", width=room * every)
     unit = f" ({s.axes[0].unit})" if s.axes[0].unit else ""
     name = shorten(s.axes[0].name, 44) + unit
     canvas.text((left + _WIDTH / 2, -24), name, size=9, align="center", width=_WIDTH)
