@@ -1,4 +1,4 @@
-"""`hlofuse plot`: what the fusion passes do, as figures to look at."""
+"""`hlofuse plot`: the effect of the fusion passes in charts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import input_argument, output_option
-from hlofuse.cli.common.output import write_file
+from hlofuse.cli.common.output import PICTURE_VIEWERS, announce_file, write_file
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options, warn
 from hlofuse.cli.common.reporting import announce
@@ -29,21 +29,22 @@ KINDS = ("passes", "kernels", "roofline")
     type=click.Choice(KINDS),
     default="passes",
     show_default=True,
-    help="Kernels, bytes and time after each pass; what each kernel takes before and after;"
-    " the roofline (GPU).",
+    help="Kernels, bytes and time after each pass; each kernel before and after fusion; the roofline of all"
+    " kernels (GPU).",
 )
 @replay_options
 def command(input: str, output: Path, kind: str, **request: Any) -> None:
-    """Plot what the fusion passes make of the module in INPUT.
+    """Plot what the fusion passes do to the module in INPUT.
 
-    Times are by XLA's own model, on GPU targets; elsewhere bytes stand for them.
+    Times are estimates of XLA's own model, on GPU targets; other targets show bytes. SVG needs no Graphviz.
     """
     from hlofuse.render import format_of
     from hlofuse.render.engine import require_engine
 
     to_stdout = str(output) == "-"
     form = "dot" if to_stdout else format_of(output)
-    require_engine(form)
+    if form != "svg":
+        require_engine(form)
     loaded = ReplayOptions(input=input, **request).read()
     announce(loaded)
     warn(loaded.note)
@@ -53,6 +54,7 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
         sys.stdout.buffer.write(content)
     else:
         write_file(output, content)
+        announce_file(output, PICTURE_VIEWERS[form])
 
 
 def _plot(loaded: Loaded, kind: str) -> Plot:
@@ -66,7 +68,7 @@ def _plot(loaded: Loaded, kind: str) -> Plot:
 
     device = loaded.config.device if loaded.config is not None else None
     if kind == "roofline" and device is None:
-        raise HlofuseError("the roofline is a GPU's: it asks for --device (hlofuse devices lists them)")
+        raise HlofuseError("a roofline needs a GPU and its --device (hlofuse devices lists them)")
     replay = loaded.replay([ModuleTexts()] if kind == "passes" else [])
     times = KernelTimes(device, replay.config.release) if device is not None else None
     alerts: tuple[str, ...] = (warning_line(loaded.changes),) if loaded.changes else ()

@@ -184,11 +184,13 @@ def _kernel_rows(
     found = []
     for name, row in launched.items():
         label = labels.get(row.instruction.name, row.instruction.name)
-        label = f"×{row.runs:,} {label}" if row.runs != 1 else label
         note = f"fused from {plural(len(shares[name]), 'kernel')}"
         source = kernel_source(row.instruction, after.module)
+        below = [source_text(source)] if source is not None else []
+        below += [f"×{row.runs:,}"] if row.runs != 1 else []
         values = (sum(shares[name]), measure(row))
-        found.append(Row(label, (values,), note, source_text(source) if source is not None else ""))
+        if any(values):
+            found.append(Row(label, (values,), note, ", ".join(below)))
     if removed:
         note = f"{plural(len(removed), 'kernel')} before fusion"
         found.append(Row("removed: no kernel computes it", ((sum(removed), 0.0),), note))

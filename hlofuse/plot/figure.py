@@ -105,9 +105,7 @@ class Canvas:
         title = f"<title>{escape(printable(tooltip))}</title>" if tooltip else ""
         self._svg.append(f'<g class="node">{title}{shape}</g>\n')
 
-    def _node(
-        self, at: Position, size: Position, shape: str, color: str, hollow: bool, tooltip: str
-    ) -> None:
+    def _node(self, at: Position, size: Position, shape: str, color: str, hollow: bool, tooltip: str) -> None:
         (x, y), (width, height) = at, size
         self._reach(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
         fill = "#ffffff" if hollow else color

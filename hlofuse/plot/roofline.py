@@ -72,7 +72,7 @@ def plot_roofline(
     computing = [d for d in shown if d.flops]
     low_x = _decade(min([d.flops_per_byte for d in computing] + [ridge / 10]) / 2)
     high_x = _decade(max([d.flops_per_byte for d in computing] + [ridge * 4]), up=True)
-    moving = [d.bytes_per_second * low_x for d in shown]
+    moving = [d.bytes_per_second * low_x for d in shown if not d.flops]
     low_y = _decade(min([d.flops_per_second for d in computing] + moving + [roof / 100]))
     high_y = _decade(max([d.flops_per_second for d in computing] + [max(roofs) * 1.5]), up=True)
 
@@ -216,7 +216,7 @@ def _dots(times: KernelTimes, account: Account, labels: Mapping[str, str]) -> li
         if estimate is not None:  # the model counts what the device executes for a transcendental
             flops, moved = estimate.flops, estimate.bytes_read + estimate.bytes_written
         us = (row.us or 0.0) - times.device.launch_overhead_us
-        if us <= 0 or not moved or row.total_us is None:
+        if us <= 0 or not moved or not row.total_us:
             continue
         source = kernel_source(row.instruction, account.module)
         note = f", ×{row.runs:,}" if row.runs != 1 else ""

@@ -12,6 +12,7 @@ from hlofuse.render.engine import run as run_graphviz
 from hlofuse.render.scene import Scene
 
 FORMATS = ("svg", "png", "pdf", "dot")
+VIEWERS = ("model-explorer", "perfetto")
 _DPI = 144
 _MOST_PIXELS = 40_000_000
 
@@ -72,12 +73,20 @@ def undated(pdf: bytes) -> bytes:
     return _DATE.sub(lambda m: _NO_DATE[: len(m[0])].ljust(len(m[0])), pdf)
 
 
-def format_of(path: str | os.PathLike[str]) -> str:
-    """The format a file's suffix asks for; raises HlofuseError for one that is not drawn."""
-    suffix = Path(path).suffix.lower().lstrip(".")
+def format_of(path: str | os.PathLike[str], viewers: bool = False) -> str:
+    """The format that a file's suffix asks for, with `viewers` also of `VIEWERS`.
+
+    Raises HlofuseError for a suffix that is not among them.
+    """
+    name = Path(path).name.lower()
+    if viewers and name.endswith((".trace.json", ".json.gz")):
+        return "perfetto"
+    if viewers and name.endswith(".json"):
+        return "model-explorer"
+    suffix = Path(name).suffix.lstrip(".")
     suffix = "dot" if suffix == "gv" else suffix
     if suffix not in FORMATS:
-        formats = ", ".join("." + f for f in FORMATS)
+        formats = ", ".join("." + f for f in (*FORMATS, *(("json", "trace.json.gz") if viewers else ())))
         given = f".{printable(suffix)} is not among them" if suffix else "the name has none"
         raise HlofuseError(f"the output's suffix says what to draw ({formats}), but {given}")
     return suffix

@@ -194,3 +194,19 @@ def _mode(path: Path) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
+
+
+PICTURE_VIEWERS = {
+    "svg": "open it in a browser: the wheel zooms, dragging pans, a double click fits the window",
+    "png": "",
+    "pdf": "",
+    "dot": "dot -Tsvg draws it",
+}
+"""How a picture is opened, by its format."""
+
+
+def announce_file(path: str | Path, how: str = "") -> None:
+    """Print on standard error that a file was written, and how to open it."""
+    import click
+
+    click.echo(f"wrote {printable(str(path))}" + (f": {how}" if how else ""), err=True)
