@@ -13,9 +13,9 @@ from hlofuse.format.paths import source_text
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.plot.figure import COLORS, Canvas, Plot
+from hlofuse.plot.figure import COLORS, Plot
 from hlofuse.render.options import ModulePair
-from hlofuse.render.palette import ALERT, FAINT, PALE
+from hlofuse.render.palette import FAINT, PALE
 from hlofuse.render.scene import SMALL, text_width
 from hlofuse.replay import Replay
 
@@ -65,16 +65,15 @@ def bar_chart(
     alerts: Sequence[str] = (),
 ) -> Plot:
     """Rows from the top down; every column has a scale of its own, from zero."""
-    canvas = Canvas()
+    names = ", ".join(column.title for column in columns)
+    canvas = Plot(title, f"{names}: {'; '.join(lines)}")
     labels = [(shorten(row.label, 44), shorten(row.source, 44)) for row in rows]
     left = max(max(text_width(label, 9), text_width(source, SMALL)) for label, source in labels) + 14
     step = _THICK * max(len(series), 1 + any(row.source for row in rows)) + 9
     bottom = -step * len(rows)
     room = left + len(columns) * (_WIDTH + _FIGURE + _GAP)
     head = 34.0 + 13 * (len(lines) + len(alerts)) + (18 if len(series) > 1 else 0)
-    canvas.text((0, head), title, size=14, width=room, bold=True)
-    for k, (line, color) in enumerate([*((a, ALERT) for a in alerts), *((one, FAINT) for one in lines)]):
-        canvas.text((0, head - 17 - 13 * k), line, size=9, width=room, color=color)
+    canvas.heading((0, head), alerts, lines, room)
     if len(series) > 1:
         _legend(canvas, series)
     for n, (label, source) in enumerate(labels):
@@ -88,12 +87,11 @@ def bar_chart(
         canvas.line([(x, 2), (x, bottom)], PALE)
         for n, row in enumerate(rows):
             _bars(canvas, (x, -step * (n + 0.5)), row, c, column, series, most)
-    names = ", ".join(column.title for column in columns)
-    return Plot(canvas, title, f"{names}: {'; '.join(lines)}")
+    return canvas
 
 
 def _bars(
-    canvas: Canvas,
+    canvas: Plot,
     at: tuple[float, float],
     row: Row,
     index: int,
@@ -113,7 +111,7 @@ def _bars(
         canvas.text((at[0] + width + 4, y), column.text(value), size=SMALL, width=_FIGURE, color=FAINT)
 
 
-def _legend(canvas: Canvas, series: Sequence[Series]) -> None:
+def _legend(canvas: Plot, series: Sequence[Series]) -> None:
     x = 0.0
     for one in series:
         canvas.bar((x, 28), 14, 8, one.color, hollow=one.hollow)

@@ -2,17 +2,15 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from xml.sax.saxutils import escape, quoteattr
 
 from hlofuse.format.escape import printable
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.render import engine, svg
-from hlofuse.render.drawing import FORMATS, undated
+from hlofuse.render import svg
+from hlofuse.render.drawing import Picture
 from hlofuse.render.labels import entities
-from hlofuse.render.palette import FONT, INK
-from hlofuse.render.scene import SMALL, text_width
+from hlofuse.render.palette import ALERT, FAINT, FONT, INK
+from hlofuse.render.scene import text_width
 
 Position = tuple[float, float]
 """Points of 1/72 inch, to the right and up."""
@@ -21,15 +19,17 @@ _ALIGNED = {"left": ("\\l", "start"), "right": ("\\r", "end"), "center": ("", "m
 
 # Okabe and Ito's hues, which stay apart under every common colour blindness.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8f8400", "#56b4e9", "#6546a3", "#424a53")
-_PLACED = "-Knop2"  # every node has its place
 _DASHES = {"dashed": "5,2", "dotted": "1,3"}
 _MARGIN = 14.4
 
 
-class Canvas:
-    """Everything has its place; what is drawn first lies below."""
+class Plot(Picture):
+    """Everything has its place; what is drawn first lies below. Only PNG and PDF need Graphviz."""
 
-    def __init__(self) -> None:
+    layout = ("-Knop2",)  # every node has its place
+
+    def __init__(self, title: str, description: str) -> None:
+        self.title, self.description = title, description
         self._dot: list[str] = []
         self._svg: list[str] = []
         self._count = 0
@@ -108,11 +108,11 @@ class Canvas:
     def _node(self, at: Position, size: Position, shape: str, color: str, hollow: bool, tooltip: str) -> None:
         (x, y), (width, height) = at, size
         self._reach(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
-        fill = "#ffffff" if hollow else color
+        fill, pen = "#ffffff" if hollow else color, 2 if hollow and shape == "circle" else 1
         self._dot.append(
             f'  {self._name()} [pos="{x:.2f},{y:.2f}" shape={shape} fixedsize=true label=""'
             f' width={width / 72:.4f} height={height / 72:.4f} style=filled fillcolor="{fill}"'
-            f' color="{color}" penwidth={2 if hollow and shape == "circle" else 1} tooltip="{entities(tooltip)}"]'
+            f' color="{color}" penwidth={pen} tooltip="{entities(tooltip)}"]'
         )
 
     def line(
@@ -137,47 +137,29 @@ class Canvas:
             f'<polyline points={points} fill="none" stroke="{color}" stroke-width="{width:g}"{dashes}/>\n'
         )
 
-    def to_dot(self) -> str:
+    def heading(self, at: Position, alerts: Sequence[str], lines: Sequence[str], width: float) -> None:
+        """The title, and below it the lines, `alerts` in their own colour."""
+        self.text(at, self.title, size=14, width=width, bold=True)
+        for k, line in enumerate([*alerts, *lines]):
+            color = ALERT if k < len(alerts) else FAINT
+            self.text((at[0], at[1] - 17 - 13 * k), line, size=9, width=width, color=color)
+
+    @property
+    def dot(self) -> str:  # type: ignore[override]
         """The whole as one graph; every node has its place."""
         looks = 'splines=line outputorder=edgesfirst bgcolor="#ffffff" pad=0.2'
         return "\n".join(['graph "hlofuse" {', f"  graph [{looks}]", *self._dot, "}"]) + "\n"
 
-    def to_svg(self, title: str, description: str) -> str:
-        """The whole on a card of its size."""
+    def size(self) -> tuple[float, float]:
+        """Width and height in points."""
         width, height = (high - low + 2 * _MARGIN for low, high in zip(self._low, self._high, strict=True))
-        shift = f"translate({_MARGIN - self._low[0]:.2f} {_MARGIN + self._high[1]:.2f})"
-        body = [f'<g font-family="{FONT}" transform="{shift}">\n', *self._svg, "</g>\n"]
-        return svg.document(round(width, 2), round(height, 2), title, description, body)
-
-
-@dataclass(frozen=True, slots=True)
-class Plot:
-    """A finished picture. Only PNG and PDF need Graphviz."""
-
-    canvas: Canvas
-    title: str
-    description: str
-
-    @property
-    def dot(self) -> str:
-        """DOT with every place settled."""
-        return self.canvas.to_dot()
+        return round(width, 2), round(height, 2)
 
     def to_svg(self) -> str:
-        """A self-contained SVG for a page: no script, link or font."""
-        return self.canvas.to_svg(self.title, self.description)
-
-    def to_bytes(self, fmt: str) -> bytes:
-        """The picture as `svg`, `png`, `pdf` or `dot`."""
-        if fmt not in FORMATS:
-            raise HlofuseError(f"cannot draw {fmt!r}; the formats are {', '.join(FORMATS)}")
-        if fmt == "dot":
-            return self.dot.encode()
-        if fmt == "svg":
-            return svg.zoomable(self.to_svg()).encode()
-        if fmt == "png":
-            return engine.run(self.dot, "png", _PLACED, "-Gdpi=144")
-        return undated(engine.run(self.dot, "pdf", _PLACED))
+        """A self-contained SVG for a page, on a card of its size."""
+        shift = f"translate({_MARGIN - self._low[0]:.2f} {_MARGIN + self._high[1]:.2f})"
+        body = [f'<g font-family="{FONT}" transform="{shift}">\n', *self._svg, "</g>\n"]
+        return svg.document(*self.size(), self.title, self.description, body)
 
 
 def round_numbers(low: float, high: float, whole: bool) -> list[float]:

@@ -15,8 +15,8 @@ from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
 from hlofuse.format.paths import source_text
 from hlofuse.format.units import plural, quantity, us_text
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.plot.figure import COLORS, Canvas, Plot, Position
-from hlofuse.render.palette import ALERT, FAINT, LINE, PALE
+from hlofuse.plot.figure import COLORS, Plot, Position
+from hlofuse.render.palette import FAINT, LINE, PALE
 from hlofuse.render.scene import SMALL, text_width
 
 _WIDTH, _HEIGHT = 620.0, 360.0
@@ -86,11 +86,12 @@ def plot_roofline(
             return place(d.flops_per_byte, d.flops_per_second)
         return place(low_x, d.bytes_per_second * low_x)
 
-    canvas = Canvas()
+    canvas = Plot(after.name, "roofline: FLOP/s over FLOP for each byte")
     lines = [title, "time by XLA's model, launch overhead excluded"]
     if floors := sum(d.is_floor for d in sides[1]):
         lines.append(f"squares: {plural(floors, 'matmul or library kernel')} at the lower bound of the time")
-    _heading(canvas, after.name, alerts, lines)
+    top = _HEIGHT + 24 + 13 * (len(lines) + len(alerts))
+    canvas.heading((_LEFT, top), alerts, lines, _WIDTH - _LEFT)
     for x in _decades(low_x, high_x):
         canvas.line([place(x, low_y), place(x, high_y)], PALE, width=0.6)
         label = "0" if x == low_x else f"{x:g}"
@@ -117,11 +118,11 @@ def plot_roofline(
     roof_line(
         place(start, start * device.memory_bandwidth), place(highest / device.memory_bandwidth, highest)
     )
-    for rate, name in roofs.items():
-        right = place(high_x, rate)
-        if rate / device.memory_bandwidth < high_x:
-            roof_line(place(rate / device.memory_bandwidth, rate), right)
-            roof_label((right[0], right[1] + 9), f"{quantity(rate, 'FLOP/s')}, {name}")
+    for peak, name in roofs.items():
+        right = place(high_x, peak)
+        if peak / device.memory_bandwidth < high_x:
+            roof_line(place(peak / device.memory_bandwidth, peak), right)
+            roof_label((right[0], right[1] + 9), f"{quantity(peak, 'FLOP/s')}, {name}")
     middle = place(math.sqrt(start * ridge), math.sqrt(start * ridge) * device.memory_bandwidth)
     roof_label((middle[0] - 8, middle[1] + 9), f"{quantity(device.memory_bandwidth, 'B')}/s")
     for (side, color, ring), dots in zip(_LOOKS, sides, strict=True):
@@ -142,7 +143,7 @@ def plot_roofline(
         canvas.point((x + 4, -48), color, ring=ring)
         canvas.text((x + 13, -48), side, size=9, width=60)
         x += 70
-    return Plot(canvas, after.name, "roofline: FLOP/s over FLOP for each byte")
+    return canvas
 
 
 _LOOKS = (("before", "#59636e", True), ("after", COLORS[0], False))
@@ -197,14 +198,6 @@ def _labels(
 
 def _overlap(a: _Area, b: _Area) -> bool:
     return all(a[0][k] < b[1][k] and b[0][k] < a[1][k] for k in (0, 1))
-
-
-def _heading(canvas: Canvas, name: str, alerts: tuple[str, ...], lines: list[str]) -> None:
-    top = _HEIGHT + 24 + 13 * (len(lines) + len(alerts))
-    canvas.text((_LEFT, top), name, size=14, width=_WIDTH, bold=True)
-    for k, line in enumerate([*alerts, *lines]):
-        color = ALERT if k < len(alerts) else FAINT
-        canvas.text((_LEFT, top - 17 - 13 * k), line, size=9, width=_WIDTH - _LEFT, color=color)
 
 
 def _dots(times: KernelTimes, account: Account, labels: Mapping[str, str]) -> list[_Dot]:

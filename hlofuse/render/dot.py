@@ -36,7 +36,12 @@ def to_dot(scene: Scene) -> str:
         "hlofuse",
         graph_attr=font
         | {"label": f"<{_heading(scene)}>", "labelloc": "t", "labeljust": "l", "bgcolor": CARD, "pad": "0.3"}
-        | {"nodesep": "0.2", "ranksep": "0.15", "pack": "40", "packmode": f"array_t{left}u{columns}"}
+        | {
+            "nodesep": "0.2",
+            "ranksep": "0.15",
+            "pack": "40",
+            "packmode": f"array_t{left}u{columns}" if len(scene.panels) > 1 else "array_tu",
+        }
         | {"fontsize": "11", "tooltip": " "},
         node_attr=font | {"fontsize": "11", "margin": "0.09,0.04", "height": "0.26", "width": "0.4"},
         edge_attr={"fontname": FONT, "fontsize": "9", "fontcolor": FAINT, "color": LINE, "arrowsize": "0.6"},
@@ -45,6 +50,9 @@ def to_dot(scene: Scene) -> str:
     if scene.legend:
         legend(graph, scene, place)
     loudest = max((a.bytes for p in scene.panels for a in p.arrows), default=0)
+    if len(scene.panels) == 1:  # what hangs together is packed by Graphviz
+        _content(graph, scene.panels[0], loudest)
+        return str(graph.source)
     for panel in scene.panels:
         place += 1
         if scene.legend and place > 1 and (place - 1) % (columns - 1) == 0:
@@ -58,6 +66,8 @@ def to_dot(scene: Scene) -> str:
 
 def _heading(scene: Scene) -> str:
     rows = [f'<B><FONT POINT-SIZE="17">{entities(scene.title)}</FONT></B>']
+    if len(scene.panels) == 1:
+        rows[0] += f'<FONT COLOR="{FAINT}">   {entities(scene.panels[0].title)}</FONT>'
     for k, line in enumerate([*scene.caption, *scene.lines]):
         color = ALERT if scene.caption and k == 0 else FAINT
         rows.append(f'<FONT POINT-SIZE="11" COLOR="{color}">{entities(line)}</FONT>')
@@ -72,18 +82,22 @@ def _panel(graph: Digraph, panel: Panel, place: int, loudest: int) -> None:
     look = {"sortv": str(place), "label": f"<<B>{entities(panel.title)}</B>{aside}>", "style": "rounded"}
     look |= {"color": PALE, "margin": "26", "id": panel.key, "tooltip": " "}
     with graph.subgraph(name=f"cluster_{panel.key}", graph_attr=look) as cluster:
-        if not panel.boxes and not panel.outlines:
-            cluster.node(f"{panel.key}none", "nothing to draw here", shape="plaintext", fontcolor=FAINT)
-        for outline in panel.outlines:
-            _outline(cluster, outline, panel.flat)
-        for box in panel.boxes:
-            _box(cluster, box)
-        many = len(panel.arrows) > LABELLED
-        for arrow in panel.arrows:
-            _arrow(cluster, arrow, loudest, many)
+        _content(cluster, panel, loudest)
 
 
-def _outline(panel: Digraph, outline: Outline, flat: bool) -> None:
+def _content(graph: Digraph, panel: Panel, loudest: int) -> None:
+    if not panel.boxes and not panel.outlines:
+        graph.node(f"{panel.key}none", "nothing to draw here", shape="plaintext", fontcolor=FAINT)
+    for outline in panel.outlines:
+        _outline(graph, outline)
+    for box in panel.boxes:
+        _box(graph, box)
+    many = len(panel.arrows) > LABELLED
+    for arrow in panel.arrows:
+        _arrow(graph, arrow, loudest, many)
+
+
+def _outline(panel: Digraph, outline: Outline) -> None:
     head = _badge(outline.kernels) + f"<B>{entities(outline.title)}</B>"
     if outline.aside:
         head += f"  {entities(outline.aside)}"
@@ -98,7 +112,7 @@ def _outline(panel: Digraph, outline: Outline, flat: bool) -> None:
     look["tooltip"] = multiline(outline.tooltip)
     with panel.subgraph(name=f"cluster_{outline.key}", graph_attr=look) as cluster:
         for box in outline.boxes:
-            _box(cluster, box, flat=flat and bool(outline.kind))
+            _box(cluster, box, flat=bool(outline.kind))
 
 
 def _box(graph: Digraph, box: Box, flat: bool = False) -> None:

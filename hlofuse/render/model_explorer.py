@@ -47,15 +47,6 @@ class _Graph:
         self.layers: dict[str, dict[str, str]] = {}
         self.launched_computations = set(launched_computations(self.account.module))
         self.open_fusions = {i for i in self.account.module.instructions() if _is_layer(i)}
-        self.ids: dict[Instruction, str] = {}
-        """Names are unique in a module that XLA wrote; here they are in any."""
-        taken: set[str] = set()
-        for i in self.account.module.instructions():
-            key = printable(i.name)
-            while key in taken:
-                key += "'"
-            taken.add(key)
-            self.ids[i] = key
         self.drawn: set[str] = set()
         self._add(self.account.module.entry, (), [])
 
@@ -67,7 +58,7 @@ class _Graph:
             if i in self.open_fusions:
                 inside = (*inside, _component(self.launched.name(i)))
                 self._add(i.fused_computation, inside, [])
-                self._measure(i, self.ids[i.fused_root], "/".join(inside))
+                self._measure(i, _id(i.fused_root), "/".join(inside))
             elif i.opcode == "get-tuple-element" or (is_fused and i.opcode == "parameter"):
                 continue  # edges come from what computes the value
             elif i.opcode != "tuple" or i is self.account.module.entry.root:
@@ -93,7 +84,7 @@ class _Graph:
     def _node(self, i: Instruction, layers: tuple[str, ...], inputs: list[Instruction]) -> None:
         edges = [
             {
-                "sourceNodeId": self.ids[source],
+                "sourceNodeId": _id(source),
                 "sourceNodeOutputId": ".".join(map(str, path)) or "0",
                 "targetNodeInputId": str(n),
             }
@@ -106,15 +97,15 @@ class _Graph:
             for n, s in enumerate(shapes)
         ]
         node = {
-            "id": self.ids[i],
+            "id": _id(i),
             "label": value_title(i) if i.opcode == "parameter" else i.opcode,
             "namespace": "/".join(layers),
             "incomingEdges": edges,
             "outputsMetadata": outputs,
         }
         self.nodes.append(node)
-        self.drawn.add(self.ids[i])
-        facts = self._measure(i, self.ids[i]) | {"HLO": cut(print_instruction(i), 1000)}
+        self.drawn.add(_id(i))
+        facts = self._measure(i, _id(i)) | {"HLO": cut(print_instruction(i), 1000)}
         node["attrs"] = [{"key": key, "value": value} for key, value in facts.items()]
 
     def _measure(self, kernel: Instruction, node: str, layer: str = "") -> dict[str, str]:
@@ -128,6 +119,11 @@ class _Graph:
         if layer:
             self.layers[layer] = facts
         return facts
+
+
+def _id(i: Instruction) -> str:
+    """Unique in any module; names are only in one that XLA wrote."""
+    return printable(f"{i.computation.name}/{i.name}" if i.computation is not None else i.name)
 
 
 def _is_layer(i: Instruction) -> bool:

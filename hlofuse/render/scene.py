@@ -77,8 +77,6 @@ class Panel:
     """Those outside every frame."""
     outlines: list[Outline] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
-    flat: bool = True
-    """Boxes inside kernels have one line: right for a tall panel, wrong for a wide one."""
 
     def all_boxes(self) -> list[Box]:
         """Every box, framed or not."""
