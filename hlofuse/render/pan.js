@@ -1,23 +1,27 @@
-// A picture opened by itself fits the window; the wheel zooms at the pointer, dragging pans, a double click fits it again.
+// A picture opened by itself fits the window, or has its natural size where its text would be too small. The wheel
+// zooms at the pointer, dragging pans; a double click or 0 fits the whole picture, and once more returns.
 (() => {
   "use strict";
   const svg = document.documentElement;
   if (svg.localName !== "svg") return;
-  const whole = svg.viewBox.baseVal;
-  const natural = { width: whole.width, height: whole.height };
+  const { width, height } = svg.viewBox.baseVal;
   const POINT = 4 / 3;  // pixels
-  let view;
+  let view, last = null;
   svg.setAttribute("width", "100%");
   svg.setAttribute("height", "100%");
-  const show = () => svg.setAttribute("viewBox", [view.x, view.y, innerWidth / view.scale, innerHeight / view.scale].join(" "));
-  const fit = () => {
-    const scale = Math.min(POINT, innerWidth / natural.width, innerHeight / natural.height);
-    view = { scale, x: (natural.width - innerWidth / scale) / 2, y: Math.min(0, (natural.height - innerHeight / scale) / 2), fitted: true };
-    if (natural.height * scale < innerHeight) view.y = 0;
+  svg.setAttribute("preserveAspectRatio", "xMinYMin");
+  const whole = () => Math.min(POINT, innerWidth / width, innerHeight / height);
+  const show = () => {
+    svg.setAttribute("viewBox", `${view.x} ${view.y} ${innerWidth / view.scale} ${innerHeight / view.scale}`);
+  };
+  const place = (scale) => {
+    const spare = (side, length) => (side / scale > length ? (length - side / scale) / 2 : 0);
+    view = { scale, x: spare(innerWidth, width), y: 0, placed: scale === whole() ? "whole" : "readable" };
     show();
   };
+  const start = () => place(whole() >= 0.75 * POINT ? whole() : POINT);
   const zoom = (factor, x, y) => {
-    const scale = Math.min(16, Math.max(Math.min(POINT, innerWidth / natural.width, innerHeight / natural.height) / 2, view.scale * factor));
+    const scale = Math.min(16, Math.max(whole() / 2, view.scale * factor));
     view = { scale, x: view.x + x / view.scale - x / scale, y: view.y + y / view.scale - y / scale };
     show();
   };
@@ -25,8 +29,13 @@
     view = { scale: view.scale, x: view.x - dx / view.scale, y: view.y - dy / view.scale };
     show();
   };
-  let last = null;
-  svg.addEventListener("wheel", (e) => { e.preventDefault(); zoom(Math.exp(-e.deltaY / 400), e.clientX, e.clientY); }, { passive: false });
+  const toggle = () => (view.placed === "whole" ? start() : place(whole()));
+  const replace = () => (view.placed === "whole" ? place(whole()) : view.placed ? start() : show());
+  const steps = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] };
+  svg.addEventListener("wheel", (e) => {
+    e.preventDefault();
+    zoom(Math.exp(-e.deltaY / 400), e.clientX, e.clientY);
+  }, { passive: false });
   svg.addEventListener("pointerdown", (e) => { if (e.button === 0) last = [e.clientX, e.clientY]; });
   addEventListener("pointermove", (e) => {
     if (last === null) return;
@@ -34,16 +43,16 @@
     last = [e.clientX, e.clientY];
   });
   addEventListener("pointerup", () => { last = null; });
-  svg.addEventListener("dblclick", fit);
-  addEventListener("resize", () => (view.fitted ? fit() : show()));
+  svg.addEventListener("dblclick", toggle);
+  addEventListener("resize", replace);
   addEventListener("keydown", (e) => {
-    const step = { ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] }[e.key];
-    if (step) pan(...step);
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    if (e.key in steps) pan(...steps[e.key]);
     else if (e.key === "+" || e.key === "=") zoom(1.25, innerWidth / 2, innerHeight / 2);
     else if (e.key === "-") zoom(0.8, innerWidth / 2, innerHeight / 2);
-    else if (e.key === "0") fit();
+    else if (e.key === "0") toggle();
     else return;
     e.preventDefault();
   });
-  fit();
+  start();
 })();
