@@ -19,7 +19,7 @@ from hlofuse.render.palette import (
     STYLES,
     legend,
 )
-from hlofuse.render.scene import SMALL, Arrow, Box, Outline, Panel, Scene, text_width
+from hlofuse.render.scene import Arrow, Box, Outline, Panel, Scene, text_width
 
 LABELLED = 150
 """Beyond so many arrows only those that carry much are labelled; the others have a tooltip."""
@@ -118,7 +118,7 @@ def _outline(panel: Digraph, outline: Outline) -> None:
 def _box(graph: Digraph, box: Box, flat: bool = False) -> None:
     style = STYLES[box.style]
     light = box.style in ("value", "stub")
-    base, small = (9.0, SMALL) if light else (11.0, 9.0)
+    base, small = 9.0 if light else 11.0, 9.0
     lines = box.lines
     if not light and len(lines) == 2 and text_width("  ".join(lines), small) < 130:
         lines = ["  ".join(lines)]  # a short name and a short shape share a line
