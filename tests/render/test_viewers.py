@@ -47,7 +47,7 @@ ENTRY main {
   ROOT r = f32[8]{0} conditional(c, x, x), true_computation=small, false_computation=large
 }
 """
-HOSTILE = FUSED.replace("fusion.1", '"</script>/<b>\\\\n"').replace("jit(f)/norm", "a/<img src=x>//..")
+HOSTILE = FUSED.replace("jit(f)/norm", "jit(f)/a//../<img src=x>")
 
 
 def launched(module: Module, *, timed: bool = False) -> LaunchedModule:
@@ -150,7 +150,7 @@ def test_node_data_and_traces_add_up_to_the_account(*, timed: bool, samples: Pat
         expected = totals.us if timed else totals.cost.bytes_accessed
         assert expected is not None
         _, data = graph_of(module, timed=timed)
-        assert sum(r["value"] for r in data["results"].values()) == pytest.approx(expected)
+        assert sum(r["value"] for r in data["results"].values()) == pytest.approx(expected, abs=1e-3)
         kernels = [e for e in events_of(module, timed=timed) if e["ph"] == "X" and e["tid"] == 1]
         length = sum(e["dur"] for e in kernels)
         assert length == pytest.approx(expected if timed else expected / 1e3, rel=1e-3)
