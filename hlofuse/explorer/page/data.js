@@ -65,7 +65,7 @@ class Run {
     this.kernels = k.name.map((name, n) => ({
       name: text(name), box: k.box[n], kind: text(k.kind[n]), bytes: k.bytes[n], flops: k.flops[n], us: k.us[n],
       usMemory: k.us_memory[n], usCompute: k.us_compute[n], emitter: text(k.emitter[n]), source: text(k.source[n]),
-      layer: text(k.layer[n]), turns: k.turns[n], floor: k.floor[n] === 1,
+      layer: text(k.layer[n]), turns: k.turns[n], floor: k.floor[n] === 1, measuredUs: k.measured_us?.[n],
       atFusion: this.namesAtFusion.get(text(name)) ?? "",
     }));
     const h = json.held;
