@@ -119,7 +119,8 @@ class App {
     this.view.open = open === "[]" || open.length > LONGEST_LINK ? "" : open;
     this.view.edge = this.edge ? this.edge.join("-") : "";
     this.view.why = this.edge && this.why !== NONE ? String(this.why) : "";
-    const said = new URLSearchParams({ step: this.state.at });
+    // Without a step: the final module, and no decision in question.
+    const said = new URLSearchParams(this.told || this.state.at !== this.run.length ? { step: this.state.at } : {});
     for (const [name, value] of Object.entries(this.view)) if (value !== DEFAULTS[name]) said.set(name, value);
     this.hash = `#${said}`;
     if (location.hash !== this.hash) history.replaceState(null, "", this.hash);

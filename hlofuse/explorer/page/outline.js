@@ -1,7 +1,7 @@
 // The whole module as boxes within boxes: kernels in the loops that run them, in the program's own scopes, in
 // computations. What is large starts folded; a fold opens in its place.
 
-const MOST_CHILDREN = 36, MOST_PARTS = 24, OPEN_AT_FIRST = { fusion: 30, computation: 24, scope: 16 };
+const MOST_CHILDREN = 48, MOST_PARTS = 24, OPEN_AT_FIRST = { fusion: 30, computation: 24, scope: 16 };
 
 function scopeAt(opName, depth) { return opName.split("/").slice(0, -1).slice(0, depth).join("/"); }
 

@@ -86,16 +86,17 @@ function visibleNodes(root) {
 
 // The classes of a box: its colour, and whether it is chosen, ends in what is chosen, is in question, was found.
 function classesOf(outline, node, colours, marks) {
-  const { run, state } = outline, single = node.kind === "kernel", classes = [single ? colours.box(node.box, NONE) : colours.group(node.final)];
+  const { run } = outline, single = node.kind === "kernel", classes = [single ? colours.box(node.box, NONE) : colours.group(node.final)];
   const has = (box) => box !== NONE && box !== undefined && (single ? node.box === box : !node.opened && outline.shownFor(box) === node);
   if (single ? node.box === marks.chosen : node.id === marks.group) classes.push("chosen");
   else if (has(marks.chosen)) classes.push("holds-chosen");
-  else if (single && marks.chosen !== NONE && !state.alive[marks.chosen] && run.endsAs[node.box] === run.endsAs[marks.chosen]) classes.push("related");
-  else if (single && marks.chosen !== NONE && state.at < run.length && run.endsAs[node.box] === run.endsAs[marks.chosen]) classes.push("related");
+  else if (marks.chosen !== NONE && !node.opened && holdsKernel(node, (box) => run.endsAs[box] === run.endsAs[marks.chosen])) classes.push("related");
   if (marks.inQuestion.some(has)) classes.push(marks.kind);
   if (foundIn(outline, node, marks.hits)) classes.push("hit");
   return classes;
 }
+
+function holdsKernel(node, test) { return node.kind === "kernel" ? test(node.box) : node.children.some((child) => holdsKernel(child, test)); }
 
 function foundIn(outline, node, hits) {
   if (!hits) return 0;
