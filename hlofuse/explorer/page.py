@@ -11,21 +11,25 @@ from importlib.resources import files
 from operator import attrgetter
 from typing import Any
 
+from hlofuse.account import Launched
+from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.explorer.model import Decision, Kernel, Operation, Page, Passes, RefusedEdge, Run
 from hlofuse.format.escape import printable
+from hlofuse.format.paths import layer_of
+from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.timeline import phrases
 from hlofuse.reports.timeline.step_details import Group, StepDetails
 from hlofuse.reports.trace_op.model import How
 
 SCRIPTS = tuple(
     (
-        "passes_data data state phrases dom layers order layout scene picture overview pane lists panels"
-        " details passes timeline search legend keys app"
+        "passes_data data state phrases dom layers order layout scene picture overview pane lists source"
+        " differences panels kernel details passes timeline search legend keys app"
     ).split()
 )
 """In the order in which they build on each other; together they are one module."""
 
-_STYLES = ("colours", "layout", "parts")
+_STYLES = ("colours", "layout", "parts", "details")
 
 
 def page_html(page: Page) -> str:
@@ -40,7 +44,8 @@ def page_html(page: Page) -> str:
         "{{policy}}": policy,
         "{{style}}": style,
         "{{script}}": script,
-        "{{data}}": encoded(page),
+        "{{data}}": encoded(page_json(page)),
+        "{{texts}}": encoded(texts_json(page)),
     }
     out = _part("page.html")
     for mark, text in parts.items():
@@ -61,13 +66,13 @@ def _hash(text: str) -> str:
 # The page's data as compact JSON: a list for each field, strings by number.
 
 
-SCHEMA = 2
+SCHEMA = 3
 KINDS = ("fuse", "ineligible", "priority", "rewrite")
 
 
-def encoded(page: Page) -> str:
+def encoded(values: object) -> str:
     """Base64 of the deflated JSON: nothing in it can end the element it stands in."""
-    text = json.dumps(page_json(page), separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
@@ -75,7 +80,7 @@ def page_json(page: Page) -> dict[str, Any]:
     """JSON values; numbers for strings point into `strings`."""
     s = Strings()
     runs = [_run(r, s) for r in page.runs]
-    rules = [[s(r.code), s(r.title), [[s(h), s(t)] for h, t in r.sections]] for r in page.rules]
+    rules = [[s(r.code), s(r.title), [[s(h), s(t, _lines)] for h, t in r.sections]] for r in page.rules]
     passes = passes_json(page.passes, s) if page.passes is not None else None
     return {
         "schema": SCHEMA,
@@ -84,17 +89,33 @@ def page_json(page: Page) -> dict[str, Any]:
         "runs": runs,
         "rules": rules,
         "passes": passes,
+        "files": [[s(f.name), s(f.note), bool(f.text)] for f in page.files],
+        "pairs": [[p.first, p.second, p.same] for p in page.pairs],
         "strings": s.all(),
     }
+
+
+def texts_json(page: Page) -> dict[str, Any]:
+    """What the page reads only when it is shown: HLO of each kernel of each run, and the source files."""
+    return {
+        "kernels": [[_lines(k.text) for k in r.kernels] for r in page.runs],
+        "files": [_lines(f.text) for f in page.files],
+    }
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(printable, text.expandtabs().splitlines()))
 
 
 def _run(r: Run, s: Strings) -> dict[str, Any]:
     return {
         "label": r.label,
         "headline": r.headline,
-        "result": r.result,
+        "before": totals_json(r.before),
+        "after": totals_json(r.after),
         "notes": r.notes,
         "verdict": r.verdict,
+        "slowest": [[printable(cell) for cell in cells] for cells in r.slowest],
         "target": r.target,
         "device": r.device,
         "computations": [s(c) for c in r.computations],
@@ -110,7 +131,7 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
         ],
         "final_names": [[s(name), s(final)] for name, final in r.final_names],
         "kernels": _kernels(r.kernels, s),
-        "held": _refused_edges(r.refused_edges, s),
+        "refused": _refused_edges(r.refused_edges, s),
     }
 
 
@@ -131,8 +152,16 @@ def _operations(operations: Sequence[Operation], s: Strings) -> dict[str, Any]:
         # Near ones mostly, so the distance is the smaller number.
         "operands": [[n - i for i in x.operands] for n, x in enumerate(operations)],
         "calls": {n: x.calls for n, x in enumerate(operations) if x.calls},
-        **_columns(operations, s, "bytes=bytes_out launched source op_name layer us"),
+        **_columns(operations, s, "bytes=bytes_out launched source op_name layer"),
+        "file": [x.line[0] for x in operations],
+        "line": differences(x.line[1] for x in operations),
+        # Figures by number: most operations are no kernels.
+        "alone": {n: _figures(x.row) for n, x in enumerate(operations) if x.row is not None},
     }
+
+
+def _figures(row: Launched) -> list[Any]:
+    return [_time(row.us), row.cost.bytes_accessed, row.cost.flops, int(row.is_floor), row.runs]
 
 
 def _decisions(decisions: Sequence[Decision], s: Strings) -> dict[str, Any]:
@@ -149,8 +178,21 @@ def _decisions(decisions: Sequence[Decision], s: Strings) -> dict[str, Any]:
 
 
 def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
-    names = "name box kind bytes=bytes_accessed flops us us_memory us_compute emitter source layer"
-    return _columns(kernels, s, f"{names} floor=is_floor turns=iterations")
+    cost = "bytes=row.cost.bytes_accessed read=row.cost.bytes_read written=row.cost.bytes_written"
+    times = "us=row.us us_floor us_memory us_compute measured_us floor=row.is_floor iterations=row.runs"
+    return {
+        **_columns(
+            kernels, s, f"box {cost} flops=row.cost.flops {times} bound=bound_by emitter result=is_result"
+        ),
+        "name": [s(k.place.final or k.place.name) for k in kernels],
+        "kind": [s(k.row.instruction.fusion_kind or k.row.instruction.opcode) for k in kernels],
+        "source": [s(k.place.source or "") for k in kernels],
+        "layer": [s(layer_of(k.place.op_name)) for k in kernels],
+        "shape": [s(str(k.row.instruction.shape)) for k in kernels],
+        "bytes_out": [leaves_size(k.row.instruction.shape) for k in kernels],
+        "reads": [[[v.kernel, s(v.name), s(v.shape), v.bytes] for v in k.reads] for k in kernels],
+        "line": [k.line for k in kernels],
+    }
 
 
 def _refused_edges(edges: Sequence[RefusedEdge], s: Strings) -> dict[str, Any]:
@@ -167,12 +209,8 @@ def _time(us: float | None) -> float | None:
 HOWS = tuple(How)
 
 
-def passes_json(passes: Passes, strings: Strings) -> dict[str, Any]:
+def passes_json(passes: Passes, s: Strings) -> dict[str, Any]:
     """JSON values; numbers for strings point into `strings`."""
-
-    def s(text: str) -> int:
-        return strings(printable(text))
-
     timeline, lineage = passes.timeline, passes.lineage
     steps, threads, links = timeline.steps, lineage.threads, lineage.links
     place = {id(step.dump): n for n, step in enumerate(steps)}
@@ -251,17 +289,22 @@ def _group(g: Group, s: Any) -> list[Any]:
 
 
 class Strings:
-    """Every distinct string once; number 0 is the empty one."""
+    """Every distinct string once, printable; number 0 is the empty one."""
 
     def __init__(self) -> None:
         self._number: dict[str, int] = {"": 0}
+        self._all = [""]
 
-    def __call__(self, text: str) -> int:
-        return self._number.setdefault(text, len(self._number))
+    def __call__(self, text: str, escaped: Callable[[str], str] = printable) -> int:
+        number = self._number.get(text)
+        if number is None:
+            number = self._number[text] = len(self._all)
+            self._all.append(escaped(text))
+        return number
 
     def all(self) -> list[str]:
         """In the order of their numbers."""
-        return list(self._number)
+        return self._all
 
 
 def differences(numbers: Iterable[int]) -> list[int]:

@@ -7,7 +7,7 @@ const VIEWS = [
   ["computation", "Computations", "The whole module by computation"],
   ["film", "Passes", "What every pass of the compilation did, first dump to last"],
 ];
-const DEFAULTS = { view: "", split: "one", tab: "held", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", dump: "", op: "", only: "", order: "", every: "" };
+const DEFAULTS = { view: "", split: "one", tab: "", line: "", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", dump: "", op: "", only: "", order: "", every: "" };
 
 const MOST_AHEAD = 120, AHEAD_AFTER = 500;
 
@@ -65,7 +65,6 @@ class App {
     for (const name of Object.keys(DEFAULTS)) if (said.has(name)) view[name] = said.get(name);
     if (!this.data.runs[Number(view.run)]) view.run = "0";
     if (!this.views.some(([key]) => key === view.view)) view.view = "";
-    if (!TABS.some(([key]) => key === view.tab)) view.tab = DEFAULTS.tab;
     this.view = view;
     const { length } = this.run;
     const step = said.has("step") ? Number(said.get("step")) : length;
@@ -104,12 +103,22 @@ class App {
 
   clearFilters() { this.change({ kind: "", pass: "", rule: "", computation: "", source: "", q: "" }); }
 
+  // All kernels with an operation of a source line: `file:line`.
+  chooseLine(line) {
+    this.letGo();
+    this.view.show = "";
+    this.view.line = line;
+    this.told = false;
+    this.state.goTo(this.run.length);
+    this.follow();
+  }
+
   goTo(step) {
     const at = Math.min(this.run.length, Math.max(0, step));
     this.state.goTo(at);
     this.told = true;
     this.letGo();
-    this.view.show = "";
+    this.view.show = this.view.line = "";
     this.settleRegion();
     this.follow();
   }
@@ -123,6 +132,7 @@ class App {
     this.edge = null;
     this.chosen = box;
     this.chosenOp = op;
+    this.view.line = "";
     this.view.show = op !== NONE ? this.run.names[op] : this.state.nameOf(box);
     this.follow();
   }
@@ -178,9 +188,8 @@ class App {
 
   open() {
     document.title = `${this.data.title} · hlofuse explore`;
-    byId("title").textContent = this.run.headline;
-    const figures = this.run.result.split(/( {2,})/).map((t) => t.trim() ? el("span", {}, t) : t);
-    byId("totals").replaceChildren(...figures);
+    byId("title").textContent = byId("title").title = this.run.headline;
+    byId("totals").replaceChildren(...totalsLine(this.run).map((text) => el("span", {}, text)));
     const picker = byId("run-picker");
     picker.hidden = this.data.runs.length < 2;
     segments(picker, this.data.runs.map((run, n) => [String(n), run.label, run.headline]), this.view.run,
@@ -193,8 +202,8 @@ class App {
 
   bars() {
     segments(byId("views"), this.views, this.drawn, (view) => this.change({ view }));
-    const splits = [["one", "One", "This step"], ["ends", "Before | after", "The module as given, and in the end"]];
-    if (this.data.runs.length > 1) splits.push(["runs", "Both", `${this.data.runs.map((r) => r.label).join(" and ")}, each in the end`]);
+    const splits = [["one", "One", "This step"], ["ends", "Before | after", "The module before and after fusion"]];
+    if (this.data.runs.length > 1) splits.push(["runs", "Both", `${this.data.runs.map((r) => r.label).join(" and ")}, each after fusion`]);
     if (!splits.some(([key]) => key === this.view.split)) this.view.split = "one";
     segments(byId("splits"), splits, this.view.split, (split) => this.change({ split }));
   }
@@ -204,11 +213,13 @@ class App {
     this.panels.follow();
     this.bars();
     this.draw();
+    this.mark();
     legend(this.drawn);
     const { at } = this.state;
     const parts = this.drawn === "film" ? this.passesView.details() : [];
     if (parts.length) return this.tell(parts);
     if (this.edge) parts.push(edgeDetails(this, ...this.edge));
+    if (this.view.line) parts.push(lineDetails(this, this.view.line));
     if (this.chosen !== NONE) parts.push(boxDetails(this, this.chosen, this.chosenOp));
     if (at && this.told) parts.push(decisionDetails(this, at - 1));
     if (!parts.length) parts.push(welcome(this));
@@ -223,10 +234,25 @@ class App {
   // What the panes show: [run, step, label] each.
   shown() {
     const now = Number(this.view.run);
-    if (this.view.split === "ends") return [[now, 0, "as given"], [now, this.run.length, "in the end"]];
-    if (this.view.split === "runs")
-      return this.data.runs.map((run, n) => [n, run.length, `${run.label}: ${countText(run.kernels.length, "kernel")}`]);
+    if (this.view.split === "ends") return [[now, 0, sideText("Before fusion", this.run.before)], [now, this.run.length, sideText("After fusion", this.run.after, this.run.before)]];
+    if (this.view.split === "runs") {
+      const [first, second] = this.data.runs;
+      return [[0, first.length, sideText(first.label, first.after)], [1, second.length, sideText(second.label, second.after, first.after)]];
+    }
     return [[now, this.state.at, ""]];
+  }
+
+  // The kernels of a chosen line, and those that differ between two runs.
+  mark() {
+    const line = linesOf(this.run).get(this.view.line), shown = this.shown();
+    this.panes.forEach((pane, k) => pane.element.querySelectorAll("[data-box], .node[data-op]").forEach((element) => {
+      const run = this.data.runs[shown[k][0]], box = Number(element.dataset.box ?? element.dataset.op);
+      const kernel = element.dataset.box === undefined ? run.kernelAt.get(box) : run.kernelOfBox(box);
+      const chosen = run === this.run ? line?.kernels.has(kernel) : this.chosen !== NONE && pairedKernel(this.data, this.run, this.run.kernelOfBox(this.chosen)) === kernel;
+      element.classList.toggle("marked", Boolean(kernel && chosen));
+      const different = this.view.split === "runs" ? differencesOf(this, run, kernel) : [];
+      for (const name of DIFFERENCES) element.classList.toggle(name, different.includes(name));
+    }));
   }
 
   draw() {

@@ -1,10 +1,10 @@
-// The whole module on one sheet, collapsed: by computation, by source scope, by fusion.
+// The whole module in one picture, collapsed: by computation, by source scope, by fusion.
 
 const MOST_GROUPS = 90, ROW_OF_PARTS = 1000;
 
 function scopeAt(opName, depth) { return opName.split("/").slice(0, -1).slice(0, depth).join("/"); }
 
-// Without what all scopes begin with, which tells none from another: `jit(f)/`.
+// Without what all scopes begin with: `jit(f)/`.
 function shortScope(run, scope) {
   if (run.sharedScope === undefined) {
     const paths = run.ops.opName.filter((name) => name.includes("/"));
@@ -133,7 +133,7 @@ function drawOverview(run, state, view, decision, act, room) {
   const nodes = groups.map((g) => ({
     width: Math.max(168, Math.min(320, 24 + 6.9 * Math.min(g.label.length, 40))), height: 46, group: g,
   }));
-  measureKernels(run, nodes, single);
+  measureKernels(run, state, nodes, single);
   const edges = [...between.keys()].map((k) => [Math.floor(k / groups.length), k % groups.length]);
   const size = inParts ? inRows(nodes, room) : layered(nodes, edges, { gapX: 18, gapY: 34, widest: 1150 });
   const most = greatest(1, groups.map((g) => Math.max(g.before, g.boxes.size)));
@@ -147,11 +147,11 @@ function drawOverview(run, state, view, decision, act, room) {
   });
   const d = run.decisions;
   const inQuestion = new Set(decision === NONE ? [] : [d.producer[decision], d.consumer[decision]].map((b) => keyOfBox.get(b)));
-  const drawn = nodes.map((n) => groupNode(n, view, most, inQuestion.has(n.group.name) ? d.kind[decision] : "", act));
+  const drawn = nodes.map((n) => groupNode(run, n, most, state.at, inQuestion.has(n.group.name) ? d.kind[decision] : "", act));
   return { group: svg("g", { class: "overview" }, ...lines, ...drawn, ...marks), width: size.width, height: size.height };
 }
 
-// Parts follow each other; what runs to and fro between them would hide that.
+// Parts follow each other; edges between them would hide that.
 function inRows(nodes, room) {
   nodes.sort((a, b) => a.group.region - b.group.region);
   const width = greatest(0, nodes.map((n) => n.width)), widest = Math.min(ROW_OF_PARTS, room / READABLE_SHEET - 20) || ROW_OF_PARTS;
@@ -164,25 +164,24 @@ function inRows(nodes, room) {
   return { width: columns * (width + 18) - 18, height: Math.ceil(nodes.length / columns) * 62 - 16 };
 }
 
-// A box that is one kernel is as dear as that is in the end.
-function measureKernels(run, nodes, single) {
-  const byBox = new Map(run.kernels.map((k) => [k.box, k]));
-  const timed = run.kernels.some((k) => k.us !== null);
-  const cost = (k) => (timed ? k.us ?? 0 : k.bytes);
+// What a box costs at this step. Of a fusion that later decisions change nothing is estimated.
+function measureKernels(run, state, nodes, single) {
+  const timed = run.kernels.some((k) => k.us !== null), size = (f) => (timed ? totalUs(f) : (f?.bytes ?? 0) * (f?.iterations ?? 1));
   for (const n of nodes) {
+    const figures = [...n.group.boxes].map((box) => run.figures(state, box));
     n.single = single;
-    n.kernel = single ? byBox.get([...n.group.boxes][0]) : undefined;
+    n.kernel = single ? figures[0] : undefined;
+    n.us = timed && !single && figures.every(Boolean) ? figures.reduce((sum, f) => sum + totalUs(f), 0) : 0;
   }
-  const most = greatest(1e-9, nodes.map((n) => (n.kernel ? cost(n.kernel) : 0)));
-  if (!single) for (const n of nodes) n.us = [...n.group.boxes].reduce((sum, b) => sum + (byBox.get(b)?.us ?? 0), 0);
-  for (const n of nodes) n.share = n.kernel ? cost(n.kernel) / most : 0;
+  const most = greatest(1e-9, nodes.map((n) => size(n.kernel)));
+  for (const n of nodes) n.share = size(n.kernel) / most;
 }
 
-function groupNode(n, view, most, kind, act) {
+function groupNode(run, n, most, step, kind, act) {
   const g = n.group, now = g.boxes.size;
-  const cost = n.kernel && (n.kernel.us !== null ? kernelTime(n.kernel) : n.kernel.bytes && bytesText(n.kernel.bytes)); // no bytes: XLA does not know
+  const count = step ? `${countText(g.before, "kernel")} → ${now}` : countText(now, "kernel");
   const words = n.single
-    ? [countText(g.ops, "operation"), cost].filter(Boolean).join(" · ") : `${countText(g.before, "kernel")} → ${now}${n.us ? ` · ${timeText(n.us)}` : ""}`;
+    ? [countText(g.ops, "operation"), costText(n.kernel)].filter(Boolean).join(" · ") : `${count}${n.us ? ` · ${timeText(n.us)}` : ""}`;
   const bar = (count, y, name) =>
     svg("rect", { class: name, x: 10, y, width: Math.max(1, ((n.width - 20) * count) / most), height: 3, rx: 1.5 });
   const bars = n.single ? [n.kernel && bar(n.share * most, 38, "is")] : [bar(g.before, 36, "was"), bar(now, 40, "is")];
@@ -191,7 +190,7 @@ function groupNode(n, view, most, kind, act) {
     act.group(g);
   };
   return svg("g", {
-    class: `group ${kind}`, tabindex: 0, role: "button", "aria-label": `${n.single ? g.label : g.name}: ${words}`,
+    class: `group ${kind}`, "data-box": n.single ? [...g.boxes][0] : null, tabindex: 0, role: "button", "aria-label": `${n.single ? g.label : g.name}: ${words}`,
     transform: `translate(${n.x} ${n.y})`, onclick: press, onkeydown: press,
   },
   svg("title", {}, `${n.single ? g.label : g.name}\n${words}`),
