@@ -96,10 +96,15 @@ def _side_by_side(
     options: ReplayOptions, observed: Observed, other: str | None, device: str | None, release: str | None
 ) -> dict[str, Observed]:
     """The replays of the page, each under what distinguishes it from the other."""
+    from hlofuse.releases import nearest
+
     if other is None and device is None and release is None:
         if observed.xla is not None:
             return {"as XLA": observed.xla, "what if": observed}
         return {"as XLA": observed}
+    if release is not None:
+        release, note = nearest(release)
+        warn(note)
     if other is None:
         second = options.on_device(observed, device, release)
     else:

@@ -29,7 +29,7 @@ def test_opens_without_a_complaint_and_asks_for_nothing(visit: Open, sample: str
     for view in ("steps", "fusion", "scope", "computation"):
         seen.page.click(f"#views [data-key={view}]")
         assert seen.page.locator("#panes svg .node, #panes svg .group").count() >= 1
-    for tab in ("held", "decisions", "kernels"):
+    for tab in ("kernels", "source", "refused", "decisions"):
         seen.page.click(f"#tab-{tab}")
         assert seen.page.get_attribute(f"#tab-{tab}", "aria-selected") == "true"
     seen.page.click("#splits [data-key=ends]")
@@ -154,7 +154,7 @@ def test_a_picture_is_walked_by_keys(visit: Open) -> None:
 
 
 def test_the_list_of_what_is_held_back_is_walked_by_keys(visit: Open) -> None:
-    seen = visit("cpu/softmax", "#tab=held")
+    seen = visit("cpu/softmax", "#tab=refused")
     seen.page.focus(".long-list")
     for n in range(2):
         seen.page.keyboard.press("ArrowDown")
@@ -493,7 +493,7 @@ def test_final_names_come_first(with_final_names: Visit) -> None:
     both, final = "loop_multiply_fusion (fusion.21)", "loop_multiply_fusion"
     seen.page.click("#views [data-key=fusion]")
     assert both in seen.page.locator("#panes .group .name").all_text_contents()
-    seen.page.click("#tab-held")
+    seen.page.click("#tab-refused")
     assert f"gemm_fusion_dot.2 → {final}" in seen.page.locator("#panel .first").all_text_contents()
     seen.page.click("#tab-kernels")
     row = seen.page.locator("#panel [role=option]", has_text=final)

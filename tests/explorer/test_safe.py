@@ -21,7 +21,7 @@ def test_names_are_text_and_nothing_else(visit: Open) -> None:
     page = seen.page
     for view in ("fusion", "scope", "computation", "steps"):
         page.click(f"#views [data-key={view}]")
-    for tab in ("held", "kernels", "decisions"):
+    for tab in ("refused", "kernels", "source", "decisions"):
         page.click(f"#tab-{tab}")
     for step in range(seen.at + 1):
         page.evaluate(f"explorer.goTo({step})")

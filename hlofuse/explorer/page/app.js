@@ -245,10 +245,11 @@ class App {
   // The kernels of a chosen line, and those that differ between two runs.
   mark() {
     const line = linesOf(this.run).get(this.view.line), shown = this.shown();
+    const own = this.chosen === NONE ? undefined : this.run.kernelOfBox(this.chosen), paired = pairedKernel(this.data, this.run, own);
     this.panes.forEach((pane, k) => pane.element.querySelectorAll("[data-box], .node[data-op]").forEach((element) => {
       const run = this.data.runs[shown[k][0]], box = Number(element.dataset.box ?? element.dataset.op);
       const kernel = element.dataset.box === undefined ? run.kernelAt.get(box) : run.kernelOfBox(box);
-      const chosen = run === this.run ? line?.kernels.has(kernel) : this.chosen !== NONE && pairedKernel(this.data, this.run, this.run.kernelOfBox(this.chosen)) === kernel;
+      const chosen = run === this.run ? line?.kernels.has(kernel) || own === kernel : paired === kernel;
       element.classList.toggle("marked", Boolean(kernel && chosen));
       const different = this.view.split === "runs" ? differencesOf(this, run, kernel) : [];
       for (const name of DIFFERENCES) element.classList.toggle(name, different.includes(name));

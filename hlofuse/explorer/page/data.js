@@ -17,9 +17,13 @@ async function readData() {
   const rules = new Map(json.rules.map(([code, title, sections]) =>
     [text(code), { code: text(code), title: text(title), sections: sections.map((s) => s.map(text)) }]));
   const film = json.passes ? new PassTimeline(json.passes, json.strings) : null;
+  const runs = json.runs.map((run) => new Run(run, json.strings, json.kinds));
+  // One scale for all pictures, so that bars can be compared.
+  const most = greatest(1e-9, runs.flatMap((run) => [...run.kernels, ...run.ops.alone.values()].map((figures) => costOf(run, figures))));
+  for (const run of runs) run.most = most;
   let texts;
   return {
-    title: json.title, rules, film, runs: json.runs.map((run) => new Run(run, json.strings, json.kinds)),
+    title: json.title, rules, film, runs,
     files: json.files.map(([name, note, embedded]) => ({ name: text(name), note: text(note), embedded })),
     pairs: json.pairs,
     // HLO text of the kernels and the source files, unpacked on first use.
@@ -32,6 +36,9 @@ function greatest(least, values) {
   for (const value of values) if (value > least) least = value;
   return least;
 }
+
+// What bars show: time of all iterations, or bytes where there are no times.
+function costOf(run, figures) { return !figures ? 0 : (run.timed ? figures.us ?? 0 : figures.bytes) * figures.iterations; }
 
 function summed(differences) {
   let last = 0;
@@ -89,6 +96,7 @@ class Run {
       atFusion: this.namesAtFusion.get(text(name)) ?? "",
     }));
     this.kernelAt = new Map(this.kernels.map((kernel) => [kernel.box, kernel]));  // by box at the last step
+    this.timed = this.after.time_us !== null;
     const h = json.refused;
     this.refusedEdges = h.decision.map((decision, n) => ({
       decision, producer: text(h.producer[n]), consumer: text(h.consumer[n]), rule: text(h.rule[n]), us: h.us[n],

@@ -35,7 +35,7 @@ class Differences {
     const { app } = this;
     app.view.split = "runs";
     app.view.line = "";
-    if (app.drawn !== "fusion" && app.drawn !== "steps") app.view.view = "fusion";
+    app.view.view = app.drawn === "steps" ? "steps" : "fusion";
     // The run on show if it has the kernel, else the other.
     const run = (app.view.run === "0" ? first : second) ? app.view.run : first ? "0" : "1";
     if (run !== app.view.run) app.change({ run });

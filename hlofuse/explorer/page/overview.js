@@ -166,15 +166,14 @@ function inRows(nodes, room) {
 
 // What a box costs at this step. Of a fusion that later decisions change nothing is estimated.
 function measureKernels(run, state, nodes, single) {
-  const timed = run.kernels.some((k) => k.us !== null), size = (f) => (timed ? totalUs(f) : (f?.bytes ?? 0) * (f?.iterations ?? 1));
+  const { timed } = run;
   for (const n of nodes) {
     const figures = [...n.group.boxes].map((box) => run.figures(state, box));
     n.single = single;
     n.kernel = single ? figures[0] : undefined;
     n.us = timed && !single && figures.every(Boolean) ? figures.reduce((sum, f) => sum + totalUs(f), 0) : 0;
   }
-  const most = greatest(1e-9, nodes.map((n) => size(n.kernel)));
-  for (const n of nodes) n.share = size(n.kernel) / most;
+  for (const n of nodes) n.share = costOf(run, n.kernel) / run.most;
 }
 
 function groupNode(run, n, most, step, kind, act) {

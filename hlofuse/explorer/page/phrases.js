@@ -7,7 +7,7 @@ function timeText(us) {
   const size = Math.abs(us), sign = us < 0 ? "−" : "";
   if (size >= 999950) return `${sign}${(size / 1e6).toFixed(size < 9995000 ? 2 : 1)} s`;
   if (size >= 9999.5) return `${sign}${(size / 1000).toFixed(1)} ms`;
-  return `${sign}${size.toFixed(size >= 999.5 ? 0 : size >= 99.95 ? 1 : 2)} µs`;
+  return `${sign}${size >= 999.5 ? numberText(Math.round(size)) : size.toFixed(size >= 99.95 ? 1 : 2)} µs`;
 }
 
 // `≥` marks a lower bound: XLA has no estimate, or one below what any device can reach.
@@ -35,7 +35,7 @@ function percentText(part) { return `${(100 * part).toFixed(0)}%`; }
 // `−1.01 µs (−14%)`, as in reports; `±0` for no difference.
 function differenceText(before, after, text) {
   const change = after - before;
-  if (Math.abs(change) < 0.005) return "±0";
+  if (Math.abs(change) < 0.005 || text(before) === text(after)) return "±0";
   const sign = change < 0 ? "−" : "+";
   return `${sign}${text(Math.abs(change))}${before ? ` (${sign}${percentText(Math.abs(change) / before)})` : ""}`;
 }
@@ -43,7 +43,7 @@ function differenceText(before, after, text) {
 // In a narrow column: the part, or the difference of small numbers.
 function differencePart(before, after, text) {
   const whole = differenceText(before, after, text);
-  return text === numberText ? whole.replace(/ \(.*/, "") : /\((.*)\)$/.exec(whole)?.[1] ?? whole;
+  return text === numberText || Math.abs(after) > 10 * Math.abs(before) ? whole.replace(/ \(.*/, "") : /\((.*)\)$/.exec(whole)?.[1] ?? whole;
 }
 
 // A long list ends in the words of every report, but the page can show the rest.
