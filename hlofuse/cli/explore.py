@@ -83,12 +83,8 @@ def command(
         page = page_of(replays, passes, final_names_of, unoptimized_of, source)
         html = page_html(page)
     if source is not None:
-        embedded = [f.name for f in page.files if f.text]
-        warn(
-            f"the page contains the text of {listing(embedded, 5)}"
-            if embedded
-            else "no source file was found"
-        )
+        embedded = listing([f.name for f in page.files if f.text], 5)
+        warn(f"the page contains the text of {embedded or 'no source file'}")
     emit(html, output)
 
 
@@ -99,32 +95,25 @@ def _side_by_side(
     from hlofuse.releases import nearest
 
     if other is None and device is None and release is None:
-        if observed.xla is not None:
-            return {"as XLA": observed.xla, "what if": observed}
-        return {"as XLA": observed}
+        return {"as XLA": observed.xla, "what if": observed} if observed.xla else {"as XLA": observed}
     if release is not None:
         release, note = nearest(release)
         warn(note)
     if other is None:
         second = options.on_device(observed, device, release)
     else:
-        second = replace(
-            options, input=other, device=device or options.device, xla=release or options.xla
-        ).run()
+        device, release = device or options.device, release or options.xla
+        second = replace(options, input=other, device=device, xla=release).run()
         announce(second.replay)
     return dict(zip(_labels(observed, second), (observed, second), strict=True))
 
 
 def _labels(first: Observed, second: Observed) -> tuple[str, str]:
-    """Device and release where they differ, else the files, as far as they differ."""
-    sides = [
-        (side.replay.device or side.replay.target, f"XLA {side.replay.config.release.name}")
-        for side in (first, second)
-    ]
-    different = [pair for pair in zip(*sides, strict=True) if pair[0] != pair[1]]
-    if not different:
-        files = [Path(side.replay.before.filename or "") for side in (first, second)]
-        parts = zip(*(reversed(f.parts) for f in files), strict=False)
-        different = [pair for pair in parts if pair[0] != pair[1]][:1]
-    one, other = zip(*(different or [("first", "second")]), strict=True)
+    """What differs, at most two of device, release and the parts of the path."""
+    sides = []
+    for replay in (first.replay, second.replay):
+        path = Path(replay.before.filename or "").parts
+        sides.append((replay.device or replay.target, f"XLA {replay.config.release.name}", *reversed(path)))
+    pairs = [pair for pair in zip(*sides, strict=False) if pair[0] != pair[1]] or [("first", "second")]
+    one, other = zip(*pairs[:2], strict=True)
     return printable(" · ".join(one)), printable(" · ".join(other))

@@ -16,7 +16,6 @@ from hlofuse.explorer.model import (
     Passes,
     RefusedEdge,
     Region,
-    RulePage,
     Run,
 )
 from hlofuse.explorer.source import SourceFiles
@@ -166,11 +165,8 @@ class Boxes:
         self._launched[box] = launched
 
 
-# A module cut into parts that can be drawn, each of whole kernels.
-#
-# A person reads no more than a few dozen boxes at a time, and a layout takes time that grows faster than its
-# boxes. The parts follow the order in which a computation runs; where there is a choice they end where the
-# framework's scope does.
+# Parts of a module that can be read, and laid out in time. They follow the order in which a computation runs,
+# and end with a scope of the framework where there is a choice.
 
 
 MOST = 64
@@ -266,7 +262,7 @@ def page_of(
     for observed in replays.values():
         entries |= observed.replay.plugin_rules
     rules = tuple(
-        RulePage(code, entries[code].title, tuple(sections(entries[code])))
+        (code, entries[code].title, tuple(sections(entries[code])))
         for code in sorted(quoted)
         if code in entries
     )
@@ -327,8 +323,6 @@ class _Collector:
                 (k.place.final or k.place.name, *kernel_cells(k, self.verdict))
                 for k in self.verdict.hot_kernels[:_SLOWEST]
             ),
-            replay.target,
-            printable(replay.device or ""),
             tuple(printable(c.name) for c in self.computations),
             operations,
             tuple(p.name for p in replay.passes),
@@ -444,7 +438,6 @@ def _refused_edges(e: Explanation, decisions: tuple[Decision, ...]) -> Iterator[
                 r.rule or "",
                 r.us_at_stake,
                 r.bytes_between,
-                printable(r.producer.source or ""),
             )
 
 

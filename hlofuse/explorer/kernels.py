@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from hlofuse.account import Launched
+from hlofuse.account.floor import floor_us
 from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.kernels import computed_in
 from hlofuse.explorer.model import Kernel, KernelPair, Value
@@ -25,13 +25,14 @@ _TEXT = PrintOptions(metadata=False, percent=False, operand_numbers=0)
 
 def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Iterator[Kernel]:
     """What is launched; `boxes` are those of the last step by name."""
-    rows, module = facts.account_after.rows, facts.replay.final.module
+    rows, module, costs = facts.account_after.rows, facts.replay.final.module, facts.costs
+    device = costs.device if costs is not None else None
     number = {row.instruction: n for n, row in enumerate(rows)}
     root = module.entry.root
     results = {through_views(x) for x in (root.operands if root.opcode == "tuple" else (root,))}
     for row in rows:
         i, place = row.instruction, facts.final_place(row.instruction)
-        time = facts.costs.kernel(i) if facts.costs is not None else None
+        time = costs.kernel(i) if costs is not None else None
         single = replace(row, runs=1)
         yield Kernel(
             row,
@@ -40,29 +41,18 @@ def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Ite
             files.line(i, module),
             tuple(_read(o, number) for o in i.operands),
             i in results,
-            _floor_us(row, facts),
-            time.us_memory if time is not None else None,
-            time.us_compute if time is not None else None,
+            floor_us(i, row.cost, device) + device.launch_overhead_us if device is not None else None,
+            time,
             HotKernel(
                 place, time if not row.is_floor else None, single.total_us or 0.0, 0, row.is_floor
             ).bound_by,
-            time.emitter if time is not None else "",
             hlo_text(i),
         )
 
 
 def _read(operand: Instruction, number: dict[Instruction, int]) -> Value:
     source = through_views(operand)
-    return Value(number.get(source, -1), source.name, str(operand.shape), leaves_size(operand.shape))
-
-
-def _floor_us(row: Launched, facts: Facts) -> float | None:
-    if facts.costs is None:
-        return None
-    from hlofuse.account.floor import floor_us
-
-    device = facts.costs.device
-    return floor_us(row.instruction, row.cost, device) + device.launch_overhead_us
+    return number.get(source, -1), source.name, str(operand.shape), leaves_size(operand.shape)
 
 
 def hlo_text(kernel: Instruction) -> str:
@@ -77,18 +67,17 @@ def hlo_text(kernel: Instruction) -> str:
     return "\n\n".join([print_instruction(kernel, _TEXT), *(print_computation(c, _TEXT) for c in called)])
 
 
-def kernel_pairs(
-    first: Replay, second: Replay, kernels: tuple[Iterable[Kernel], ...]
-) -> Iterator[KernelPair]:
+def kernel_pairs(first: Replay, second: Replay, kernels: Sequence[Sequence[Kernel]]) -> list[KernelPair]:
     """Kernels that compute the same results, then those of the first replay only, then of the second."""
     own, other = ([k.row.instruction for k in side] for side in kernels)
     names = matched_names(first.final.module, second.final.module)
     number = {i.name: n for n, i in enumerate(own)}
     paired = {n: number[name] for n, i in enumerate(other) if (name := names.get(i.name)) in number}
-    for n, m in paired.items():
-        yield KernelPair(m, n, _content(own[m]) == _content(other[n]))
-    yield from (KernelPair(m, -1, False) for m in sorted(set(range(len(own))) - set(paired.values())))
-    yield from (KernelPair(-1, n, False) for n in range(len(other)) if n not in paired)
+    return [
+        *((m, n, _content(own[m]) == _content(other[n])) for n, m in paired.items()),
+        *((m, -1, False) for m in sorted(set(range(len(own))) - set(paired.values()))),
+        *((-1, n, False) for n in range(len(other)) if n not in paired),
+    ]
 
 
 def _content(kernel: Instruction) -> object:

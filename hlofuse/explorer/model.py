@@ -13,7 +13,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TypeAlias
 
-from hlofuse.account import Launched, Totals
+from hlofuse.account import KernelTime, Launched, Totals
 from hlofuse.diff import ModuleDiff
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
@@ -92,15 +92,14 @@ Line: TypeAlias = tuple[int, int]
 NOWHERE: Line = (-1, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
-    """An array or a tuple that a kernel reads."""
+Value: TypeAlias = tuple[int, str, str, int]
+"""What a kernel reads: index into `Run.kernels` (-1 for a parameter), name, shape, bytes."""
 
-    kernel: int
-    """Index into `Run.kernels`; -1 for what no kernel computes, such as a parameter."""
-    name: str
-    shape: str
-    bytes: int
+KernelPair: TypeAlias = tuple[int, int, bool]
+"""Kernels of two runs that compute the same results (-1 for none); True if both have the same operations."""
+
+RulePage: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
+"""A catalogue entry: code, title, headings with their text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,10 +173,9 @@ class Kernel:
     """The program returns what it writes."""
     us_floor: float | None
     """The lower bound, its launch included; None without a device."""
-    us_memory: float | None
-    us_compute: float | None
+    time: KernelTime | None
+    """The estimate in parts; None where XLA has none."""
     bound_by: str
-    emitter: str
     text: str
     """HLO of the final module: the instruction, then the computations that it calls."""
     measured_us: float | None = None
@@ -195,7 +193,6 @@ class RefusedEdge:
     rule: str
     us_at_stake: float | None
     bytes_between: int
-    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +219,6 @@ class Run:
     """The answer, line by line: the totals, the bounds, and what to change."""
     slowest: tuple[tuple[str, ...], ...]
     """Cells of the verdict's table of kernels, after the final name of the first kernel of each row."""
-    target: str
-    device: str
     computations: tuple[str, ...]
     operations: tuple[Operation, ...]
     passes: tuple[str, ...]
@@ -249,25 +244,6 @@ class SourceFile:
     text: str = ""
     """Empty where it is not embedded."""
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class KernelPair:
-    """A kernel of each run that computes the same results; -1 where only the other run has it."""
-
-    first: int
-    second: int
-    same: bool
-    """Both contain the same operations."""
-
-
-@dataclass(frozen=True, slots=True)
-class RulePage:
-    """A catalogue entry: headings and their text."""
-
-    code: str
-    title: str
-    sections: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ def page_json(page: Page) -> dict[str, Any]:
     """JSON values; numbers for strings point into `strings`."""
     s = Strings()
     runs = [_run(r, s) for r in page.runs]
-    rules = [[s(r.code), s(r.title), [[s(h), s(t, _lines)] for h, t in r.sections]] for r in page.rules]
+    rules = [[s(code), s(title), [[s(h), s(t)] for h, t in sections]] for code, title, sections in page.rules]
     passes = passes_json(page.passes, s) if page.passes is not None else None
     return {
         "schema": SCHEMA,
@@ -90,7 +90,7 @@ def page_json(page: Page) -> dict[str, Any]:
         "rules": rules,
         "passes": passes,
         "files": [[s(f.name), s(f.note), bool(f.text)] for f in page.files],
-        "pairs": [[p.first, p.second, p.same] for p in page.pairs],
+        "pairs": page.pairs,
         "strings": s.all(),
     }
 
@@ -116,8 +116,6 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
         "notes": r.notes,
         "verdict": r.verdict,
         "slowest": [[printable(cell) for cell in cells] for cells in r.slowest],
-        "target": r.target,
-        "device": r.device,
         "computations": [s(c) for c in r.computations],
         "passes": [s(p) for p in r.passes],
         "names": [s(n) for n in r.names],
@@ -179,24 +177,23 @@ def _decisions(decisions: Sequence[Decision], s: Strings) -> dict[str, Any]:
 
 def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
     cost = "bytes=row.cost.bytes_accessed read=row.cost.bytes_read written=row.cost.bytes_written"
-    times = "us=row.us us_floor us_memory us_compute measured_us floor=row.is_floor iterations=row.runs"
+    times = "us=row.us us_floor measured_us floor=row.is_floor iterations=row.runs"
     return {
-        **_columns(
-            kernels, s, f"box {cost} flops=row.cost.flops {times} bound=bound_by emitter result=is_result"
-        ),
+        **_columns(kernels, s, f"box {cost} flops=row.cost.flops {times} bound=bound_by result=is_result"),
         "name": [s(k.place.final or k.place.name) for k in kernels],
         "kind": [s(k.row.instruction.fusion_kind or k.row.instruction.opcode) for k in kernels],
         "source": [s(k.place.source or "") for k in kernels],
         "layer": [s(layer_of(k.place.op_name)) for k in kernels],
         "shape": [s(str(k.row.instruction.shape)) for k in kernels],
         "bytes_out": [leaves_size(k.row.instruction.shape) for k in kernels],
-        "reads": [[[v.kernel, s(v.name), s(v.shape), v.bytes] for v in k.reads] for k in kernels],
+        "reads": [[[n, s(name), s(shape), size] for n, name, shape, size in k.reads] for k in kernels],
         "line": [k.line for k in kernels],
+        "parts": [(t := k.time) and [_time(t.us_memory), _time(t.us_compute), s(t.emitter)] for k in kernels],
     }
 
 
 def _refused_edges(edges: Sequence[RefusedEdge], s: Strings) -> dict[str, Any]:
-    return _columns(edges, s, "decision producer consumer rule us=us_at_stake bytes=bytes_between source")
+    return _columns(edges, s, "decision producer consumer rule us=us_at_stake bytes=bytes_between")
 
 
 def _time(us: float | None) -> float | None:
@@ -215,12 +212,13 @@ def passes_json(passes: Passes, s: Strings) -> dict[str, Any]:
     steps, threads, links = timeline.steps, lineage.threads, lineage.links
     place = {id(step.dump): n for n, step in enumerate(steps)}
     after = [step.after for step in steps]
+    closeups = [passes.closeups.get(n, _NOTHING) for n in range(len(steps))]
     return {
         "headline": printable(phrases.headline(timeline)),
         "notes": [printable(note) for note in timeline.notes]
         + ([f"No times: {printable(timeline.times)}."] if timeline.times else [])
         + ([phrases.TIMES_NOTE] if timeline.seconds is not None else [])
-        + (["There are too many operations to keep the way of each."] if lineage.full else []),
+        + (["Too many operations to follow each of them."] if lineage.full else []),
         "start": passes.start,
         "hows": HOWS,
         "steps": {
@@ -238,8 +236,8 @@ def passes_json(passes: Passes, s: Strings) -> dict[str, Any]:
             "kernels": [None if a is None else a.kernels for a in after],
             "fusions": [None if a is None else a.fusions for a in after],
             "opcodes": [[[s(op), b, a] for op, b, a in x.opcodes] for x in steps],
-            "groups": [[_group(g, s) for g in passes.closeups.get(n, _NOTHING).groups] for n in _all(steps)],
-            "hidden": [passes.closeups.get(n, _NOTHING).hidden for n in _all(steps)],
+            "groups": [[_group(g, s) for g in details.groups] for details in closeups],
+            "hidden": [details.hidden for details in closeups],
         },
         "threads": {
             "name": [s(t.location.name) for t in threads],
@@ -261,10 +259,6 @@ def passes_json(passes: Passes, s: Strings) -> dict[str, Any]:
 
 
 _NOTHING = StepDetails()
-
-
-def _all(steps: tuple[Any, ...]) -> range:
-    return range(len(steps))
 
 
 def _fusion(name: str | None, kind: str | None) -> str:
@@ -289,22 +283,17 @@ def _group(g: Group, s: Any) -> list[Any]:
 
 
 class Strings:
-    """Every distinct string once, printable; number 0 is the empty one."""
+    """Every distinct string once; number 0 is the empty one."""
 
     def __init__(self) -> None:
         self._number: dict[str, int] = {"": 0}
-        self._all = [""]
 
-    def __call__(self, text: str, escaped: Callable[[str], str] = printable) -> int:
-        number = self._number.get(text)
-        if number is None:
-            number = self._number[text] = len(self._all)
-            self._all.append(escaped(text))
-        return number
+    def __call__(self, text: str) -> int:
+        return self._number.setdefault(text, len(self._number))
 
     def all(self) -> list[str]:
-        """In the order of their numbers."""
-        return self._all
+        """In the order of their numbers, printable."""
+        return list(map(_lines, self._number))
 
 
 def differences(numbers: Iterable[int]) -> list[int]:

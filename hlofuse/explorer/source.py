@@ -41,7 +41,7 @@ class SourceFiles:
         for file in self._numbers:
             text, note = self._read(file, dump, left) if self._root is not None else ("", "")
             left -= len(text)
-            found.append(SourceFile(shown_file(file), text, note))
+            found.append(SourceFile(printable(shown_file(file)), text, note))
         return tuple(found)
 
     def _read(self, file: str, dump: str | None, left: int) -> tuple[str, str]:

@@ -19,9 +19,9 @@ def test_before_and_after_show_the_same_quantities(explored: Open, samples: Path
     labels = seen.page.locator(".pane-label").all_text_contents()
     assert labels == ["Before fusion: 43 kernels, ≥ 52.44 µs", "After fusion: 15 kernels, ≥ 18.98 µs (−64%)"]
     for pane in (0, 1):
-        words = seen.page.locator(".pane").nth(pane).locator(".group .words").all_text_contents()
-        assert len(words) == (43, 15)[pane]
-        assert all(re.fullmatch(r"\d+ operations? · (≥ )?[\d.]+ µs", w) for w in words), words
+        texts = seen.page.locator(".pane").nth(pane).locator(".group .words").all_text_contents()
+        assert len(texts) == (43, 15)[pane]
+        assert all(re.fullmatch(r"\d+ operations? · (≥ )?[\d.]+ µs", w) for w in texts), texts
     cells = seen.page.locator("#details table.totals [data-quantity]").all_text_contents()
     assert cells[0] == "kernels4315−28"
     assert [c for c in cells if c.startswith("time")] == ["time est.≥ 52.44 µs≥ 18.98 µs−64%"]

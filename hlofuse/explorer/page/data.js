@@ -53,7 +53,7 @@ class Run {
     Object.assign(this, {
       label: json.label, headline: json.headline, before: json.before, after: json.after, notes: json.notes,
       verdict: json.verdict, slowest: json.slowest,
-      target: json.target, device: json.device, boxes: json.boxes, kernelsBefore: json.kernels_before,
+      boxes: json.boxes, kernelsBefore: json.kernels_before,
       computations: texts(json.computations), passes: texts(json.passes), names: texts(json.names),
       endsAs: summed(json.ends_as),
     });
@@ -88,8 +88,8 @@ class Run {
     const k = json.kernels;
     this.kernels = k.name.map((name, n) => ({
       n, name: text(name), box: k.box[n], kind: text(k.kind[n]), bytes: k.bytes[n], read: k.read[n], written: k.written[n],
-      flops: k.flops[n], us: k.us[n], usFloor: k.us_floor[n], usMemory: k.us_memory[n], usCompute: k.us_compute[n],
-      measured: k.measured_us[n], bound: text(k.bound[n]), emitter: text(k.emitter[n]), source: text(k.source[n]),
+      flops: k.flops[n], us: k.us[n], usFloor: k.us_floor[n], usMemory: k.parts[n]?.[0] ?? null, usCompute: k.parts[n]?.[1] ?? null,
+      measured: k.measured_us[n], bound: text(k.bound[n]), emitter: text(k.parts[n]?.[2] ?? 0), source: text(k.source[n]),
       layer: text(k.layer[n]), iterations: k.iterations[n], floor: k.floor[n] === 1, result: k.result[n] === 1,
       shape: text(k.shape[n]), bytesOut: k.bytes_out[n], place: k.line[n],
       reads: k.reads[n].map(([kernel, value, shape, bytes]) => ({ kernel, name: text(value), shape: text(shape), bytes })),
@@ -100,7 +100,7 @@ class Run {
     const h = json.refused;
     this.refusedEdges = h.decision.map((decision, n) => ({
       decision, producer: text(h.producer[n]), consumer: text(h.consumer[n]), rule: text(h.rule[n]), us: h.us[n],
-      bytes: h.bytes[n], source: text(h.source[n]),
+      bytes: h.bytes[n],
     }));
     this.boxNamed = new Map(json.names.slice(0, this.ops.count).map((name, n) => [text(name), n]));
     d.ops.forEach((ops) => {

@@ -226,7 +226,7 @@ function ring(slot, role) {
 
 // The other end of an edge that leaves the region.
 function ghost(scene, state, box, from, act) {
-  const name = shortName(run.finalOf(state.nameOf(box)), 26), width = 20 + 6.4 * name.length;
+  const name = shortName(scene.run.finalOf(state.nameOf(box)), 26), width = 20 + 6.4 * name.length;
   const slot = { x: from.x + from.width / 2 - width / 2, y: from.y + from.height + 46, width, height: ROW };
   return [svg("path", { d: curve(from, slot), class: "link" }),
     svg("g", { class: "ghost", transform: `translate(${slot.x} ${slot.y})`, onclick: () => act.box(box) },

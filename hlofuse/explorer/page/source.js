@@ -77,9 +77,10 @@ class SourcePane {
     const choice = el("select", { id: "source-file", "aria-label": "Source file", onchange: (event) => { this.file = Number(event.target.value); app.panels.open(); } },
       ...embedded.map((n) => el("option", { value: n, selected: n === this.file }, data.files[n].name)));
     const { note } = data.files[this.file];
+    const missing = data.files.filter((f) => f.note && !f.embedded);
     return [el("div", { class: "source-bar" }, choice, note && el("span", { class: "warning" }, note)),
       el("p", { class: "note" }, "Colours: kernels with an operation of the line, as in the picture. Times: kernels that reports name after the line."),
-      this.text.element];
+      missing.length ? el("p", { class: "note" }, missing.slice(0, 3).map((f) => `${f.name}: ${f.note}`).join("; ")) : "", this.text.element];
   }
 
   async showText() {
