@@ -51,8 +51,10 @@ def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Ite
 
 
 def _read(operand: Instruction, number: dict[Instruction, int]) -> Value:
-    source = through_views(operand)
-    return number.get(source, -1), source.name, str(operand.shape), leaves_size(operand.shape)
+    source, name = through_views(operand), through_views(operand).name
+    if operand.opcode == "get-tuple-element":
+        name += f"{{{operand.tuple_index}}}"
+    return number.get(source, -1), name, str(operand.shape), leaves_size(operand.shape)
 
 
 def hlo_text(kernel: Instruction) -> str:

@@ -110,7 +110,10 @@ class App {
     this.view.line = line;
     this.told = false;
     this.state.goTo(this.run.length);
+    const kernels = [...linesOf(this.run).get(line)?.kernels ?? []];
+    if (kernels.length && !kernels.some((k) => this.run.regionOfBox(k.box) === this.region)) this.region = this.run.regionOfBox(kernels[0].box) ?? this.region;
     this.follow();
+    this.panes.forEach((pane) => pane.revealMarked());
   }
 
   goTo(step) {

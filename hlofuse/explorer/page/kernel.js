@@ -38,13 +38,14 @@ function kernelFacts(app, kernel) {
 
 function valueSize(shape, bytes) { return el("small", {}, ` ${shape} · ${bytesText(bytes)}`); }
 
-function kernelLink(app, kernel) {
-  return el("button", { type: "button", class: "link-button", onclick: () => app.showBox(kernel.box) }, kernel.name);
+function kernelLink(app, kernel, element = "") {
+  return el("button", { type: "button", class: "link-button", onclick: () => app.showBox(kernel.box) }, kernel.name + element);
 }
 
 function valueLink(app, value) {
-  if (value.kernel !== NONE) return kernelLink(app, app.run.kernels[value.kernel]);
-  return boxLink(app, app.run.boxOf(value.name) ?? NONE, value.name);
+  const [, name, element = ""] = /^(.*?)(\{\d+\})?$/.exec(value.name);
+  if (value.kernel !== NONE) return kernelLink(app, app.run.kernels[value.kernel], element);
+  return boxLink(app, app.run.boxOf(name) ?? NONE, value.name);
 }
 
 // Kernels by what they read, the other way round.

@@ -101,7 +101,7 @@ function sideText(label, totals, other) {
 function totalsTable(labels, one, other) {
   const rows = quantities(one), others = new Map(quantities(other).map((row) => [row[0], row]));
   return el("table", { class: "totals" },
-    el("thead", {}, el("tr", {}, ...["", ...labels, "difference"].map((label) => el("th", { scope: "col" }, label)))),
+    el("thead", {}, el("tr", {}, ...["", ...labels, "difference"].map((label) => el("th", { scope: "col", title: label }, label)))),
     el("tbody", {}, ...rows.filter(([name]) => others.has(name)).map(([name, value, text, floor = ""]) => {
       const [, value2, , floor2 = ""] = others.get(name);
       return el("tr", { "data-quantity": name }, el("th", { scope: "row" }, name), el("td", {}, floor + text(value)),

@@ -71,7 +71,7 @@ class SourcePane {
     if (this.file === NONE) {
       this.lines.show(this.sorted, this.index());
       const none = lines.size ? "hlofuse explore --source auto shows the program itself." : "The dump names no source lines.";
-      return [el("p", { class: "note" }, `${countText(lines.size, "line")}, slowest first. ${none}`), this.lines.element];
+      return [el("p", { class: "note" }, `${countText(lines.size, "line")}, ${run.timed ? "slowest" : "most bytes"} first. ${none}`), this.lines.element];
     }
     this.showText();
     const choice = el("select", { id: "source-file", "aria-label": "Source file", onchange: (event) => { this.file = Number(event.target.value); app.panels.open(); } },
