@@ -7,7 +7,7 @@ const VIEWS = [
   ["computation", "Computations", "The whole module by computation"],
   ["film", "Passes", "What every pass of the compilation did, first dump to last"],
 ];
-const DEFAULTS = { view: "", split: "one", tab: "held", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", group: "", edge: "", why: "", find: "", colour: "kind", open: "", dump: "", op: "", only: "", order: "", every: "" };
+const DEFAULTS = { view: "", split: "one", tab: "", line: "", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", group: "", edge: "", why: "", find: "", colour: "kind", open: "", dump: "", op: "", only: "", order: "", every: "" };
 
 const MOST_AHEAD = 120, AHEAD_AFTER = 500, LONGEST_LINK = 2000;
 
@@ -75,7 +75,6 @@ class App {
     for (const name of Object.keys(DEFAULTS)) if (said.has(name)) view[name] = said.get(name);
     if (!this.data.runs[Number(view.run)]) view.run = "0";
     if (!this.views.some(([key]) => key === view.view)) view.view = "";
-    if (!TABS.some(([key]) => key === view.tab)) view.tab = DEFAULTS.tab;
     if (!COLOURINGS.some(([key]) => key === view.colour)) view.colour = DEFAULTS.colour;
     this.view = view;
     const { length } = this.run;
@@ -143,12 +142,25 @@ class App {
 
   clearFilters() { this.change({ kind: "", pass: "", rule: "", computation: "", source: "", q: "" }); }
 
+  // All kernels with an operation of a source line: `file:line`.
+  chooseLine(line) {
+    this.letGo();
+    this.view.show = "";
+    this.view.line = line;
+    this.told = false;
+    this.state.goTo(this.run.length);
+    const kernels = [...linesOf(this.run).get(line)?.kernels ?? []];
+    if (kernels.length && !kernels.some((k) => this.run.regionOfBox(k.box) === this.region)) this.region = this.run.regionOfBox(kernels[0].box) ?? this.region;
+    this.follow();
+    this.panes.forEach((pane) => pane.revealMarked());
+  }
+
   goTo(step) {
     const at = Math.min(this.run.length, Math.max(0, step));
     this.state.goTo(at);
     this.told = true;
     this.letGo();
-    this.view.show = "";
+    this.view.show = this.view.line = "";
     this.settleRegion();
     this.follow();
   }
@@ -173,6 +185,7 @@ class App {
     this.letGo();
     this.chosen = box;
     this.chosenOp = op;
+    this.view.line = "";
     this.view.show = op !== NONE ? this.run.names[op] : this.state.nameOf(box);
     this.follow();
   }
@@ -308,9 +321,8 @@ class App {
 
   open() {
     document.title = `${this.data.title} · hlofuse explore`;
-    byId("title").textContent = this.run.headline;
-    const figures = this.run.result.split(/( {2,})/).map((t) => t.trim() ? el("span", {}, t) : t);
-    byId("totals").replaceChildren(...figures);
+    byId("title").textContent = byId("title").title = this.run.headline;
+    byId("totals").replaceChildren(...totalsLine(this.run).map((text) => el("span", {}, text)));
     const picker = byId("run-picker");
     picker.hidden = this.data.runs.length < 2;
     segments(picker, this.data.runs.map((run, n) => [String(n), run.label, run.headline]), this.view.run,
@@ -323,8 +335,8 @@ class App {
 
   bars() {
     segments(byId("views"), this.views, this.drawn, (view) => this.change({ view }));
-    const splits = [["one", "One", "This step"], ["ends", "Before | after", "The module as given, and in the end"]];
-    if (this.data.runs.length > 1) splits.push(["runs", "Both", `${this.data.runs.map((r) => r.label).join(" and ")}, each in the end`]);
+    const splits = [["one", "One", "This step"], ["ends", "Before | after", "The module before and after fusion"]];
+    if (this.data.runs.length > 1) splits.push(["runs", "Both", `${this.data.runs.map((r) => r.label).join(" and ")}, each after fusion`]);
     if (!splits.some(([key]) => key === this.view.split)) this.view.split = "one";
     segments(byId("splits"), splits, this.view.split, (split) => this.change({ split }));
   }
@@ -343,6 +355,7 @@ class App {
     if (this.edge && this.why !== NONE) parts.push(decisionDetails(this, this.why));
     if (this.edge && this.pairs.length > 1) parts.push(pairsDetails(this));
     if (this.edge) parts.push(edgeDetails(this, ...this.edge));
+    if (this.view.line) parts.push(lineDetails(this, this.view.line));
     if (this.chosen !== NONE) parts.push(boxDetails(this, this.chosen, this.chosenOp));
     if (at && this.told) parts.push(decisionDetails(this, at - 1));
     if (!parts.length) parts.push(welcome(this));
@@ -357,10 +370,26 @@ class App {
   // What the panes show: [run, step, label] each.
   shown() {
     const now = Number(this.view.run);
-    if (this.view.split === "ends") return [[now, 0, "as given"], [now, this.run.length, "in the end"]];
-    if (this.view.split === "runs")
-      return this.data.runs.map((run, n) => [n, run.length, `${run.label}: ${countText(run.kernels.length, "kernel")}`]);
+    if (this.view.split === "ends") return [[now, 0, sideText("Before fusion", this.run.before)], [now, this.run.length, sideText("After fusion", this.run.after, this.run.before)]];
+    if (this.view.split === "runs") {
+      const [first, second] = this.data.runs;
+      return [[0, first.length, sideText(first.label, first.after)], [1, second.length, sideText(second.label, second.after, first.after)]];
+    }
     return [[now, this.state.at, ""]];
+  }
+
+  // The kernels of a chosen line, and those that differ between two runs.
+  mark() {
+    const line = linesOf(this.run).get(this.view.line), shown = this.shown();
+    const own = this.chosen === NONE ? undefined : this.run.kernelOfBox(this.chosen), paired = pairedKernel(this.data, this.run, own);
+    this.panes.forEach((pane, k) => pane.element.querySelectorAll("[data-box], .node[data-op]").forEach((element) => {
+      const run = this.data.runs[shown[k][0]], box = Number(element.dataset.box ?? element.dataset.op);
+      const kernel = element.dataset.box === undefined ? run.kernelAt.get(box) : run.kernelOfBox(box);
+      const chosen = run === this.run ? line?.kernels.has(kernel) || own === kernel : paired === kernel;
+      element.classList.toggle("marked", Boolean(kernel && chosen));
+      const different = this.view.split === "runs" ? differencesOf(this, run, kernel) : [];
+      for (const name of DIFFERENCES) element.classList.toggle(name, different.includes(name));
+    }));
   }
 
   draw() {
@@ -391,6 +420,7 @@ class App {
       this.panes[n].views.clear();
       this.drawPane(this.panes[n], number, step, label);
     });
+    this.mark();
     byId("fold").hidden = byId("unfold").hidden = this.drawn === "steps";
     const many = this.run.regions.length, steps = this.drawn === "steps";
     byId("where").textContent = byId("where").title = steps && many > 1 ? `part ${this.region + 1} of ${many}  ${regionText(this.run, this.region)}` : "";
@@ -417,7 +447,7 @@ class App {
     if (this.drawn !== "steps") {
       const outline = this.outline(number, state), anchor = this.anchor, before = anchor && placeIn(outline, anchor);
       outline.open(this.openedHere);
-      if (own && decision === step - 1 || !this.shownOutline) this.shownOutline = outline;
+      if ((own && step === this.state.at) || !this.shownOutline) this.shownOutline = outline;
       const drawn = drawOutline(outline, colours, marks, this.act, room), after = anchor && placeIn(outline, anchor);
       if (before && after) pane.shift(after[0] - before[0], after[1] - before[1]);
       pane.show(`${number}:${this.drawn}`, drawn.group, drawn.width, drawn.height, label, moved ? drawn.focus : undefined, drawn.hottest);

@@ -7,10 +7,10 @@ const KINDS_IN_WORDS = [
   ["element", "elementwise, loop fusion"], ["move", "moves data"], ["reduce", "reduces, input fusion"], ["custom", "Triton or custom fusion"],
   ["matmul", "matmul, convolution, library"], ["source", "parameter, constant"], ["control", "loop, call, collective"],
 ];
-const FUSION_KINDS = { kLoop: "element", kInput: "reduce", kOutput: "matmul", kCustom: "custom" };
+const FUSION_COLOURS = { kLoop: "element", kInput: "reduce", kOutput: "matmul", kCustom: "custom" };
 
 function colouringsOf(run) {
-  return COLOURINGS.filter(([key]) => key !== "measured" || run.kernels.some((k) => k.measuredUs !== undefined && k.measuredUs !== null));
+  return COLOURINGS.filter(([key]) => key !== "measured" || run.kernels.some((k) => k.measured !== undefined && k.measured !== null));
 }
 
 // `box(box, op)` gives the class of an operation (NONE: of the kernel that the box ends in), `group(kernels)` that of
@@ -21,7 +21,7 @@ function colouring(run, mode) {
 }
 
 function byKind(run) {
-  const ofKernel = (kernel) => FUSION_KINDS[kernel.kind] ?? categoryOf(kernel.kind);
+  const ofKernel = (kernel) => FUSION_COLOURS[kernel.kind] ?? categoryOf(kernel.kind);
   return {
     box: (box, op) => {
       if (op !== NONE && run.ops.opcode[op] !== "fusion") return categoryOf(run.ops.opcode[op]);
@@ -33,7 +33,7 @@ function byKind(run) {
 }
 
 function byFigure(run, mode) {
-  const figure = (k) => ({ time: k.us, bytes: k.bytes, measured: k.measuredUs })[mode] * k.turns;
+  const figure = (k) => ({ time: k.us, bytes: k.bytes, measured: k.measured })[mode] * k.iterations;
   const text = (value) => (mode === "bytes" ? bytesText(value) : timeText(value));
   const all = run.kernels.map(figure).filter((v) => v > 0);
   const most = greatest(0, all), least = -greatest(-Infinity, all.map((v) => -v));
@@ -52,7 +52,7 @@ function byFigure(run, mode) {
 // The rule that keeps a kernel out of what reads it, the one with most at stake first.
 function byRule(run) {
   const ruleOf = new Map(), pairs = new Map();
-  for (const { producer, rule } of run.held) {
+  for (const { producer, rule } of run.refusedEdges) {
     const box = run.boxNamed.get(producer);
     if (box !== undefined && !ruleOf.has(box)) ruleOf.set(box, rule);
     pairs.set(rule, (pairs.get(rule) ?? 0) + 1);

@@ -40,7 +40,7 @@ function labelOf(run, op) {
   const quiet = opcode === "parameter" || opcode === "constant";
   const first = quiet ? `${shortName(name, 20)} ${shapeText(ops.shape[op])}` : name.startsWith(opcode) ? name : shortName(`${name} ${opcode}`, 32);
   const second = quiet ? "" : [shapeText(ops.shape[op]), lineText(run, ops.source[op])].filter(Boolean).join(" · ");
-  const us = !quiet && ops.launched[op] && ops.us[op] !== null ? timeText(ops.us[op]) : "";
+  const us = !quiet && ops.launched[op] && (ops.alone.get(op)?.us ?? null) !== null ? timeText(ops.alone.get(op).us) : "";
   // Alone it says its time, too.
   const width = 18 + Math.max(textWidth(first, quiet ? PLAIN : BOLD), textWidth(us ? `${second} · ${us}` : second));
   return run.labels[op] = { quiet, first, second, us, width, height: quiet ? ONE_LINE : TWO_LINES };
@@ -48,29 +48,24 @@ function labelOf(run, op) {
 
 // The final kernel that a box is, as soon as it has all that it ends with.
 function kernelOf(run, box, at = run.length) {
-  if (!run.finalByBox) {
-    run.finalByBox = new Map(run.kernels.map((k) => [k.box, k]));
+  if (!run.lastChange) {
     run.lastChange = new Map();
     run.decisions.ops.forEach((ops, n) => {
       for (let k = 0; k < ops.length; k += 3) run.lastChange.set(ops[k] < REMOVE ? ops[k + 2] : ops[k + 1], n);
     });
   }
-  const kernel = run.finalByBox.get(box);
-  return kernel && (run.lastChange.get(box) ?? -1) < at ? kernel : undefined;
+  return (run.lastChange.get(box) ?? NONE) < at ? run.kernelAt.get(box) : undefined;
 }
 
 // A kernel: its name, the line it comes from and its kind, its time and how often it is launched.
 function kernelLabel(run, state, box) {
   const kernel = kernelOf(run, box, state.at), members = state.members[box], last = greatest(NONE, members);
-  const alone = !kernel && members.length === 1, inside = kernelOf(run, run.endsAs[box]);
+  const figures = kernel ?? (members.length === 1 ? run.ops.alone.get(last) : undefined);
   const source = lineText(run, kernel?.source || (last === NONE ? "" : run.ops.source[last]));
-  const opcode = last === NONE ? "" : run.ops.opcode[last], kind = kernel?.kind ?? opcode, holds = members.length > 1 ? countText(members.length, "operation") : kind;
-  const us = kernel ? kernel.us : alone ? run.ops.us[last] : null;
-  const cost = kernel && kernel.us === null ? (kernel.bytes ? bytesText(kernel.bytes) : "") : us === null || us === undefined ? "" : kernel ? kernelTime(kernel) : timeText(us);
-  const times = (kernel ?? inside)?.turns > 1 ? ` × ${numberText((kernel ?? inside).turns)}` : "";
+  const kind = kernel?.kind ?? (last === NONE ? "" : run.ops.opcode[last]), holds = members.length > 1 ? countText(members.length, "operation") : kind;
   return {
     kernel, title: state.shownOf(box), first: shortName(run.finalOf(state.nameOf(box)), 32),
-    second: [last === NONE ? "" : shapeText(run.ops.shape[last]), source].filter(Boolean).join(" · "),
-    third: [cost + times, holds].filter(Boolean).join(" · "),
+    second: [kernel ? shapeText(kernel.shape) : last === NONE ? "" : shapeText(run.ops.shape[last]), source].filter(Boolean).join(" · "),
+    third: [costText(figures), holds].filter(Boolean).join(" · "),
   };
 }

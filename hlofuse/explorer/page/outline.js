@@ -25,9 +25,9 @@ function callersOf(run) {
   if (!run.callers) {
     run.callers = [];
     for (const [op, called] of Object.entries(run.ops.calls)) for (const c of called) run.callers[c] ??= Number(op);
-    run.turnsOf = [];
+    run.iterationsOf = [];
     for (const k of run.kernels)
-      if (k.box >= 0 && k.box < run.ops.count && k.turns) run.turnsOf[run.ops.computation[k.box]] = k.turns;
+      if (k.box >= 0 && k.box < run.ops.count && k.iterations) run.iterationsOf[run.ops.computation[k.box]] = k.iterations;
   }
   return run.callers;
 }
@@ -35,7 +35,7 @@ function callersOf(run) {
 // How often a computation is run in all.
 function timesOf(run, computation) {
   const caller = callersOf(run)[computation];
-  return run.turnsOf[computation] ?? (caller === undefined ? 1 : timesOf(run, run.ops.computation[caller]));
+  return run.iterationsOf[computation] ?? (caller === undefined ? 1 : timesOf(run, run.ops.computation[caller]));
 }
 
 function tripsText(run, computation) {
@@ -149,8 +149,8 @@ class Outline {
     if (node.kind === "kernel") {
       const kernel = kernelOf(run, node.box, state.at);
       return Object.assign(node, {
-        kernels: 1, before: state.members[node.box].reduce((sum, m) => sum + run.ops.launched[m], 0), us: (kernel?.us ?? 0) * (kernel?.turns ?? 1),
-        bytes: (kernel?.bytes ?? 0) * (kernel?.turns ?? 1), final: kernel ? [kernel] : [],
+        kernels: 1, before: state.members[node.box].reduce((sum, m) => sum + run.ops.launched[m], 0), us: (kernel?.us ?? 0) * (kernel?.iterations ?? 1),
+        bytes: (kernel?.bytes ?? 0) * (kernel?.iterations ?? 1), final: kernel ? [kernel] : [],
       });
     }
     Object.assign(node, { kernels: 0, before: 0, us: 0, bytes: 0, final: [] });
@@ -161,7 +161,7 @@ class Outline {
       node.final = node.final.concat(child.final);
     }
     node.children.sort((a, b) => a.order - b.order);
-    node.times = node.final.reduce((least, k) => (k.turns ? Math.min(least, k.turns) : least), Infinity);
+    node.times = node.final.reduce((least, k) => (k.iterations ? Math.min(least, k.iterations) : least), Infinity);
     // A scope that only a loop runs is drawn as that loop.
     for (const child of node.children) if (child.kind === "scope" && child.times < Infinity) child.trips = ratioText(child.times, node.times);
     return node;

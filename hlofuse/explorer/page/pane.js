@@ -76,6 +76,15 @@ class Pane {
     if (moved.x !== view.x || moved.y !== view.y) this.look(this.within(moved));
   }
 
+  // The first marked box, if none is in view.
+  revealMarked() {
+    const marked = [...this.element.querySelectorAll(".marked")], room = this.svg.getBoundingClientRect();
+    const inView = (e) => { const r = e.getBoundingClientRect(); return r.top >= room.top && r.bottom <= room.bottom && r.left >= room.left && r.right <= room.right; };
+    if (!marked.length || marked.some(inView)) return;
+    const box = marked[0].getBBox(), moved = marked[0].transform.baseVal.consolidate()?.matrix;
+    this.reveal([box.x + box.width / 2 + (moved?.e ?? 0), box.y + box.height / 2 + (moved?.f ?? 0)]);
+  }
+
   // Whoever goes from box to box by Tab sees where.
   toFocus(target) {
     const view = this.views.get(this.key);

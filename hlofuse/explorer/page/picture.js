@@ -247,7 +247,7 @@ function placeOf(scene, state, box) {
 
 // Where to begin where not all can be shown: the kernel with most time.
 function beginOf(scene, state) {
-  const cost = ({ box }) => { const k = kernelOf(scene.run, box); return k ? (k.us ?? 0) * k.turns + k.bytes / 1e9 : 0; };
+  const cost = ({ box }) => { const k = kernelOf(scene.run, box); return k ? (k.us ?? 0) * k.iterations + k.bytes / 1e9 : 0; };
   const [first] = [...scene.region.kernels].sort((a, b) => cost(b) - cost(a));
   const place = first && placeOf(scene, state, first.box), slots = first ? (state.members[first.box] ?? []).map((m) => scene.slot(m, first.box)).filter(Boolean) : [];
   return place && [place[0], -greatest(-Infinity, slots.map((s) => -s.y))];

@@ -50,13 +50,13 @@ function drawOutline(outline, colours, marks, act, room) {
     lines.append(edgeLine(d, name, () => flow.pairs.length && act.edge(...flow.pairs[0], flow.pairs)));
     if (flow.decision !== undefined && refusals <= 60) signs.append(ruleMark(run, flow.decision, rectOf(flow.from), rectOf(flow.to), act, flow.route && markOn(flow.route), flow.pairs[0]));
   }
-  const most = greatest(1e-9, visibleNodes(outline.root).map(costOf));
+  const most = greatest(1e-9, visibleNodes(outline.root).map(shareOf));
   for (const node of visibleNodes(outline.root)) {
     if (node.opened) {
       frames.append(frameOf(outline, node, colours, marks, act));
       titles.append(titleOf(node, act));
     }
-    if (!node.opened) nodes.append(boxOf(outline, node, colours, marks, act, costOf(node) / most));
+    if (!node.opened) nodes.append(boxOf(outline, node, colours, marks, act, shareOf(node) / most));
     for (const [op, leaf] of node.ops ?? [])
       nodes.append(opNode(run, state, node.box, op, { x: leaf.at[0], y: leaf.at[1], width: leaf.width, height: leaf.height }, true, marks, act, colours));
   }
@@ -69,13 +69,13 @@ function placeOfChosen(outline, { box, op }) {
   return node.ops?.get(op) ?? node;
 }
 
-const costOf = (node) => (node.opened ? 0 : node.us || node.bytes / 1e9);
+const shareOf = (node) => (node.opened ? 0 : node.us || node.bytes / 1e9);
 function rectOf(node) { return { x: node.at[0], y: node.at[1], width: node.width, height: node.height }; }
 function middleOf(node) { return [node.at[0] + node.width / 2, node.at[1] + node.height / 2]; }
 
 // Where to begin where not all can be shown: the costliest kernel.
 function hottestOf(outline) {
-  const found = visibleNodes(outline.root).filter((n) => !n.opened).sort((a, b) => costOf(b) - costOf(a))[0];
+  const found = visibleNodes(outline.root).filter((n) => !n.opened).sort((a, b) => shareOf(b) - shareOf(a))[0];
   return found && [found.at[0] + found.width / 2, found.at[1]];
 }
 
@@ -158,12 +158,12 @@ function titleOf(node, act) {
 // Of a container that was clicked: its figures and its costliest kernels.
 function groupDetails(app, node) {
   const { title, second } = node.text, timed = node.final.some((k) => k.us !== null);
-  const kernels = [...node.final].sort((a, b) => (b.us ?? 0) * b.turns - (a.us ?? 0) * a.turns || b.bytes - a.bytes);
+  const kernels = [...node.final].sort((a, b) => (b.us ?? 0) * b.iterations - (a.us ?? 0) * a.iterations || b.bytes - a.bytes);
   return el("article", { class: "group-details" },
     el("h2", {}, title),
     facts([["kernels", second], ["time", timed ? timeText(node.us) : ""], ["bytes", node.bytes ? bytesText(node.bytes) : ""], ["scope", node.path], ["trip count", node.trips?.slice(2)]]),
     kernels.length ? fold("Slowest kernels", true, el("ul", {}, ...kernels.slice(0, 20).map((k) => el("li", {}, boxLink(app, k.box, k.name), " ",
-      el("small", {}, [k.us === null ? bytesText(k.bytes) : kernelTime(k, k.us * k.turns), timesText(k), k.source].filter(Boolean).join(" · ")))))) : null,
+      el("small", {}, [k.us === null ? bytesText(k.bytes) : kernelTime(k, k.us * k.iterations), iterationsText(k), k.source].filter(Boolean).join(" · ")))))) : null,
     kernels.length > 20 && el("p", { class: "note" }, `… ${numberText(kernels.length - 20)} more`));
 }
 
