@@ -73,11 +73,9 @@ def run(command: Shown, folder: Path) -> list[str]:
     """The lines that a command prints; an error if it does not end as the page says."""
     env = {**os.environ, "COLUMNS": "96", "NO_COLOR": "1"}
     env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
-    done = subprocess.run(
-        command.command, shell=True, cwd=folder, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
+    done = subprocess.run(command.command, shell=True, cwd=folder, env=env, text=True, capture_output=True)
     if done.returncode != command.status:
-        raise SystemExit(f"exit status {done.returncode}: {command.command}\n{done.stdout}")
+        raise SystemExit(f"exit status {done.returncode}: {command.command}\n{done.stdout}{done.stderr}")
     return [line.rstrip() for line in done.stdout.rstrip("\n").split("\n")] if done.stdout else []
 
 

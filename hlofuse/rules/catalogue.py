@@ -1,6 +1,6 @@
 """The catalogue: one entry for each reason XLA can give.
 
-Entries live in one file per pass next to this one; `hlofuse rule` prints them and `make docs` builds
+Entries live in one file per pass next to this one; `hlofuse rule` prints them and `make site` builds
 their pages. Codes are stable: a code is never reused for another rule.
 """
 
