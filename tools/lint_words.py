@@ -87,21 +87,22 @@ PHRASES = {
     "of that name": "No match",
     "longest first": "slowest first",
     "for who reads on": "details follow",
-    "ahead of": "before",
-    "behind": "after",
+    "ahead of(?! time)": "before",
+    "behind(?! a flag)": "after",
     "beside": "next to",
 }
 """The left column of the language table and words that are never terms, each with what a page writes."""
-_PHRASE = re.compile(r"\b(" + "|".join(map(re.escape, PHRASES)) + r")\b", re.IGNORECASE)
+_PHRASE = re.compile(r"\b(" + "|".join(PHRASES) + r")\b", re.IGNORECASE)
 _INDIRECT = re.compile(r"(?:^|[.:] )(Of [^.,:|]+, |What [^.,:|?]+, is |It is [^.,:|?]+ that )", re.MULTILINE)
+_UNREAD_PARTS = re.compile(r"<!-- begin \w+ -->.*?<!-- end -->|<!--.*?-->", re.DOTALL)
 _MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|`([^`]*)`|[*_]{1,2}(?=\w)|(?<=\w)[*_]{1,2}(?!\w)")
 
 
 def prose_of(page: str) -> str:
-    """The page without blocks of code and comments, with blank lines in their place."""
+    """The page without code, comments and generated parts, with blank lines in their place."""
     lines: list[str] = []
     is_fenced = is_indented = False
-    for line in re.sub(r"<!--.*?-->", "", page, flags=re.DOTALL).split("\n"):
+    for line in _UNREAD_PARTS.sub(lambda m: "\n" * m[0].count("\n"), page).split("\n"):
         is_fence = line.lstrip().startswith(("```", "~~~"))
         is_indented = line.startswith("    ") and (is_indented or not (lines and lines[-1].strip()))
         lines.append("" if is_fenced or is_fence or is_indented else line)
@@ -127,13 +128,13 @@ def sentences(page: str) -> list[str]:
 
 def page_hits(path: str, page: str) -> Iterator[str]:
     """Retired phrases and long sentences of a page."""
-    prose = prose_of(page)
-    for pattern, advice in ((PROSE, None), (_PHRASE, PHRASES), (_INDIRECT, None)):
+    prose = re.sub(r"`[^`]*`", lambda m: "\n" * m[0].count("\n"), prose_of(page))
+    for pattern in (PROSE, _PHRASE, _INDIRECT):
         for found in pattern.finditer(prose):
             at = 1 + prose.count("\n", 0, found.start(1))
-            standard = {k.lower(): v for k, v in advice.items()} if advice else {}
-            write = standard.get(found[1].lower(), "a sentence with its subject first" if pattern is _INDIRECT else "")
-            yield f"{path}:{at}: “{found[1].strip()}” is retired from prose" + (f"; write: {write}" if write else "")
+            write = [w for p, w in PHRASES.items() if re.match(p, found[1], re.IGNORECASE)]
+            instead = "a sentence with its subject first" if pattern is _INDIRECT else "".join(write[:1])
+            yield f"{path}:{at}: “{found[1].strip()}” is retired from prose" + f"; write: {instead}" * bool(instead)
     lengths = [len(s.split()) for s in sentences(page)]
     if lengths and (mean := sum(lengths) / len(lengths)) > AVERAGE:
         yield f"{path}:1: {mean:.1f} words in a sentence on average, at most {AVERAGE} are allowed"
@@ -188,7 +189,9 @@ def main() -> int:
         text = Path(path).read_text() if path.endswith((".py", ".md")) else ""
         tree = ast.parse(text) if path.endswith(".py") else None
         out += name_hits(path, tree)
-        if (path.startswith("hlofuse/") and tree) or path == "README.md" or fnmatch(path, "docs/*.md"):
+        if any(fnmatch(path, pattern) for pattern in PAGES):
+            out += page_hits(path, text)
+        elif path.startswith("hlofuse/") and tree:
             folder = "/".join(path.split("/")[:-1][:2]) or path
             prose.setdefault(folder, []).extend(prose_hits(path, text, tree))
     if "--shrink" in sys.argv:

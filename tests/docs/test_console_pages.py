@@ -44,12 +44,12 @@ def test_commands_print_the_figures_of_the_page(
     commands = [c for c in TOOL.shown(page) if c.is_run and (is_jax_there or " capture " not in c.command)]
     assert commands
     for c in commands:
-        program, *words = shlex.split(c.command)
+        program, *arguments = shlex.split(c.command)
         if program != "hlofuse":
             TOOL.run(c, folder)
             continue
-        stdin = Path(words[-1]).read_bytes() if "<" in words else b""
-        result = hlofuse(*(words[: words.index("<")] if "<" in words else words), columns=96, stdin=stdin)
+        stdin = Path(arguments[-1]).read_bytes() if "<" in arguments else b""
+        result = hlofuse(*(arguments[: arguments.index("<")] if "<" in arguments else arguments), columns=96, stdin=stdin)
         assert result.status == c.status, f"{c.command}\n{result.err}"
         missing = set(FIGURE.findall("\n".join(c.lines))) - set(FIGURE.findall(result.out))
         assert missing == set(), c.command
