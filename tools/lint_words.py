@@ -184,14 +184,16 @@ def main() -> int:
     out: list[str] = []
     prose: dict[str, list[str]] = {}
     for path in listed.splitlines():
-        if not Path(path).exists() or any(fnmatch(path, pattern) for pattern in UNREAD):
+        if not Path(path).exists():
+            continue
+        if any(fnmatch(path, pattern) for pattern in PAGES):
+            out += page_hits(path, Path(path).read_text())
+        if any(fnmatch(path, pattern) for pattern in UNREAD):
             continue
         text = Path(path).read_text() if path.endswith((".py", ".md")) else ""
         tree = ast.parse(text) if path.endswith(".py") else None
         out += name_hits(path, tree)
-        if any(fnmatch(path, pattern) for pattern in PAGES):
-            out += page_hits(path, text)
-        elif path.startswith("hlofuse/") and tree:
+        if path.startswith("hlofuse/") and tree is not None:
             folder = "/".join(path.split("/")[:-1][:2]) or path
             prose.setdefault(folder, []).extend(prose_hits(path, text, tree))
     if "--shrink" in sys.argv:
