@@ -190,10 +190,10 @@ def main() -> int:
             out += page_hits(path, Path(path).read_text())
         if any(fnmatch(path, pattern) for pattern in UNREAD):
             continue
-        text = Path(path).read_text() if path.endswith((".py", ".md")) else ""
+        text = Path(path).read_text() if path.endswith((".py", ".md", ".toml")) else ""
         tree = ast.parse(text) if path.endswith(".py") else None
         out += name_hits(path, tree)
-        if path.startswith("hlofuse/") and tree is not None:
+        if path.startswith("hlofuse/") and (tree is not None or path.startswith("hlofuse/rules/pages/")):
             folder = "/".join(path.split("/")[:-1][:2]) or path
             prose.setdefault(folder, []).extend(prose_hits(path, text, tree))
     if "--shrink" in sys.argv:
