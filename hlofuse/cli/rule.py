@@ -13,11 +13,10 @@ from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.rules.catalogue import catalogue
+from hlofuse.rules.catalogue import catalogue, family_of
 from hlofuse.rules.pages import (
     FAMILIES,
     by_family,
-    family_of,
     family_title,
     index_markdown,
     rule_markdown,

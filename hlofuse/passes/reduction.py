@@ -10,7 +10,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.rewriting import Explained, replaced, substituted, visit_module
 from hlofuse.passes.common.shapes import array, permuted, without
-from hlofuse.rules.rewrites.entries import LONG_SUM_ON_CPU
+from hlofuse.rules.rewrites import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
 
 

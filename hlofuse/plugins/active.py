@@ -99,16 +99,8 @@ def make_package(name: str, distribution: str, entries: object) -> Package:
 
 
 def _rule(entry: FusionRule, package: str) -> Rule:
-    return Rule(
-        code=entry.code,
-        title=entry.title,
-        condition=entry.condition,
-        why=entry.why,
-        advice=entry.advice,
-        mirrors="",
-        allows=entry.allows,
-        package=package,
-    )
+    page = {"condition": entry.condition, "why": entry.why, "advice": entry.advice}
+    return Rule(entry.code, entry.title, allows=entry.allows, package=package, page=page)
 
 
 def _described(entries: object) -> str:

@@ -14,8 +14,7 @@ from hlofuse.pipelines.flags import disabled_passes, merged, value_of
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, passes_of
 from hlofuse.releases import AROUND_FUSION, REFERENCE, Release, nearest, release_of
 from hlofuse.rules.catalogue import catalogue
-from hlofuse.rules.parse_settings import parse_settings
-from hlofuse.rules.settings import AS_XLA, Settings
+from hlofuse.rules.settings import AS_XLA, Settings, parse_settings
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription

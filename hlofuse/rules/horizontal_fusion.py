@@ -12,11 +12,6 @@ from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.rules.catalogue import Knob, essential, outcome, register
 from hlofuse.rules.gpu_fusible import is_nested_variadic_reduction, outputs_of
 
-_LOOP = "xla/service/gpu/transforms/horizontal_loop_fusion.cc"
-_INPUT = "xla/service/gpu/transforms/horizontal_input_fusion.cc"
-_INIT = f"{_LOOP}: HorizontalLoopFusionImpl::FusionCandidates::Initialize"
-_SPAN = f"{_LOOP}: HorizontalLoopFusionImpl::FusionCandidates::GetNextSpanOfFusions"
-
 ELEMENT_TYPES = """
     invalid pred s8 s16 s32 s64 u8 u16 u32 u64 f16 f32 f64 tuple opaque c64 bf16 token c128 f8e5m2 f8e4m3fn
     s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 s1 u1 f4e2m1fn f8e8m0fnu buffer f6e3m2fn
@@ -56,96 +51,45 @@ MAX_UNROLL_COST = Knob(
     "horizontal-max-unroll-cost", 100, "units", "Limit on the cost of code unrolled for all results."
 )
 
-JOINED_LOOPS = outcome(
-    code="HF001",
-    title="Small independent kernels are merged",
-    condition="Several small loop kernels feed only one consumer. They have results of one type, equally many"
-    " results and instructions, and one shape unless they are flattened.",
-    why="Each launch costs microseconds, more than the work of a small kernel.",
-    mirrors=f"{_LOOP}: HorizontalLoopFusionImpl::Fuse",
-    allows=True,
-)
-JOINED_REDUCTIONS = outcome(
-    code="HF002",
-    title="Independent reductions are merged",
-    condition="Several parallel reductions of arrays of one shape, over the same dimensions, feed only one"
-    " consumer.",
-    why="Each launch costs microseconds, more than the work of a small reduction.",
-    mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
-    allows=True,
-)
-WRAPPED_REDUCTION = outcome(
-    code="HF003",
-    title="A reduction becomes a fusion before it is compared",
-    condition="A reduction that feeds a consumer together with other reductions is not a fusion yet.",
-    why="Only fusions are merged. If none is merged, the fusion of one operation stays; the kernel is the"
-    " same.",
-    mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
-    allows=True,
-)
+JOINED_LOOPS = outcome("HF001", "Small independent kernels are merged", allows=True)
+JOINED_REDUCTIONS = outcome("HF002", "Independent reductions are merged", allows=True)
+WRAPPED_REDUCTION = outcome("HF003", "A reduction becomes a fusion before it is compared", allows=True)
 
 
 OTHER_USERS = essential(
     "HF010",
     "The kernel's result has other users",
-    "The kernel has users other than the consumer and the computation's root.",
-    "The merged kernel runs when all of its inputs exist; another user could create a cycle.",
-    f"{_LOOP}: IsConsumerTheOnlyNonRootUser",
     message="rejects maybe illegal instr …; including it may create cycles in HLO.",
 )
 LARGE = register(
     "HF011",
     "The kernel is large",
-    "Its result has more than 8192² elements (262144 if results are concatenated).",
-    "A large kernel fills the device; its launch overhead is negligible.",
-    _INIT,
     message="rejects may-not-be profitable fusion instr …",
     knobs=(MAX_ELEMENTS, MAX_ELEMENTS_SLICED),
 )
 LONG = register(
     "HF012",
     "The kernel has many instructions",
-    "It has more than 128 instructions (30 if results are concatenated).",
-    "Long kernels gain little from a shared launch, and their registers add up.",
-    _INIT,
     message="rejects may-not-be profitable fusion instr …",
     knobs=(MAX_INSTRUCTIONS, MAX_INSTRUCTIONS_SLICED),
 )
 NOT_ROW_MAJOR = essential(
     "HF013",
     "An array in the kernel is not in row-major order",
-    "An array in the kernel has a layout other than the default.",
-    "Results are flattened, which is free only in row-major order.",
-    f"{_LOOP}: HasOnlyRowMajorLayout",
     message="rejects non-row-major fusion instr …",
 )
 SHARED_PARAMETER = register(
     "HF014",
     "The kernel reads a parameter that another candidate reads",
-    "A parameter of the computation is an operand of this kernel and of another candidate.",
-    "Such kernels are left to multi-output fusion.",
-    f"{_LOOP}: AnyOpndIsParamSharedAmongFusions",
     message="rejects the fusion instr because it shares parameter with other fusion candidates, instr: …",
 )
 TOO_MANY = register(
     "HF015",
     "The merged kernel is full",
-    "The merged kernel would have 32 results or more (64 for operations that are not fusions yet), 4000 bytes"
-    " of pointers, or unrolled code of cost 100.",
-    "The space for kernel parameters is small, and long code compiles slowly.",
-    _SPAN,
     message="hit max …",
     knobs=(MAX_OUTPUTS, MAX_OUTPUTS_UNFUSED, MAX_PARAMETER_BYTES, MAX_UNROLL_COST),
 )
-UNLIKE = essential(
-    "HF016",
-    "The kernel differs from its neighbours",
-    "It differs from the others in element type, number of results or instructions, or (unless results are"
-    " concatenated) shape.",
-    "All threads of one kernel should do the same work.",
-    _SPAN,
-    message="different …",
-)
+UNLIKE = essential("HF016", "The kernel differs from its neighbours", message="different …")
 
 
 def instruction_count(instruction: Instruction) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hlofuse.releases import ANY, Span
-from hlofuse.rules.catalogue import Knob, Rule
+from hlofuse.rules.catalogue import Knob, Rule, family_of
 
 SCHEMA = "hlofuse.rules/1"
 
@@ -28,11 +28,6 @@ FAMILIES: dict[str, str] = {
     "EC": "Implementations of CPU kernels",
 }
 """The pass behind the letters of a code, in the order in which lists show them."""
-
-
-def family_of(code: str) -> str:
-    """The letters of a code."""
-    return code.rstrip("0123456789")
 
 
 def family_title(rule: Rule) -> str:

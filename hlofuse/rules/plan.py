@@ -21,7 +21,10 @@ KINDS = {
 }
 PAIRS = ("split", "join")
 PLANNED = Rule(
-    "PLAN", "The fusion plan does not fuse them", "The fusion plan decides it.", "", "none", outcome=True
+    "PLAN",
+    "The fusion plan does not fuse them",
+    outcome=True,
+    page={"condition": "The fusion plan decides it."},
 )
 APART_BY_PLAN = Verdict(PLANNED)
 

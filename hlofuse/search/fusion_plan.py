@@ -19,7 +19,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.replay import Checkpoint, Replay, ReplayConfig, ReplayInput, replay
 from hlofuse.rules.plan import PAIRS, PLANNED, FusionPlan, Intervention
-from hlofuse.rules.priority_fusion.outcome import BITCAST_FIRST, DOES_NOT_PAY, PAYS
+from hlofuse.rules.priority_fusion.conditions import BITCAST_FIRST, DOES_NOT_PAY, PAYS
 from hlofuse.trace import Event
 
 Objective = Callable[[Account], float]

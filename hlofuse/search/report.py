@@ -42,11 +42,12 @@ _OBJECTIVES: dict[str, tuple[str, _Written]] = {
 
 
 def change(before: float, after: float) -> str:
-    """`−12.3%`, or `same`."""
+    """`−12.3%`, `× 42` for more than tenfold, or `same`."""
     if before == after:
         return "same"
-    percent = f"{abs(after - before) / before:.1%}" if before else "from nothing"
-    return f"{'−' if after < before else '+'}{percent}"
+    if after > 10 * before:
+        return f"× {after / before:,.0f}" if before else "from nothing"
+    return f"{'−' if after < before else '+'}{abs(after - before) / before:.1%}"
 
 
 def _headline(objective: str, before: float, after: float, nothing: str) -> Text:

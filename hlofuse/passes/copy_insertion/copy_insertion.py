@@ -25,7 +25,7 @@ from hlofuse.passes.copy_insertion.adding import (
 from hlofuse.passes.copy_insertion.removing import remove_copies
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.releases import AROUND_FUSION
-from hlofuse.rules.rewrites.entries import COPY
+from hlofuse.rules.rewrites import COPY
 from hlofuse.trace import OnlySkipped, Recorder
 
 

@@ -27,7 +27,7 @@ from hlofuse.rules.fusion_merger import (
 )
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations
 from hlofuse.rules.gpu_instruction_fusion import RULES, GpuFusionState, GpuPair
-from hlofuse.rules.instruction_fusion.driver import NOTHING_AGAINST
+from hlofuse.rules.instruction_fusion import NOTHING_AGAINST
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 

@@ -42,8 +42,8 @@ from hlofuse.reports.common.refusals import refusals_between_kernels
 from hlofuse.reports.fused.model import Boundary, Fused, edges, kernels_of
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.gpu_fusible import fusible_computations, is_fusible_bitcast
-from hlofuse.rules.gpu_multi_output_fusion.siblings import CONNECTED
-from hlofuse.rules.priority_fusion.outcome import DOES_NOT_PAY
+from hlofuse.rules.gpu_multi_output_fusion import CONNECTED
+from hlofuse.rules.priority_fusion.conditions import DOES_NOT_PAY
 from hlofuse.rules.settings import AS_XLA
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Event, Recorder

@@ -150,7 +150,7 @@ def _telling(instructions: Iterable[Instruction]) -> tuple[str, ...]:
 def _kinds(found: ModuleDiff) -> Iterable[str]:
     for edit in found.causes:
         if isinstance(edit, Changed):
-            yield from {str(d.kind) for d in edit.details if d.kind is not Kind.OPCODE}
+            yield from dict.fromkeys(str(d.kind) for d in edit.details if d.kind is not Kind.OPCODE)
         elif isinstance(edit, Moved):
             yield "computation"
 

@@ -199,7 +199,8 @@ def tried(
     if recipe.rewrite is None:
         return None
     module = copy_module(input.module)
-    changed = tuple(f for f in findings if recipe.rewrite(module, f))
+    places = {f: [module.find(name) for name in (f.at, *f.parts)] for f in findings}
+    changed = tuple(f for f, found in places.items() if None not in found and recipe.rewrite(*found))
     if not changed:
         return None
     recorder = Recorder()

@@ -15,8 +15,7 @@ from hlofuse.reports.difference.model import compare_results, result_of
 from hlofuse.reports.explain.explain import blocking_rules_of
 from hlofuse.reports.explain.model import BlockingRule, Explanation
 from hlofuse.reports.whatif.model import FixedRule, Ranking, RelaxedRule
-from hlofuse.rules.catalogue import catalogue
-from hlofuse.rules.pages import family_of
+from hlofuse.rules.catalogue import catalogue, family_of
 from hlofuse.trace import Event
 
 _JOINS = "multi_output_fusion"

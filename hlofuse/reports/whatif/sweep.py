@@ -12,7 +12,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.replay import ReplayConfig, ReplayInput
 from hlofuse.reports.difference.model import compare_results, result_of
 from hlofuse.reports.whatif.model import Point, Sweep, SweepAxis
-from hlofuse.rules.parse_settings import all_knobs
+from hlofuse.rules.settings import all_knobs
 
 Progress = Callable[[int, int], None]
 Vary = Callable[[Mapping[str, str]], ReplayConfig]

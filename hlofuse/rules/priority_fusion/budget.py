@@ -13,8 +13,6 @@ from hlofuse.rules.priority_fusion.candidate import PriorityPair
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, condition
 
-_BUDGET = "xla/service/gpu/gpu_fusible.cc: FusionFitsInBudget"
-
 MAX_REDUCTIONS = Knob(
     "gpu-max-unnested-reductions", 8, "reductions", "Maximum parallel reductions in one kernel."
 )
@@ -29,36 +27,19 @@ MAX_IR_SIZE = Knob(
 )
 
 SHARED_MEMORY = essential(
-    code="PF010",
-    title="The kernel would need more shared memory than a block has",
-    condition="The tiles of the transposes and reductions of both together exceed the device's shared memory"
-    " per block.",
-    why="Tiled transposes and column reductions exchange elements through shared memory, which is limited per"
-    " block. The message gives the limit.",
-    advice="Keep one of the transposes in a separate kernel, or give both the same layout so that one becomes"
-    " a bitcast.",
-    mirrors=_BUDGET,
+    "PF010",
+    "The kernel would need more shared memory than a block has",
     message="shared memory usage would be over the budget of …B",
 )
 TOO_MANY_REDUCTIONS = register(
-    code="PF011",
-    title="The kernel would have too many reductions",
-    condition="Both together contain more than eight parallel reductions.",
-    why="Each keeps partial results in registers; more of them spill registers to memory.",
-    advice="Nine statistics of one array are two kernels. Reduce a stacked array instead if the reductions"
-    " are of the same kind.",
-    mirrors=_BUDGET,
+    "PF011",
+    "The kernel would have too many reductions",
     message="over 8 unnested reductions in fusion",
     knobs=(MAX_REDUCTIONS,),
 )
 TOO_MANY_PARAMETERS = register(
-    code="PF012",
-    title="The kernel would have too many inputs and outputs",
-    condition="The kernel would have more than 96 different inputs and outputs, and more inputs than the"
-    " consumer already has.",
-    why="The space for kernel parameters is small, and many inputs need many registers.",
-    advice="Stack small arrays that are used together (optimizer states, per-layer scalars) into one.",
-    mirrors="xla/service/gpu/gpu_fusible.cc: FusionFitsInParameterLimit",
+    "PF012",
+    "The kernel would have too many inputs and outputs",
     message="Number of operands and output buffers is larger than allowed budget per fusion",
     knobs=(MAX_PARAMETERS,),
 )
@@ -164,15 +145,8 @@ def parameters_over_limit(pair: PriorityPair) -> Verdict | None:
 
 
 @condition(
-    code="PF013",
-    title="Too much code would be duplicated",
-    condition="The kernel would have more than 10000 emitted instructions, counting duplicates.",
-    why="A value read at several places of a kernel is emitted once per place. Chains of such operations"
-    " multiply, and compilation would take too long.",
-    advice="Chains of shifted slices, concatenates and small reduce-windows of the same array cause this."
-    " jax.lax.optimization_barrier, or a value that is also returned, breaks the chain.",
-    mirrors="xla/service/gpu/model/gpu_hlo_cost_analysis.cc: "
-    "GpuHloCostAnalysis::ProducerConsumerMergedTooLarge",
+    "PF013",
+    "Too much code would be duplicated",
     message="the fusion would result in an overly large code duplication",
     knobs=(MAX_IR_SIZE,),
 )

@@ -19,7 +19,7 @@ from hlofuse.passes.gpu.gemm.dimension_order import NO_SPLIT, DimensionOrder, co
 from hlofuse.passes.gpu.gemm.propagation import DotProperties, carried, carried_if_worth
 from hlofuse.passes.gpu.layout_assignment import is_tiny
 from hlofuse.releases import AROUND_FUSION
-from hlofuse.rules.rewrites.entries import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODUCT
+from hlofuse.rules.rewrites import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODUCT
 from hlofuse.trace import Recorder
 
 _MOST_PARAMETERS = 4
