@@ -5,7 +5,7 @@ split at `_` and at capitals; a word of RETIRED fails, but for ALLOWED. Names of
 and exempt.
 
 Prose: strings and docstrings of `hlofuse`, the pages of PAGES. Each folder has at most the
-number of hits in `lint_words_prose.txt`, which may only shrink. A docstring that asks a question is a hit too.
+number of hits in `lint_words_prose.txt`, which may only shrink. A docstring that asks a question is a hit.
 What reports print and help says has none of SHOWN either.
 
 Pages: none of PHRASES, none of the retired words, and at most AVERAGE words in a sentence of a page.
