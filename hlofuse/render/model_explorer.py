@@ -11,7 +11,7 @@ from typing import Any
 from hlofuse.analysis.kernels import launched_computations
 from hlofuse.analysis.loops import trip_count_of
 from hlofuse.format.escape import printable
-from hlofuse.format.paths import layer_of
+from hlofuse.format.paths import layer_of, source_text
 from hlofuse.format.units import plural
 from hlofuse.ir import Computation, Instruction
 from hlofuse.ir.text.printer import print_instruction
@@ -106,6 +106,8 @@ class _Graph:
         self.nodes.append(node)
         self.drawn.add(_id(i))
         facts = self._measure(i, _id(i)) | {"HLO": cut(print_instruction(i), 1000)}
+        if (source := self.account.module.source_of(i)) is not None:
+            facts["source"] = printable(source_text(source))
         node["attrs"] = [{"key": key, "value": value} for key, value in facts.items()]
 
     def _measure(self, kernel: Instruction, node: str, layer: str = "") -> dict[str, str]:

@@ -197,7 +197,7 @@ def _mode(path: Path) -> int:
 
 
 PICTURE_VIEWERS = {
-    "svg": "open it in a browser: the wheel zooms, dragging pans, a double click fits the whole",
+    "svg": "open it in a browser: the wheel zooms, dragging pans, a double click shows the whole",
     "png": "",
     "pdf": "",
     "dot": "dot -Tsvg draws it",
