@@ -35,7 +35,7 @@ def to_model_explorer(launched: LaunchedModule) -> tuple[bytes, bytes]:
 
 
 def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=1) + "\n").encode()
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 class _Graph:
