@@ -110,7 +110,7 @@ def emit(text: str, output: Path | None = None) -> None:
     if not text.endswith("\n"):
         text += "\n"
     if output is not None and str(output) != "-":
-        write_file(output, text)
+        save(output, text)
         return
     try:
         sys.stdout.write(text)
@@ -160,6 +160,17 @@ def _width(to_terminal: bool) -> int:
     return min(max(columns, 40), 400)
 
 
+def save(path: Path, content: str | bytes, how: str = "") -> None:
+    """Write the file that an option names, and report it on standard error.
+
+    `how` to open it is taken from the suffix unless it is given.
+    """
+    from hlofuse.cli.common.messages import wrote
+
+    write_file(path, content)
+    wrote(path, how)
+
+
 def write_file(path: Path, content: str | bytes) -> None:
     """Write a file whole or not at all: to a temporary file beside it first, then into its place.
 
@@ -194,19 +205,3 @@ def _mode(path: Path) -> int:
     mask = os.umask(0)
     os.umask(mask)
     return 0o666 & ~mask
-
-
-PICTURE_VIEWERS = {
-    "svg": "open it in a browser: the wheel zooms, dragging pans, a double click shows the whole",
-    "png": "",
-    "pdf": "",
-    "dot": "dot -Tsvg draws it",
-}
-"""How a picture is opened, by its format."""
-
-
-def announce_file(path: str | Path, how: str = "") -> None:
-    """Print on standard error that a file was written, and how to open it."""
-    import click
-
-    click.echo(f"wrote {printable(str(path))}" + (f": {how}" if how else ""), err=True)

@@ -49,7 +49,7 @@ def plot_sweep(s: Sweep) -> Plot:
     description = f"{', '.join(m.title for m in measures)} over {s.axes[0].name}"
     canvas = Plot(phrases.sweep_headline(s), description)
     room = len(measures) * (_WIDTH + _GAP)
-    alert = "Not XLA's behaviour, except where ringed. Dashed: XLA's own result."
+    alert = "Ringed points and dashed lines: XLA's own result."
     canvas.heading((-44, _HEIGHT + 66), [alert], [phrases.untimed_note(s.xla[0])], room)
     for k, measure in enumerate(measures):
         _panel(canvas, s, series, measure, k * (_WIDTH + _GAP))
