@@ -62,9 +62,9 @@ class _Graph:
             elif i.opcode == "get-tuple-element" or (is_fused and i.opcode == "parameter"):
                 continue  # edges come from what computes the value
             elif i.opcode != "tuple" or i is self.account.module.entry.root:
-                self._outside_fusion(i, inside, arguments)
+                self._add_unfused(i, inside, arguments)
 
-    def _outside_fusion(self, i: Instruction, layers: tuple[str, ...], arguments: list[Instruction]) -> None:
+    def _add_unfused(self, i: Instruction, layers: tuple[str, ...], arguments: list[Instruction]) -> None:
         """The node of `i`; what it calls lies in a layer with it, and of a loop the results lead to it."""
         inputs: list[Instruction] = i.operands
         if i.opcode == "parameter":
