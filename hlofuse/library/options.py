@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.listener import Listener
+from hlofuse.library.listener import SILENT, Listener
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.identity import Fact
 
@@ -79,7 +79,7 @@ class ReplayOptions:
     assume_input: bool = False
     given: Module | str | None = field(default=None, repr=False)
     """The module, or its text, in place of a file; `input` is then where it was read from, or `-`."""
-    listener: Listener = field(default_factory=Listener, compare=False, repr=False)
+    listener: Listener = field(default=SILENT, compare=False, repr=False)
 
     @property
     def input_arguments(self) -> tuple[str, ...]:
@@ -117,19 +117,17 @@ class ReplayOptions:
         *,
         any_stage: bool = False,
         otherwise: Callable[[Module], Defaults | None] | None = None,
-        on_note: Callable[[str], None] | None = None,
     ) -> Loaded:
         """Load the module and settle what is replayed how; one before optimizations is brought to fusion.
 
         HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage`
         the module stays as it is, whatever it is. `otherwise` knows target and device where neither the call
-        nor the dump says them; `on_note`, else the listener, is given the device that was chosen so, and why.
+        nor the dump says them.
         """
         from hlofuse.inputs import choose_target
         from hlofuse.inputs.choose_target import ChosenTarget, requested_target
         from hlofuse.inputs.companions import compiled_with
         from hlofuse.inputs.identity import settled
-        from hlofuse.inputs.stage import INPUT
         from hlofuse.pipelines import passes_of
         from hlofuse.pipelines.flags import parse_flags
         from hlofuse.releases import AROUND_FUSION
@@ -153,8 +151,6 @@ class ReplayOptions:
         try:
             device, evidence, note = self._device(module, chosen, defaults)
         except HlofuseError as error:
-            if not any_stage:
-                raise
             problem = str(error)
         chosen, identity = settled(module, chosen, evidence, self.xla)
         if span_note := identity.span_note:
@@ -162,24 +158,20 @@ class ReplayOptions:
         release = identity.replayed
         target = chosen.name
         if device is None and TARGETS[target].needs_device:
-            return Loaded(
-                ReplayInput(module, identity=identity), target, problem=problem, listener=self.listener
-            )
+            input = ReplayInput(module, identity=identity)
+            loaded = Loaded(input, target, problem=problem, listener=self.listener)
+            return loaded if any_stage else self.at_fusion_input(loaded)
         if self.device is not None:
             # A mistyped device is reported before what it would not go with.
             self.config(target, device, release)
-        with self.listener.activity("determining the stage"):
-            exact = any_stage or self.requested_stage == INPUT or not is_before_optimizations(module, target)
-        (on_note or self.listener.note)(note)
         config = self.config(target, device, release, flags=compiled_with(module))
         log_file, log = self._fusion_log(module, target)
         input = ReplayInput(
             module, record=log, record_file=str(log_file) if log is not None else "", identity=identity
         )
-        loaded = Loaded(input, target, config, log_file if log is None else None, listener=self.listener)
-        if not exact:
-            return self._lowered(loaded)
-        return loaded if any_stage else self._ordered(loaded)
+        log_file = log_file if log is None else None
+        loaded = Loaded(input, target, config, log_file, device_note=note, listener=self.listener)
+        return loaded if any_stage else self.at_fusion_input(loaded)
 
     def _module(self) -> Module:
         from hlofuse.inputs import load
@@ -232,9 +224,10 @@ class ReplayOptions:
 
         if loaded.config is None:
             raise HlofuseError(loaded.problem)
-        if self.requested_stage != INPUT and is_before_optimizations(loaded.module, loaded.target):
-            return self._lowered(loaded)
-        return self._ordered(loaded)
+        with self.listener.activity("determining the stage"):
+            exact = self.requested_stage == INPUT or not is_before_optimizations(loaded.module, loaded.target)
+        self.listener.note(loaded.device_note)
+        return self._ordered(loaded) if exact else self._lowered(loaded)
 
     def _ordered(self, loaded: Loaded) -> Loaded:
         """The module in the order that `--order` asks for, or the best there is."""
@@ -395,7 +388,9 @@ class Loaded:
     """XLA's fusion log beside the module; only `observe` follows it."""
     problem: str = ""
     """Why there is no `config`: which device is to be replayed is not known."""
-    listener: Listener = field(default_factory=Listener, compare=False, repr=False)
+    device_note: str = ""
+    """Which device was found, and where; empty where the call or XLA's target configuration says it."""
+    listener: Listener = field(default=SILENT, compare=False, repr=False)
 
     @property
     def module(self) -> Module:

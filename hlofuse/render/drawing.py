@@ -7,7 +7,6 @@ from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.ir import HlofuseError
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.render.engine import run as run_graphviz
 from hlofuse.render.scene import Scene
 from hlofuse.render.svg import finish as finish_svg
@@ -25,8 +24,6 @@ _NO_DATE = b"/CreationDate (D:19700101000000Z)"
 @dataclass(slots=True)
 class Drawing:
     """DOT text and what Graphviz makes of it; the same module gives the same bytes every time."""
-
-    __repr__ = short_repr
 
     dot: str
     scene: Scene

@@ -5,7 +5,6 @@ from functools import cached_property
 from pathlib import Path
 
 from hlofuse.analysis.loops import Loop
-from hlofuse.ir.short_repr import short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +57,6 @@ class Size:
 class Step:
     """From one dump to the next that could be read."""
 
-    __repr__ = short_repr
-
     dump: PassDump
     since: PassDump | None
     """The dump it is compared with; None for the first."""
@@ -86,8 +83,6 @@ class Step:
 @dataclass(frozen=True)
 class PassTimeline:
     """One module's way through a compilation."""
-
-    __repr__ = short_repr
 
     label: str
     steps: tuple[Step, ...]
