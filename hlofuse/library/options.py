@@ -383,7 +383,7 @@ class Loaded:
 
     input: ReplayInput
     target: str
-    config: ReplayConfig | None = None
+    config: ReplayConfig | None = field(default=None, repr=False)
     log_file: Path | None = None
     """XLA's fusion log beside the module; only `observe` follows it."""
     problem: str = ""

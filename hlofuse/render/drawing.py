@@ -25,8 +25,8 @@ _NO_DATE = b"/CreationDate (D:19700101000000Z)"
 class Drawing:
     """DOT text and what Graphviz makes of it; the same module gives the same bytes every time."""
 
-    dot: str
-    scene: Scene
+    dot: str = field(repr=False)
+    scene: Scene = field(repr=False)
     notices: list[str] = field(default_factory=list)
     """What is not shown in full, and how to see it; also written in the picture."""
     _raw_svg: bytes | None = field(default=None, repr=False)
