@@ -20,7 +20,7 @@ from ..conftest import ROOT
 from ..hostile import EVIL, hostile_module
 from ..running import Run
 
-INPUTS = {
+INPUTS: dict[str, tuple[str, dict[str, Any]]] = {
     "cpu": ("samples/cpu/softmax", {}),
     "gpu": ("samples/gpu/gpt2_block", {}),
     "gpu, fused": ("samples/gpu/softmax/after.hlo", {}),
