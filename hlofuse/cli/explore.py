@@ -21,24 +21,24 @@ if TYPE_CHECKING:
 
 @click.command("explore")
 @input_argument
-@output_option("Where the page goes; - for standard output.")
+@output_option("HTML file to write; - for standard output.")
 @click.option(
     "--compare-device",
     metavar="D",
     shell_complete=completion.devices,
-    help="The same module on another device, side by side.",
+    help="Add a replay on this device, side by side.",
 )
 @click.option(
     "--timeline/--no-timeline",
     default=True,
-    help="For a dump directory: also what every pass of the compilation did (as `hlofuse timeline`).",
+    help="For a dump directory: add what every pass did, as in hlofuse timeline.",
 )
 @replay_options
 def command(input: str, output: Path, compare_device: str | None, timeline: bool, **request: Any) -> None:
-    """Write a page that steps through every fusion decision about the module in INPUT.
+    """Write an HTML page that steps through every fusion decision on the module in INPUT.
 
-    One HTML file that needs no network and no server. With --set, --disable, --enable or --passes it shows
-    XLA's own result beside the changed one. Of a dump directory it also tells what every pass did.
+    One file, no network, no server. With --set, --disable, --enable or --passes it shows
+    XLA's own result next to the changed one. For a dump directory it also shows what every pass did.
     """
     from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
     from hlofuse.library.naming import final_names_of, unoptimized_of, with_events
