@@ -131,7 +131,9 @@ def _report(
 
         out.write(dumps(found.to_json(), indent=1, ensure_ascii=True))
     elif out.form == "svg":
-        out.write(picture_of(found.data, TERMINAL))
+        from hlofuse.render.svg import zoomable
+
+        out.write(zoomable(picture_of(found.data, TERMINAL)))
     elif out.form == "html":
         from hlofuse.reports.diff.html import to_html
         from hlofuse.reports.diff.model import summarize

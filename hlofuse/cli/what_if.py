@@ -122,7 +122,8 @@ def command(
         from hlofuse.render import format_of
         from hlofuse.render.engine import require_engine
 
-        require_engine(format_of(plot))
+        if (form := format_of(plot)) != "svg":
+            require_engine(form)
     found = report.what_if(sweep=axes, also_device=more_devices)
     if plot is not None:
         from hlofuse.reports.whatif.plot import plot_sweep

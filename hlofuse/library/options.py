@@ -296,22 +296,35 @@ class ReplayOptions:
         changed = self.config(config.target, own, config.release.name, [change], flags=config.build.flags)
         return observed_replay(first.replay.input, replace(changed, xla=None), totals_only=True)
 
-    def on_device(self, first: Observed, other: str) -> Observed:
+    def on_device(self, first: Observed, other: str | None, release: str | None = None) -> Observed:
         """The program of a replay on another device, from before optimizations where that is at hand.
 
-        XLA's record is about the first device, and so is a module that enters fusion.
+        XLA's record is about the first device, and so is a module that enters fusion. `release` is XLA's,
+        where it is another; without another device the module is the same.
         """
         from hlofuse.inputs import load
         from hlofuse.inputs.companions import before_optimizations_of
         from hlofuse.replay import ReplayInput
 
         target = first.replay.target
-        if first.costs is None:
+        if first.costs is None and other is not None:
             raise HlofuseError(
                 f"--compare-device has no effect: target {target} fuses the same on every device"
             )
-        config = replace(self.config(target, other, first.replay.config.release.name), xla=None)
-        input = first.replay.input
+        own, input = first.replay.config, first.replay.input
+        release = release or own.release.name
+        config = replace(self.config(target, other or own.device, release, flags=own.build.flags), xla=None)
+        if input.identity is not None:
+            device = (
+                Fact(other, "asked", "--compare-device says so")
+                if other is not None
+                else input.identity.device
+            )
+            input = replace(
+                input, identity=replace(input.identity, device=device, replayed=config.release.name)
+            )
+        if other is None:
+            return Loaded(replace(input, record=None, record_file=""), target, config).observe()
         unoptimized = input.unoptimized
         if unoptimized is None and (path := before_optimizations_of(input.module.filename)) is not None:
             unoptimized = load(str(path))
