@@ -39,8 +39,9 @@ class Differences {
     // The run on show if it has the kernel, else the other.
     const run = (app.view.run === "0" ? first : second) ? app.view.run : first ? "0" : "1";
     if (run !== app.view.run) app.change({ run });
-    app.choose((run === "0" ? first : second).box);
+    app.showBox((run === "0" ? first : second).box);
     app.panels.open();
+    app.panes.forEach((pane) => pane.revealMarked());
   }
 
   row({ first, second, change, bytes, same }) {
