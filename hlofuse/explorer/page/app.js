@@ -385,7 +385,8 @@ class App {
 
   // The kernels of a chosen line, and those that differ between two runs.
   mark() {
-    const line = linesOf(this.run).get(this.view.line), shown = this.shown();
+    if (!this.view.line && this.data.runs.length < 2) return;
+    const line = this.view.line ? linesOf(this.run).get(this.view.line) : undefined, shown = this.shown();
     const own = this.chosen === NONE ? undefined : this.run.kernelOfBox(this.chosen), paired = pairedKernel(this.data, this.run, own);
     this.panes.forEach((pane, k) => pane.element.querySelectorAll("[data-box], .node[data-op]").forEach((element) => {
       const run = this.data.runs[shown[k][0]], box = Number(element.dataset.box ?? element.dataset.op);

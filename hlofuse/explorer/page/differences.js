@@ -72,7 +72,9 @@ const DIFFERENCES = ["alone", "changed", "slower", "faster"];
 
 // What is different about a kernel: a class for each.
 function differencesOf(app, run, kernel) {
-  const found = kernel && app.panels.differences.found.find((d) => d.first === kernel || d.second === kernel);
+  const { differences } = app.panels;
+  differences.of ??= new Map(differences.found.flatMap((d) => [[d.first, d], [d.second, d]]));
+  const found = kernel && differences.of.get(kernel);
   if (!found) return [];
   const { first, second, change, same } = found;
   if (!first || !second) return ["alone"];
