@@ -89,7 +89,7 @@ def test_without_the_option_there_is_no_text(explored: Open, samples: Path) -> N
     assert "--source auto" in seen.page.inner_text("#panel .note")
     row = seen.page.locator("#panel .row").first
     assert row.locator(".first").inner_text() == "programs.py:305 _block"
-    assert row.locator(".worth").inner_text() == "6.36 µs"
+    assert row.locator(".worth").inner_text() == "≥ 6.36 µs"
     row.click()
     assert seen.page.inner_text("#details h2") == "programs.py:305 _block"
 

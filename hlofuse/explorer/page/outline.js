@@ -149,14 +149,15 @@ class Outline {
     if (node.kind === "kernel") {
       const kernel = kernelOf(run, node.box, state.at), figures = figuresAt(run, state, node.box);
       return Object.assign(node, {
-        kernels: 1, before: state.members[node.box].reduce((sum, m) => sum + run.ops.launched[m], 0), us: totalUs(figures),
+        kernels: 1, before: state.members[node.box].reduce((sum, m) => sum + run.ops.launched[m], 0), us: totalUs(figures), floor: Boolean(figures?.floor),
         bytes: (figures?.bytes ?? 0) * (figures?.iterations ?? 1), final: kernel ? [kernel] : [],
       });
     }
-    Object.assign(node, { kernels: 0, before: 0, us: 0, bytes: 0, final: [] });
+    Object.assign(node, { kernels: 0, before: 0, us: 0, bytes: 0, floor: false, final: [] });
     for (const child of node.children) {
       this.sum(child);
       for (const key of ["kernels", "before", "us", "bytes"]) node[key] += child[key];
+      node.floor ||= child.floor;
       node.order = Math.min(node.order, child.order);
       node.final = node.final.concat(child.final);
     }

@@ -12,7 +12,7 @@ function linesOf(run) {
   run.lines = new Map();
   const at = (file, line) => {
     const key = lineKey([file, line]);
-    if (!run.lines.has(key)) run.lines.set(key, { file, line, kernels: new Set(), us: 0, bytes: 0, text: "" });
+    if (!run.lines.has(key)) run.lines.set(key, { file, line, kernels: new Set(), us: 0, bytes: 0, floor: false, text: "" });
     return run.lines.get(key);
   };
   const { ops } = run;
@@ -32,6 +32,7 @@ function linesOf(run) {
     const found = at(...kernel.place);
     found.kernels.add(kernel);
     found.us += totalUs(kernel);
+    found.floor ||= kernel.floor;
     found.bytes += kernel.bytes * kernel.iterations;
   }
   return run.lines;
@@ -116,7 +117,7 @@ class SourcePane {
   }
 
   row(line) {
-    const us = line.us ? timeText(line.us) : "";
+    const us = line.us ? kernelTime(line) : "";
     return [
       stripes(this.app, line),
       el("span", { class: "first" }, line.text || lineName(this.app, line)), el("span", { class: "worth" }, us || bytesText(line.bytes)),
@@ -128,7 +129,7 @@ class SourcePane {
     const { run } = this.app, key = lineKey([this.file, n + 1]), line = linesOf(run).get(key);
     return [
       el("span", { class: "number" }, String(n + 1)), line ? stripes(this.app, line) : el("span", { class: "stripes" }),
-      el("span", { class: "worth" }, line?.us ? timeText(line.us) : ""),
+      el("span", { class: "worth" }, line?.us ? kernelTime(line) : ""),
       el("code", { class: this.marks.has(key) ? "marked" : "" }, this.rows[n] || " "),
     ];
   }
@@ -149,7 +150,7 @@ function lineDetails(app, key) {
   const kernels = [...line.kernels].sort((a, b) => totalUs(b) - totalUs(a) || b.bytes - a.bytes);
   return el("article", { class: "line-details" },
     el("h2", {}, line.text || lineName(app, line)),
-    facts([["kernels", numberText(kernels.length)], ["time", line.us > 0 && `${timeText(line.us)} in kernels named after this line`]]),
+    facts([["kernels", numberText(kernels.length)], ["time", line.us > 0 && `${kernelTime(line)} in kernels named after this line`]]),
     el("ul", { class: "values" }, ...capped(kernels, 60, (k) => el("li", {}, kernelLink(app, k), el("small", {}, ` ${[costText(k), k.bound].filter(Boolean).join(" · ")}`)))),
     line.text && el("p", {}, sourceLink(app, line.text, "All decisions about this line")));
 }
