@@ -114,10 +114,11 @@ def main() -> int:
     for path in listed.splitlines():
         if not Path(path).exists() or any(fnmatch(path, pattern) for pattern in UNREAD):
             continue
-        text = Path(path).read_text() if path.endswith((".py", ".md")) else ""
+        text = Path(path).read_text() if path.endswith((".py", ".md", ".toml")) else ""
         tree = ast.parse(text) if path.endswith(".py") else None
         out += name_hits(path, tree)
-        if (path.startswith("hlofuse/") and tree) or path == "README.md" or fnmatch(path, "docs/*.md"):
+        shown = tree or path.startswith("hlofuse/rules/pages/")
+        if (path.startswith("hlofuse/") and shown) or path == "README.md" or fnmatch(path, "docs/*.md"):
             folder = "/".join(path.split("/")[:-1][:2]) or path
             prose.setdefault(folder, []).extend(prose_hits(path, text, tree))
     if "--shrink" in sys.argv:

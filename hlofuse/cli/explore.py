@@ -24,29 +24,29 @@ if TYPE_CHECKING:
 @click.command("explore")
 @input_argument
 @click.argument("other", metavar="[OTHER]", required=False, type=click.Path())
-@output_option("Where the page goes; - for standard output.")
+@output_option("HTML file to write; - for standard output.")
 @click.option(
     "--compare-device",
     metavar="D",
     shell_complete=completion.devices,
-    help="Side by side with another device: of OTHER, else of INPUT.",
+    help="Show OTHER, or INPUT again, on this device, side by side.",
 )
 @click.option(
     "--compare-xla",
     metavar="V",
     shell_complete=completion.releases,
-    help="Side by side with another release of jaxlib: of OTHER, else of INPUT.",
+    help="Show OTHER, or INPUT again, by this release of jaxlib, side by side.",
 )
 @click.option(
     "--source",
     metavar="DIR|auto",
-    help="Put the Python files that the metadata names into the page, from DIR or from the working directory."
-    "  [default: the page contains no source]",
+    help="Add the Python files that the metadata names, from DIR or, with auto, from the working directory."
+    "  [default: no source]",
 )
 @click.option(
     "--timeline/--no-timeline",
     default=True,
-    help="For a dump directory: also what every pass of the compilation did (as `hlofuse timeline`).",
+    help="For a dump directory: add what every pass did, as in hlofuse timeline.",
 )
 @replay_options
 def command(
@@ -59,11 +59,11 @@ def command(
     timeline: bool,
     **request: Any,
 ) -> None:
-    """Write a page with the kernels of INPUT and every fusion decision, to open in a browser.
+    """Write an HTML page with the kernels of INPUT and every fusion decision.
 
-    One HTML file that needs no network and no server. With OTHER (another dump), --compare-device or
-    --compare-xla it shows two modules side by side, differences first. With --set, --disable, --enable or
-    --passes it shows XLA's own result beside the changed one. Of a dump directory it also shows every pass.
+    One file, no network, no server. With OTHER (another dump), --compare-device or --compare-xla it shows
+    two modules side by side, differences first. With --set, --disable, --enable or --passes it shows XLA's
+    own result next to the changed one. For a dump directory it also shows what every pass did.
     """
     from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
     from hlofuse.explorer import page_html, page_of, passes_of, sequence_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.options import input_argument, output_option
-from hlofuse.cli.common.output import write_file
+from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options, warn
 from hlofuse.cli.common.reporting import announce
@@ -23,20 +23,19 @@ KINDS = ("passes", "kernels", "roofline")
 
 @click.command("plot")
 @input_argument
-@output_option("Where the plot goes: .svg, .png, .pdf or .dot; - for standard output (DOT).")
+@output_option("File to write: .svg, .png, .pdf or .dot; - for standard output (DOT).")
 @click.option(
     "--kind",
     type=click.Choice(KINDS),
     default="passes",
     show_default=True,
-    help="Kernels, bytes and time after each pass; what each kernel takes before and after;"
-    " the roofline (GPU).",
+    help="Totals after each pass, kernel times before and after fusion, or the roofline (GPU).",
 )
 @replay_options
 def command(input: str, output: Path, kind: str, **request: Any) -> None:
-    """Plot what the fusion passes make of the module in INPUT.
+    """Plot the effect of the fusion passes on the module in INPUT.
 
-    Times are by XLA's own model, on GPU targets; elsewhere bytes stand for them.
+    Times come from XLA's cost model on GPU targets; other targets show bytes.
     """
     from hlofuse.render import format_of
     from hlofuse.render.engine import require_engine
@@ -52,7 +51,7 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
     if to_stdout:
         sys.stdout.buffer.write(content)
     else:
-        write_file(output, content)
+        save(output, content)
 
 
 def _plot(loaded: Loaded, kind: str) -> Plot:
@@ -66,7 +65,7 @@ def _plot(loaded: Loaded, kind: str) -> Plot:
 
     device = loaded.config.device if loaded.config is not None else None
     if kind == "roofline" and device is None:
-        raise HlofuseError("the roofline is a GPU's: it asks for --device (hlofuse devices lists them)")
+        raise HlofuseError("--kind roofline needs a GPU; give --device (hlofuse devices lists them)")
     replay = loaded.replay([ModuleTexts()] if kind == "passes" else [])
     times = KernelTimes(device, replay.config.release) if device is not None else None
     alerts: tuple[str, ...] = (warning_line(loaded.changes),) if loaded.changes else ()

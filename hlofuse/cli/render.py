@@ -11,7 +11,7 @@ import click
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.naming import drawn_name, renamed_kernels
 from hlofuse.cli.common.options import input_argument
-from hlofuse.cli.common.output import write_file
+from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
 from hlofuse.cli.common.reporting import announce
@@ -35,28 +35,35 @@ if TYPE_CHECKING:
     required=True,
     type=click.Path(),
     metavar="FILE",
-    help="Where the picture goes: .svg, .png, .pdf or .dot; - for standard output.",
+    help="File to write: .svg, .png, .pdf or .dot; - for standard output.",
 )
 @click.option(
     "--format",
     "form",
     type=click.Choice(["svg", "png", "pdf", "dot"]),
-    help="What to draw whatever the suffix is.  [standard output: dot]",
+    help="Format, whatever the suffix.  [default for standard output: dot]",
 )
 @click.option(
     "--view",
     type=click.Choice(["before", "after", "both"]),
-    help="The module in INPUT, as the fusion passes leave it, or both side by side.  "
-    "[default: after; before for a module that is fused already]",
+    help=(
+        "Draw the module before fusion, after fusion, or both side by side.  [default: after; before for a"
+        " fused module]"
+    ),
 )
 @click.option(
     "--focus",
     metavar="NAME",
     shell_complete=completion.names,
-    help="Draw only what lies around this instruction or computation; any name, also model.py:42.",
+    help="Draw only the neighbourhood of this instruction or computation; any name, also model.py:42.",
 )
 @click.option(
-    "--radius", type=click.IntRange(0), default=2, show_default=True, metavar="N", help="How far around."
+    "--radius",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help=("Distance from --focus in edges."),
 )
 @click.option(
     "--open",
@@ -64,7 +71,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="NAME",
     shell_complete=completion.names,
-    help="Draw the inside of this fusion, computation or partN.",
+    help="Expand this fusion, computation or partN.",
 )
 @click.option(
     "--collapse",
@@ -72,7 +79,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="NAME",
     shell_complete=completion.names,
-    help="Draw a fusion or computation closed.",
+    help="Collapse this fusion or computation.",
 )
 @click.option(
     "--max-nodes",
@@ -80,7 +87,7 @@ if TYPE_CHECKING:
     default=250,
     show_default=True,
     metavar="N",
-    help="Boxes a side; what does not fit is collapsed.",
+    help="Maximum boxes per side; the rest is collapsed.",
 )
 @click.option("--no-legend", is_flag=True, help="Leave the legend out.")
 @replay_options
@@ -98,10 +105,10 @@ def command(
     no_legend: bool,
     **request: Any,
 ) -> None:
-    """Draw the module in INPUT and its fusions: one frame a kernel, bytes on the arrows.
+    """Draw the module in INPUT and its fusions: one frame per kernel, bytes on the edges.
 
-    With AFTER, another module: both side by side and what became of what, by the numbers of AFTER's
-    kernels; nothing is replayed.
+    With AFTER, a second module, both are drawn side by side as they are, numbered by AFTER's
+    kernels.
 
     SVG, PNG and PDF need Graphviz: the dot program, or pip install 'hlofuse[render]'.
     """
@@ -137,11 +144,11 @@ def command(
         )
         content = drawing.to_bytes(form)
     for notice in drawing.notices:
-        click.echo(f"note: {notice}", err=True)
+        warn(notice)
     if to_stdout:
         sys.stdout.buffer.write(content)
     else:
-        write_file(Path(output), content)
+        save(Path(output), content)
 
 
 def _replayed(options: ReplayOptions, view: str | None) -> _Drawn:
@@ -158,7 +165,7 @@ def _replayed(options: ReplayOptions, view: str | None) -> _Drawn:
         fits = not stage.is_fused and not stage.foreign_to(target)
         view = "after" if fits and loaded.config is not None else "before"
         if fits and loaded.config is None:
-            click.echo(f"note: drawn as it enters fusion; --device has {target} replayed", err=True)
+            warn(f"drawn before fusion; give --device to replay target {target}")
     if view == "before":
         announce(loaded, replayed=False)
         return view, module, []
@@ -179,7 +186,7 @@ def _pair(options: ReplayOptions, after: str, view: str | None) -> _Drawn:
 
     given = [flag for flag in options.input_arguments[1:] if flag.startswith("--") and flag != "--module"]
     if given:
-        raise HlofuseError(f"{given[0]} is about a replay; BEFORE AFTER are drawn as they are")
+        raise HlofuseError(f"{given[0]} needs a replay, but BEFORE and AFTER are drawn as they are")
     modules = read_both(options.input, after, options.module)
     with spinner("comparing"):
         return view or "both", pair_of_diff(diff(*modules)), []

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.command("trace-op")
 @click.argument("directory", metavar="DUMP_DIR", type=click.Path())
 @click.argument("query", metavar="NAME", shell_complete=completion.names)
-@limit_option(5, "Operations shown; 0 for all.")
+@limit_option(5, "Operations shown; 0 shows all.")
 @module_option
 @report_options
 def command(
@@ -32,12 +32,12 @@ def command(
     module: str | None,
     out: Output,
 ) -> int:
-    """Follow one operation through every pass to the kernel it ends in.
+    """Follow one operation through every pass to its final kernel.
 
-    NAME is an instruction of any dump, with or without %: it is looked up in the first dump that has it, and
-    followed back to where it was made as well. A source line, model.py:42, or a part of an op_name,
-    jit(f)/softmax, takes every operation that has it. Instructions are matched by structure; where only their
-    op_name tells, that is said.
+    NAME is an instruction of any dump, with or without %; it is looked up in the first dump that has it and
+    followed in both directions. A source line, model.py:42, or part of an op_name,
+    jit(f)/softmax, selects every operation that has it. Instructions are matched by structure; a match by
+    op_name alone is marked.
     """
     from hlofuse.inputs.dump_directory import far_largest, is_corpus_case
     from hlofuse.reports.timeline import dump_sequences
@@ -51,7 +51,7 @@ def command(
         ranked = sorted(found, key=lambda r: -r.size)
         listed = "\n".join(f"  {printable(r.label)}" for r in ranked[:12])
         raise HlofuseError(
-            f"{printable(directory)} holds {len(found)} modules; choose one with --module:\n{listed}"
+            f"{printable(directory)} has {len(found)} modules; select one with --module:\n{listed}"
             + ("\n  …" if len(ranked) > 12 else "")
         )
     if is_corpus_case(Path(directory)):
@@ -77,5 +77,5 @@ def _whole(sequence: DumpSequence, folder: str) -> DumpSequence:
         return sequence
     config = loaded.config
     device, flags = (config.device, config.build.flags) if config is not None else (None, ())
-    with spinner("repeating the passes around fusion"):
+    with spinner("replaying the passes around fusion"):
         return with_replayed_passes(sequence, loaded.target, device, flags)

@@ -11,7 +11,7 @@ import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
-from hlofuse.cli.common.output import Output, emit, rendered, write_file
+from hlofuse.cli.common.output import Output, emit, rendered, save
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options
 from hlofuse.cli.common.reporting import head_of
@@ -43,7 +43,7 @@ def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> No
     multiple=True,
     metavar="NAME=V1,V2,…",
     shell_complete=completion.knobs,
-    help="Replay with each of these values of a knob or a number of the device; several make a grid.",
+    help="Replay with each value of a knob or device number; several sweeps make a grid.",
 )
 @click.option(
     "--also-device",
@@ -51,42 +51,44 @@ def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> No
     multiple=True,
     metavar="D",
     shell_complete=completion.devices,
-    help="Sweep on this device as well.",
+    help="Also sweep on this device.",
 )
 @click.option(
     "--also",
     multiple=True,
     metavar="FILE",
-    help="Another variant of the program as a row: a dump or directory of it.",
+    help="Add another version of the program as a row: its dump or directory.",
 )
 @click.option(
     "--also-flags",
     multiple=True,
     metavar="FLAGS",
-    help="The module compiled with these XLA flags as a row.",
+    help="Add the module compiled with these XLA flags as a row.",
 )
 @click.option(
     "--without-pass",
     "without",
     multiple=True,
     metavar="PASS|all",
-    help="What XLA's pass earns: compile without it; all: without each that changes the module.",
+    help="Compile without this XLA pass and show the difference; all: each pass that changes the module.",
 )
-@click.option("--confirm", is_flag=True, help="With --without-pass: XLA:CPU compiles as well (needs JAX).")
+@click.option(
+    "--confirm", is_flag=True, help=("With --without-pass: confirm by compiling with XLA:CPU (needs JAX).")
+)
 @click.option(
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Draw the sweep: .svg, .png, .pdf or .dot.",
+    help="Plot the sweep: .svg, .png, .pdf or .dot.",
 )
-@limit_option(10, "Rules and edges listed; 0 for all.")
+@limit_option(10, "Rules and edges listed; 0 shows all.")
 @click.option(
     "--knobs",
     is_flag=True,
     is_eager=True,
     expose_value=False,
     callback=_print_knobs,
-    help="List what --set and --sweep take, with XLA's values.",
+    help="List the names for --set and --sweep with XLA's values.",
 )
 @replay_options
 @report_options
@@ -104,30 +106,30 @@ def command(
     out: Output,
     **request: Any,
 ) -> int:
-    """Rank what could be changed about the module in INPUT; with --sweep, try other values of knobs.
+    """Rank changes to the module in INPUT by what they save; with --sweep, try other knob values.
 
-    Without --sweep every change is replayed: recipes that apply to the program, XLA flags, the variants of
-    --also and --also-flags, and each rule that refused something, switched off alone. Rules without which
-    there is no code stay. With NAME, any name of kernels, only the
-    rules that keep another kernel apart from these.
+    Every change is replayed: recipes that apply to the program, XLA flags, the versions given by
+    --also and --also-flags, and each rule that refused a fusion, disabled alone. Rules that
+    code generation needs stay. NAME, any name of kernels, selects the
+    rules that refused to fuse these kernels with another.
     """
     options = ReplayOptions(input=input, **request)
     if options.xla_trace is not None:
-        raise HlofuseError("what-if runs go their own way: they follow no --xla-trace")
+        raise HlofuseError("what-if changes decisions and cannot follow an --xla-trace")
     if without:
         if name is not None or sweeps or also or also_flags:
-            raise HlofuseError("--without-pass goes by itself: with no NAME, --sweep, --also or --also-flags")
+            raise HlofuseError("--without-pass excludes NAME, --sweep, --also and --also-flags")
         _without(options, without, confirm, out)
         return 0
     if not sweeps:
         if plot is not None or more_devices:
-            raise HlofuseError("--plot and --also-device go with --sweep")
+            raise HlofuseError("--plot and --also-device need --sweep")
         _rank(options, name, also, also_flags, limit, out)
         return 0
     if name is not None:
-        raise HlofuseError("--sweep is about the whole module: give it no NAME")
+        raise HlofuseError("--sweep replays the whole module and takes no NAME")
     if also or also_flags:
-        raise HlofuseError("--also and --also-flags do not go with --sweep")
+        raise HlofuseError("--sweep excludes --also and --also-flags")
     axes = _axes(sweeps)
     if plot is not None:
         from hlofuse.render import format_of
@@ -190,7 +192,7 @@ def _without(options: ReplayOptions, names: tuple[str, ...], confirm: bool, out:
 
     loaded = options.read()
     if confirm and loaded.target != "cpu":
-        raise HlofuseError(f"--confirm has XLA:CPU compile; this is for target {loaded.target}")
+        raise HlofuseError(f"--confirm compiles with XLA:CPU; the module is for target {loaded.target}")
     observed = loaded.observe()
     with spinner("compiling without passes"), Judge() if confirm else nullcontext() as judge:
         totals, rows = without_passes(observed, [*names], unoptimized_of(observed.replay), judge)
@@ -236,7 +238,7 @@ def _sweep(
         from hlofuse.render import format_of
         from hlofuse.reports.whatif.plot import plot_sweep
 
-        write_file(plot, plot_sweep(found).to_bytes(format_of(plot)))
+        save(plot, plot_sweep(found).to_bytes(format_of(plot)))
     out.report(
         text=lambda console: print_sweep(found, console),
         json=lambda: sweep_json(found),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common import completion
+from hlofuse.cli.common.messages import say
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.replaying import ReplayOptions, replay_options
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 @input_argument
 @click.argument("name", metavar="NAME", shell_complete=completion.names)
 @click.argument("other", metavar="[NAME]", required=False, shell_complete=completion.names)
-@limit_option(20, "Decisions listed; 0 for all.")
+@limit_option(20, "Decisions listed; 0 shows all.")
 @replay_options
 @report_options
 def command(
@@ -36,11 +37,11 @@ def command(
     out: Output,
     **request: Any,
 ) -> int:
-    """Why two instructions were fused, or were not; with one NAME, its whole story.
+    """Explain why two instructions were fused or not; with one NAME, every decision about it.
 
-    NAME is any name, with or without %: of a dump before fusion, of a new fusion, of XLA's final module (what
-    a profiler shows), a source line, model.py:42, or a part of an op_name, jit(f)/softmax. Where several
-    things have it, all are answered; of two NAMEs the pairs that are neighbours.
+    NAME is any name, with or without %: before fusion, of a new fusion, of XLA's final module (as in
+    a profiler), a source line, model.py:42, or part of an op_name, jit(f)/softmax. If several
+    instructions match, all are explained; for two NAMEs, all adjacent pairs.
     """
     from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
     from hlofuse.reports.difference.model import difference_of
@@ -104,7 +105,7 @@ def _by_own_names(observed: Observed, name: str, other: str | None) -> list[Answ
     if not _has_answer(found):
         return []
     shown = printable(" and ".join(translated))
-    click.echo(f"note: fusions are numbered otherwise with these settings: asked about {shown}", err=True)
+    say("note", f"these settings change the numbers in fusion names; explaining {shown}")
     return found
 
 

@@ -36,8 +36,8 @@ from hlofuse.reports.explain.phrases import SIBLINGS_UNTIMED, notes, step_text
 from hlofuse.reports.verdict.phrases import kernel_cells
 from hlofuse.reports.verdict.text import verdict_lines
 from hlofuse.reports.verdict.verdict import verdict
-from hlofuse.rules.catalogue import catalogue
-from hlofuse.rules.pages import family_of, sections
+from hlofuse.rules.catalogue import catalogue, family_of
+from hlofuse.rules.pages import sections
 from hlofuse.trace import Event
 
 _STANDS_FOR = frozenset({"CS", "TS"})

@@ -132,5 +132,5 @@ def drawn_name(drawn: Module | Replay, view: str, name: str) -> str:
             found = [k for n in found for k in facts.lineage.kernels_of(n)]
     found = list(dict.fromkeys(found))
     if len(found) > 1:
-        warn(f"{printable(name)} means {len(found)} instructions; the first is taken: {printable(found[0])}")
+        warn(f"{printable(name)} matches {len(found)} instructions; using the first: {printable(found[0])}")
     return found[0] if found else name

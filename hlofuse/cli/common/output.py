@@ -110,7 +110,7 @@ def emit(text: str, output: Path | None = None) -> None:
     if not text.endswith("\n"):
         text += "\n"
     if output is not None and str(output) != "-":
-        write_file(output, text)
+        save(output, text)
         return
     try:
         sys.stdout.write(text)
@@ -158,6 +158,14 @@ def _width(to_terminal: bool) -> int:
         text = os.environ.get("COLUMNS", "")
         columns = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else fallback
     return min(max(columns, 40), 400)
+
+
+def save(path: Path, content: str | bytes) -> None:
+    """Write the file that an option names, and report it on standard error."""
+    from hlofuse.cli.common.messages import wrote
+
+    write_file(path, content)
+    wrote(path)
 
 
 def write_file(path: Path, content: str | bytes) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hlofuse.cli.common.messages import say
 from hlofuse.cli.common.options import module_option, stage_options, target_options, what_if_options
 from hlofuse.cli.common.progress import spinner
 from hlofuse.format.escape import printable
@@ -31,8 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def warn(note: str) -> None:
     """Print the note on standard error, if there is one: for results that have no place for it."""
-    if note:
-        click.echo(f"note: {note}", err=True)
+    say("note", note)
 
 
 def require_end(target: str, device: DeviceDescription | None) -> None:
@@ -44,7 +44,9 @@ def require_end(target: str, device: DeviceDescription | None) -> None:
         (device is not None or not needs_device) and not after_fusion(target, device)
     ):
         on = f" on {device.name}" if device is not None else ""
-        raise HlofuseError(f"the passes after fusion are not known for target {target}{on}: --until fusion")
+        raise HlofuseError(
+            f"the passes after fusion are not implemented for target {target}{on}; give --until fusion"
+        )
 
 
 def is_before_optimizations(module: Module, target: str) -> bool:
@@ -193,16 +195,20 @@ class ReplayOptions:
         from hlofuse.pipelines import NEEDS_DEVICE
 
         if self.device is not None:
-            return self.device, Fact(Path(self.device).stem, "asked", "--device says so"), ""
+            return self.device, Fact(Path(self.device).stem, "asked", "given by --device"), ""
         if not TARGETS[chosen.name].needs_device:
             return None, None, ""
         recorded = recorded_device(module.filename)
         if recorded is not None:
-            fact = Fact(recorded.device.name, "directory", recorded.note or "its target configuration")
+            fact = Fact(
+                recorded.device.name,
+                "directory",
+                recorded.note or ("target configuration in the dump directory"),
+            )
             return recorded.device, fact, recorded.note
         if defaults is not None and defaults.device is not None and defaults.target == chosen.name:
             fact = Fact(defaults.device, "directory", defaults.evidence)
-            return defaults.device, fact, f"for {defaults.device}, as {defaults.evidence}"
+            return defaults.device, fact, f"device {defaults.device}: {defaults.evidence}"
         if self.input != "-":
             path = Path(self.input)
             try:
@@ -216,8 +222,8 @@ class ReplayOptions:
         if any_stage:
             return None, None, ""
         why = f" ({printable(chosen.evidence)})" if chosen.source != "asked" else ""
-        end = "; --target says otherwise" if self.target is None else ""
-        raise HlofuseError(f"this is for target {chosen.name}{why}, which {NEEDS_DEVICE}{end}")
+        end = "; or give another --target" if self.target is None else ""
+        raise HlofuseError(f"target {chosen.name}{why} {NEEDS_DEVICE}{end}")
 
     def at_fusion_input(self, loaded: Loaded) -> Loaded:
         """What was loaded at any stage, at the input of fusion: as it is, or lowered to there, with a note.
@@ -238,9 +244,9 @@ class ReplayOptions:
 
         assert loaded.config is not None
         if self.ids == "none":
-            raise HlofuseError("--ids none is --order estimated now")
+            raise HlofuseError("--ids none was replaced by --order estimated")
         device = (loaded.config.xla or loaded.config).device
-        with spinner("repeating the passes before fusion"):
+        with spinner("replaying the passes before fusion"):
             found = replay_input(loaded.module, loaded.target, device, order=self.order, ids_file=self.ids)
         return replace(loaded, input=replace(loaded.input, module=found.module, ids=found.ids))
 
@@ -260,17 +266,17 @@ class ReplayOptions:
         for flag, value in (("--order", order), ("--ids", self.ids), ("--xla-trace", trace)):
             if value is not None:
                 raise HlofuseError(
-                    f"{flag} is about the module at the input of fusion; this one is before optimizations"
+                    f"{flag} needs a module at the fusion input; this one is before optimizations"
                 )
         config = loaded.config
         assert config is not None
         in_creation_order(loaded.module, unique_ids_for(loaded.module))
-        with spinner("repeating the passes before fusion"):
+        with spinner("replaying the passes before fusion"):
             begun = beginning_of_fusion(
                 loaded.module, loaded.target, (config.xla or config).device, config.build.flags
             )
         right = stage_of(loaded.module, loaded.target).right_file
-        better = f"\nXLA's own dump of it at the input of fusion is {printable(str(right))}" if right else ""
+        better = f"\nXLA's own dump at the fusion input: {printable(str(right))}" if right else ""
         input = ReplayInput(
             begun.module,
             note=begun.note + better,
@@ -305,7 +311,9 @@ class ReplayOptions:
 
         target = first.replay.target
         if first.costs is None and other is not None:
-            raise HlofuseError(f"target {target} fuses alike on every device: --compare-device says nothing")
+            raise HlofuseError(
+                f"--compare-device has no effect: target {target} fuses the same on every device"
+            )
         own, input = first.replay.config, first.replay.input
         release = release or own.release.name
         config = replace(self.config(target, other or own.device, release, flags=own.build.flags), xla=None)
@@ -361,14 +369,14 @@ class ReplayOptions:
         if self.xla_trace == "none" or (self.xla_trace is None and not TARGETS[target].has_history):
             return None, None
         if not TARGETS[target].has_history:
-            raise HlofuseError(f"--xla-trace is about target gpu; target {target} has no PriorityFusion")
+            raise HlofuseError(f"--xla-trace needs target gpu; target {target} has no PriorityFusion")
         if self.xla_trace is None:  # a what-if run goes its own way
             return None if self.changes_xla else priority_record_of(module.filename), None
         path = Path(self.xla_trace)
         record = _read_record(path)
         if not record.steps:
             raise HlofuseError(
-                f"{printable(str(path))} is no record of PriorityFusion: it holds no fusion steps"
+                f"{printable(str(path))}: expected XLA's PriorityFusion log; found no fusion steps"
             )
         return path, record
 
@@ -463,10 +471,7 @@ class Loaded:
         log = _read_record(self.log_file)
         if not log.is_of(self.config.device):
             if not one_of_many:
-                warn(
-                    f"XLA's fusion log beside it ({printable(self.log_file.name)}) is of another device, and"
-                    " not followed"
-                )
+                warn(f"XLA's fusion log {printable(self.log_file.name)} is for another device; ignored")
             return self.input
         # Where XLA had nothing to fuse the log is empty.
         return replace(self.input, record=log, record_file=str(self.log_file)) if log.steps else self.input
@@ -477,7 +482,9 @@ def replay_options(command: F) -> F:
     command = click.option(
         "--xla-trace",
         metavar="FILE|none",
-        help="XLA's own record of PriorityFusion (…priority_fusion_dump.txt), to be followed where priorities"
-        " are equal; taken from beside the input unless said.",
+        help=(
+            "XLA's PriorityFusion log (…priority_fusion_dump.txt), used to break ties.  [default: the file"
+            " next to INPUT]"
+        ),
     )(command)
     return module_option(target_options(what_if_options(stage_options(command))))

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
+from hlofuse.cli.common.messages import say
 from hlofuse.cli.common.progress import spinner
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
@@ -31,7 +30,7 @@ def read_both(before: str, after: str, module: str | None, stage: str | None = N
     from hlofuse.inputs import load
 
     if before == after == "-":
-        raise HlofuseError("standard input can be only one of BEFORE and AFTER")
+        raise HlofuseError("only one of BEFORE and AFTER can be standard input")
     two_files = not any(map(os.path.isdir, (before, after)))
     if stage is not None:
         before, after = (_of_stage(path, module, stage) for path in (before, after))
@@ -42,7 +41,7 @@ def read_both(before: str, after: str, module: str | None, stage: str | None = N
         ]
     for read in (first, second):
         if read.text_note is not None:
-            click.echo(f"note: {read.name}: {read.text_note}", err=True)
+            say("note", f"{read.name}: {read.text_note}")
     return first, second
 
 
@@ -69,14 +68,14 @@ def picture_if_possible(diff: ModuleDiff) -> str | None:
     try:
         return picture_of(diff)
     except HlofuseError as e:
-        click.echo(f"note: the page has no picture: {e}", err=True)
+        say("note", f"page written without a picture: {e}")
         return None
 
 
 def check_devices(before: str | None, after: str | None) -> None:
     """HlofuseError for devices that are not known, before anything is read."""
     if before is None and after is not None:
-        raise HlofuseError("--device-after goes with --device, the GPU of BEFORE")
+        raise HlofuseError("--device-after needs --device, the GPU of BEFORE")
     for name in (before, after):
         if name is not None:
             device_of("gpu", name)

@@ -7,9 +7,9 @@ const VIEWS = [
   ["computation", "Computations", "The whole module by computation"],
   ["film", "Passes", "What every pass of the compilation did, first dump to last"],
 ];
-const DEFAULTS = { view: "", split: "one", tab: "", line: "", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", group: "", edge: "", why: "", find: "", colour: "kind", open: "", dump: "", op: "", only: "", order: "", every: "" };
+const DEFAULTS = { view: "", split: "one", tab: "", line: "", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", group: "", edge: "", why: "", find: "", colour: "", open: "", dump: "", op: "", only: "", order: "", every: "" };
 
-const MOST_AHEAD = 120, AHEAD_AFTER = 500, LONGEST_LINK = 2000;
+const MOST_AHEAD = 120, AHEAD_AFTER = 500, LONGEST_LINK = 2000, MOST_OPENED = 12;
 
 class App {
   constructor(data) {
@@ -65,6 +65,9 @@ class App {
   // What is drawn: what was asked for, else the step if one was chosen, else all of the module.
   get drawn() { return this.view.view || (this.told || this.run.regions.length < 2 ? "steps" : "fusion"); }
 
+  // The chosen colours; next to the program a colour for each kernel.
+  get colour() { return this.view.colour || (document.body.classList.contains("program") ? "kernel" : "kind"); }
+
   get state() { return this.states[Number(this.view.run)]; }
 
   // ------------------------------------------------------------ the address
@@ -81,7 +84,7 @@ class App {
     const step = said.has("step") ? Number(said.get("step")) : length;
     this.state.goTo(Number.isInteger(step) ? Math.min(length, Math.max(0, step)) : length);
     this.letGo();
-    Object.assign(view, { group: said.get("group") ?? "", edge: said.get("edge") ?? "", why: said.get("why") ?? "" });
+    Object.assign(view, { line: said.get("line") ?? "", group: said.get("group") ?? "", edge: said.get("edge") ?? "", why: said.get("why") ?? "" });
     if (view.show && this.run.boxOf(view.show) !== undefined) {
       this.chosen = this.run.boxOf(view.show);
       this.chosenOp = this.run.names[this.chosen] === view.show ? this.chosen : NONE;
@@ -150,6 +153,8 @@ class App {
     this.told = false;
     this.state.goTo(this.run.length);
     const kernels = [...linesOf(this.run).get(line)?.kernels ?? []];
+    const outline = this.drawn === "steps" || this.drawn === "film" ? null : this.outline(Number(this.view.run), this.state);
+    if (outline) kernels.slice(0, MOST_OPENED).filter((k) => outline.leafOf.has(k.box)).forEach((k) => this.reveal(k.box, NONE));
     if (kernels.length && !kernels.some((k) => this.run.regionOfBox(k.box) === this.region)) this.region = this.run.regionOfBox(kernels[0].box) ?? this.region;
     this.follow();
     this.panes.forEach((pane) => pane.revealMarked());
@@ -160,7 +165,7 @@ class App {
     this.state.goTo(at);
     this.told = true;
     this.letGo();
-    this.view.show = this.view.line = "";
+    this.view.show = "";
     this.settleRegion();
     this.follow();
   }
@@ -169,7 +174,7 @@ class App {
     this.chosen = this.chosenOp = this.why = NONE;
     this.edge = null;
     this.pairs = [];
-    this.view.group = "";
+    this.view.group = this.view.line = "";
   }
 
   // Nothing chosen, nothing searched.
@@ -185,7 +190,6 @@ class App {
     this.letGo();
     this.chosen = box;
     this.chosenOp = op;
-    this.view.line = "";
     this.view.show = op !== NONE ? this.run.names[op] : this.state.nameOf(box);
     this.follow();
   }
@@ -380,7 +384,8 @@ class App {
 
   // The kernels of a chosen line, and those that differ between two runs.
   mark() {
-    const line = linesOf(this.run).get(this.view.line), shown = this.shown();
+    if (!this.view.line && this.data.runs.length < 2) return;
+    const line = this.view.line ? linesOf(this.run).get(this.view.line) : undefined, shown = this.shown();
     const own = this.chosen === NONE ? undefined : this.run.kernelOfBox(this.chosen), paired = pairedKernel(this.data, this.run, own);
     this.panes.forEach((pane, k) => pane.element.querySelectorAll("[data-box], .node[data-op]").forEach((element) => {
       const run = this.data.runs[shown[k][0]], box = Number(element.dataset.box ?? element.dataset.op);
@@ -412,8 +417,8 @@ class App {
     shown.forEach(([number, step, label], n) => this.drawPane(this.panes[n], number, step, label));
     const choice = byId("colour"), ways = colouringsOf(this.run);
     if (choice.length !== ways.length) choice.replaceChildren(...ways.map(([value, words]) => el("option", { value }, words)));
-    choice.value = this.view.colour;
-    legend(this.drawn, colouring(this.run, this.view.colour));
+    choice.value = this.colour;
+    legend(this.drawn, colouring(this.run, this.colour));
     // A legend of more lines leaves the picture less room.
     shown.forEach(([number, step, label], n) => {
       if (this.panes[n].measured === this.panes[n].measure()) return;
@@ -439,7 +444,7 @@ class App {
       if (!state.has(key)) { const s = new State(run); s.goTo(step); state.set(key, s); }
       state = state.get(key);
     }
-    const colours = colouring(run, this.view.colour), decision = own && step === this.state.at && this.told && this.view.split === "one" ? step - 1 : NONE;
+    const colours = colouring(run, this.colour), decision = own && step === this.state.at && this.told && this.view.split === "one" ? step - 1 : NONE;
     const marks = this.marks(run, own, decision), seen = `${number}:${step}:${marks.chosen}:${marks.op}:${this.hitAt}`, moved = pane.seen !== seen;
     pane.seen = seen;
     pane.label.hidden = !label;

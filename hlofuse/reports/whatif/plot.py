@@ -48,7 +48,7 @@ def plot_sweep(s: Sweep) -> Plot:
     canvas = Canvas()
     room = len(measures) * (_WIDTH + _GAP)
     canvas.text((-44, _HEIGHT + 66), phrases.sweep_headline(s), size=14, width=room, bold=True)
-    lines = ["Not XLA's behaviour, except where ringed. Dashed: XLA's own result."]
+    lines = ["Ringed points and dashed lines: XLA's own result."]
     note = phrases.untimed_note(s.xla[0])
     for k, line in enumerate([*lines, note]):
         color = ALERT if k == 0 else FAINT
