@@ -7,7 +7,7 @@ const KINDS_IN_WORDS = [
   ["element", "elementwise, loop fusion"], ["move", "moves data"], ["reduce", "reduces, input fusion"], ["custom", "Triton or custom fusion"],
   ["matmul", "matmul, convolution, library"], ["source", "parameter, constant"], ["control", "loop, call, collective"],
 ];
-const FUSION_KINDS = { kLoop: "element", kInput: "reduce", kOutput: "matmul", kCustom: "custom" };
+const FUSION_COLOURS = { kLoop: "element", kInput: "reduce", kOutput: "matmul", kCustom: "custom" };
 
 function colouringsOf(run) {
   return COLOURINGS.filter(([key]) => key !== "measured" || run.kernels.some((k) => k.measured !== null));
@@ -21,7 +21,7 @@ function colouring(run, mode) {
 }
 
 function byKind(run) {
-  const ofKernel = (kernel) => FUSION_KINDS[kernel.kind] ?? categoryOf(kernel.kind);
+  const ofKernel = (kernel) => FUSION_COLOURS[kernel.kind] ?? categoryOf(kernel.kind);
   return {
     box: (box, op) => {
       if (op !== NONE && run.ops.opcode[op] !== "fusion") return categoryOf(run.ops.opcode[op]);

@@ -47,7 +47,8 @@ function boxDetails(app, box, chosenOp) {
   const op = chosenOp === NONE && !state.fused[box] && box < ops.count ? box : chosenOp;
   const kernel = run.kernelOfBox(box), final = state.at === run.length;
   const isOp = op !== NONE && op < ops.count, inside = state.members[box];
-  const name = isOp && op !== box ? run.names[op] : state.shownOf(box);
+  // A fusion goes by the number of its consumer: only what was chosen tells the two apart.
+  const name = isOp && (op !== box || state.fused[box]) ? run.names[op] : state.shownOf(box);
   const now = state.alive[box] ? (state.fused[box] ? `in ${state.shownOf(box)}` : "not fused") : "removed before this step";
   return el("article", { class: "box" },
     el("h2", {}, name),
@@ -134,7 +135,12 @@ function slowest(app) {
     el("caption", {}, `${timed ? "Slowest kernels, launch overhead included" : "Kernels that move most"}${more > 0 ? ` (${run.slowest.length} of ${numberText(run.kernels.length)})` : ""}`),
     el("tbody", {}, ...run.slowest.map(([name, figure, share, shown, source, bound]) => el("tr", {},
       el("td", {}, figure), el("td", {}, share),
-      el("td", {}, boxLink(app, run.boxOf(name) ?? NONE, shown), el("div", { class: "soft" }, [source, bound].filter(Boolean).join(" · ")))))));
+      el("td", {}, namedKernel(app, name, shown), el("div", { class: "soft" }, [source, bound].filter(Boolean).join(" · ")))))));
+}
+
+function namedKernel(app, name, text) {
+  const kernel = app.run.kernels.find((k) => k.name === name);
+  return kernel ? el("button", { type: "button", class: "link-button", onclick: () => app.showKernel(kernel) }, text) : text;
 }
 
 function decisionCounts(app) {

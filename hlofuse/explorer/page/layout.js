@@ -29,7 +29,7 @@ function layered(nodes, edges, { gapX = 16, gapY = 34, widest = 1800, room } = {
       ...bends[n].map((bend) => [bend.x + bend.width / 2, bend.top, bend.bottom]), [x2, end.top, nodes[b].y]];
     route.back = edges[number][0] !== a;
     [start, ...bends[n]].forEach((item, k, passed) => {
-      if ((passed[k + 1] ?? end).column !== item.column) route[k] = [...route[k], item.turns.get(k ? 1 : ax ?? nodes[a].width / 2)];
+      if ((passed[k + 1] ?? end).column !== item.column) route[k] = [...route[k], item.detours.get(k ? 1 : ax ?? nodes[a].width / 2)];
     });
   });
   return { width, height, routes };
@@ -183,8 +183,8 @@ function wrap(rows, starts) {
     if (column) x += gutterOf(rows, from);
     const dy = head - part[0][0].top;
     lanes[column].forEach(([item, at], j) => {
-      item.turns ??= new Map();
-      item.turns.set(at, [foot + 10 + LANE * (count - 1 - j), gutter + LANE * (count - 1 - j), head - 10 - LANE * j]);
+      item.detours ??= new Map();
+      item.detours.set(at, [foot + 10 + LANE * (count - 1 - j), gutter + LANE * (count - 1 - j), head - 10 - LANE * j]);
       height = Math.max(height, foot + 10 + LANE * count);
     });
     for (const item of part.flat()) {
@@ -202,15 +202,15 @@ function wrap(rows, starts) {
 
 // A line along a route: straight down through its places, bent between them.
 function along(route) {
-  let [x, , y, turn] = route[0], d = `M${round1(x)} ${round1(route[0][1])}V${round1(y)}`;
-  for (const [nextX, top, bottom, nextTurn] of route.slice(1)) {
+  let [x, , y, detour] = route[0], d = `M${round1(x)} ${round1(route[0][1])}V${round1(y)}`;
+  for (const [nextX, top, bottom, nextDetour] of route.slice(1)) {
     const middle = (y + top) / 2;
-    if (turn) {
-      const [foot, gutter, head] = turn;
+    if (detour) {
+      const [foot, gutter, head] = detour;
       d += cornered([[x, y], [x, foot], [gutter, foot], [gutter, head], [nextX, head], [nextX, top]]) + `V${round1(bottom)}`;
     } else d += Math.abs(nextX - x) < 0.5 ? `V${round1(bottom)}`
       : `C${round1(x)} ${round1(middle)} ${round1(nextX)} ${round1(middle)} ${round1(nextX)} ${round1(top)}V${round1(bottom)}`;
-    [x, y, turn] = [nextX, bottom, nextTurn];
+    [x, y, detour] = [nextX, bottom, nextDetour];
   }
   return d;
 }
@@ -228,13 +228,13 @@ function cornered(points) {
 
 // A route somewhere else.
 function shifted(route, dx, dy) {
-  return route.map(([x, top, bottom, turn]) => [x + dx, top + dy, bottom + dy, turn && [turn[0] + dy, turn[1] + dx, turn[2] + dy]]);
+  return route.map(([x, top, bottom, detour]) => [x + dx, top + dy, bottom + dy, detour && [detour[0] + dy, detour[1] + dx, detour[2] + dy]]);
 }
 
 // Where a sign on a line is seen best: in the last gap before the reader.
 function markOn(route) {
-  const [x1, , y1, turn] = route.at(-2), [x2, y2] = route.at(-1);
-  return turn ? [x2, (turn[2] + y2) / 2] : [(x1 + x2) / 2, (y1 + y2) / 2];
+  const [x1, , y1, detour] = route.at(-2), [x2, y2] = route.at(-1);
+  return detour ? [x2, (detour[2] + y2) / 2] : [(x1 + x2) / 2, (y1 + y2) / 2];
 }
 
 function round1(number) { return Math.round(number * 10) / 10; }

@@ -31,8 +31,8 @@ class Scene {
     for (const [key, { op, at, slot, bare = 0 }] of leaves) this.slots.set(key, { op, x: at[0] + bare, y: at[1] + bare, width: slot.width, height: slot.height });
     for (const { from, to, route } of flows) {
       if (!route) continue;
-      const within = from.box === to.box, [x, top, bottom, turn] = route[0], [xEnd, topEnd, bottomEnd] = route.at(-1);
-      route[0] = [x, top - (from.bare ?? 0), bottom, turn];
+      const within = from.box === to.box, [x, top, bottom, detour] = route[0], [xEnd, topEnd, bottomEnd] = route.at(-1);
+      route[0] = [x, top - (from.bare ?? 0), bottom, detour];
       route[route.length - 1] = [xEnd, topEnd, bottomEnd + (to.bare ?? 0)];
       this.routes.set(`${from.op}:${to.op}:${to.box}${within ? ":within" : ""}`, route);
     }

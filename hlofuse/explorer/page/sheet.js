@@ -51,13 +51,13 @@ function drawOutline(outline, colours, marks, act, room) {
     if (flow.decision !== undefined && refusals <= 60) signs.append(ruleMark(run, flow.decision, rectOf(flow.from), rectOf(flow.to), act, flow.route && markOn(flow.route), flow.pairs[0]));
   }
   // At least the costliest kernel of all steps and runs, so that bars of two pictures can be compared.
-  const most = greatest(run.timed ? run.most : run.most / 1e9, visibleNodes(outline.root).map(costOf));
+  const most = greatest(run.timed ? run.most : run.most / 1e9, visibleNodes(outline.root).map(shareOf));
   for (const node of visibleNodes(outline.root)) {
     if (node.opened) {
       frames.append(frameOf(outline, node, colours, marks, act));
       titles.append(titleOf(node, act));
     }
-    if (!node.opened) nodes.append(boxOf(outline, node, colours, marks, act, costOf(node) / most));
+    if (!node.opened) nodes.append(boxOf(outline, node, colours, marks, act, shareOf(node) / most));
     for (const [op, leaf] of node.ops ?? [])
       nodes.append(opNode(run, state, node.box, op, { x: leaf.at[0], y: leaf.at[1], width: leaf.width, height: leaf.height }, true, marks, act, colours));
   }
@@ -70,13 +70,13 @@ function placeOfChosen(outline, { box, op }) {
   return node.ops?.get(op) ?? node;
 }
 
-const costOf = (node) => (node.opened ? 0 : node.us || node.bytes / 1e9);
+const shareOf = (node) => (node.opened ? 0 : node.us || node.bytes / 1e9);
 function rectOf(node) { return { x: node.at[0], y: node.at[1], width: node.width, height: node.height }; }
 function middleOf(node) { return [node.at[0] + node.width / 2, node.at[1] + node.height / 2]; }
 
 // Where to begin where not all can be shown: the costliest kernel.
 function hottestOf(outline) {
-  const found = visibleNodes(outline.root).filter((n) => !n.opened).sort((a, b) => costOf(b) - costOf(a))[0];
+  const found = visibleNodes(outline.root).filter((n) => !n.opened).sort((a, b) => shareOf(b) - shareOf(a))[0];
   return found && [found.at[0] + found.width / 2, found.at[1]];
 }
 
