@@ -90,6 +90,7 @@ class App {
       this.chosenOp = this.run.names[this.chosen] === view.show ? this.chosen : NONE;
       if (this.chosenOp !== NONE && !this.state.alive[this.chosen]) this.chosen = [...this.state.holders[this.chosenOp]].at(-1) ?? this.chosen;
     }
+    if (this.chosen === NONE) this.added = this.run.kernels.find((k) => k.box === NONE && k.name === view.show) ?? null;
     const pair = view.edge.split("-").map(Number);
     if (pair.length === 2 && pair.every((box) => Number.isInteger(box) && box >= 0 && box < this.run.boxes)) this.edge = pair;
     this.why = this.edge && view.why !== "" && this.run.decisions.kind[Number(view.why)] ? Number(view.why) : NONE;
@@ -145,6 +146,18 @@ class App {
 
   clearFilters() { this.change({ kind: "", pass: "", rule: "", computation: "", source: "", q: "" }); }
 
+  // The kernel that is chosen, or that contains what is.
+  get chosenKernel() { return this.added ?? (this.chosen === NONE ? undefined : this.run.kernelOfBox(this.chosen)); }
+
+  // Kernels that later passes added have no box.
+  showKernel(kernel) {
+    if (kernel.box !== NONE) return this.showBox(kernel.box);
+    this.letGo();
+    this.added = kernel;
+    this.view.show = kernel.name;
+    this.follow();
+  }
+
   // All kernels with an operation of a source line: `file:line`.
   chooseLine(line) {
     this.letGo();
@@ -174,6 +187,7 @@ class App {
     this.chosen = this.chosenOp = this.why = NONE;
     this.edge = null;
     this.pairs = [];
+    this.added = null;
     this.view.group = this.view.line = "";
   }
 
@@ -360,6 +374,7 @@ class App {
     if (this.edge && this.pairs.length > 1) parts.push(pairsDetails(this));
     if (this.edge) parts.push(edgeDetails(this, ...this.edge));
     if (this.view.line) parts.push(lineDetails(this, this.view.line));
+    if (this.added) parts.push(addedDetails(this, this.added));
     if (this.chosen !== NONE) parts.push(boxDetails(this, this.chosen, this.chosenOp));
     if (at && this.told) parts.push(decisionDetails(this, at - 1));
     if (!parts.length) parts.push(welcome(this));
@@ -386,7 +401,7 @@ class App {
   mark() {
     if (!this.view.line && this.data.runs.length < 2) return;
     const line = this.view.line ? linesOf(this.run).get(this.view.line) : undefined, shown = this.shown();
-    const own = this.chosen === NONE ? undefined : this.run.kernelOfBox(this.chosen), paired = pairedKernel(this.data, this.run, own);
+    const own = this.chosenKernel, paired = pairedKernel(this.data, this.run, own);
     this.panes.forEach((pane, k) => pane.element.querySelectorAll("[data-box], .node[data-op]").forEach((element) => {
       const run = this.data.runs[shown[k][0]], box = Number(element.dataset.box ?? element.dataset.op);
       const kernel = element.dataset.box === undefined ? run.kernelAt.get(box) : run.kernelOfBox(box);
@@ -411,7 +426,7 @@ class App {
     const shown = this.shown();
     this.shownOutline = null;
     if (this.panes.length !== shown.length) {
-      this.panes = shown.map(() => new Pane(() => this.draw(), () => { if (this.chosen !== NONE || this.edge || this.view.group) { this.letGo(); this.view.show = ""; this.follow(); } }));
+      this.panes = shown.map(() => new Pane(() => this.draw(), () => { if (this.chosenKernel || this.chosen !== NONE || this.edge || this.view.group || this.view.line) { this.letGo(); this.view.show = ""; this.follow(); } }));
       byId("panes").replaceChildren(...this.panes.map((p) => p.element));
     }
     shown.forEach(([number, step, label], n) => this.drawPane(this.panes[n], number, step, label));

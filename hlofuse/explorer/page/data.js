@@ -126,7 +126,7 @@ class Run {
           if (ops[n] === RENAME || ops[n] === APPEAR)
             this.renamed.set(ops[n + 1], [...(this.renamed.get(ops[n + 1]) ?? []), this.names[ops[n + 2]]]);
     }
-    return [...new Set([...(box < this.ops.count ? [this.names[box]] : []), ...(this.renamed.get(box) ?? [])])];
+    return [...new Set([...(box !== NONE && box < this.ops.count ? [this.names[box]] : []), ...(this.renamed.get(box) ?? [])])];
   }
 
   boxOf(name) { return this.boxNamed.get(name) ?? this.boxNamed.get(this.namesAtFusion.get(name)); }

@@ -27,7 +27,7 @@ class Differences {
   follow() { this.list.select(this.index()); }
 
   index() {
-    const { app } = this, kernel = app.chosen === NONE ? undefined : app.run.kernelOfBox(app.chosen);
+    const kernel = this.app.chosenKernel;
     return kernel ? this.found.findIndex((d) => d.first === kernel || d.second === kernel) : -1;
   }
 
@@ -39,7 +39,7 @@ class Differences {
     // The run on show if it has the kernel, else the other.
     const run = (app.view.run === "0" ? first : second) ? app.view.run : first ? "0" : "1";
     if (run !== app.view.run) app.change({ run });
-    app.showBox((run === "0" ? first : second).box);
+    app.showKernel(run === "0" ? first : second);
     app.panels.open();
     app.panes.forEach((pane) => pane.revealMarked());
   }

@@ -54,8 +54,7 @@ function kernelOf(run, box, at = run.length) {
       for (let k = 0; k < ops.length; k += 3) run.lastChange.set(ops[k] < REMOVE ? ops[k + 2] : ops[k + 1], n);
     });
   }
-  const kernel = run.kernelAt.get(box);
-  return kernel && (run.lastChange.get(box) ?? -1) < at ? kernel : undefined;
+  return (run.lastChange.get(box) ?? NONE) < at ? run.kernelAt.get(box) : undefined;
 }
 
 // What a box costs at a step: a kernel of the result or of the input; undefined for a fusion in between.

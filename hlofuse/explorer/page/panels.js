@@ -11,7 +11,7 @@ class Panels {
     this.listed = [];
     this.lists = {
       decisions: new LongList("Decisions", (n) => this.decisionRow(n), (n) => app.goTo(n + 1)),
-      kernels: new LongList("Kernels, slowest first", (k) => this.kernelRow(k), (k) => app.showBox(k.box)),
+      kernels: new LongList("Kernels, slowest first", (k) => this.kernelRow(k), (k) => app.showKernel(k)),
       refused: new LongList("Refused pairs of kernels", (h) => this.refusedRow(h), (h) => app.showRefused(h)),
     };
     this.source = new SourcePane(app);
@@ -81,8 +81,7 @@ class Panels {
   }
 
   kernelIndex() {
-    const { chosen, run } = this.app;
-    return chosen === NONE ? -1 : this.sorted.indexOf(run.kernelOfBox(chosen));
+    return this.sorted.indexOf(this.app.chosenKernel);
   }
 
   // The pair that the decision shown is about; of several, the one taken from the list.

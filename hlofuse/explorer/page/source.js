@@ -80,7 +80,9 @@ class SourcePane {
 
   async showText() {
     this.rows = (await this.app.data.texts()).files[this.file].split("\n");
-    this.text.show(this.rows.map((_, n) => n), this.textIndex());
+    const index = this.textIndex(), slowest = this.sorted.find((line) => line.file === this.file);
+    this.text.show(this.rows.map((_, n) => n), index);
+    if (index === NONE && slowest) this.text.element.scrollTop = Math.max(0, slowest.line - 12) * SOURCE_ROW;
   }
 
   // Another choice only.
@@ -96,7 +98,7 @@ class SourcePane {
 
   // The lines of what is chosen: the line itself, or those of the kernel.
   marked() {
-    const { app } = this, { run } = app, kernel = app.chosen === NONE ? undefined : run.kernelOfBox(app.chosen);
+    const { app } = this, { run, chosenKernel: kernel } = app;
     if (app.view.line) return new Set([app.view.line]);
     return new Set([...linesOf(run)].filter(([, line]) => line.kernels.has(kernel)).map(([key]) => key));
   }
@@ -105,7 +107,7 @@ class SourcePane {
 
   // The row to scroll to: the line that reports name the kernel after, else its first.
   textIndex() {
-    const kernel = this.app.chosen === NONE ? undefined : this.app.run.kernelOfBox(this.app.chosen);
+    const kernel = this.app.chosenKernel;
     if (kernel && !this.app.view.line && kernel.place[0] === this.file) return kernel.place[1] - 1;
     const rows = [...this.marks].map(placeOfKey).filter(([file]) => file === this.file).map(([, line]) => line - 1);
     return rows.sort((a, b) => a - b)[0] ?? NONE;
