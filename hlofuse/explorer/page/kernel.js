@@ -65,7 +65,7 @@ function readersOf(run, kernel) {
 
 function readBy(app, kernel) {
   const readers = readersOf(app.run, kernel).flatMap((k, n) => [n ? ", " : "read by ", kernelLink(app, k)]);
-  return kernel.result ? [...readers, readers.length ? "; " : "", "result of the program"] : readers.length ? readers : ["read by no other kernel"];
+  return kernel.result ? [...readers, readers.length ? "; " : "", "result of the program"] : readers.length ? readers : ["not read by another kernel of its computation"];
 }
 
 // Why the kernels on both sides of an edge are two.
