@@ -65,7 +65,7 @@ function readersOf(run, kernel) {
 
 function readBy(app, kernel) {
   const readers = readersOf(app.run, kernel).flatMap((k, n) => [n ? ", " : "read by ", kernelLink(app, k)]);
-  return kernel.result ? [...readers, readers.length ? "; " : "", "result of the program"] : readers.length ? readers : ["read by no other kernel"];
+  return kernel.result ? [...readers, readers.length ? "; " : "", "result of the program"] : readers.length ? readers : ["not read by another kernel of its computation"];
 }
 
 // Why the kernels on both sides of an edge are two.
@@ -76,7 +76,7 @@ function notFused(app, kernel) {
   if (!pairs.length) return null;
   return fold("Why not fused with its neighbours", pairs.length < 9, el("ul", { class: "why" },
     ...capped(pairs, 30, ([other, producer, consumer]) => el("li", {},
-      el("div", {}, other === producer ? "reads " : "read by ", kernelLink(app, other), " ", producer.box !== NONE && consumer.box !== NONE ? edgeButton(app, producer.box, consumer.box) : "")), whyTwo(app, producer, consumer)))));
+      el("div", {}, other === producer ? "reads " : "read by ", kernelLink(app, other), " ", producer.box !== NONE && consumer.box !== NONE ? edgeButton(app, producer.box, consumer.box) : ""), whyTwo(app, producer, consumer)))));
 }
 
 // The rule that forbids a pair, else the estimate that decided, else that nothing considered it.
