@@ -136,7 +136,9 @@ def _report(
 
         text = dumps(with_heads(as_dict(found, accounts), heads), indent=1, ensure_ascii=True)
     elif out.form == "svg":
-        text = picture_of(found)
+        from hlofuse.render.svg import zoomable
+
+        text = zoomable(picture_of(found))
     elif out.form == "html":
         from hlofuse.reports.diff.html import to_html
 

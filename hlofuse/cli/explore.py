@@ -29,18 +29,18 @@ if TYPE_CHECKING:
     "--compare-device",
     metavar="D",
     shell_complete=completion.devices,
-    help="Show OTHER, or INPUT again, on this device, side by side.",
+    help="Compare side by side with this device (of OTHER, if given).",
 )
 @click.option(
     "--compare-xla",
     metavar="V",
     shell_complete=completion.releases,
-    help="Show OTHER, or INPUT again, by this release of jaxlib, side by side.",
+    help="Compare side by side with this jaxlib release (of OTHER, if given).",
 )
 @click.option(
     "--source",
     metavar="DIR|auto",
-    help="Add the Python files that the metadata names, from DIR or, with auto, from the working directory."
+    help="Embed the Python files that the metadata names, from DIR or from the working directory."
     "  [default: no source]",
 )
 @click.option(
@@ -61,9 +61,9 @@ def command(
 ) -> None:
     """Write an HTML page with the kernels of INPUT and every fusion decision.
 
-    One file, no network, no server. With OTHER (another dump), --compare-device or --compare-xla it shows
-    two modules side by side, differences first. With --set, --disable, --enable or --passes it shows XLA's
-    own result next to the changed one. For a dump directory it also shows what every pass did.
+    One file, no network, no server. OTHER (a second dump), --compare-device or --compare-xla puts two modules
+    side by side, differences first. With --set, --disable, --enable or --passes the page shows XLA's own
+    result next to the changed one. For a dump directory it also shows what every pass did.
     """
     from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
     from hlofuse.explorer import page_html, page_of, passes_of, sequence_of

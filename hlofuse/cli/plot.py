@@ -1,4 +1,4 @@
-"""`hlofuse plot`: what the fusion passes do, as figures to look at."""
+"""`hlofuse plot`: the effect of the fusion passes in charts."""
 
 from __future__ import annotations
 
@@ -29,20 +29,22 @@ KINDS = ("passes", "kernels", "roofline")
     type=click.Choice(KINDS),
     default="passes",
     show_default=True,
-    help="Totals after each pass, kernel times before and after fusion, or the roofline (GPU).",
+    help="Totals after each pass, kernel times before and after fusion, or all kernels' roofline (GPU).",
 )
 @replay_options
 def command(input: str, output: Path, kind: str, **request: Any) -> None:
     """Plot the effect of the fusion passes on the module in INPUT.
 
     Times come from XLA's cost model on GPU targets; other targets show bytes.
+    SVG needs no Graphviz.
     """
     from hlofuse.render import format_of
     from hlofuse.render.engine import require_engine
 
     to_stdout = str(output) == "-"
     form = "dot" if to_stdout else format_of(output)
-    require_engine(form)
+    if form != "svg":
+        require_engine(form)
     loaded = ReplayOptions(input=input, **request).read()
     announce(loaded)
     warn(loaded.note)

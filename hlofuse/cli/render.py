@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.naming import drawn_name, renamed_kernels
+from hlofuse.cli.common.naming import drawn_name, final_names_of, renamed_kernels
 from hlofuse.cli.common.options import input_argument
 from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
@@ -19,8 +20,10 @@ from hlofuse.cli.common.side_by_side import pair_of_diff, read_both
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
+    from hlofuse.cli.common.replaying import Loaded
     from hlofuse.ir.graph import Module
     from hlofuse.render import ModulePair
+    from hlofuse.render.launched import LaunchedModule
     from hlofuse.replay import Replay
 
     _Drawn: TypeAlias = tuple[str | None, Module | Replay | ModulePair, list[str]]
@@ -35,12 +38,15 @@ if TYPE_CHECKING:
     required=True,
     type=click.Path(),
     metavar="FILE",
-    help="File to write: .svg, .png, .pdf or .dot; - for standard output.",
+    help=(
+        "File to write: .svg, .png, .pdf, .dot, .json (Model Explorer) or .trace.json.gz (Perfetto); - for"
+        " standard output."
+    ),
 )
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["svg", "png", "pdf", "dot"]),
+    type=click.Choice(["svg", "png", "pdf", "dot", "model-explorer", "perfetto"]),
     help="Format, whatever the suffix.  [default for standard output: dot]",
 )
 @click.option(
@@ -110,19 +116,39 @@ def command(
     With AFTER, a second module, both are drawn side by side as they are, numbered by AFTER's
     kernels.
 
-    SVG, PNG and PDF need Graphviz: the dot program, or pip install 'hlofuse[render]'.
+    An SVG fits the window of a browser; the wheel zooms and dragging pans. Of a large module --focus draws
+    the neighbourhood of one kernel.
+
+    For other viewers: --format model-explorer writes a graph whose layers are scopes, loops and fusions, and
+    next to it FILE.node-data.json with the time of each kernel. --format perfetto writes the kernels of one
+    step as a trace.
     """
     from hlofuse.render import ModulePair, format_of, render
+    from hlofuse.render.drawing import VIEWERS
     from hlofuse.render.engine import require_engine
     from hlofuse.replay import Replay
 
     to_stdout = output == "-"
-    form = form or ("dot" if to_stdout else format_of(output))
-    require_engine(form)
+    form = form or ("dot" if to_stdout else format_of(output, viewers=True))
+    if form in VIEWERS:
+        if after is not None or view == "both":
+            raise HlofuseError(f"{form} shows one module: leave out AFTER and --view both")
+        if focus is not None or opened or collapsed:
+            raise HlofuseError(f"--focus, --open and --collapse are about pictures; {form} has all kernels")
+    else:
+        require_engine(form)
     replay_options_ = ReplayOptions(input=input, **request)
-    view, drawn, caption = (
-        _replayed(replay_options_, view) if after is None else _pair(replay_options_, after, view)
-    )
+    loaded = None if after is not None else replay_options_.read(any_stage=True)
+    if loaded is None:
+        assert after is not None
+        view, drawn, caption = _pair(replay_options_, after, view)
+    else:
+        view, drawn, caption = _replayed(replay_options_, loaded, view)
+    if form in VIEWERS:
+        assert loaded is not None
+        assert not isinstance(drawn, ModulePair)
+        _write_for_viewer(_launched(loaded, drawn), form, output)
+        return
     if not isinstance(drawn, ModulePair):
         shown_view, shown = view or "after", drawn
         focus = drawn_name(shown, shown_view, focus) if focus is not None else None
@@ -151,14 +177,54 @@ def command(
         save(Path(output), content)
 
 
-def _replayed(options: ReplayOptions, view: str | None) -> _Drawn:
-    """The view, what it is of, and what must be said first."""
+def _launched(loaded: Loaded, drawn: Module | Replay) -> LaunchedModule:
+    """What is launched: of a replay the final module."""
+    from hlofuse.account import Account, KernelTimes
+    from hlofuse.render.launched import LaunchedModule
+    from hlofuse.replay import Replay
+    from hlofuse.reports.common.final_names import LaunchedNames
+
+    at_fusion: dict[str, str] = {}
+    final: dict[str, str] = {}
+    if isinstance(drawn, Replay):
+        names = LaunchedNames(drawn, final_names_of(drawn))
+        at_fusion = dict(drawn.final.names_at_fusion)
+        drawn = drawn.final.module
+        final = {i.name: names.of(i.name)[1] for i in drawn.instructions()}
+    device = loaded.config.device if loaded.config is not None else None
+    if device is not None:
+        account = KernelTimes(device, loaded.release).account(drawn)
+    else:
+        account = Account(drawn, backend=loaded.target)
+    title = f"{loaded.target} {device.name}" if device is not None else loaded.target
+    return LaunchedModule(account, title, at_fusion, final)
+
+
+def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:
+    from hlofuse.render.model_explorer import to_model_explorer
+    from hlofuse.render.perfetto import to_trace
+
+    if form == "perfetto":
+        content, how = to_trace(launched, output.endswith(".gz")), "open it at https://ui.perfetto.dev"
+    else:
+        content, data = to_model_explorer(launched)
+        data_file = output.removesuffix(".json") + ".node-data.json"
+        how = f"model-explorer {quote(output)} --node_data_paths={quote(data_file)}"
+        if output != "-":
+            save(Path(data_file), data, "the times of its nodes")
+    if output == "-":
+        sys.stdout.buffer.write(content)
+    else:
+        save(Path(output), content, how)
+
+
+def _replayed(options: ReplayOptions, loaded: Loaded, view: str | None) -> _Drawn:
+    """The view, its module or replay, and the lines of its head."""
     from hlofuse.inputs import stage_of
     from hlofuse.reports.common.unoptimized import BRIEF
     from hlofuse.reports.difference.model import difference_of
     from hlofuse.reports.difference.phrases import difference_lines
 
-    loaded = options.read(any_stage=True)
     module, target = loaded.module, loaded.target
     if view is None and not options.takes_any_stage:
         stage = stage_of(module, target)

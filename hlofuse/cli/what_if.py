@@ -135,7 +135,8 @@ def command(
         from hlofuse.render import format_of
         from hlofuse.render.engine import require_engine
 
-        require_engine(format_of(plot))
+        if (form := format_of(plot)) != "svg":
+            require_engine(form)
     _sweep(options, axes, more_devices, plot, out)
     return 0
 

@@ -10,7 +10,7 @@ from hlofuse.format.escape import printable
 
 _OPEN_WITH = {
     ".html": "open it in a browser",
-    ".svg": "open it in a browser",
+    ".svg": "open it in a browser; the wheel zooms, dragging pans",
     ".dot": "draw it with dot -Tsvg",
     ".hlo": "read it with hlofuse stats",
 }
@@ -40,12 +40,12 @@ def refused_call(error: click.ClickException) -> None:
         click.echo(f"usage: {usage}\nhelp:  {context.command_path} --help", err=True)
 
 
-def wrote(path: Path) -> None:
+def wrote(path: Path, how: str = "") -> None:
     """Print name and size of a written file, and how to open it."""
     from hlofuse.format.units import bytes_text
 
     if path.is_file():
-        how = _OPEN_WITH.get(path.suffix)
+        how = how or _OPEN_WITH.get(path.suffix, "")
         click.echo(
             f"wrote {printable(str(path))} ({bytes_text(path.stat().st_size)})" + (f": {how}" if how else ""),
             err=True,

@@ -160,12 +160,15 @@ def _width(to_terminal: bool) -> int:
     return min(max(columns, 40), 400)
 
 
-def save(path: Path, content: str | bytes) -> None:
-    """Write the file that an option names, and report it on standard error."""
+def save(path: Path, content: str | bytes, how: str = "") -> None:
+    """Write the file that an option names, and report it on standard error.
+
+    `how` to open it is taken from the suffix unless it is given.
+    """
     from hlofuse.cli.common.messages import wrote
 
     write_file(path, content)
-    wrote(path)
+    wrote(path, how)
 
 
 def write_file(path: Path, content: str | bytes) -> None:
