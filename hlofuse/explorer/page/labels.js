@@ -71,7 +71,7 @@ function kernelLabel(run, state, box) {
   const cost = figures ? costText(figures) : inside ? iterationsText(inside) : "";
   return {
     kernel, title: state.shownOf(box), first: shortName(run.finalOf(state.nameOf(box)), 32),
-    second: [kernel ? shapeText(kernel.shape) : last === NONE ? "" : shapeText(run.ops.shape[last]), source].filter(Boolean).join(" · "),
+    second: [shapeText(kernel?.shape ?? (last === NONE ? "" : run.ops.shape[last])), source].filter(Boolean).join(" · "),
     third: [cost, holds].filter(Boolean).join(" · "),
   };
 }
