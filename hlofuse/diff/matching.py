@@ -99,14 +99,13 @@ class Matching:
             return 0
         numbers: dict[Hashable, int] = {}
         sides = []
-        for graph, region, partner in (
-            (self.before, b, self._name_before),
-            (self.after, a, self._name_after),
-        ):
+        for graph, region, matched in ((self.before, b, self.forward), (self.after, a, self.backward)):
             names: dict[int, int] = {}
             for i in reversed(region.indices) if from_root else region.indices:
-                p = partner(i)
-                if p < 0:
+                p = matched[i]
+                if p >= 0 and region is b:
+                    p = i  # both sides go by BEFORE's
+                elif p < 0:
                     p = -1 - numbers.setdefault(key(graph.values[i], names), len(numbers))
                 names[i] = p
             sides.append(names)
@@ -125,12 +124,6 @@ class Matching:
 
     def _open(self, b: Region, a: Region) -> bool:
         return any(self.forward[i] < 0 for i in b.indices) and any(self.backward[i] < 0 for i in a.indices)
-
-    def _name_before(self, i: int) -> int:
-        return i if self.forward[i] >= 0 else -1
-
-    def _name_after(self, i: int) -> int:
-        return self.backward[i]
 
     def _grounded(self, b: Value, a: Value) -> bool:
         """Operands alone say enough when one of them is more than a constant."""

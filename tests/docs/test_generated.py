@@ -43,7 +43,7 @@ def test_every_page_has_its_sections(rule_pages: dict[str, str]) -> None:
         assert page.startswith(f"# {code}: {rule.title}\n"), code
         expected = [s for s in SECTIONS if rule.advice or s != "What to do"]
         assert headings[: len(expected)] == expected, code
-        assert "In XLA" in headings, code
+        assert "XLA source" in headings, code
         # No section is empty.
         assert not re.search(r"^## .+\n+(?=## |\Z)", page, re.MULTILINE), code
 

@@ -10,7 +10,7 @@ from hlofuse.format.escape import printable
 
 _OPEN_WITH = {
     ".html": "open it in a browser",
-    ".svg": "open it in a browser; the wheel zooms, dragging pans",
+    ".svg": "open it in a browser; the wheel zooms, dragging pans, a double click shows the whole",
     ".dot": "draw it with dot -Tsvg",
     ".hlo": "read it with hlofuse stats",
 }
