@@ -50,10 +50,10 @@ def test_examples_run(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("fusion.toml").write_text("version = 1\n") if "github" in line else None
-    words = [PLACEHOLDERS.get(word, word) for word in shlex.split(line)[1:]]
-    words = [str(samples / word) if "/" in word else word for word in words]
-    result = hlofuse(*words)
-    assert result.status == (1 if "diff" in words else 0), result.err
+    arguments = [PLACEHOLDERS.get(argument, argument) for argument in shlex.split(line)[1:]]
+    arguments = [str(samples / word) if "/" in word else word for word in arguments]
+    result = hlofuse(*arguments)
+    assert result.status == (1 if "diff" in arguments else 0), result.err
 
 
 def test_alone_it_lists_what_is_there(
@@ -77,9 +77,9 @@ def test_what_it_lists_can_be_run(hlofuse: Run, samples: Path, tmp_path: Path, g
     commands = [x.strip().split("  ")[0] for x in lines[lines.index("Next:") + 1 :]]
     assert len(commands) >= 4
     for command in commands:
-        words = shlex.split(command)[1:]
-        if "-o" not in words and "NAME" not in words and "check" not in words:
-            assert hlofuse(*words).status == 0, command
+        arguments = shlex.split(command)[1:]
+        if "-o" not in arguments and "NAME" not in arguments and "check" not in arguments:
+            assert hlofuse(*arguments).status == 0, command
 
 
 def test_a_dump_directory_is_listed_by_module(hlofuse: Run, deviceless: Path, tmp_path: Path) -> None:
