@@ -48,7 +48,7 @@ class Release:
         source="gpu_fusible.cc: IsUniversallyLoopFusible, priority_fusion.cc: IsFusible",
     )
     only_fusible_bitcasts_first: bool = _holds(
-        "PriorityFusion takes only bitcasts that keep the width ahead of all else, and passes over "
+        "PriorityFusion takes only bitcasts that keep the width first, and passes over "
         "only those until then; before, every bitcast.",
         since="0.8",
         source="service/gpu/transforms/priority_fusion.cc: IsFusibleBitcast",
@@ -76,7 +76,7 @@ class Release:
         source="service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind",
     )
     scatters_in_vectors: bool = _holds(
-        "The launch of a scatter goes by vectors and whole warps; before, by single elements of the updates.",
+        "The launch of a scatter uses vectors and whole warps; before, by single elements of the updates.",
         since="0.5",
         source="backends/gpu/codegen/emitters/scatter.cc",
     )
@@ -88,7 +88,7 @@ class Release:
         source="backends/gpu/codegen/emitters/scatter.cc: CreateScatterFusion",
     )
     kernels_of_slices: bool = _holds(
-        "Several slices of like arrays are a kernel that goes by the whole array.",
+        "Several slices of arrays of one shape are a kernel that iterates over the whole array.",
         until="0.6",
         source="service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind",
     )
@@ -99,7 +99,7 @@ class Release:
         source="service/gpu/gpu_fusible.cc: SharedMemoryUsageNoCache",
     )
     priority_fusion_renames: bool = _holds(
-        "PriorityFusion itself appends .0 to every name; since then, a pass ahead of the fusion passes does.",
+        "PriorityFusion itself appends .0 to every name; since then, a pass before the fusion passes does.",
         until="0.5",
         source="service/gpu/transforms/priority_fusion.cc: PriorityFusion::Run",
     )
@@ -111,7 +111,7 @@ class Release:
     )
     merged_bodies_stay: bool = _holds(
         "The body of a fusion that is gone, merged into others or never made, is still taken for "
-        "one: CSE looks into it and fusion passes do not; since, the other way round.",
+        "one: CSE looks into it and fusion passes do not; since, vice versa.",
         until="0.8",
         source="hlo/ir/hlo_computation.h: IsFusionComputation",
     )
@@ -142,12 +142,12 @@ class Release:
         source="service/cpu/fusion_wrapper.cc: FusionWrapper::MustWrapInstruction",
     )
     tiles_narrow_types: bool = _holds(
-        "The tiled emitter of XLA:CPU takes types of fewer than 8 bits.",
+        "The tiled emitter of XLA:CPU supports types of fewer than 8 bits.",
         since="0.11.2",
         source="backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType (asked)",
     )
     tiles_unsigned_and_complex: bool = _holds(
-        "The tiled emitter of XLA:CPU takes arrays of unsigned integers and of complex numbers.",
+        "The tiled emitter of XLA:CPU supports arrays of unsigned integers and of complex numbers.",
         since="0.11",
         source="backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType",
     )
@@ -214,7 +214,7 @@ class Release:
         source="service/gpu/model/gpu_indexing_performance_model.cc: FlopsPerElement",
     )
     triton_takes_copies: bool = _holds(
-        "Triton takes copies.",
+        "Triton supports copies.",
         since="0.5",
         source=_TRITON_SUPPORT,
     )
@@ -224,7 +224,7 @@ class Release:
         source="service/gpu/transforms/priority_fusion.cc: CanFuseTriton",
     )
     triton_takes_pads: bool = _holds(
-        "Triton takes pads at the end, 4-bit integers and conversions between floats of 8 bits, and "
+        "Triton supports pads at the end, 4-bit integers and conversions between floats of 8 bits, and "
         "a refusal of an operation names it.",
         since="0.6",
         source=_TRITON_SUPPORT,
@@ -235,12 +235,12 @@ class Release:
         source="hlo/analysis/indexing_map_serialization.cc: PrintAffineExprWithDimsAndSymbols",
     )
     triton_bitcasts_keep_elements: bool = _holds(
-        "Triton takes no bitcast that changes the number of elements.",
+        "Triton does not support any bitcast that changes the number of elements.",
         since="0.7",
         source=_TRITON_SUPPORT,
     )
     triton_takes_remainders: bool = _holds(
-        "Triton takes the remainder of integers.",
+        "Triton supports the remainder of integers.",
         since="0.8",
         source=_TRITON_SUPPORT,
     )
@@ -250,7 +250,7 @@ class Release:
         source=_TRITON_SUPPORT,
     )
     triton_keeps_predicates: bool = _holds(
-        "Triton takes no bitcast from predicates to another type or back.",
+        "Triton does not support any bitcast from predicates to another type or back.",
         since="0.9",
         source=_TRITON_SUPPORT,
     )
@@ -260,17 +260,17 @@ class Release:
         source=_TRITON_SUPPORT,
     )
     triton_divides_halves: bool = _holds(
-        "Triton takes divisions of f16 and bf16, and rounding to the nearest even number.",
+        "Triton supports divisions of f16 and bf16, and rounding to the nearest even number.",
         since="0.10",
         source=_TRITON_SUPPORT,
     )
     triton_takes_unsigned: bool = _holds(
-        "Triton takes unsigned integers of 8 to 64 bits.",
+        "Triton supports unsigned integers of 8 to 64 bits.",
         since="0.11",
         source=_TRITON_SUPPORT,
     )
     triton_aligns_concatenates: bool = _holds(
-        "Triton takes concatenates only if all operands but the last are multiples of 64 long.",
+        "Triton supports concatenates only if all operands but the last are multiples of 64 long.",
         since="0.11",
         source=_TRITON_SUPPORT,
     )
