@@ -21,7 +21,7 @@ ELEMENT_OF_TUPLE = register("TS002", "An element of a tuple operation is the ope
 # Rules of the passes before PriorityFusion: VariadicOpSplitter (VS…), SortIotaFusion (SI…).
 
 MAX_CONCATENATE_OPERANDS = Knob(
-    "gpu-max-concatenate-operands", 128, "operands", "A concatenate with more is split into several."
+    "gpu-max-concatenate-operands", 128, "operands", "Maximum operands before a concatenate is split."
 )
 
 MANY_OPERANDS = register(

@@ -23,7 +23,7 @@ from hlofuse.rules.verdict import condition, requirement
 # Rules that allow: what the consumer is decides last.
 
 MAX_VECTOR_BYTES = Knob(
-    "cpu-max-fused-dot-vector", 16 * 1024, "bytes", "A dot takes its matrix in only beside a smaller vector."
+    "cpu-max-fused-dot-vector", 16 * 1024, "bytes", "Maximum vector size for which a dot fuses its matrix."
 )
 
 
@@ -88,7 +88,7 @@ def non_scalar_constant(pair: CandidatePair) -> dict[str, Any] | None:
 
 
 MAX_CONSTANT_BYTES = Knob(
-    "cpu-max-fused-constant", 10_000, "bytes", "A larger constant is not fused by XLA 0.5 and 0.6."
+    "cpu-max-fused-constant", 10_000, "bytes", "Maximum size of a fused constant in XLA 0.5 and 0.6."
 )
 
 
