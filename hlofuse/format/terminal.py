@@ -95,7 +95,8 @@ def print_rows(
     """
     shown, widths, fits = fitted(columns, rows, console.width - indent, drop)
     columns = [columns[n] for n in shown]
-    cells = [[_within(row[n], widths[n], columns[k][1]) for k, n in enumerate(shown)] for row in rows]
+    room = widths if fits else dict.fromkeys(shown, console.width - indent)
+    cells = [[_within(row[n], room[n], columns[k][1]) for k, n in enumerate(shown)] for row in rows]
     if fits:
         table = plain_table(*columns)
         for column, n in zip(table.columns, shown, strict=True):

@@ -45,7 +45,7 @@ def event_text(event: Event, before: Event | None) -> str:
     if event.how is How.REMOVED:
         return "removed without replacement"
     if event.how is How.FUSED:
-        return f"fused into {fusions_text(event.locations)}"
+        return f"fused, now in {fusions_text(event.locations)}"
     if event.how is How.UNFUSED:
         return f"moved out of its fusion: {shown}"
     return (
