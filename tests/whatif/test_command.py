@@ -38,7 +38,7 @@ def test_the_sweep(
     document = json.loads(found.out)
     assert (document["schema"], document["about"]) == ("hlofuse.what-if/2", "sweep")
     assert [p["is_xla"] for p in document["points"]] == [False, True, False]
-    assert "Not XLA&#39;s behaviour" in plot.read_text()
+    assert "XLA&#39;s own result" in plot.read_text()
 
 
 def test_a_sweep_cuts_no_figure_off(hlofuse: Run, samples: Path) -> None:
@@ -121,7 +121,7 @@ def test_pictures_and_modules_say_so_too(hlofuse: Run, samples: Path, tmp_path: 
     assert hlofuse("render", path, "--disable", "CPU007", "-o", picture).status == 0
     assert "Settings differ from XLA&#39;s: without CPU007." in picture.read_text()
     written = hlofuse("replay", path, "--disable", "CPU007", "-o", tmp_path / "m.hlo")
-    assert "not XLA's behaviour: without CPU007" in written.err
+    assert "settings differ from XLA's: without CPU007" in written.err
 
 
 def test_xlas_record_is_followed_by_replay_only_when_asked_for(
