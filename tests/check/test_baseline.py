@@ -106,7 +106,7 @@ def test_modules_that_would_share_a_file_are_refused(tmp_path: Path) -> None:
         ("version = ", "not TOML"),
         ("x = 1", "expected version = 1"),
         ("version = 2", "expected version = 1"),
-        ("version = 1\nmodul = 3", "has unknown 'modul';  expected one of"),
+        ("version = 1\nmodul = 3", "has unknown 'modul'; expected one of"),
         ("version = 1\nmodule = 3", r"\[module\] must be a table"),
         ("version = 1\n[[budget]]\nmodules = '*'", "needs max-kernels"),
         ("version = 1\n[[budget]]\nmax-kernels = -1", "max-kernels must be an integer"),
