@@ -14,6 +14,7 @@ PLACEHOLDERS = {
     "BEFORE": "cpu/softmax/before.hlo",
     "AFTER": "cpu/softmax/after.hlo",
     "model.py:42": "programs.py:89",
+    "src": "cpu/softmax",
     "add.9": "divide",
     "bitcast_add_fusion": "broadcast_multiply_fusion",
 }

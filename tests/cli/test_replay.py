@@ -64,7 +64,7 @@ def test_a_wrong_call_writes_nothing(hlofuse: Run, samples: Path, tmp_path: Path
         (["--target", "tpu"], "no target 'tpu'"),
         (["--option", "mof"], "no option 'mof'; expected one of multi-output"),
         (["--set", "code-duplication-limit=x"], "'x' is not a number"),
-        (["--disable", "IF999"], "there is no rule 'IF999'"),
+        (["--disable", "IF999"], "no rule 'IF999'"),
         (["--disable", "QQQ"], "there is no rule 'QQQ' (hlofuse rule lists them)"),
         (["--device", "h101"], "no device 'h101'; known are a100_pcie_80, "),
         (["--device", "H100"], "no device 'H100'; did you mean h100_pcie or h100_sxm?"),

@@ -82,7 +82,7 @@ def test_an_order_that_cannot_be_had_is_an_error(hlofuse: Run, folder: Path) -> 
     result = hlofuse("replay", folder, "--target", "gpu", "--device", "h100_sxm", "--order", "xla", "-o", "-")
     assert result.status == 2
     assert "--order xla needs XLA's ids" in result.err
-    with pytest.raises(HlofuseError, match="--order replayed asks for the module before optimizations"):
+    with pytest.raises(HlofuseError, match="--order replayed needs the module before optimizations"):
         replay_input(parse_module(CASE.section("EXPECT", "h100_sxm")), "gpu", None, order="replayed")
 
 

@@ -97,7 +97,7 @@ def test_and_its_target_where_the_module_tells_none(hlofuse: Run, tmp_path: Path
     text = "check", module, "--baseline", baseline
     assert hlofuse(*text, "--device", "v100", "--update").status == 0
     assert hlofuse(*text).err == "note: device v100: the baseline records it\n"
-    assert "keep a baseline for each" in hlofuse(*text, "--target", "cpu").err
+    assert "use one baseline per target" in hlofuse(*text, "--target", "cpu").err
 
 
 def test_of_many_modules_it_is_said_once(hlofuse: Run, samples: Path) -> None:

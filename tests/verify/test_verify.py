@@ -127,7 +127,7 @@ def test_wrong_calls(hlofuse: Run, tmp_path: Path, samples: Path) -> None:
     assert f"hlofuse verify {before.parent}, or two files" in result.err
     assert "no target" in hlofuse("verify", samples / "cpu", "--target", "abacus").err
     assert (
-        "alike on every device"
+        "the same on every device"
         in hlofuse("verify", samples / "cpu", "--target", "cpu", "--device", "h100_sxm").err
     )
     assert "no module dumps" in hlofuse("verify", tmp_path).err
