@@ -207,7 +207,7 @@ def test_the_plot_shows_every_point_and_says_what_is_not_xla(samples: Path) -> N
     dot = plot_sweep(found).dot
     assert dot.count("shape=circle") == 3 * 3
     assert dot.count('fillcolor="#ffffff"') == 3  # XLA's own point is a ring
-    assert "Not XLA&#39;s behaviour" in dot
+    assert "Ringed points and dashed lines: XLA&#39;s own result." in dot
     svg = plot_sweep(found).to_svg()
     assert "estimated time" in svg
     assert svg == plot_sweep(found).to_svg()
