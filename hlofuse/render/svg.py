@@ -1,7 +1,7 @@
-"""Graphviz's SVG made fit to be committed and opened: no links, no versions, tooltips, a white card.
+"""SVG to commit and to open: Graphviz's without links and versions, with tooltips, on a white card.
 
-Only elements and attributes on a list come through, so that nothing a dump says can become active
-even if an escape were missed on the way.
+Only elements and attributes on a list come through, so that no text of a dump becomes active even if an
+escape were missed.
 """
 
 import re
@@ -75,7 +75,7 @@ def size(svg: bytes) -> tuple[float, float]:
 
 
 class _Writer:
-    """Copies what is on the lists; `headings` are the texts of frames, kept for the end."""
+    """Copies elements on the lists; `headings` are the texts of frames, which come last."""
 
     def __init__(self, tooltips: Mapping[str, list[str]]) -> None:
         self.tooltips = tooltips
@@ -83,7 +83,7 @@ class _Writer:
         self.headings: list[str] = []
 
     def write(self, element: ET.Element, depth: int, in_heading: bool = False) -> None:
-        """Copy an element; the depth of Graphviz's output is a few levels, whatever is drawn.
+        """Copy an element; Graphviz's output has a depth of a few levels for any picture.
 
         Text is `in_heading` directly inside a frame.
         """
