@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from hlofuse.releases import ANY, Release, Span
+from hlofuse.releases.texts import texts
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -53,14 +54,7 @@ def family_of(code: str) -> str:
     return code.rstrip("0123456789")
 
 
-@cache
-def _pages(family: str) -> dict[str, dict[str, str]]:
-    """By code, the texts of the rules of a family."""
-    import tomllib
-
-    text = Path(__file__).with_name("pages").joinpath(f"{family}.toml").read_text(encoding="utf-8")
-    pages = tomllib.loads(text).items()
-    return {code: {name: " ".join(t.split()) for name, t in page.items()} for code, page in pages}
+_PAGES = Path(__file__).with_name("pages")
 
 
 class _PageText:
@@ -70,7 +64,9 @@ class _PageText:
         self._name = name
 
     def __get__(self, rule: Rule, owner: type[Rule]) -> str:
-        page = _pages(family_of(rule.code))[rule.code] if rule.page is None else rule.page
+        page = rule.page
+        if page is None:
+            page = texts(_PAGES / f"{family_of(rule.code)}.toml")[rule.code]
         return page.get(self._name, "")
 
 
