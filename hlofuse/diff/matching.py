@@ -33,7 +33,7 @@ class Matching:
         self.callers: dict[Region, tuple[int, int]] = {}
         """The matched instructions through which a region of BEFORE was met."""
         self.moved: set[int] = set()
-        """Values of BEFORE whose partner is in a computation that is not the partner of theirs."""
+        """Values of BEFORE whose partner is in a computation that is not the partner of their own."""
 
     def match(self, b: int, a: int) -> None:
         """Say that they are the same; both must be free."""
@@ -133,7 +133,7 @@ class Matching:
         return any(values[o].opcode not in TRIVIAL for o in b.operands)
 
     def _used(self, b: Value, a: Value) -> bool:
-        """A value nobody uses, or an unused parameter, is not told by its users."""
+        """A value nobody uses, or an unused parameter, is not identified by its users."""
         return bool(b.users) or b.exact == a.exact
 
 

@@ -100,7 +100,7 @@ def device_in_dump(config: Path) -> DeviceDescription:
 
 
 def device_in_record(record: Path) -> DeviceDescription | None:
-    """The device that XLA's record was made for; None where no device of ours has its numbers."""
+    """The device that XLA's record was made for; None where no known device has its numbers."""
     from hlofuse.cost.gpu.device import device_from_text_proto
     from hlofuse.cost.gpu.device_numbers import DeviceError
 
@@ -112,7 +112,7 @@ def device_in_record(record: Path) -> DeviceDescription | None:
 
 
 def _shipped(device: DeviceDescription) -> DeviceDescription | None:
-    """The device of ours that has all the same numbers."""
+    """The built-in device that has all the same numbers."""
     from hlofuse.cost.gpu.device import device_names, load_device
 
     for name in device_names():

@@ -15,7 +15,7 @@ def numbers_of(x: Instruction, name: str) -> tuple[int, ...]:
 
 
 def window_of(convolution: Instruction) -> Window:
-    """The window of a convolution, or of a call that computes one; without dimensions where none is told."""
+    """The window of a convolution, or of a call that computes one; without dimensions where none is given."""
     found = convolution.attributes.get("window")
     return found if isinstance(found, Window) else Window()
 
