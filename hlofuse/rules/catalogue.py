@@ -20,20 +20,32 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+_PAGES = Path(__file__).with_name("pages")
+_KNOBS = Path(__file__).with_name("knobs.toml")
+
+
 @dataclass(frozen=True, slots=True)
 class Knob:
     """A number a rule reads; `--set NAME=VALUE` overrides it in what-if runs."""
 
     name: str
     default: float | int | bool
-    unit: str = ""
-    summary: str = ""
     by_release: tuple[tuple[Span, float | int | bool], ...] = ()
     """The values of the releases in which it is not the default."""
 
     def __post_init__(self) -> None:
         if self.by_release:
             _VARYING[self.name] = self
+
+    @property
+    def unit(self) -> str:
+        """What it counts; empty where that is nothing."""
+        return texts(_KNOBS)[self.name].get("unit", "")
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a sentence."""
+        return texts(_KNOBS)[self.name]["summary"]
 
     def value_in(self, release: Release) -> float | int | bool:
         """XLA's value in that release."""
@@ -52,9 +64,6 @@ def knob_values(release: Release) -> dict[str, float]:
 def family_of(code: str) -> str:
     """The letters of a code."""
     return code.rstrip("0123456789")
-
-
-_PAGES = Path(__file__).with_name("pages")
 
 
 class _PageText:
