@@ -127,7 +127,7 @@ class Answer(Sequence[Any], Generic[D]):
     def _repr_html_(self) -> str:
         from hlofuse.format.html import esc
 
-        lines = "<br>".join(map(esc, self.to_text().rstrip().splitlines()))
+        lines = "<br>".join(map(esc, self.to_text(92).rstrip().splitlines()))
         return f'<pre style="white-space:pre;overflow-x:auto">{lines}</pre>'
 
 
