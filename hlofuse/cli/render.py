@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.naming import drawn_name, final_names_of, renamed_kernels
 from hlofuse.cli.common.options import input_argument
 from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
-from hlofuse.cli.common.reporting import announce
-from hlofuse.cli.common.side_by_side import pair_of_diff, read_both
+from hlofuse.cli.common.request import TERMINAL, announce, replay_options, report_on, warn
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.drawing import shown_view
+from hlofuse.library.side_by_side import pair_of_diff, read_both
 
 if TYPE_CHECKING:
-    from hlofuse.cli.common.replaying import Loaded
-    from hlofuse.ir.graph import Module
+    from hlofuse.library.options import ReplayOptions
+    from hlofuse.library.report import Report
     from hlofuse.render import ModulePair
     from hlofuse.render.launched import LaunchedModule
-    from hlofuse.replay import Replay
-
-    _Drawn: TypeAlias = tuple[str | None, Module | Replay | ModulePair, list[str]]
 
 
 @click.command("render")
@@ -123,10 +120,9 @@ def command(
     next to it FILE.node-data.json with the time of each kernel. --format perfetto writes the kernels of one
     step as a trace.
     """
-    from hlofuse.render import ModulePair, format_of, render
+    from hlofuse.render import format_of, render
     from hlofuse.render.drawing import VIEWERS
     from hlofuse.render.engine import require_engine
-    from hlofuse.replay import Replay
 
     to_stdout = output == "-"
     form = form or ("dot" if to_stdout else format_of(output, viewers=True))
@@ -137,37 +133,25 @@ def command(
             raise HlofuseError(f"--focus, --open and --collapse are about pictures; {form} has all kernels")
     else:
         require_engine(form)
-    replay_options_ = ReplayOptions(input=input, **request)
-    loaded = None if after is not None else replay_options_.read(any_stage=True)
-    if loaded is None:
-        assert after is not None
-        view, drawn, caption = _pair(replay_options_, after, view)
-    else:
-        view, drawn, caption = _replayed(replay_options_, loaded, view)
+    report = report_on(input, request)
+    pair = None if after is None else _pair(report.options, after)
+    if pair is None:
+        view = shown_view(report, view)
+        _announce(report, view)
     if form in VIEWERS:
-        assert loaded is not None
-        assert not isinstance(drawn, ModulePair)
-        _write_for_viewer(_launched(loaded, drawn), form, output)
+        _write_for_viewer(report.launched(view), form, output)
         return
-    if not isinstance(drawn, ModulePair):
-        shown_view, shown = view or "after", drawn
-        focus = drawn_name(shown, shown_view, focus) if focus is not None else None
-        opened = tuple(drawn_name(shown, shown_view, name) for name in opened)
-        collapsed = tuple(drawn_name(shown, shown_view, name) for name in collapsed)
-    names = renamed_kernels(drawn) if isinstance(drawn, Replay) and view != "before" else {}
+    draw = report.render if pair is None else partial(render, pair)
+    drawing = draw(
+        view or "both",
+        max_nodes=max_nodes,
+        focus=focus,
+        radius=radius,
+        open=opened,
+        collapse=collapsed,
+        legend=not no_legend,
+    )
     with spinner("drawing"):
-        drawing = render(
-            drawn,
-            view,
-            max_nodes=max_nodes,
-            focus=focus,
-            radius=radius,
-            open=opened,
-            collapse=collapsed,
-            legend=not no_legend,
-            caption=caption,
-            final_names=names,
-        )
         content = drawing.to_bytes(form)
     for notice in drawing.notices:
         warn(notice)
@@ -175,29 +159,6 @@ def command(
         sys.stdout.buffer.write(content)
     else:
         save(Path(output), content)
-
-
-def _launched(loaded: Loaded, drawn: Module | Replay) -> LaunchedModule:
-    """What is launched: of a replay the final module."""
-    from hlofuse.account import Account, KernelTimes
-    from hlofuse.render.launched import LaunchedModule
-    from hlofuse.replay import Replay
-    from hlofuse.reports.common.final_names import LaunchedNames
-
-    at_fusion: dict[str, str] = {}
-    final: dict[str, str] = {}
-    if isinstance(drawn, Replay):
-        names = LaunchedNames(drawn, final_names_of(drawn))
-        at_fusion = dict(drawn.final.names_at_fusion)
-        drawn = drawn.final.module
-        final = {i.name: names.of(i.name)[1] for i in drawn.instructions()}
-    device = loaded.config.device if loaded.config is not None else None
-    if device is not None:
-        account = KernelTimes(device, loaded.release).account(drawn)
-    else:
-        account = Account(drawn, backend=loaded.target)
-    title = f"{loaded.target} {device.name}" if device is not None else loaded.target
-    return LaunchedModule(account, title, at_fusion, final)
 
 
 def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:
@@ -218,41 +179,23 @@ def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:
         save(Path(output), content, how)
 
 
-def _replayed(options: ReplayOptions, loaded: Loaded, view: str | None) -> _Drawn:
-    """The view, its module or replay, and the lines of its head."""
-    from hlofuse.inputs import stage_of
-    from hlofuse.reports.common.unoptimized import BRIEF
-    from hlofuse.reports.difference.model import difference_of
-    from hlofuse.reports.difference.phrases import difference_lines
-
-    module, target = loaded.module, loaded.target
-    if view is None and not options.takes_any_stage:
-        stage = stage_of(module, target)
-        fits = not stage.is_fused and not stage.foreign_to(target)
-        view = "after" if fits and loaded.config is not None else "before"
-        if fits and loaded.config is None:
-            warn(f"drawn before fusion; give --device to replay target {target}")
+def _announce(report: Report, view: str) -> None:
+    """What the picture rests on: a module as it is, or a replay."""
     if view == "before":
-        announce(loaded, replayed=False)
-        return view, module, []
-    loaded = options.at_fusion_input(loaded)
-    announce(loaded)
-    caption = [BRIEF] if loaded.note else []
-    warn(loaded.note)
-    if not loaded.changes:
-        return view, loaded.replay(), caption
-    observed = loaded.observe()
-    difference = difference_of(observed)
-    return view, observed.replay, caption + (difference_lines(difference) if difference is not None else [])
+        warn(report.loaded.device_note)
+        announce(report.loaded, replayed=False)
+    else:
+        announce(report.at_fusion)
+        warn(report.at_fusion.note)
 
 
-def _pair(options: ReplayOptions, after: str, view: str | None) -> _Drawn:
+def _pair(options: ReplayOptions, after: str) -> ModulePair:
     """Two modules as they are, and what of the one is what of the other."""
     from hlofuse.diff import diff
 
     given = [flag for flag in options.input_arguments[1:] if flag.startswith("--") and flag != "--module"]
     if given:
         raise HlofuseError(f"{given[0]} needs a replay, but BEFORE and AFTER are drawn as they are")
-    modules = read_both(options.input, after, options.module)
+    modules = read_both(options.input, after, options.module, TERMINAL)
     with spinner("comparing"):
-        return view or "both", pair_of_diff(diff(*modules)), []
+        return pair_of_diff(diff(*modules))

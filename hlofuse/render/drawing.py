@@ -39,6 +39,9 @@ class Picture(ABC):
     def size(self) -> tuple[float, float]:
         """Width and height in points."""
 
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
     def to_png(self) -> bytes:
         """A PNG at twice the usual resolution, less where it would grow beyond 40 megapixels."""
         width, height = self.size()
@@ -68,8 +71,8 @@ class Picture(ABC):
 class Drawing(Picture):
     """DOT text and what Graphviz makes of it."""
 
-    dot: str
-    scene: Scene
+    dot: str = field(repr=False)
+    scene: Scene = field(repr=False)
     notices: list[str] = field(default_factory=list)
     """What is not shown in full, and how to see it; also written in the picture."""
 

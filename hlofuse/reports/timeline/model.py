@@ -64,9 +64,9 @@ class Step:
     """Why the dump could not be read; then nothing else is known of it."""
     before: Size | None = None
     after: Size | None = None
-    opcodes: tuple[tuple[str, int, int], ...] = ()
+    opcodes: tuple[tuple[str, int, int], ...] = field(default=(), repr=False)
     """Opcodes whose number changed: before and after, the largest change first."""
-    rewrites: tuple[Replacement, ...] = ()
+    rewrites: tuple[Replacement, ...] = field(default=(), repr=False)
     fusions: tuple[tuple[str, int], ...] = ()
     """What became of fusions: `new`, `merged`…, and how many."""
     changes: tuple[tuple[str, int], ...] = ()
@@ -85,7 +85,7 @@ class PassTimeline:
     """One module's way through a compilation."""
 
     label: str
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...] = field(repr=False)
     """One for each dump, in order."""
     notes: tuple[str, ...] = ()
     """What is missing, damaged or doubtful."""

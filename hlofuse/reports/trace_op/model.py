@@ -81,7 +81,7 @@ class Provenance:
 
     label: str
     query: str
-    trails: tuple[Trail, ...]
+    trails: tuple[Trail, ...] = field(repr=False)
     first: PassDump
     """The dump in which it was found."""
     last: PassDump
