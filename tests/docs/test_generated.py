@@ -79,7 +79,10 @@ def test_the_site_lists_every_page() -> None:
 def test_every_public_name_is_in_the_reference() -> None:
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     paths = re.findall(r"^::: (\S+)$", page, re.MULTILINE)
-    described = [getattr(importlib.import_module(module), name) for module, _, name in (p.rpartition(".") for p in paths)]
+    described = [
+        getattr(importlib.import_module(module), name)
+        for module, _, name in (p.rpartition(".") for p in paths)
+    ]
     missing = [name for name in hlofuse.__all__ if not any(getattr(hlofuse, name) is d for d in described)]
     assert missing == []
 

@@ -100,7 +100,7 @@ def test_a_click_on_a_kernel_selects_and_explains_it(visit: Open, view: str, spl
         assert [str(c.get_attribute("aria-label")).split(": ")[0] for c in chosen.all()] == [title]
         assert seen.page.get_attribute(f"#views [data-key={view}]", "aria-pressed") == "true"
         if split == "ends":  # before: all that ends in it
-            assert seen.page.locator(".pane >> nth=0").locator(".chosen, .related").count() >= 1
+            assert seen.page.locator(".pane >> nth=0").locator(".chosen, .related, .holds-chosen").count() >= 1
         address = seen.page.evaluate("location.href")
         seen.page.goto("about:blank")
         seen.page.goto(address)
@@ -145,7 +145,9 @@ def test_an_operation_that_is_clicked_is_explained_not_its_kernel(visit: Open) -
     pressed(seen, hull)
     name = seen.page.evaluate("explorer.state.shownOf(explorer.chosen)")
     assert heading(seen) == name
-    assert "chosen" in str(hull.page.locator(f".hull[data-box='{hull.get_attribute('data-box')}']").get_attribute("class"))
+    assert "chosen" in str(
+        hull.page.locator(f".hull[data-box='{hull.get_attribute('data-box')}']").get_attribute("class")
+    )
     node = seen.page.locator(".node[aria-label*=', in ']").last
     operation = str(node.get_attribute("aria-label")).split(",")[0]
     pressed(seen, node)
@@ -224,7 +226,9 @@ def large(browser: object, layered: tuple[Module, Path]) -> object:
     seen.page.context.close()
 
 
-def test_a_large_module_opens_folded_by_scope_in_a_small_file(large: Visit, layered: tuple[Module, Path]) -> None:
+def test_a_large_module_opens_folded_by_scope_in_a_small_file(
+    large: Visit, layered: tuple[Module, Path]
+) -> None:
     module, file = layered
     assert sum(len(c) for c in module.computations) > 19_000
     assert file.stat().st_size < 5e6
@@ -357,7 +361,10 @@ def test_a_loop_is_drawn_around_its_kernels_with_its_trip_count(visit: Open, vie
     for kernel in seen.page.locator(".group.kernel").all():
         box, times = kernel.bounding_box(), "× 10,000" in str(kernel.get_attribute("aria-label"))
         assert box is not None
-        within = frame["x"] <= box["x"] <= frame["x"] + frame["width"] and frame["y"] <= box["y"] <= frame["y"] + frame["height"]
+        within = (
+            frame["x"] <= box["x"] <= frame["x"] + frame["width"]
+            and frame["y"] <= box["y"] <= frame["y"] + frame["height"]
+        )
         assert within or not times
         inside += within and times
     assert inside >= 3
