@@ -29,9 +29,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "render": (
         "hlofuse render DIR -o module.svg",
         "hlofuse render DIR --focus model.py:42 --radius 1 -o part.svg",
-        "hlofuse render BEFORE AFTER -o both.svg",
-        "hlofuse render DIR -o graph.json  # for Model Explorer",
-        "hlofuse render DIR -o step.trace.json.gz  # for ui.perfetto.dev",
+        "hlofuse render DIR --format model-explorer -o graph.json",
     ),
     "plot": (
         "hlofuse plot DIR --kind kernels -o kernels.svg",
