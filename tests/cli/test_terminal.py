@@ -228,7 +228,7 @@ def test_an_internal_error_is_one_message(
     [
         ("it moved 12.5 MB", 12, ["it moved", "12.5 MB"]),
         ("est. 585.7 µs → 99.78 µs", 20, ["est. 585.7 µs →", "99.78 µs"]),
-        ("flops est. 585.7 µs", 16, ["FLOP", "est. 585.7 µs"]),
+        ("flops est. 585.7 µs", 16, ["flops", "est. 585.7 µs"]),
         ("tanh, constant ×10", 15, ["tanh,", "constant ×10"]),
         ("then −75 shift-left", 16, ["then", "−75 shift-left"]),
         ("add 12, subtract 4", 14, ["add 12,", "subtract 4"]),
