@@ -151,7 +151,7 @@ def test_an_xla_without_these_pipelines(capture: Any, tmp_path: Path) -> None:
     result = capture("program.py:other_pipelines")
     assert result.status == 2
     assert "has no dump at the fusion input as it enters the fusion passes" in result.err
-    assert "without --until-fusion all passes are dumped" in result.err
+    assert "without --until-fusion to dump all passes" in result.err
     assert not (tmp_path / "out").exists()
 
 

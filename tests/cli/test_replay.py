@@ -65,10 +65,10 @@ def test_a_wrong_call_writes_nothing(hlofuse: Run, samples: Path, tmp_path: Path
         (["--option", "mof"], "no option 'mof'; expected one of multi-output"),
         (["--set", "code-duplication-limit=x"], "'x' is not a number"),
         (["--disable", "IF999"], "no rule 'IF999'"),
-        (["--disable", "QQQ"], "there is no rule 'QQQ' (hlofuse rule lists them)"),
-        (["--device", "h101"], "no device 'h101'; known are a100_pcie_80, "),
+        (["--disable", "QQQ"], "no rule 'QQQ' (hlofuse rule lists them)"),
+        (["--device", "h101"], "no device 'h101'; expected one of a100_pcie_80, "),
         (["--device", "H100"], "no device 'H100'; did you mean h100_pcie or h100_sxm?"),
-        (["--device", str(sample(samples))], "before.hlo describes no device: line 1: unexpected ','"),
+        (["--device", str(sample(samples))], "before.hlo: not a device file: line 1: unexpected ','"),
         (["--module", "nope"], "--module"),
     ):
         result = hlofuse("replay", sample(samples), "-o", out, *arguments)

@@ -77,7 +77,7 @@ def test_a_state_replays_on_its_own_module_only() -> None:
         env.step(env.names.index(name))
     state = json.loads(json.dumps(env.state))
     assert module_hash(HloPassEnv.replay(module(), state)) == module_hash(env.module)
-    with pytest.raises(HlofuseError, match="the state is of module"):
+    with pytest.raises(HlofuseError, match="the state is for module"):
         HloPassEnv.replay("gru_infer", state)
     with pytest.raises(HlofuseError, match="no such action"):
         HloPassEnv.replay(module(), {**state, "actions": ["no-such-pass"]})

@@ -116,7 +116,7 @@ def test_directories_that_are_no_dumps(tmp_path: Path) -> None:
     with pytest.raises(HlofuseError, match=r"no module dumps.* written by XLA_FLAGS=--xla_dump_to=DIR$"):
         load(tmp_path)
     (tmp_path / "step.hlo").write_text("HloModule m")
-    with pytest.raises(HlofuseError, match=r"; of other files name one, such as .*step\.hlo$"):
+    with pytest.raises(HlofuseError, match=r"; or give a file, such as .*step\.hlo$"):
         load(tmp_path)
 
 

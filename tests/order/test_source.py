@@ -49,7 +49,7 @@ def test_a_source_that_cannot_be_had_is_an_error(
     text = {"replay": ("-o", tmp_path / "x.hlo"), "verify": (case / "after.hlo",)}.get(command, ())
     result = hlofuse(command, case / "before.hlo", *text, *H100, "--order", "replayed")
     assert result.status == 2
-    assert "--order replayed asks for the module before optimizations" in result.err
+    assert "--order replayed needs the module before optimizations" in result.err
 
 
 def test_ids_of_a_file_are_xlas(hlofuse: Run, samples: Path, tmp_path: Path) -> None:

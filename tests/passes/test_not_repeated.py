@@ -54,12 +54,12 @@ def test_a_note_counts_what_passes_that_are_not_repeated_would_work_on() -> None
 
 def test_a_note_says_that_all_passes_were_repeated_where_none_had_more_to_do() -> None:
     note = beginning_of_fusion(parse_module(PLAIN), "cpu").note
-    assert "The passes before fusion were repeated first, as in XLA 0.11.1." in note
-    assert "Not repeated" not in note
+    assert "The passes before fusion were replayed first, as in XLA 0.11.1." in note
+    assert "Not replayed" not in note
 
 
 def test_a_program_partitioned_by_hand_is_refused_before_the_partitioner() -> None:
-    with pytest.raises(HlofuseError, match="partitioned by hand over 8 devices"):
+    with pytest.raises(HlofuseError, match="partitioned manually over 8 devices"):
         lower_to_fusion_input(parse_module(BY_HAND), "cpu")
 
 

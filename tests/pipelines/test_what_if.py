@@ -76,8 +76,8 @@ def test_a_pass_prints_as_it_is_written() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("fusions", "there is no pass 'fusions' for target cpu; known: cpu_multi_output_fusion"),
-        ("fusion(may_duplicates=false)", "no option 'may_duplicates'; known: may_duplicate"),
+        ("fusions", "target cpu has no pass 'fusions'; expected one of cpu_multi_output_fusion"),
+        ("fusion(may_duplicates=false)", "no option 'may_duplicates'; expected one of may_duplicate"),
     ],
 )
 def test_a_wrong_pass_is_said_to_be_one(text: str, message: str) -> None:
@@ -86,7 +86,7 @@ def test_a_wrong_pass_is_said_to_be_one(text: str, message: str) -> None:
 
 
 def test_a_wrong_target_or_option_is_said_to_be_one() -> None:
-    with pytest.raises(HlofuseError, match="there is no target 'tpu'; known: cpu, gpu"):
+    with pytest.raises(HlofuseError, match="no target 'tpu'; expected one of cpu, gpu"):
         passes_of("tpu", RELEASE)
-    with pytest.raises(HlofuseError, match="target cpu has no option 'mof'; known: multi-output"):
+    with pytest.raises(HlofuseError, match="target cpu has no option 'mof'; expected one of multi-output"):
         passes_of("cpu", RELEASE, "mof")

@@ -109,7 +109,7 @@ def test_a_stamp_counts_more_than_the_text(
     (tmp_path / "before.hlo").write_text(next(c for c in CASES if c.name == "tables-0.10.2").text)
     found = json.loads(hlofuse("explain", tmp_path / "before.hlo", "--format", "json").out)
     assert (found["xla"]["release"], found["xla"]["source"]) == (replayed, "stamp")
-    assert found["identified_by"]["release"]["text"] == f"{stamp['jaxlib']} (hlofuse.json says so)"
+    assert found["identified_by"]["release"]["text"] == f"{stamp['jaxlib']} (from hlofuse.json)"
     assert [n for n in found["notes"] if note is not None and note in n] == found["notes"]
     assert bool(found["notes"]) == (note is not None)
     given = hlofuse("explain", tmp_path / "before.hlo", "--xla", "0.7", "--format", "json")

@@ -59,7 +59,7 @@ def test_other_releases_do_not_follow_it_and_say_so(hlofuse: Run, chain: Path) -
     gpu = ("--target", "gpu", "--device", "v100", "--xla", "0.8.3", f"--xla-flags={NO_PRIORITY}")
     found = explained(hlofuse, chain, *gpu)
     assert "priority-fusion" in passes(found)
-    assert found["notes"] == [f"the replay does not follow {NO_PRIORITY}"]
+    assert found["notes"] == [f"the replay ignores {NO_PRIORITY}"]
     assert target_by_flags("gpu", "0.4.35", (NO_PRIORITY,)) == "gpu-legacy"
     assert target_by_flags("cpu", "0.4.35", (NO_PRIORITY,)) == "cpu"
 

@@ -58,7 +58,7 @@ def test_nothing_differs_between_a_release_and_itself(hlofuse: Run, samples: Pat
     result = hlofuse("upgrade", *call)
     assert result.status == 0
     assert "0 of" in result.out
-    assert "--from and --to say two" in hlofuse("upgrade", *call, "--xla", "0.8.3").err
+    assert "give --from and --to" in hlofuse("upgrade", *call, "--xla", "0.8.3").err
 
 
 def test_each_difference_can_be_turned() -> None:

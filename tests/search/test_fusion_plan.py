@@ -153,5 +153,5 @@ def test_a_plan_is_never_worse_and_comes_again_from_its_interventions(text: str,
 
 
 def test_a_target_without_costs_has_no_plans() -> None:
-    with pytest.raises(HlofuseError, match="no priority fusion"):
+    with pytest.raises(HlofuseError, match="needs priority fusion"):
         search_fusion_plan(parse_module(CHAIN), replay_config("cpu"))

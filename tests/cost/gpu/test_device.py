@@ -64,13 +64,13 @@ def test_overrides() -> None:
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        ("launch_overhead_us=nan", "a number of 0 or more was expected, not nan"),
+        ("launch_overhead_us=nan", "expected a number of 0 or more, found nan"),
         ("launch_overhead_us=inf", "a number of 0 or more"),
         ("l2_cache_size=-1", "a number of 0 or more"),
         ("clock_rate_ghz=0", "a number of more than 0"),
         ("block_dim_limit_x=0", "a number of more than 0"),
-        ("memory_compute_parallelism=1.5", "a part from 0 to 1"),
-        ("core_count=1.5", "a whole number was expected, not 1.5"),
+        ("memory_compute_parallelism=1.5", "expected a fraction from 0 to 1"),
+        ("core_count=1.5", "expected an integer, found 1.5"),
     ],
 )
 def test_no_device_has_such_numbers(tmp_path: Path, number: str, message: str) -> None:
@@ -79,12 +79,12 @@ def test_no_device_has_such_numbers(tmp_path: Path, number: str, message: str) -
         load_device("h100_sxm").with_overrides({name: value})
     file = tmp_path / "card.toml"
     file.write_text(f"{name} = {value}")
-    with pytest.raises(DeviceError, match=f"card.toml describes no device: {name}: {message}"):
+    with pytest.raises(DeviceError, match=f"card.toml: not a device file: {name}: {message}"):
         load_device(str(file))
 
 
 def test_unknown_devices_and_broken_files(tmp_path: Path) -> None:
-    with pytest.raises(DeviceError, match="known are a100_pcie_80"):
+    with pytest.raises(DeviceError, match="expected one of a100_pcie_80"):
         load_device("h1000")
     empty = tmp_path / "empty.toml"
     empty.write_text('name = "x"')
@@ -101,7 +101,7 @@ def test_unknown_devices_and_broken_files(tmp_path: Path) -> None:
     with pytest.raises(DeviceError, match="missing"):
         load_device(str(broken))
     broken.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DeviceError, match="no text that describes a device"):
+    with pytest.raises(DeviceError, match="not a device file"):
         load_device(str(broken))
 
 
