@@ -1,10 +1,10 @@
-"""A replay together with what the cost model said on the way."""
+"""A replay together with what the cost model computed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -147,9 +147,9 @@ class Observed:
     """A replay and its costs."""
 
     replay: Replay
-    costs: Costs | None
+    costs: Costs | None = field(repr=False)
     """None for targets that ask no cost model."""
-    xla: Observed | None = None
+    xla: Observed | None = field(default=None, repr=False)
     """XLA's own replay, where this one differs from XLA."""
 
     @property

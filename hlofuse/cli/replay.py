@@ -7,8 +7,8 @@ import click
 
 from hlofuse.cli.common.options import input_argument, output_option, until_option
 from hlofuse.cli.common.output import emit, save, write_file
-from hlofuse.cli.common.replaying import ReplayOptions, replay_options, require_end, warn
-from hlofuse.cli.common.reporting import announce
+from hlofuse.cli.common.request import announce, options_of, replay_options, warn
+from hlofuse.library.options import ReplayOptions, require_end
 
 _PATH = click.Path(path_type=Path)
 
@@ -42,7 +42,7 @@ def command(
     from hlofuse.replay import ModuleTexts
     from hlofuse.trace.events import to_jsonl
 
-    options = ReplayOptions(input=input, **request)
+    options = options_of(input, request)
     try:
         loaded = options.read()
     except StageError as error:
@@ -82,6 +82,7 @@ def _finish(options: ReplayOptions, output: Path, trace: Path | None) -> None:
     from hlofuse.trace.events import to_jsonl
 
     loaded = options.read(any_stage=True)
+    warn(loaded.device_note)
     if loaded.config is None:
         raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")
     if stage_of(loaded.module, loaded.target).foreign_to(loaded.target):

@@ -1,7 +1,7 @@
 """What `diff` finds, as data. Reports are made from this and from nothing else."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
@@ -120,15 +120,15 @@ class FusionChange:
     """Fusions of BEFORE."""
     after: tuple[Instruction, ...] = ()
     """Fusions of AFTER."""
-    joined: tuple[Instruction, ...] = ()
+    joined: tuple[Instruction, ...] = field(default=(), repr=False)
     """Instructions of BEFORE that were outside fusions and are inside now."""
-    left: tuple[Instruction, ...] = ()
+    left: tuple[Instruction, ...] = field(default=(), repr=False)
     """Instructions of AFTER that were inside fusions and are outside now."""
-    added: tuple[Instruction, ...] = ()
+    added: tuple[Instruction, ...] = field(default=(), repr=False)
     """Instructions in these fusions of AFTER that BEFORE has nowhere."""
-    removed: tuple[Instruction, ...] = ()
+    removed: tuple[Instruction, ...] = field(default=(), repr=False)
     """Instructions in these fusions of BEFORE that AFTER has nowhere."""
-    members: tuple[Instruction, ...] = ()
+    members: tuple[Instruction, ...] = field(default=(), repr=False)
     """What is in the fusions of AFTER; where there is none, of BEFORE."""
     details: tuple[Detail, ...] = ()
     """Kind, backend_config or results that changed."""
@@ -144,7 +144,7 @@ class ModuleSide:
 
     module: Module
     instructions: int
-    """Reachable from the entry, fusions' parameters and the like included."""
+    """Reachable from the entry, fusions' parameters included."""
     kernels: int
     fusions: int
     unreachable: int
@@ -157,11 +157,11 @@ class ModuleDiff:
 
     before: ModuleSide
     after: ModuleSide
-    matches: tuple[Matched, ...]
+    matches: tuple[Matched, ...] = field(repr=False)
     """Every pair, changed or not."""
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit, ...] = field(repr=False)
     """What differs, in the order of the text: BEFORE's, then what was added."""
-    fusions: tuple[FusionChange, ...]
+    fusions: tuple[FusionChange, ...] = field(repr=False)
     fusions_unchanged: int
     header: tuple[Detail, ...]
     """Attributes of the module."""

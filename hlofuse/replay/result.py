@@ -27,8 +27,8 @@ class PassResult:
     name: str
     """XLA's name, as in its dump files."""
     changed: bool
-    events: list[Event]
-    module_text: str | None = None
+    events: list[Event] = field(repr=False)
+    module_text: str | None = field(default=None, repr=False)
     """The module after the pass, printed; only where `ModuleTexts` observes the replay."""
 
 
@@ -36,15 +36,15 @@ class PassResult:
 class Replay:
     """The result of a replay. `before` is the module as given, untouched; `after` is a changed copy."""
 
-    input: ReplayInput
+    input: ReplayInput = field(repr=False)
     config: ReplayConfig
     after: Module
-    passes: list[PassResult] = field(default_factory=list)
-    plugin_rules: Mapping[str, Rule] = field(default_factory=dict)
+    passes: list[PassResult] = field(default_factory=list, repr=False)
+    plugin_rules: Mapping[str, Rule] = field(default_factory=dict, repr=False)
     """Rules of plugins that took part, by code."""
-    recorded_order: RecordedOrder | None = None
+    recorded_order: RecordedOrder | None = field(default=None, repr=False)
     """XLA's fusion log after it was followed; None where there was none."""
-    _final: FinalModule | None = None
+    _final: FinalModule | None = field(default=None, repr=False)
 
     @property
     def before(self) -> Module:

@@ -1,7 +1,7 @@
 """The catalogue: one entry for each reason XLA can give.
 
 Entries live in one file per pass next to this one, the texts of their pages in `pages/`, by the letters of
-the code. `hlofuse rule` prints them and `make docs` builds their pages. Codes are stable: a code is never
+the code. `hlofuse rule` prints them and `make site` builds their pages. Codes are stable: a code is never
 reused for another rule.
 """
 

@@ -12,7 +12,7 @@ from hlofuse.reports.verdict.model import Verdict
 
 @dataclass(frozen=True, slots=True, order=True)
 class Where:
-    """A place in the user's program; `file` is relative to the project where that can be told."""
+    """A place in the user's program; `file` is relative to the project where that can be determined."""
 
     file: str = ""
     line: int = 0
@@ -33,7 +33,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class BaselineKernel:
-    """One kernel that fusion leaves; told apart by what it holds, as names change with every compilation."""
+    """One kernel after fusion, identified by its contents, as names change with every compilation."""
 
     what: str
     """`kLoop: divide, subtract`; the operations inside by name, or the opcode of what is no fusion."""
@@ -76,8 +76,8 @@ class Profile:
     release: str
     """The XLA that was repeated; empty for a module that was taken as XLA left it."""
     figures: Figures
-    kernels: tuple[BaselineKernel, ...]
-    loops: tuple[Loop, ...] = ()
+    kernels: tuple[BaselineKernel, ...] = field(repr=False)
+    loops: tuple[Loop, ...] = field(default=(), repr=False)
     """Outermost loops that launch kernels; none of a baseline, which does not keep them."""
 
 
@@ -153,10 +153,10 @@ class Finding:
     module: str
     message: str
     where: Where = Where()
-    before: tuple[BaselineKernel, ...] = ()
+    before: tuple[BaselineKernel, ...] = field(default=(), repr=False)
     """Of the baseline."""
-    now: tuple[BaselineKernel, ...] = ()
-    refused_edges: tuple[RefusedEdge, ...] = ()
+    now: tuple[BaselineKernel, ...] = field(default=(), repr=False)
+    refused_edges: tuple[RefusedEdge, ...] = field(default=(), repr=False)
     """What keeps the kernels apart, most telling first."""
 
 
@@ -166,8 +166,8 @@ class ModuleCheck:
 
     profile: Profile
     file: str
-    baseline: Profile | None
-    findings: tuple[Finding, ...]
+    baseline: Profile | None = field(repr=False)
+    findings: tuple[Finding, ...] = field(repr=False)
     verdict: Verdict | None = None
     """What is left to gain, for a module that failed; None where it was not replayed."""
 
@@ -181,13 +181,13 @@ class ModuleCheck:
 class Check:
     """The whole answer."""
 
-    modules: tuple[ModuleCheck, ...]
-    others: tuple[Finding, ...] = ()
+    modules: tuple[ModuleCheck, ...] = field(repr=False)
+    others: tuple[Finding, ...] = field(default=(), repr=False)
     """Findings of no module at hand."""
     baseline: str | None = None
     """The file or folder that was compared with."""
     updated: bool = False
-    """The baseline has been written anew."""
+    """The baseline has been rewritten."""
     what_if: tuple[str, ...] = ()
     """What is other than in XLA."""
     notes: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ difference."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -64,7 +64,7 @@ class Comparison:
 
     module: str
     release: str
-    sides: tuple[Side, Side]
+    sides: tuple[Side, Side] = field(repr=False)
     flipped: tuple[FlippedEdge, ...]
     what_if: tuple[str, ...] = ()
     """What differs from XLA in both, in words."""
@@ -141,7 +141,7 @@ def _alone(facts: Facts, other: Facts) -> tuple[Place, ...]:
 def _details(
     edges: Iterable[_Edge], between: dict[_Edge, _Edge | None], facts: Facts, other: Costs | None
 ) -> dict[_Edge, tuple[PairAnswer | None, tuple[_Term, ...]]]:
-    """What is to be said of each edge, or of the kernels `between` which it is.
+    """The lines about each edge, or about the kernels `between` which it is.
 
     Where nothing was decided about these two, as it was before the producer got there, they are given up.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from hlofuse.account.traffic import KernelCosts
@@ -54,10 +54,10 @@ class Fused:
     """What shows that it is fused already."""
     how: str
     """How the rules were asked, and what that is worth."""
-    kernels: tuple[FusedKernel, ...]
-    boundaries: tuple[Boundary, ...]
+    kernels: tuple[FusedKernel, ...] = field(repr=False)
+    boundaries: tuple[Boundary, ...] = field(repr=False)
     """Greatest first."""
-    rules: dict[str, RuleText]
+    rules: dict[str, RuleText] = field(repr=False)
     """Of those named, by code."""
     right_file: str | None = None
     """The dump ahead of fusion, where it lies beside this one."""

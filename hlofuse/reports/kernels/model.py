@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hlofuse.reports.common.model import CreatedBy, both_names
 from hlofuse.rules.catalogue import Rule
@@ -85,7 +85,7 @@ class KernelSelection:
     replayed: bool
     """The kernels are those a replay left; else those of the dump as given."""
     what_if: tuple[str, ...]
-    kernels: tuple[Choice, ...]
+    kernels: tuple[Choice, ...] = field(repr=False)
     """In the order of the module, the entry computation first."""
     selected: str | None = None
     """The name that these are the kernels of; None where all are here."""

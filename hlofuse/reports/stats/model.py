@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hlofuse.account import Account, Launched, Totals
 from hlofuse.account.account import totals_of
@@ -77,12 +77,12 @@ class ModuleStatistics:
     totals: Totals
     fusions: dict[str, int]
     """Fusions among the kernels by kind."""
-    computations: tuple[ComputationStatistics, ...]
+    computations: tuple[ComputationStatistics, ...] = field(repr=False)
     """Those that run, the entry first."""
     fusion_bodies: int
     applied_computations: int
     """Functions applied by reduce, sort, scatter and so on, and computations nobody calls."""
-    heaviest: tuple[KernelStatistics, ...]
+    heaviest: tuple[KernelStatistics, ...] = field(repr=False)
     """By bytes accessed, then by FLOP, of all iterations."""
 
 

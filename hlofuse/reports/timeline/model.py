@@ -1,4 +1,4 @@
-"""What a film tells, as data. Reports are made from this and from nothing else."""
+"""A timeline as data. Reports are made from this and from nothing else."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,10 +13,10 @@ class PassDump:
 
     path: Path
     number: int | None = None
-    """Counts a module's dumps; None for `before_optimizations` and the like."""
+    """Counts a module's dumps; None for `before_optimizations` and others."""
     pipeline: str = ""
     after: str = ""
-    """The pass that had just run, `pipeline-start`, or `before_optimizations` and the like."""
+    """The pass that had just run, `pipeline-start`, or `before_optimizations` and others."""
     text: str | None = field(default=None, repr=False)
     """The module where hlofuse repeated the pass; `path` is then what it began with."""
 
@@ -64,9 +64,9 @@ class Step:
     """Why the dump could not be read; then nothing else is known of it."""
     before: Size | None = None
     after: Size | None = None
-    opcodes: tuple[tuple[str, int, int], ...] = ()
+    opcodes: tuple[tuple[str, int, int], ...] = field(default=(), repr=False)
     """Opcodes whose number changed: before and after, the largest change first."""
-    rewrites: tuple[Replacement, ...] = ()
+    rewrites: tuple[Replacement, ...] = field(default=(), repr=False)
     fusions: tuple[tuple[str, int], ...] = ()
     """What became of fusions: `new`, `merged`…, and how many."""
     changes: tuple[tuple[str, int], ...] = ()
@@ -85,7 +85,7 @@ class PassTimeline:
     """One module's way through a compilation."""
 
     label: str
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...] = field(repr=False)
     """One for each dump, in order."""
     notes: tuple[str, ...] = ()
     """What is missing, damaged or doubtful."""

@@ -1,6 +1,6 @@
 """What a verdict consists of: plain data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from hlofuse.account import Totals
@@ -82,7 +82,7 @@ class Verdict:
     shares: tuple[Share, ...]
     """Greatest first."""
     floor: FusionFloor
-    suggestions: tuple[Suggestion, ...]
+    suggestions: tuple[Suggestion, ...] = field(repr=False)
     """Greatest gain first; each gains something."""
     best: Trial | None
     """The best of all replays, those of rules that are no program's to change among them; None for none."""
@@ -92,9 +92,9 @@ class Verdict:
     """How many were tried."""
     is_ranked: bool
     """False for a module so large that rules were not replayed one by one."""
-    hot_kernels: tuple[HotKernel, ...]
+    hot_kernels: tuple[HotKernel, ...] = field(repr=False)
     """Slowest first; without times by bytes."""
-    untried: tuple[Suggestion, ...] = ()
+    untried: tuple[Suggestion, ...] = field(default=(), repr=False)
     """Recipes whose symptom is there, and of which nothing says what they gain here."""
     is_replayed: bool = True
     """False for a module that is fused already: nothing was tried."""

@@ -6,17 +6,19 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format.escape import shorten
+from hlofuse.format.terminal import fitted
 from hlofuse.format.units import plural
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.difference.model import Difference
 from hlofuse.reports.difference.phrases import difference_lines
 from hlofuse.reports.verdict import phrases
-from hlofuse.reports.verdict.model import Suggestion, Verdict
+from hlofuse.reports.verdict.model import Verdict
 
 _LINES = 24  # of a terminal as it opens
 _SUGGESTIONS = 3
 _KERNELS = 5
 _NOTES = 2
+_NAME = 2  # the column of names; figures are before it
 _MORE = "More: --details shows every pass; explain INPUT NAME shows one kernel or line (model.py:35)"
 
 
@@ -46,12 +48,18 @@ def verdict_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     yield from ((line, "") for line in phrases.shares_lines(v, width))
     yield from ((line, "") for line in phrases.bound_lines(v))
     yield "", ""
-    shown = v.suggestions[:_SUGGESTIONS]
-    yield phrases.suggestions_title(v, len(shown)), "bold cyan" if shown else ""
-    for number, s in enumerate(shown, 1):
-        yield from _suggestion(number, s, v)
+    yield from suggestion_lines(v, _SUGGESTIONS)
     if (line := next(phrases.untried_lines(v), None)) is not None:
         yield line, "dim"
+
+
+def suggestion_lines(v: Verdict, most: int | None) -> Iterator[tuple[str, str]]:
+    """The suggestions, at most so many, each line with its style."""
+    shown = v.suggestions[:most]
+    yield phrases.suggestions_title(v, len(shown)), "bold cyan" if shown else ""
+    for number, s in enumerate(shown, 1):
+        yield f"{number}. {phrases.suggestion_text(s)}", "bold"
+        yield f"   {phrases.trial_line(s, v)}", ""
 
 
 def _head(
@@ -73,11 +81,6 @@ def _head(
         yield f"{text.rstrip('.')}{rest}.", "bold yellow"
 
 
-def _suggestion(number: int, s: Suggestion, v: Verdict) -> Iterator[tuple[str, str]]:
-    yield f"{number}. {phrases.suggestion_text(s)}", "bold"
-    yield f"   {phrases.trial_line(s, v)}", ""
-
-
 def _kernels(v: Verdict, most: int, width: int) -> Iterator[tuple[str, str]]:
     shown = v.hot_kernels[:most]
     if not shown:
@@ -85,10 +88,11 @@ def _kernels(v: Verdict, most: int, width: int) -> Iterator[tuple[str, str]]:
     yield "", ""
     yield phrases.kernels_title(v, len(shown)), "bold cyan"
     cells = [phrases.kernel_cells(k, v) for k in shown]
-    widest = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rest = width - 2 - widest[0] - widest[1] - widest[4] - 2 * 4
-    name = min(widest[2], max(rest - min(widest[3], 24), 24))
-    line = max(rest - name, 0)
-    for figure, share, kernel, source, bound in cells:
-        row = f"{figure:>{widest[0]}}  {share:>{widest[1]}}  {shorten(kernel, name):<{name}}"
-        yield f"  {row}  {shorten(source, line):<{min(line, widest[3])}}  {bound}".rstrip(), ""
+    columns = [("", "right"), ("", "right"), ("", "name"), ("", "name"), ("", "right")]
+    fitting, widths, _ = fitted(columns, cells, width - 2, drop=(4, 1, 3))
+    for row in cells:
+        parts = [
+            f"{row[n]:>{widths[n]}}" if n < _NAME else f"{shorten(row[n], widths[n]):<{widths[n]}}"
+            for n in fitting
+        ]
+        yield f"  {'  '.join(parts)}".rstrip(), ""

@@ -52,7 +52,7 @@ class Sweep:
     """For each device: XLA's values of the axes."""
     xla: tuple[Totals, ...]
     """For each device: what XLA's own passes leave."""
-    points: tuple[Point, ...]
+    points: tuple[Point, ...] = field(repr=False)
     """The first axis changes slowest, the devices slower still."""
 
     @property
@@ -67,7 +67,7 @@ class RelaxedRule:
 
     rule: RuleText
     difference: Difference
-    blocks: tuple[Refusal, ...]
+    blocks: tuple[Refusal, ...] = field(repr=False)
     """The edges between kernels that it keeps apart in XLA's result, greatest value first."""
     refusals: int
     """How often it said no in XLA's replay, to whatever pair."""
@@ -117,7 +117,7 @@ class FixedRule:
     rule: RuleText
     reason: str
     """Why not."""
-    blocks: tuple[Refusal, ...]
+    blocks: tuple[Refusal, ...] = field(repr=False)
     refusals: int
 
 
@@ -135,9 +135,9 @@ class Ranking:
     before: Totals
     after: Totals
     """What the passes leave with all rules in force."""
-    relaxed: tuple[RelaxedRule, ...]
+    relaxed: tuple[RelaxedRule, ...] = field(repr=False)
     """Greatest saving first."""
-    fixed: tuple[FixedRule, ...]
+    fixed: tuple[FixedRule, ...] = field(repr=False)
     """Most bytes kept apart first."""
     selected: str | None = None
     """The name of the kernels that the rules keep others apart from; None for all rules."""

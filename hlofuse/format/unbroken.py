@@ -1,7 +1,8 @@
 """A console that breaks no line between a number and its unit, or what is counted and its count."""
 
+import io
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -13,6 +14,7 @@ NO_BREAK = "\ue000"
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _TOGETHER = re.compile(
     rf"(?:\best\. )?[−+]?{_NUMBER} (?:[kMGTPE]?B|[kMGTPE]|µs|ms|s|%)(?!\w)"  # 12.5 MB
+    r"(?: FLOP| transcendentals| moved)?"
     rf"|[\w.-]+ ×{_NUMBER}"  # reduce ×2
     rf"|{_NUMBER} × {_NUMBER}"  # 2 × 128
     rf"|(?<![\w.-])[a-z][\w-]* {_NUMBER}(?=,|$)"  # while 1, of a list of counts
@@ -37,3 +39,25 @@ class UnbrokenConsole(Console):
 
 def _unbroken(text: str, width: int) -> str:
     return _TOGETHER.sub(lambda m: m[0].replace(" ", NO_BREAK) if len(m[0]) <= width else m[0], text)
+
+
+def printed(draw: Callable[[Console], None], width: int, *, colored: bool = False) -> str:
+    """What `draw` prints on a console of so many columns."""
+    file = io.StringIO()
+    console = UnbrokenConsole(
+        file=file,
+        force_terminal=colored,
+        force_jupyter=False,
+        color_system="standard" if colored else None,
+        no_color=not colored,
+        width=width,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+        soft_wrap=False,
+        _environ={},
+    )
+    draw(console)
+    # Padding of table cells is of no use at the end of a line.
+    return "\n".join(line.rstrip() for line in file.getvalue().replace(NO_BREAK, " ").split("\n"))

@@ -1,0 +1,140 @@
+"""The answer to a question about a module: the same figures as objects, rows, JSON, text, Markdown, HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hlofuse.reports.common.head import Head
+    from hlofuse.reports.difference.model import Difference
+
+D = TypeVar("D")
+
+
+@dataclass(eq=False, repr=False)
+class Answer(Sequence[Any], Generic[D]):
+    """The answer to one question. `data` has it as objects, `rows()` as a table, `print` shows its text.
+
+    It is a sequence of its main entries: kernels, decisions, changes, findings.
+    """
+
+    name: str
+    compute: Callable[[], D]
+    json: Callable[[D], dict[str, Any]]
+    body: Callable[..., None]
+    """Prints the text on a console; its further arguments are options of the command, such as `limit`."""
+    entries_of: Callable[[D], Sequence[Any]] = lambda _: ()
+    rows_of: Callable[[dict[str, Any]], Iterable[Mapping[str, Any]]] = lambda _: ()
+    """From the JSON report to its entries there."""
+    heads: Sequence[Head | None] = ()
+    """What the answer rests on, for each module: stage, device, release, with their evidence."""
+    note: str = ""
+    """What limits the whole answer; empty where the replay begins with a module that XLA wrote."""
+    differences: Sequence[Difference | None] = ()
+    """How the replay differs from XLA's own, where something was changed."""
+    markdown: Callable[[D], str] | None = None
+    prints_heads: bool = False
+    """`body` prints heads, note and differences itself."""
+
+    @cached_property
+    def data(self) -> D:
+        """The answer as typed objects."""
+        return self.compute()
+
+    @cached_property
+    def _entries(self) -> Sequence[Any]:
+        return self.entries_of(self.data)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._entries[index]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A flat dict for each entry, all with the same keys: `pandas.DataFrame(x.rows())`.
+
+        Names and units are those of the JSON report: `time_us` in microseconds, `bytes` in bytes. A value
+        inside an object is `outer_inner`, a list of plain values is text, a list of objects its length.
+        """
+        found = [dict(_flat(row)) for row in self.rows_of(self.json(self.data))]
+        keys = dict.fromkeys(key for row in found for key in row)
+        return [{key: row.get(key) for key in keys} for row in found]
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of `--format json`, with the same schema and figures."""
+        from hlofuse.reports.common.head import with_heads
+
+        document = with_heads(self.json(self.data), [h for h in self.heads if h is not None])
+        if self.note:
+            document = {"approximate": self.note, **document}
+        if found := [d for d in self.differences if d is not None]:
+            from hlofuse.reports.difference.json import difference_json
+
+            listed = [difference_json(d) for d in found]
+            document["difference"] = listed[0] if len(listed) == 1 else listed
+        return document
+
+    def draw(self, console: Console, **how: Any) -> None:
+        """Print the text report; `how` are options of the command, such as `limit`."""
+        self._draw_heads(console, **how)
+        self.body(console, **how)
+
+    def to_text(self, width: int = 100, **how: Any) -> str:
+        """The text report, `width` columns wide; `how` are options of the command, such as `limit`."""
+        from hlofuse.format.unbroken import printed
+
+        return printed(lambda console: self.draw(console, **how), width)
+
+    def to_markdown(self, **how: Any) -> str:
+        """The report as GitHub's Markdown."""
+        from hlofuse.format.page import as_markdown
+
+        if self.markdown is not None:
+            return self.markdown(self.data)
+        return as_markdown(lambda console: self.draw(console, **how))
+
+    def _draw_heads(self, console: Console, limit: int = 10, **_how: Any) -> None:
+        from hlofuse.reports.common.head import head_lines
+
+        if self.prints_heads:
+            return
+        heads = [h for h in self.heads if h is not None]
+        for line in head_lines(heads):
+            console.print(line, style="dim")
+        for line in dict.fromkeys(n for h in heads for n in h.identity.notes):
+            console.print(f"Note: {line}.", style="yellow")
+        if self.note:
+            console.print(f"{self.note}\n", style="bold yellow")
+        if found := [d for d in self.differences if d is not None]:
+            from hlofuse.reports.difference.text import print_difference
+
+            for d in found:
+                print_difference(d, console, limit=limit)
+
+    def __str__(self) -> str:
+        return self.to_text()
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {len(self)} entries; print() shows the report, .rows() gives a table>"
+
+    def _repr_html_(self) -> str:
+        from hlofuse.format.html import esc
+
+        return f"<pre>{'<br>'.join(map(esc, self.to_text().rstrip().splitlines()))}</pre>"
+
+
+def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}_")
+        elif isinstance(value, list | tuple):
+            is_plain = not any(isinstance(v, Mapping | list | tuple) for v in value)
+            yield prefix + key, ", ".join(map(str, value)) if is_plain else len(value)
+        else:
+            yield prefix + key, value
