@@ -42,6 +42,13 @@ SHOTS: list[tuple[str, str | tuple[str, str], list[str], str, bool]] = [
     ("explore-passes", DUMP_DIRECTORY, ["--device", "h100_sxm"], "#view=film&dump=0010", False),
     ("explore-train-step", TRAINING_STEP, ["--device", "h100_sxm"], "#tab=kernels&view=fusion", False),
     (
+        "explore-scopes",
+        TRAINING_STEP,
+        ["--device", "h100_sxm"],
+        "#tab=kernels&view=scope&colour=time",
+        False,
+    ),
+    (
         "explore-devices",
         "gpu/gpt2_block",
         ["--device", "h100_sxm", "--compare-device", "v100"],

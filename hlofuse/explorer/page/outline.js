@@ -203,7 +203,7 @@ class Outline {
     enter(this.root);
     const fits = (nodes) => nodes.length && shown + nodes.reduce((sum, node) => sum + node.children.length - 1, 0) <= OPEN_AT_FIRST[this.view];
     while (level.length) {
-      const loops = level.filter((node) => node.caller !== undefined), next = fits(level) || shown + level.length === 1 ? level : fits(loops) ? loops : [];
+      const loops = level.filter((node) => node.caller !== undefined), next = fits(level) || level.length === 1 ? level : fits(loops) ? loops : [];
       if (!next.length) return;
       level = [];
       next.forEach(enter);
