@@ -1,4 +1,4 @@
 """Attribute values as small frozen objects; each names the XLA message it stands for.
 
-`str(value)` is the text XLA prints for it.
+What names devices (shardings, replica groups, domains) is checked when it is read, and stays text.
 """

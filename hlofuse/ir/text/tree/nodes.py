@@ -32,6 +32,8 @@ def plain_value(node: AttributeNode, text: str) -> Any:
     if node.name == "literal":
         literals = [Literal(shape, text[span.start : span.end]) for shape, span in value]
         return literals[0] if len(literals) == 1 else tuple(literals)
+    if node.key.type in ("KEY_SHARDING", "KEY_GROUPS", "KEY_DOMAIN"):
+        return text[node.start : node.end]
     if node.key.type in ("KEY_COMPUTATIONS", "KEY_CONTROL"):
         return tuple(v.strip("%:") if isinstance(v, Token) else text[node.start : node.end] for v in value)
     if node.key.type == "KEY_COMPUTATION":
