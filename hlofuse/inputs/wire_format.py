@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from mmap import mmap
 from pathlib import Path
 
 from hlofuse.format.escape import printable
@@ -42,7 +43,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             raise ValueError(f"a field of unknown kind {wire}")
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes | mmap, at: int) -> tuple[int, int]:
     """The number at `at`, and where the next field starts."""
     value = data[at]
     at += 1
