@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hlofuse.inputs.profile.columns import Ints
 from hlofuse.inputs.profile.model import (
     DeviceKind,
+    DeviceNumbers,
     DeviceTime,
     MeasuredTime,
     ProfiledModule,
@@ -59,6 +60,8 @@ class Collector:
     """Takes events in chunks, and keeps 20 bytes of each."""
 
     def __init__(self) -> None:
+        self.numbers: DeviceNumbers | None = None
+        self.jaxlib = ""
         self._keys: dict[Key, int] = {}
         self._devices: dict[str, _Device] = {}
         self._lines: dict[int, set[str]] = defaultdict(set)

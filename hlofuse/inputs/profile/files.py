@@ -5,11 +5,16 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.profile.model import DeviceNumbers, Profile
+from hlofuse.inputs.profile.model import Profile
 from hlofuse.ir.errors import HlofuseError
+
+if TYPE_CHECKING:
+    from hlofuse.inputs.profile.collector import Collector
 
 _XPLANE, _TRACES, _NSIGHT = ".xplane.pb", (".trace.json.gz", ".trace.json", "trace.json.gz"), ".sqlite"
 _REPORTS = (".nsys-rep", ".qdrep", ".ncu-rep")
@@ -35,6 +40,28 @@ def _in_folder(folder: Path) -> Sequence[Path]:
     return ()
 
 
+def device_of(profile: Profile) -> str:
+    """The GPU of ours that has the numbers in the profile, by name; empty without one."""
+    from hlofuse.cost.gpu.device import device_names, load_device
+
+    numbers = profile.numbers
+    if numbers is None:
+        return ""
+    architecture = "gfx{}{}".format(*numbers.compute_capability)
+    fitting = {
+        name: device.memory_bandwidth
+        for name in device_names()
+        if (device := load_device(name)).core_count == numbers.core_count
+        and (
+            device.compute_capability == numbers.compute_capability
+            if numbers.vendor == "Nvidia"
+            else (device.gfx_version or "").startswith(architecture)
+        )
+    }
+    return min(fitting, key=lambda name: abs(fitting[name] - numbers.memory_bandwidth), default="")
+
+
+@lru_cache(maxsize=4)
 def read_profile(path: str) -> Profile:
     """The profile in a file or folder; HlofuseError, in one sentence, for what cannot be read as one."""
     from hlofuse.inputs.profile.collector import Collector
@@ -45,25 +72,22 @@ def read_profile(path: str) -> Profile:
     files = _in_folder(file) if file.is_dir() else (file,)
     if not files:
         raise HlofuseError(f"{printable(path)} holds no profile (*.xplane.pb, *.trace.json.gz or *.sqlite)")
-    collector, numbers = Collector(), None
+    collector = Collector()
     for one in files:
-        host = f"{one.name.removesuffix(_XPLANE)} " if len(files) > 1 else ""
-        numbers = _read(one, collector, host) or numbers
+        _read(one, collector, f"{one.name.removesuffix(_XPLANE)} " if len(files) > 1 else "")
     if not (modules := collector.modules()):
         raise HlofuseError(
             f"{printable(path)} has no event that names an HLO instruction: either nothing that XLA compiled"
             " ran while it was recorded, or the profile is of another framework"
         )
-    return Profile(path, modules, collector.devices(), numbers, len(files))
+    return Profile(path, modules, collector.devices(), collector.numbers, collector.jaxlib, len(files))
 
 
-def _read(file: Path, collector: object, host: str) -> DeviceNumbers | None:
+def _read(file: Path, collector: Collector, host: str) -> None:
     from hlofuse.inputs.profile.chrome import read_trace
-    from hlofuse.inputs.profile.collector import Collector
     from hlofuse.inputs.profile.nsight import read_nsight
     from hlofuse.inputs.profile.xplane import read_xplane
 
-    assert isinstance(collector, Collector)
     name = printable(str(file))
     if file.name.endswith(_REPORTS):
         raise HlofuseError(f"{name} is a report of Nsight: export it with nsys export --type sqlite {name}")
@@ -71,10 +95,11 @@ def _read(file: Path, collector: object, host: str) -> DeviceNumbers | None:
         if file.stat().st_size == 0:
             raise HlofuseError(f"{name} is empty")
         if file.name.endswith(_XPLANE):
-            return read_xplane(file, collector, host)
-        if file.name.endswith(_NSIGHT):
-            return read_nsight(file, collector, host)
-        read_trace(file, collector, host)
+            read_xplane(file, collector, host)
+        elif file.name.endswith(_NSIGHT):
+            read_nsight(file, collector, host)
+        else:
+            read_trace(file, collector, host)
     except (ValueError, IndexError, OverflowError) as error:
         raise HlofuseError(f"{name} is no whole profile: {printable(str(error))}") from None
     except (EOFError, zlib.error) as error:
@@ -83,4 +108,3 @@ def _read(file: Path, collector: object, host: str) -> DeviceNumbers | None:
         raise HlofuseError(f"{name} is no export of Nsight Systems: {printable(str(error))}") from None
     except OSError as error:
         raise HlofuseError(f"cannot read {name}: {error.strerror or error}") from None
-    return None

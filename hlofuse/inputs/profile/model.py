@@ -90,6 +90,8 @@ class DeviceNumbers:
     vendor: str
     compute_capability: tuple[int, int]
     core_count: int
+    memory_bandwidth: int
+    """Bytes per second; 0 where it is not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +103,8 @@ class Profile:
     """Costliest first."""
     devices: tuple[DeviceTime, ...]
     numbers: DeviceNumbers | None = None
+    jaxlib: str = ""
+    """Its version; empty where the profile does not say."""
     hosts: int = 1
 
     @property

@@ -25,7 +25,7 @@ _RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _NVTX = "NVTX_EVENTS"
 
 
-def read_nsight(path: Path, collector: Collector, host: str = "") -> DeviceNumbers | None:
+def read_nsight(path: Path, collector: Collector, host: str = "") -> None:
     """Add the kernels and copies of an export; sqlite3.Error for another file.
 
     A kernel launched outside XLA's ranges (`nsys profile --trace=cuda,nvtx` records them) is known by its
@@ -43,7 +43,8 @@ def read_nsight(path: Path, collector: Collector, host: str = "") -> DeviceNumbe
         for table, name in _ACTIVITIES:
             if f"CUPTI_ACTIVITY_KIND_{table}" in tables:
                 _copies(connection, table, name, collector, host)
-        return _numbers(connection) if "TARGET_INFO_GPU" in tables else None
+        if "TARGET_INFO_GPU" in tables:
+            collector.numbers = collector.numbers or _numbers(connection)
     finally:
         connection.close()
 
@@ -127,8 +128,9 @@ def _add(lanes: dict[tuple[int, int], list[tuple[Key, int, int]]], collector: Co
 
 
 def _numbers(connection: sqlite3.Connection) -> DeviceNumbers | None:
+    wanted = ("computeMajor", "computeMinor", "smCount", "memoryBandwidth")
     columns = {row[1] for row in connection.execute("PRAGMA table_info(TARGET_INFO_GPU)")}
-    if not {"smCount", "computeMajor", "computeMinor"} <= columns:
+    if not columns.issuperset(wanted):
         return None
-    row = connection.execute("SELECT smCount, computeMajor, computeMinor FROM TARGET_INFO_GPU").fetchone()
-    return DeviceNumbers("Nvidia", (row[1], row[2]), row[0]) if row and None not in row else None
+    row = connection.execute(f"SELECT {', '.join(wanted)} FROM TARGET_INFO_GPU").fetchone()
+    return DeviceNumbers("Nvidia", row[:2], *row[2:]) if row and None not in row else None

@@ -60,12 +60,11 @@ class _Plane:
         return found
 
 
-def read_xplane(path: Path, collector: Collector, host: str = "") -> DeviceNumbers | None:
+def read_xplane(path: Path, collector: Collector, host: str = "") -> None:
     """Add the events of a file; ValueError or IndexError for what is no profile.
 
-    `host` begins the names of its devices. Returns what the file says about its first GPU.
+    `host` begins the names of its devices.
     """
-    numbers = None
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         planes = [
             _plane(data, at, end) for number, at, end in _spans(data, 0, len(data)) if number == _PLANES
@@ -74,17 +73,18 @@ def read_xplane(path: Path, collector: Collector, host: str = "") -> DeviceNumbe
         for plane in planes:
             if plane.name == "/host:metadata":
                 names |= _modules(plane, data, path, collector)
+                version = plane.stat_values(plane.stats).get("jaxlib_version", "")
+                collector.jaxlib = version if isinstance(version, str) else ""
         for plane in sorted(planes, key=lambda p: p.name.startswith("/host")):
             kind = next((kind for start, kind in _KINDS if plane.name.startswith(start)), None)
             if kind is None:
                 continue
-            if numbers is None and kind == "gpu":
-                numbers = _numbers(plane)
+            if kind == "gpu":
+                collector.numbers = collector.numbers or _numbers(plane)
             device = host + plane.name.removeprefix("/device:").removeprefix("/host:")
             reader = _Reader(plane, kind, data, names)
             for at, end in plane.lines:
                 reader.line(at, end, device, collector)
-    return numbers
 
 
 def _spans(data: mmap.mmap, at: int, end: int) -> Iterator[tuple[int, int, int]]:
@@ -170,11 +170,11 @@ def _split(label: str) -> tuple[str, int | None]:
 
 def _numbers(plane: _Plane) -> DeviceNumbers | None:
     found = plane.stat_values(plane.stats)
-    major, minor = found.get("compute_cap_major"), found.get("compute_cap_minor", 0)
-    cores, vendor = found.get("core_count"), found.get("device_vendor", "")
-    if not isinstance(major, int) or not isinstance(minor, int) or not isinstance(cores, int):
+    wanted = ("compute_cap_major", "compute_cap_minor", "core_count", "memory_bandwidth")
+    major, minor, cores, bandwidth = (found.get(name, 0) for name in wanted)
+    if not all(isinstance(x, int) for x in (major, minor, cores, bandwidth)) or not cores:
         return None
-    return DeviceNumbers(str(vendor), (major, minor), cores)
+    return DeviceNumbers(str(found.get("device_vendor", "")), (major, minor), cores, bandwidth)  # type: ignore[arg-type]  # checked above
 
 
 class _Reader:
