@@ -1,6 +1,6 @@
 """hlofuse: read XLA HLO dumps, replay XLA's fusion decisions, explain them.
 
-The library's front door is lazy: importing `hlofuse` loads nothing heavy.
+`hlofuse.open` is the entrance. Importing `hlofuse` loads nothing heavy.
 """
 
 from __future__ import annotations
@@ -15,24 +15,39 @@ if TYPE_CHECKING:
     from hlofuse.diff import diff as diff
     from hlofuse.explorer import explore as explore
     from hlofuse.inputs.many import load as load
+    from hlofuse.library.opening import open as open
+    from hlofuse.library.opening import replay as replay
+    from hlofuse.library.opening import what_if as what_if
+    from hlofuse.library.report import Report as Report
     from hlofuse.render import render as render
-    from hlofuse.replay.replay import replay as replay
     from hlofuse.reports.explain.explain import explain as explain
-    from hlofuse.reports.whatif import what_if as what_if
 
     __version__: str
 
 _FUNCTIONS: dict[str, str] = {
     "capture": "hlofuse.capture",
     "load": "hlofuse.inputs",
-    "replay": "hlofuse.replay",
+    "replay": "hlofuse.library.opening",
     "explain": "hlofuse.reports.explain.explain",
     "explore": "hlofuse.explorer",
     "diff": "hlofuse.diff",
     "render": "hlofuse.render",
-    "what_if": "hlofuse.reports.whatif",
+    "open": "hlofuse.library.opening",
+    "Report": "hlofuse.library.report",
+    "what_if": "hlofuse.library.opening",
 }
-__all__ = ["capture", "diff", "explain", "explore", "load", "render", "replay", "what_if"]
+__all__ = [
+    "Report",
+    "capture",
+    "diff",
+    "explain",
+    "explore",
+    "load",
+    "open",
+    "render",
+    "replay",
+    "what_if",
+]
 
 
 def __getattr__(name: str) -> Any:

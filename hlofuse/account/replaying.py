@@ -26,6 +26,7 @@ from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.terms import OperandRead
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.short_repr import short_repr
 from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.replay import (
     Checkpoint,
@@ -145,6 +146,8 @@ class Costs(KernelTimes):
 @dataclass(slots=True)
 class Observed:
     """A replay and its costs."""
+
+    __repr__ = short_repr
 
     replay: Replay
     costs: Costs | None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,18 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse import __version__
-from hlofuse.cli.common.measuring import has_several, measure_all
 from hlofuse.cli.common.options import report_options_with
 from hlofuse.cli.common.output import Output, write_file
-from hlofuse.cli.common.replaying import ReplayOptions, replay_options
+from hlofuse.cli.common.request import options_of, replay_options, warn
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from hlofuse.library.answer import Answer
     from hlofuse.reports.check import Check
-    from hlofuse.reports.common.head import Head
 
 FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
 
@@ -87,59 +82,22 @@ def command(
     Exit status 0: as it should be, 1: something broke, 2: trouble.
     """
 
-    from hlofuse.cli.common.replaying import warn
-    from hlofuse.reports.check import Baseline, check_modules, read_baseline
-    from hlofuse.reports.check.limits import Budget, parse_bytes, parse_time
+    from hlofuse.library.checking import Limits, checked
 
     further = _more_reports(reports)
-    budget = Budget(
-        kernels=max_kernels,
-        bytes=parse_bytes(max_bytes) if max_bytes is not None else None,
-        us=parse_time(max_time) if max_time is not None else None,
-    )
-    if update and baseline is None:
-        raise HlofuseError("--update writes a baseline: --baseline says which")
-    if baseline is None and budget.is_empty:
-        raise HlofuseError(
-            "nothing to check against: give --baseline, --max-kernels, --max-bytes or --max-time"
-        )
-    stored = Baseline()
-    if baseline is not None and not (update and _nothing_there(baseline)):
-        stored = read_baseline(baseline)
-    requests = [ReplayOptions(input=path, **request) for path in inputs]
-    measured = measure_all(requests, root, stored.profiles)
-    if update:
-        from hlofuse.reports.check.baseline import updated_files
-
-        assert baseline is not None
-        files = updated_files(baseline, [m.profile for m in measured])
-        stored.profiles = {}
-    found = check_modules(
-        measured,
-        budgets=[] if budget.is_empty else [budget],
-        baseline=stored,
-        baseline_name=str(baseline) if baseline is not None else None,
-        all_there=any(map(has_several, inputs)) and request["module"] is None,
-        tolerance=tolerance / 100,
-        strict=strict,
-    )
-    if update:
-        for file, text in files.items():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_file(file, text)
-        found = replace(found, updated=True)
+    limits = Limits(max_kernels, max_bytes, max_time, baseline, tolerance, strict)
+    requests = [options_of(path, request) for path in inputs]
+    found, files = checked(requests, limits, root, update=update)
+    for file, text in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_file(file, text)
     if out.form not in ("text", "json", "markdown"):  # those say it themselves
-        for note in found.notes:
+        for note in found.data.notes:
             warn(note)
-    heads = [m.head for m in measured if m.head is not None]
     for kind, file in further:
-        _write(found, Output(kind, "never", file), root, heads)
-    _write(found, out, root, heads)
-    return 1 if found.failed and not exit_zero else 0
-
-
-def _nothing_there(baseline: Path) -> bool:
-    return not baseline.exists() or (baseline.is_dir() and not any(baseline.glob("*.toml")))
+        _write(found, Output(kind, "never", file), root)
+    _write(found, out, root)
+    return 1 if found.data.failed and not exit_zero else 0
 
 
 def _more_reports(arguments: tuple[str, ...]) -> list[tuple[str, Path]]:
@@ -154,37 +112,18 @@ def _more_reports(arguments: tuple[str, ...]) -> list[tuple[str, Path]]:
     return found
 
 
-def _write(check: Check, out: Output, root: Path, heads: Sequence[Head]) -> None:
-    from hlofuse.reports.common.head import head_lines, with_heads
-
-    if out.form == "json":
-        from hlofuse.reports.check.json import check_json
-
-        out.write(dumps(with_heads(check_json(check), heads), indent=2))
-    elif out.form == "sarif":
+def _write(found: Answer[Check], out: Output, root: Path) -> None:
+    if out.form == "sarif":
         from hlofuse.reports.check.sarif import check_sarif
 
-        out.write(dumps(check_sarif(check, __version__), indent=2))
+        out.write(dumps(check_sarif(found.data, __version__), indent=2))
     elif out.form == "junit":
         from hlofuse.reports.check.junit import check_junit
 
-        out.write(check_junit(check))
+        out.write(check_junit(found.data))
     elif out.form == "github":
         from hlofuse.reports.check.github import check_github
 
-        out.write(check_github(check, root))
-    elif out.form == "markdown":
-        from hlofuse.format.escape import markdown
-        from hlofuse.reports.check.markdown import check_markdown
-
-        lines = "".join(f"{markdown(line)}\n\n" for line in head_lines(heads))
-        out.write(lines + check_markdown(check))
+        out.write(check_github(found.data, root))
     else:
-        from hlofuse.reports.check.text import print_check
-
-        def draw(console: Console) -> None:
-            for line in head_lines(heads):
-                console.print(line, style="dim")
-            print_check(check, console)
-
-        out.draw(draw)
+        out.show(found)

@@ -13,8 +13,10 @@ import click
 
 from hlofuse.cli.common.options import limit_option, module_option, report_options_with
 from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.progress import progress_bar, spinner
-from hlofuse.cli.common.side_by_side import (
+from hlofuse.cli.common.progress import progress_bar
+from hlofuse.cli.common.request import TERMINAL
+from hlofuse.library.side_by_side import (
+    SECTIONS,
     accounts_of,
     check_devices,
     check_releases,
@@ -24,12 +26,10 @@ from hlofuse.cli.common.side_by_side import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hlofuse.diff import ModuleDiff
     from hlofuse.diff.accounts import Accounts
+    from hlofuse.library.answer import Answer
 
-SECTIONS = ("fusions", "sources", "instructions", "header")  # `reports.diff.phrases`, without the import
 FORMATS = ("text", "json", "markdown", "html", "svg")
 
 
@@ -89,8 +89,8 @@ def command(
 
     Exit status 0: the same, 1: different, 2: trouble.
     """
-    from hlofuse.diff import diff
     from hlofuse.ir import HlofuseError
+    from hlofuse.library.comparing import compared
 
     out = replace(out, form=out.form or _by_suffix(out.file))
     releases = xla, xla_after or xla
@@ -104,63 +104,44 @@ def command(
         stage = stage or "output"
     if stage is not None and module is None and not _is_one(before, after):
         return _many(before, after, stage, out, limit, quiet, metadata, accounts)
-    modules = read_both(before, after, module, stage)
-    with spinner("comparing"):
-        found = diff(*modules, metadata=metadata)
+    before_module, after_module = read_both(before, after, module, TERMINAL, stage)
+    found = compared(
+        before_module,
+        after_module,
+        devices=(device, device_after),
+        releases=releases,
+        metadata=metadata,
+        listener=TERMINAL,
+    )
     if not quiet:
-        _report(found, out, limit, only or SECTIONS, accounts(found), releases)
-    return 0 if found.same else 1
+        _report(found, out, limit, only or SECTIONS, accounts)
+    return 0 if found.data.same else 1
 
 
 def _report(
-    found: ModuleDiff,
+    found: Answer[ModuleDiff],
     out: Output,
     limit: int,
     chosen: tuple[str, ...],
-    accounts: Accounts,
-    releases: tuple[str | None, str | None],
+    accounts: Callable[[ModuleDiff], Accounts],
 ) -> None:
-    from hlofuse.inputs.identity import identify_file
-    from hlofuse.reports.common.head import Head, head_lines
-    from hlofuse.reports.diff.model import summarize
-
-    sides = zip((found.before, found.after), releases, strict=True)
-    heads = [Head(identify_file(side.module, xla)) for side, xla in sides]
-    lines = head_lines(heads)
     if out.form == "json":
         from json import dumps
 
-        from hlofuse.reports.common.head import with_heads
-        from hlofuse.reports.diff.json import as_dict
-
-        text = dumps(with_heads(as_dict(found, accounts), heads), indent=1, ensure_ascii=True)
+        out.write(dumps(found.to_json(), indent=1, ensure_ascii=True))
     elif out.form == "svg":
-        text = picture_of(found)
+        out.write(picture_of(found.data, TERMINAL))
     elif out.form == "html":
         from hlofuse.reports.diff.html import to_html
+        from hlofuse.reports.diff.model import summarize
 
-        picture = picture_if_possible(found)
-        text = to_html(summarize(found, accounts), limit=limit, only=chosen, picture=picture)
-    elif out.form == "markdown":
-        from hlofuse.format.escape import markdown
-        from hlofuse.format.page import as_markdown
-        from hlofuse.reports.diff.text import draw
-
-        text = "".join(f"{markdown(line)}\n\n" for line in lines)
-        text += as_markdown(lambda page: draw(summarize(found, accounts), page, limit=limit, only=chosen))
+        summary, picture = (
+            summarize(found.data, accounts(found.data)),
+            picture_if_possible(found.data, TERMINAL),
+        )
+        out.write(to_html(summary, limit=limit, only=chosen, picture=picture))
     else:
-        from hlofuse.reports.diff.text import draw
-
-        summary = summarize(found, accounts)
-
-        def with_lines(console: Console) -> None:
-            for line in lines:
-                console.print(line, style="dim")
-            draw(summary, console, limit=limit, only=chosen)
-
-        out.draw(with_lines)
-        return
-    out.write(text)
+        out.show(found, limit=limit, only=chosen)
 
 
 def _many(

@@ -11,9 +11,9 @@ from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, output_option
 from hlofuse.cli.common.output import emit
 from hlofuse.cli.common.progress import progress_bar, spinner
-from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
-from hlofuse.cli.common.reporting import announce
+from hlofuse.cli.common.request import announce, options_of, replay_options, warn
 from hlofuse.format.escape import printable
+from hlofuse.library.options import ReplayOptions
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
@@ -40,10 +40,10 @@ def command(input: str, output: Path, compare_device: str | None, timeline: bool
     One HTML file that needs no network and no server. With --set, --disable, --enable or --passes it shows
     XLA's own result beside the changed one. Of a dump directory it also tells what every pass did.
     """
-    from hlofuse.cli.common.naming import final_names_of, unoptimized_of, with_events
     from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
+    from hlofuse.library.naming import final_names_of, unoptimized_of, with_events
 
-    options = ReplayOptions(input=input, **request)
+    options = options_of(input, request)
     observed = options.run()
     announce(observed.replay)
     warn(observed.note)

@@ -19,12 +19,13 @@ from hlofuse.cli.common.options import (
 )
 from hlofuse.cli.common.output import Output, emit
 from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.replaying import ReplayOptions, is_before_optimizations
-from hlofuse.cli.common.reporting import head_of
+from hlofuse.cli.common.request import options_of
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.heads import head_of
+from hlofuse.library.options import ReplayOptions, is_before_optimizations
 
 if TYPE_CHECKING:
-    from hlofuse.cli.common.replaying import Loaded
+    from hlofuse.library.options import Loaded
     from hlofuse.search.space import Kind, Objective
 
 _METHODS = ("greedy", "beam", "random", "evolve", "mcts", "policy")
@@ -95,8 +96,8 @@ def command(
     if space == "fusion":
         if passes is not None or policy is not None:
             raise HlofuseError("--space fusion takes neither --passes nor --policy")
-        return _plan(ReplayOptions(input=input, **request), objective or "time", seconds, seed, write, out)
-    loaded = _before_optimizations(ReplayOptions(input=input, **request))
+        return _plan(options_of(input, request), objective or "time", seconds, seed, write, out)
+    loaded = _before_optimizations(options_of(input, request))
     assert loaded.config is not None
     if objective is None:
         objective = "time" if loaded.config.device is not None else "kernels"

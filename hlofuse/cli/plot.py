@@ -12,8 +12,8 @@ import click
 from hlofuse.cli.common.options import input_argument, output_option
 from hlofuse.cli.common.output import write_file
 from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.replaying import Loaded, ReplayOptions, replay_options, warn
-from hlofuse.cli.common.reporting import announce
+from hlofuse.cli.common.request import announce, options_of, replay_options, warn
+from hlofuse.library.options import Loaded
 
 if TYPE_CHECKING:
     from hlofuse.plot.figure import Plot
@@ -44,7 +44,7 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
     to_stdout = str(output) == "-"
     form = "dot" if to_stdout else format_of(output)
     require_engine(form)
-    loaded = ReplayOptions(input=input, **request).read()
+    loaded = options_of(input, request).read()
     announce(loaded)
     warn(loaded.note)
     with spinner("plotting"):
@@ -57,8 +57,8 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
 
 def _plot(loaded: Loaded, kind: str) -> Plot:
     from hlofuse.account import Account, KernelTimes
-    from hlofuse.cli.common.naming import final_names_of
     from hlofuse.ir import HlofuseError
+    from hlofuse.library.naming import final_names_of
     from hlofuse.replay import ModuleTexts
     from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.common.unoptimized import BRIEF

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.naming import drawn_name, renamed_kernels
 from hlofuse.cli.common.options import input_argument
 from hlofuse.cli.common.output import write_file
 from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
-from hlofuse.cli.common.reporting import announce
-from hlofuse.cli.common.side_by_side import pair_of_diff, read_both
+from hlofuse.cli.common.request import TERMINAL, announce, options_of, replay_options, warn
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.naming import drawn_name, renamed_kernels
+from hlofuse.library.options import ReplayOptions
+from hlofuse.library.side_by_side import pair_of_diff, read_both
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module
@@ -112,15 +112,15 @@ def command(
     to_stdout = output == "-"
     form = form or ("dot" if to_stdout else format_of(output))
     require_engine(form)
-    replay_options_ = ReplayOptions(input=input, **request)
+    replay_options_ = options_of(input, request)
     view, drawn, caption = (
         _replayed(replay_options_, view) if after is None else _pair(replay_options_, after, view)
     )
     if not isinstance(drawn, ModulePair):
         shown_view, shown = view or "after", drawn
-        focus = drawn_name(shown, shown_view, focus) if focus is not None else None
-        opened = tuple(drawn_name(shown, shown_view, name) for name in opened)
-        collapsed = tuple(drawn_name(shown, shown_view, name) for name in collapsed)
+        focus = drawn_name(shown, shown_view, focus, TERMINAL) if focus is not None else None
+        opened = tuple(drawn_name(shown, shown_view, name, TERMINAL) for name in opened)
+        collapsed = tuple(drawn_name(shown, shown_view, name, TERMINAL) for name in collapsed)
     names = renamed_kernels(drawn) if isinstance(drawn, Replay) and view != "before" else {}
     with spinner("drawing"):
         drawing = render(
@@ -180,6 +180,6 @@ def _pair(options: ReplayOptions, after: str, view: str | None) -> _Drawn:
     given = [flag for flag in options.input_arguments[1:] if flag.startswith("--") and flag != "--module"]
     if given:
         raise HlofuseError(f"{given[0]} is about a replay; BEFORE AFTER are drawn as they are")
-    modules = read_both(options.input, after, options.module)
+    modules = read_both(options.input, after, options.module, TERMINAL)
     with spinner("comparing"):
         return view or "both", pair_of_diff(diff(*modules)), []

@@ -7,9 +7,9 @@ import click
 
 from hlofuse.cli.common.options import input_argument, output_option, until_option
 from hlofuse.cli.common.output import emit, write_file
-from hlofuse.cli.common.replaying import ReplayOptions, replay_options, require_end, warn
-from hlofuse.cli.common.reporting import announce
+from hlofuse.cli.common.request import announce, options_of, replay_options, warn
 from hlofuse.format.escape import printable
+from hlofuse.library.options import ReplayOptions, require_end
 
 _PATH = click.Path(path_type=Path)
 
@@ -43,7 +43,7 @@ def command(
     from hlofuse.replay import ModuleTexts
     from hlofuse.trace.events import to_jsonl
 
-    options = ReplayOptions(input=input, **request)
+    options = options_of(input, request)
     try:
         loaded = options.read()
     except StageError as error:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from hlofuse.cli.common.options import limit_option, report_options
 from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.replaying import ReplayOptions, replay_options
-from hlofuse.cli.common.reporting import head_of
-
-if TYPE_CHECKING:
-    from hlofuse.cli.common.reporting import ReportedModule
-    from hlofuse.ir.graph import Module
-    from hlofuse.reports.common.final_names import LaunchedNames
-    from hlofuse.reports.difference.model import Difference
+from hlofuse.cli.common.request import replay_options, report_on
 
 
 @click.command("stats")
@@ -37,47 +30,8 @@ def command(
     dump directory the module is taken as it enters the fusion passes; with --after, --set, --disable,
     --enable, --rules or --passes it is the module that those passes leave.
     """
-    from hlofuse.pipelines import TARGETS
-    from hlofuse.reports.stats import statistics
-    from hlofuse.reports.stats.json import statistics_json
-    from hlofuse.reports.stats.text import print_statistics
+    from hlofuse.library.report import statistics_of
 
-    requests = [ReplayOptions(input=path, **request) for path in inputs]
-    # A list in JSON is complete: --limit is for people.
-    heaviest = None if out.form == "json" else limit or None
-    found, differences, heads, notes = [], [], [], []
-    replayed = after or requests[0].changes_xla
-    for options in requests:
-        module, names, difference, reported = _module(options, after or options.changes_xla)
-        identity = reported.input.identity
-        target = identity.backend.value if identity is not None else "cpu"
-        target = target if target in TARGETS else "cpu"
-        heads.append(head_of(reported, replayed=replayed, names=names))
-        notes.append(reported.input.note)
-        found.append(statistics(module, heaviest=heaviest, target=target, names=names))
-        differences += [difference] if difference is not None else []
-    out.report(
-        text=lambda console: print_statistics(found, console),
-        json=lambda: statistics_json(found),
-        note=next(filter(None, notes), ""),
-        heads=heads,
-        differences=differences,
-        limit=limit,
-    )
+    found = statistics_of([report_on(path, request) for path in inputs], after)
+    out.show(found, limit=limit)
     return 0
-
-
-def _module(
-    request: ReplayOptions, after: bool
-) -> tuple[Module, LaunchedNames | None, Difference | None, ReportedModule]:
-    if not after:  # on which device is all the same
-        loaded = request.read(any_stage=True, on_note=lambda _: None)
-        return loaded.module, None, None, loaded
-    from hlofuse.cli.common.naming import final_names_of
-    from hlofuse.reports.common.final_names import LaunchedNames
-    from hlofuse.reports.difference.model import difference_of
-
-    observed = request.read().observe()
-    replay = observed.replay
-    names = LaunchedNames(replay, final_names_of(replay))
-    return replay.final.module, names, difference_of(observed), replay

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from hlofuse.cli.common.options import limit_option, module_option, report_options
 from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.reporting import head_of_dump
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from hlofuse.cli.common.request import TERMINAL
 
 
 @click.command("timeline")
@@ -35,28 +29,8 @@ def command(
     For each pass: instructions and kernels before and after, what was rewritten into what, what became of
     fusions, and the time where file times show it. Dumps that cannot be read are named, and left out.
     """
-    from hlofuse.reports.timeline import dump_sequences, timeline
-    from hlofuse.reports.timeline.json import timeline_json
-    from hlofuse.reports.timeline.text import print_sequences, print_timeline
+    from hlofuse.library.passes import timelines_of
 
-    found = dump_sequences(directory, module)
-    chosen = found if every_module or len(found) == 1 else []
-    timelines = []
-    for sequence in chosen:
-        with progress_bar("comparing dumps") as progress:
-            timelines.append(timeline(sequence, progress))
-
-    def text(console: Console) -> None:
-        for n, one in enumerate(timelines):
-            if n:
-                console.print()
-            print_timeline(one, console, limit=limit, every=every_dump)
-        if not timelines:
-            print_sequences(found, console, path=directory)
-
-    out.report(
-        text=text,
-        json=lambda: timeline_json(found, timelines),
-        heads=[head_of_dump(sequence.dumps[0].path) for sequence in chosen],
-    )
+    found = timelines_of(directory, module, every_module, TERMINAL)
+    out.show(found, limit=limit, every_dump=every_dump)
     return 0

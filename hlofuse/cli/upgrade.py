@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.completion import releases
-from hlofuse.cli.common.measuring import each_module
 from hlofuse.cli.common.options import limit_option, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.replaying import ReplayOptions, replay_options, warn
+from hlofuse.cli.common.request import options_of, replay_options, warn
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.measuring import each_module
+from hlofuse.library.options import ReplayOptions
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,7 +89,7 @@ def command(
     with TemporaryDirectory(prefix="hlofuse-") as scratch:
         if python_from is not None:
             input = str(_captured([program], request, python_from, Path(scratch, "from")).folder)
-        options = ReplayOptions(input=input, xla=old, **request)
+        options = options_of(input, {**request, "xla": old})
         requests = list(each_module(options, finished=False))
         if python_to is not None:
             programs = [program] if python_from is not None else _programs(requests)
@@ -156,7 +157,7 @@ def _programs(requests: Iterable[tuple[ReplayOptions, str | None]]) -> list[str]
 def _one(
     options: ReplayOptions, name: str | None, new: Release, others: dict[str, Replay]
 ) -> tuple[Upgrade, Head | None]:
-    from hlofuse.cli.common.reporting import head_of
+    from hlofuse.library.heads import head_of
     from hlofuse.reports.upgrade import upgrade
 
     loaded = options.at_fusion_input(options.read(any_stage=True, on_note=_warn_once))

@@ -18,8 +18,8 @@ from hlofuse.cli.common.options import (
 )
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.replaying import require_end
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.options import require_end
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
 from hlofuse.pipelines.flags import merged, parse_flags
 from hlofuse.pipelines.targets import target_by_flags

@@ -7,6 +7,7 @@ from functools import cached_property
 
 from hlofuse.analysis.cost import Cost
 from hlofuse.ir import Instruction, Module
+from hlofuse.ir.short_repr import short_repr
 
 
 class Kind(StrEnum):
@@ -115,6 +116,8 @@ Edit = Changed | Moved | Added | Removed
 class FusionChange:
     """What became of some fusions, and where the instructions of others came from."""
 
+    __repr__ = short_repr
+
     kind: FusionKind
     before: tuple[Instruction, ...] = ()
     """Fusions of BEFORE."""
@@ -154,6 +157,8 @@ class ModuleSide:
 @dataclass(frozen=True)
 class ModuleDiff:
     """The difference of two modules."""
+
+    __repr__ = short_repr
 
     before: ModuleSide
     after: ModuleSide

@@ -126,14 +126,18 @@ def load(
         file = _in_directory(file, module, target or choose_target(file, module).name)
         module = None
     name = "<stdin>" if str(path) == "-" else str(file)
-    data = read_bytes(file, limit)
+    return _module_in(read_bytes(file, limit), name, called(path), module)
+
+
+def load_text(text: str, module: str | None = None) -> Module:
+    """Read a module from text, as `load` reads it from standard input."""
+    return _module_in(text.encode(), "<stdin>", "the text", module)
+
+
+def _module_in(data: bytes, name: str, called_as: str, module: str | None) -> Module:
     form = foreign_form(data)
-    if form is not None:
-        text = hlo_text(data, form, called(path))
-    else:
-        text = decode(data, called(path), as_module=False)
-    found = find_module(text, called(path), module)
-    parsed = _parsed(found, name)
+    text = hlo_text(data, form, called_as) if form else decode(data, called_as, as_module=False)
+    parsed = _parsed(find_module(text, called_as, module), name)
     parsed.filename = name
     parsed.lowered_from = form if form != PROTO else None
     return parsed

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.ir import HlofuseError
+from hlofuse.ir.short_repr import short_repr
 from hlofuse.render.engine import run as run_graphviz
 from hlofuse.render.scene import Scene
 from hlofuse.render.svg import finish as finish_svg
@@ -25,6 +26,8 @@ _NO_DATE = b"/CreationDate (D:19700101000000Z)"
 class Drawing:
     """DOT text and what Graphviz makes of it; the same module gives the same bytes every time."""
 
+    __repr__ = short_repr
+
     dot: str
     scene: Scene
     notices: list[str] = field(default_factory=list)
@@ -37,6 +40,9 @@ class Drawing:
         tooltips |= {f.key: f.tooltip for p in self.scene.panels for f in p.outlines}
         description = "; ".join([*self.scene.caption, *self.scene.lines, *self.notices])
         return finish_svg(self.raw_svg(), self.scene.title, description, tooltips)
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
 
     def to_png(self) -> bytes:
         """A PNG at twice the usual resolution, less where it would grow beyond 40 megapixels."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.graph import Module, OrderSource
+from hlofuse.ir.short_repr import short_repr
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.order import is_open, source_of
 from hlofuse.pipelines.targets import TARGETS
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class ReplayInput:
     """A module at the input of fusion, and what is known of the order in which XLA has it in memory."""
+
+    __repr__ = short_repr
 
     module: Module
     ids: UniqueIds | None = None

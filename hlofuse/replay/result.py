@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module, OrderSource
+from hlofuse.ir.short_repr import short_repr
 from hlofuse.ir.text.printer import print_module
 from hlofuse.passes.fusion.priority_fusion.observers import Observer
 from hlofuse.pipelines.manager import FinalModule, finish
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 class PassResult:
     """What one pass did."""
 
+    __repr__ = short_repr
+
     name: str
     """XLA's name, as in its dump files."""
     changed: bool
@@ -35,6 +38,8 @@ class PassResult:
 @dataclass(slots=True)
 class Replay:
     """The result of a replay. `before` is the module as given, untouched; `after` is a changed copy."""
+
+    __repr__ = short_repr
 
     input: ReplayInput
     config: ReplayConfig

@@ -7,6 +7,8 @@ from typing import Any
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.library.measuring import measure_all
+from hlofuse.library.opening import open as open_report
 from hlofuse.reports.check import Measured
 
 
@@ -15,37 +17,15 @@ def measured(program: Any, target: str | None, device: str | None, root: Path) -
 
     HlofuseError for what is none, or cannot be read or replayed.
     """
-    if isinstance(program, str) and "\n" in program:
-        from hlofuse.ir.text.reader import parse_module
-
-        program = parse_module(program, "<text>")
-    if isinstance(program, Module):
-        return _of_module(program, target, device, root)
-    if callable(getattr(program, "module", None)):  # hlofuse.capture.Capture, which need not be installed
-        program = program.module().before
-    if isinstance(program, str | os.PathLike):
-        from hlofuse.cli.common.measuring import measure_all
-        from hlofuse.cli.common.replaying import ReplayOptions
-
-        found = measure_all([ReplayOptions(os.fspath(program), target=target, device=device)], root)
-        if len(found) != 1:
-            raise HlofuseError(f"{program} holds {len(found)} modules: name one dump")
-        if found[0].note:
-            warnings.warn(found[0].note, stacklevel=2)
-        return found[0]
-    raise HlofuseError(
-        f"a dump's path, an HLO text, a module or a capture was expected, not {type(program).__name__}"
-    )
-
-
-def _of_module(module: Module, target: str | None, device: str | None, root: Path) -> Measured:
-    from hlofuse.account import observed_replay
-    from hlofuse.replay import replay_config
-    from hlofuse.reports.check.measure import profile_of_replay, refused_edges
-    from hlofuse.reports.common.facts import Facts
-
-    chosen = target or ("gpu" if device is not None else "cpu")
-    observed = observed_replay(module, replay_config(chosen, device))
-    facts = Facts(observed.replay, observed.costs)
-    profile = profile_of_replay(module.name, facts, root)
-    return Measured(profile, module.filename or "<module>", lambda: refused_edges(facts, root))
+    is_capture = callable(getattr(program, "module", None))
+    if not (is_capture or isinstance(program, str | os.PathLike | Module)):
+        raise HlofuseError(
+            f"a dump's path, an HLO text, a module or a capture was expected, not {type(program).__name__}"
+        )
+    options = open_report(program, target=target, device=device).options
+    found = measure_all([options], root)
+    if len(found) != 1:
+        raise HlofuseError(f"{program} holds {len(found)} modules: name one dump")
+    if found[0].note:
+        warnings.warn(found[0].note, stacklevel=2)
+    return found[0]

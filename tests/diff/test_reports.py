@@ -136,7 +136,9 @@ def test_a_page_holds_text_from_a_dump_as_text(
     page = tmp_path / "page.html"
     for picture in (False, True):
         if not picture:
-            monkeypatch.setattr("hlofuse.cli.common.side_by_side.picture_if_possible", lambda found: None)
+            monkeypatch.setattr(
+                "hlofuse.library.side_by_side.picture_if_possible", lambda found, listener: None
+            )
         elif shutil.which("dot") or importlib.util.find_spec("pygraphviz"):
             monkeypatch.undo()
         hlofuse("diff", before, after, "-o", page)

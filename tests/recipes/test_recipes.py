@@ -19,9 +19,9 @@ from typing import Any
 import pytest
 
 from hlofuse.account import Observed
-from hlofuse.cli.common.replaying import Loaded, ReplayOptions
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir import parse_module
+from hlofuse.library.options import Loaded, ReplayOptions
 from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation

@@ -21,7 +21,7 @@ GPU = ROOT / "samples" / "gpu" / "softmax" / "before.hlo"
 
 
 def test_a_dump_a_text_a_module_and_a_capture_are_the_same() -> None:
-    capture = SimpleNamespace(module=lambda: SimpleNamespace(before=DUMP))
+    capture = SimpleNamespace(module=lambda _=None: SimpleNamespace(before=DUMP))
     profiles = [
         assert_fusion(program, at_most=4)
         for program in (DUMP, str(DUMP), DUMP.read_text(), hlofuse.load(DUMP), capture)
@@ -76,7 +76,7 @@ def test_functions_are_captured_for_their_target(monkeypatch: pytest.MonkeyPatch
     def capture(function: object, *arguments: object, out: Path, **options: object) -> object:
         requested.append((function, arguments, options))
         assert out.parent.is_dir(), "a folder that goes away with the test"
-        return SimpleNamespace(module=lambda: SimpleNamespace(before=GPU))
+        return SimpleNamespace(module=lambda _=None: SimpleNamespace(before=GPU))
 
     monkeypatch.setattr(hlofuse, "capture", capture, raising=False)
     found = assert_kernels(len, ("x",), at_most=1, target="gpu", device="h100_sxm")

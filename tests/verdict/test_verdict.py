@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hlofuse.account import observed_replay
-from hlofuse.cli.common.replaying import ReplayOptions
 from hlofuse.ir import parse_module
+from hlofuse.library.options import ReplayOptions
 from hlofuse.replay import ReplayInput, replay_config
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.verdict import verdict as module

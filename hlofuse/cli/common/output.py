@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from hlofuse.ir.errors import HlofuseError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hlofuse.library.answer import Answer
     from hlofuse.reports.common.head import Head
     from hlofuse.reports.difference.model import Difference
 
@@ -50,59 +50,38 @@ class Output:
         note: str = "",
         differences: Sequence[Difference] = (),
         limit: int = 10,
-        shows_heads: bool = True,
     ) -> None:
         """Write one of the three forms, `heads` first. Markdown is what `text` prints, or `markdown` gives.
-
-        Without `shows_heads` `text` prints them, the note and the differences itself.
 
         In JSON those are the fields of `Head.to_json` (of several modules a list, `inputs`) and `notes`; then
         `approximate` for the note, the report's own fields, and `difference`.
         """
-        from hlofuse.reports.common.head import head_lines, with_heads
+        from hlofuse.library.answer import Answer
 
-        given = [h for h in heads if h is not None]
-        lines = head_lines(given)
-        notes = list(dict.fromkeys(n for h in given for n in h.identity.notes))
+        self.show(
+            Answer(
+                "report",
+                lambda: None,
+                draw=lambda console, limit: text(console),
+                json=lambda _: json(),
+                markdown=(lambda _: markdown()) if markdown is not None else None,
+                heads=heads,
+                note=note,
+                differences=differences,
+            ),
+            limit=limit,
+        )
+
+    def show(self, answer: Answer[Any], **how: Any) -> None:
+        """Write an answer of the library; `how` are options of its text, such as `limit`."""
         if self.form == "json":
             from json import dumps
 
-            document = with_heads(json(), given)
-            if note:
-                document = {"approximate": note, **document}
-            if differences:
-                from hlofuse.reports.difference.json import difference_json
-
-                found = [difference_json(d) for d in differences]
-                document["difference"] = found[0] if len(found) == 1 else found
-            self.write(dumps(document, indent=2))
-            return
-
-        def draw(console: Console) -> None:
-            if shows_heads:
-                for line in lines:
-                    console.print(line, style="dim")
-                for line in notes:
-                    console.print(f"Note: {line}.", style="yellow")
-                if note:
-                    console.print(f"{note}\n", style="bold yellow")
-            if differences and shows_heads:
-                from hlofuse.reports.difference.text import print_difference
-
-                for d in differences:
-                    print_difference(d, console, limit=limit)
-            if self.form == "text" or markdown is None:
-                text(console)
-
-        if self.form == "text":
-            self.draw(draw)
+            self.write(dumps(answer.to_json(), indent=2))
+        elif self.form == "text":
+            self.draw(lambda console: answer.draw(console, **how))
         else:
-            from hlofuse.format.page import as_markdown
-
-            written = as_markdown(draw)
-            if markdown is not None:
-                written = "\n".join(filter(None, (written, markdown())))
-            self.write(written)
+            self.write(answer.to_markdown(**how))
 
 
 def emit(text: str, output: Path | None = None) -> None:
@@ -121,27 +100,11 @@ def emit(text: str, output: Path | None = None) -> None:
 
 def rendered(draw: Callable[[Console], None], color: str = "auto", output: Path | None = None) -> str:
     """What `draw` prints on a rich console made for the place the report goes to."""
-    from hlofuse.cli.common.unbroken import NO_BREAK, UnbrokenConsole
+    from hlofuse.format.unbroken import printed
 
     to_terminal = output is None and sys.stdout.isatty()
     colored = color == "always" or (color == "auto" and to_terminal and _wants_color())
-    file = io.StringIO()
-    console = UnbrokenConsole(
-        file=file,
-        force_terminal=colored,
-        color_system="standard" if colored else None,
-        no_color=not colored,
-        width=_width(to_terminal),
-        highlight=False,
-        markup=False,
-        emoji=False,
-        legacy_windows=False,
-        soft_wrap=False,
-        _environ={},
-    )
-    draw(console)
-    # Padding of table cells is of no use at the end of a line.
-    return "\n".join(line.rstrip() for line in file.getvalue().replace(NO_BREAK, " ").split("\n"))
+    return printed(draw, _width(to_terminal), colored=colored)
 
 
 def _wants_color() -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from hlofuse.analysis.loops import Loop
+from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.common.model import Place, both_names
 from hlofuse.reports.verdict.model import Verdict
 
@@ -68,6 +69,8 @@ class Figures:
 @dataclass(frozen=True, slots=True)
 class Profile:
     """What fusion leaves of one module: what a baseline stores and a check measures."""
+
+    __repr__ = short_repr
 
     name: str
     """What it is paired by: the module's name, or that of its folder in a corpus."""
@@ -164,6 +167,8 @@ class Finding:
 class ModuleCheck:
     """What was found of one module."""
 
+    __repr__ = short_repr
+
     profile: Profile
     file: str
     baseline: Profile | None
@@ -180,6 +185,8 @@ class ModuleCheck:
 @dataclass(frozen=True, slots=True)
 class Check:
     """The whole answer."""
+
+    __repr__ = short_repr
 
     modules: tuple[ModuleCheck, ...]
     others: tuple[Finding, ...] = ()

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from hlofuse.account import KernelTime, StepCost, Totals
 from hlofuse.analysis.loops import Loop
+from hlofuse.ir.short_repr import short_repr
 from hlofuse.passes.fusion.priority_fusion.recorded_order import Disagreement
 from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal, RuleText, us_at_stake
 from hlofuse.trace import Figures
@@ -186,6 +187,8 @@ class Selection:
 @dataclass(frozen=True, slots=True)
 class Explanation:
     """The whole answer for one module."""
+
+    __repr__ = short_repr
 
     module: str
     filename: str | None

@@ -10,6 +10,7 @@ from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.kernels import computed_in, kernels
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.common.model import RuleText
 from hlofuse.trace import Figures
@@ -18,6 +19,8 @@ from hlofuse.trace import Figures
 @dataclass(frozen=True, slots=True)
 class FusedKernel:
     """A kernel that is there."""
+
+    __repr__ = short_repr
 
     name: str
     opcode: str

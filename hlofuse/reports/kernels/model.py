@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, replace
 
+from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.common.model import CreatedBy, both_names
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
@@ -21,6 +22,8 @@ class Note:
 @dataclass(frozen=True, slots=True)
 class Choice:
     """One kernel and who runs it."""
+
+    __repr__ = short_repr
 
     name: str
     opcode: str
@@ -76,6 +79,8 @@ class Runner:
 @dataclass(frozen=True, slots=True)
 class KernelSelection:
     """Every kernel of a module."""
+
+    __repr__ = short_repr
 
     module: str
     file: str | None

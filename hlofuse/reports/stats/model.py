@@ -13,6 +13,7 @@ from hlofuse.analysis.kernels import kernel_source, launched_computations
 from hlofuse.format.paths import layer_of, source_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.short_repr import short_repr
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.common.model import both_names
@@ -66,6 +67,8 @@ class ComputationStatistics:
 @dataclass(frozen=True, slots=True)
 class ModuleStatistics:
     """A module in figures."""
+
+    __repr__ = short_repr
 
     name: str
     filename: str | None

@@ -5,6 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from hlofuse.analysis.loops import Loop
+from hlofuse.ir.short_repr import short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,8 @@ class Size:
 class Step:
     """From one dump to the next that could be read."""
 
+    __repr__ = short_repr
+
     dump: PassDump
     since: PassDump | None
     """The dump it is compared with; None for the first."""
@@ -83,6 +86,8 @@ class Step:
 @dataclass(frozen=True)
 class PassTimeline:
     """One module's way through a compilation."""
+
+    __repr__ = short_repr
 
     label: str
     steps: tuple[Step, ...]

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.timeline.model import PassDump
 
 
@@ -78,6 +79,8 @@ class Trail:
 @dataclass(frozen=True, slots=True)
 class Provenance:
     """All that was asked for, followed."""
+
+    __repr__ = short_repr
 
     label: str
     query: str

@@ -5,6 +5,7 @@ from typing import Literal
 
 from hlofuse.account import Totals
 from hlofuse.account.bound import FusionFloor
+from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.explain.model import HotKernel
 
 SuggestionKind = Literal["code", "flag", "report"]
@@ -44,6 +45,8 @@ class Trial:
 class Suggestion:
     """Something to change, with what it gains."""
 
+    __repr__ = short_repr
+
     kind: SuggestionKind
     text: str
     rule: str
@@ -77,6 +80,8 @@ class Share:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The answer: what runs, where the time goes, what is left to gain, and what to change."""
+
+    __repr__ = short_repr
 
     totals: Totals
     shares: tuple[Share, ...]

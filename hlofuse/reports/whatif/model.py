@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from hlofuse.account import Observed, Totals
+from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.common.model import Refusal, RuleText
 from hlofuse.reports.difference.model import Difference
 
@@ -10,6 +11,8 @@ from hlofuse.reports.difference.model import Difference
 @dataclass(frozen=True, slots=True)
 class SweepAxis:
     """A knob, or a number of the device, and the values it takes in a sweep."""
+
+    __repr__ = short_repr
 
     name: str
     values: tuple[str, ...]
@@ -21,6 +24,8 @@ class SweepAxis:
 @dataclass(frozen=True, slots=True)
 class Point:
     """One replay of a sweep."""
+
+    __repr__ = short_repr
 
     device: str | None
     values: tuple[str, ...]
@@ -64,6 +69,8 @@ class Sweep:
 @dataclass(frozen=True, slots=True)
 class RelaxedRule:
     """A rule that refused something, and what becomes of the module without it."""
+
+    __repr__ = short_repr
 
     rule: RuleText
     difference: Difference
@@ -124,6 +131,8 @@ class FixedRule:
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """Which single rule costs a module most."""
+
+    __repr__ = short_repr
 
     module: str
     filename: str | None

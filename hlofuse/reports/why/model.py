@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from hlofuse.account import PairDetail
+from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.common.model import CreatedBy, Place, RuleText
 from hlofuse.trace import Figures
 from hlofuse.trace.provenance import Change
@@ -34,6 +35,8 @@ class Decision:
 class Story:
     """All that happened to one instruction."""
 
+    __repr__ = short_repr
+
     described: Place
     fate: str
     """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`,
@@ -62,6 +65,8 @@ class Story:
 @dataclass(frozen=True, slots=True)
 class PairAnswer:
     """What was decided about a producer and a consumer."""
+
+    __repr__ = short_repr
 
     producer: Place
     consumer: Place

@@ -1,7 +1,8 @@
 """A console that breaks no line between a number and its unit, or what is counted and its count."""
 
+import io
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
@@ -37,3 +38,24 @@ class UnbrokenConsole(Console):
 
 def _unbroken(text: str, width: int) -> str:
     return _TOGETHER.sub(lambda m: m[0].replace(" ", NO_BREAK) if len(m[0]) <= width else m[0], text)
+
+
+def printed(draw: Callable[[Console], None], width: int, *, colored: bool = False) -> str:
+    """What `draw` prints on a console of so many columns."""
+    file = io.StringIO()
+    console = UnbrokenConsole(
+        file=file,
+        force_terminal=colored,
+        color_system="standard" if colored else None,
+        no_color=not colored,
+        width=width,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+        soft_wrap=False,
+        _environ={},
+    )
+    draw(console)
+    # Padding of table cells is of no use at the end of a line.
+    return "\n".join(line.rstrip() for line in file.getvalue().replace(NO_BREAK, " ").split("\n"))

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.replaying import warn
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.listener import Listener
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,14 +20,14 @@ if TYPE_CHECKING:
     from hlofuse.trace import Event
 
 
-def final_names_of(replay: Replay) -> FinalNames:
+def final_names_of(replay: Replay, listener: Listener | None = None) -> FinalNames:
     """XLA's final names: from its final module next to the input, else from the replay."""
     from hlofuse.inputs import load
     from hlofuse.inputs.dump_directory import final_module_of
     from hlofuse.reports.common.final_names import final_names
 
     path = final_module_of(_file(replay), replay.target)
-    with spinner("matching names"):
+    with (listener or Listener()).activity("matching names"):
         try:
             final = load(path) if path is not None and not replay.config.changes else None
         except HlofuseError:  # damaged, or cut short
@@ -103,7 +102,7 @@ def _file(replay: Replay) -> str | None:
     return identity.file if identity is not None else replay.before.filename
 
 
-def drawn_name(drawn: Module | Replay, view: str, name: str) -> str:
+def drawn_name(drawn: Module | Replay, view: str, name: str, listener: Listener) -> str:
     """The name in the drawn module for any name; the name itself where it is there or of no meaning.
 
     Of several kernels the first; a note says how many more there are.
@@ -132,5 +131,7 @@ def drawn_name(drawn: Module | Replay, view: str, name: str) -> str:
             found = [k for n in found for k in facts.lineage.kernels_of(n)]
     found = list(dict.fromkeys(found))
     if len(found) > 1:
-        warn(f"{printable(name)} means {len(found)} instructions; the first is taken: {printable(found[0])}")
+        listener.note(
+            f"{printable(name)} means {len(found)} instructions; the first is taken: {printable(found[0])}"
+        )
     return found[0] if found else name

@@ -1,18 +1,15 @@
-"""From command line options to a replay: the one way in which all commands say what to replay."""
+"""From options to a replay: the one way in which the library and all commands say what to replay."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-import click
-
-from hlofuse.cli.common.options import module_option, stage_options, target_options, what_if_options
-from hlofuse.cli.common.progress import spinner
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.listener import Listener
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.identity import Fact
 
@@ -25,14 +22,6 @@ if TYPE_CHECKING:
     from hlofuse.releases import Release
     from hlofuse.replay import Replay, ReplayConfig, ReplayInput, ReplayObserver
     from hlofuse.trace.priority_record import PriorityRecord
-
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def warn(note: str) -> None:
-    """Print the note on standard error, if there is one: for results that have no place for it."""
-    if note:
-        click.echo(f"note: {note}", err=True)
 
 
 def require_end(target: str, device: DeviceDescription | None) -> None:
@@ -88,12 +77,15 @@ class ReplayOptions:
     enable: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     assume_input: bool = False
+    given: Module | str | None = field(default=None, repr=False)
+    """The module, or its text, in place of a file; `input` is then where it was read from, or `-`."""
+    listener: Listener = field(default_factory=Listener, compare=False, repr=False)
 
     @property
     def input_arguments(self) -> tuple[str, ...]:
         """The words that name the same input and settings in another command."""
         arguments = [self.input]
-        for name in self.__slots__[1:]:
+        for name in self.__slots__[1:-2]:
             given, flag = getattr(self, name), f"--{_FLAGS.get(name, name).replace('_', '-')}"
             if given is True:
                 arguments.append(flag)
@@ -125,15 +117,15 @@ class ReplayOptions:
         *,
         any_stage: bool = False,
         otherwise: Callable[[Module], Defaults | None] | None = None,
-        on_note: Callable[[str], None] = warn,
+        on_note: Callable[[str], None] | None = None,
     ) -> Loaded:
         """Load the module and settle what is replayed how; one before optimizations is brought to fusion.
 
         HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage`
         the module stays as it is, whatever it is. `otherwise` knows target and device where neither the call
-        nor the dump says them; `on_note` is given the device that was chosen so, and why.
+        nor the dump says them; `on_note`, else the listener, is given the device that was chosen so, and why.
         """
-        from hlofuse.inputs import choose_target, load
+        from hlofuse.inputs import choose_target
         from hlofuse.inputs.choose_target import ChosenTarget, requested_target
         from hlofuse.inputs.companions import compiled_with
         from hlofuse.inputs.identity import settled
@@ -147,8 +139,8 @@ class ReplayOptions:
             passes_of(self.target, AROUND_FUSION, self.option)
             if self.device is not None or not TARGETS[self.target].needs_device:
                 self.config(self.target, self.device, self.xla)
-        with spinner("reading"):
-            module = load(self.input, self.module, target=self.target)
+        with self.listener.activity("reading"):
+            module = self._module()
         module.requested_stage, module.requested_target = self.requested_stage, self.target
         module.requested_flags = parse_flags(self.xla_flags) if self.xla_flags is not None else ()
         chosen = choose_target(self.input, self.module, device=self.device is not None, read=module)
@@ -157,36 +149,55 @@ class ReplayOptions:
             chosen = ChosenTarget(defaults.target, defaults.evidence)
         if self.target is not None:
             chosen = requested_target(self.target)
-        device, evidence, note = self._device(module, chosen, defaults, any_stage)
+        problem, device, evidence, note = "", None, None, ""
+        try:
+            device, evidence, note = self._device(module, chosen, defaults)
+        except HlofuseError as error:
+            if not any_stage:
+                raise
+            problem = str(error)
         chosen, identity = settled(module, chosen, evidence, self.xla)
         if span_note := identity.span_note:
             identity = replace(identity, notes=(*identity.notes, span_note))
         release = identity.replayed
         target = chosen.name
         if device is None and TARGETS[target].needs_device:
-            return Loaded(ReplayInput(module, identity=identity), target)
+            return Loaded(
+                ReplayInput(module, identity=identity), target, problem=problem, listener=self.listener
+            )
         if self.device is not None:
             # A mistyped device is reported before what it would not go with.
             self.config(target, device, release)
-        with spinner("determining the stage"):
+        with self.listener.activity("determining the stage"):
             exact = any_stage or self.requested_stage == INPUT or not is_before_optimizations(module, target)
-        on_note(note)
+        (on_note or self.listener.note)(note)
         config = self.config(target, device, release, flags=compiled_with(module))
         log_file, log = self._fusion_log(module, target)
         input = ReplayInput(
             module, record=log, record_file=str(log_file) if log is not None else "", identity=identity
         )
-        loaded = Loaded(input, target, config, log_file if log is None else None)
+        loaded = Loaded(input, target, config, log_file if log is None else None, listener=self.listener)
         if not exact:
             return self._lowered(loaded)
         return loaded if any_stage else self._ordered(loaded)
 
+    def _module(self) -> Module:
+        from hlofuse.inputs import load
+        from hlofuse.inputs.many import load_text
+        from hlofuse.ir.copy import copy_module
+
+        if isinstance(self.given, str):
+            return load_text(self.given, self.module)
+        if self.given is not None:
+            return copy_module(self.given)
+        return load(self.input, self.module, target=self.target)
+
     def _device(
-        self, module: Module, chosen: ChosenTarget, defaults: Defaults | None, any_stage: bool
+        self, module: Module, chosen: ChosenTarget, defaults: Defaults | None
     ) -> tuple[str | DeviceDescription | None, Fact | None, str]:
         """The device, what shows it, and a note where a file tells it that is there for another purpose.
 
-        HlofuseError where the target needs one and none is known, but None with `any_stage`.
+        HlofuseError where the target needs one and none is known.
         """
         from hlofuse.inputs.choose_target import sibling_names
         from hlofuse.inputs.companions import device_of_names, recorded_device
@@ -205,16 +216,9 @@ class ReplayOptions:
             return defaults.device, fact, f"for {defaults.device}, as {defaults.evidence}"
         if self.input != "-":
             path = Path(self.input)
-            try:
-                named = device_of_names([path.name, *(sibling_names(path, self.module))])
-            except HlofuseError:  # of an architecture that hlofuse has no device of
-                if not any_stage:
-                    raise
-                named = None
+            named = device_of_names([path.name, *(sibling_names(path, self.module))])
             if named is not None:
                 return named.device, Fact(named.device.name, "text", named.note), named.note
-        if any_stage:
-            return None, None, ""
         why = f" ({printable(chosen.evidence)})" if chosen.source != "asked" else ""
         end = "; --target says otherwise" if self.target is None else ""
         raise HlofuseError(f"this is for target {chosen.name}{why}, which {NEEDS_DEVICE}{end}")
@@ -226,8 +230,8 @@ class ReplayOptions:
         """
         from hlofuse.inputs.stage import INPUT
 
-        config = loaded.config or self.config(loaded.target, None, loaded.release.name)
-        loaded = replace(loaded, config=config)
+        if loaded.config is None:
+            raise HlofuseError(loaded.problem)
         if self.requested_stage != INPUT and is_before_optimizations(loaded.module, loaded.target):
             return self._lowered(loaded)
         return self._ordered(loaded)
@@ -240,7 +244,7 @@ class ReplayOptions:
         if self.ids == "none":
             raise HlofuseError("--ids none is --order estimated now")
         device = (loaded.config.xla or loaded.config).device
-        with spinner("repeating the passes before fusion"):
+        with self.listener.activity("repeating the passes before fusion"):
             found = replay_input(loaded.module, loaded.target, device, order=self.order, ids_file=self.ids)
         return replace(loaded, input=replace(loaded.input, module=found.module, ids=found.ids))
 
@@ -265,7 +269,7 @@ class ReplayOptions:
         config = loaded.config
         assert config is not None
         in_creation_order(loaded.module, unique_ids_for(loaded.module))
-        with spinner("repeating the passes before fusion"):
+        with self.listener.activity("repeating the passes before fusion"):
             begun = beginning_of_fusion(
                 loaded.module, loaded.target, (config.xla or config).device, config.build.flags
             )
@@ -311,8 +315,12 @@ class ReplayOptions:
         if unoptimized is None and (path := before_optimizations_of(input.module.filename)) is not None:
             unoptimized = load(str(path))
         if unoptimized is None:
-            return Loaded(replace(input, record=None, record_file=""), target, config).observe()
-        program = Loaded(ReplayInput(unoptimized, identity=input.identity), target, config)
+            return Loaded(
+                replace(input, record=None, record_file=""), target, config, listener=self.listener
+            ).observe()
+        program = Loaded(
+            ReplayInput(unoptimized, identity=input.identity), target, config, listener=self.listener
+        )
         return replace(self, order=None, ids=None, xla_trace=None)._lowered(program).observe()
 
     def config(
@@ -385,6 +393,9 @@ class Loaded:
     config: ReplayConfig | None = None
     log_file: Path | None = None
     """XLA's fusion log beside the module; only `observe` follows it."""
+    problem: str = ""
+    """Why there is no `config`: which device is to be replayed is not known."""
+    listener: Listener = field(default_factory=Listener, compare=False, repr=False)
 
     @property
     def module(self) -> Module:
@@ -432,7 +443,7 @@ class Loaded:
         from hlofuse.account import observed_replay
 
         assert self.config is not None
-        with spinner("replaying"):
+        with self.listener.activity("replaying"):
             return observed_replay(self._with_log(one_of_many), self.config)
 
     def replay(self, observers: Sequence[ReplayObserver] = ()) -> Replay:
@@ -440,7 +451,7 @@ class Loaded:
         from hlofuse.replay import replay
 
         assert self.config is not None
-        with spinner("replaying"):
+        with self.listener.activity("replaying"):
             return replay(self.input, self.config, observers)
 
     def _with_log(self, one_of_many: bool) -> ReplayInput:
@@ -450,21 +461,10 @@ class Loaded:
         log = _read_record(self.log_file)
         if not log.is_of(self.config.device):
             if not one_of_many:
-                warn(
+                self.listener.note(
                     f"XLA's fusion log beside it ({printable(self.log_file.name)}) is of another device, and"
                     " not followed"
                 )
             return self.input
         # Where XLA had nothing to fuse the log is empty.
         return replace(self.input, record=log, record_file=str(self.log_file)) if log.steps else self.input
-
-
-def replay_options(command: F) -> F:
-    """The options that make a ReplayOptions, the INPUT argument not among them."""
-    command = click.option(
-        "--xla-trace",
-        metavar="FILE|none",
-        help="XLA's own record of PriorityFusion (…priority_fusion_dump.txt), to be followed where priorities"
-        " are equal; taken from beside the input unless said.",
-    )(command)
-    return module_option(target_options(what_if_options(stage_options(command))))

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-import click
-
 if TYPE_CHECKING:
-    from hlofuse.cli.common.replaying import Loaded
+    from hlofuse.library.options import Loaded
     from hlofuse.replay import Replay
     from hlofuse.reports.common.final_names import FinalNames, LaunchedNames
     from hlofuse.reports.common.head import Head
@@ -50,12 +48,3 @@ def head_of_dump(path: Path) -> Head | None:
         return Head(identify_file(load(path)))
     except HlofuseError:
         return None
-
-
-def announce(reported: ReportedModule, *, replayed: bool = True) -> None:
-    """Print the first line on standard error, for results that have no place for it."""
-    from hlofuse.reports.common.head import head_lines
-
-    head = head_of(reported, replayed=replayed)
-    for line in head_lines([head]) + list(head.identity.notes) if head is not None else ():
-        click.echo(line, err=True)

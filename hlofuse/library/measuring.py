@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlofuse.cli.common.replaying import Defaults, ReplayOptions, warn
-from hlofuse.cli.common.reporting import head_of
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.heads import head_of
+from hlofuse.library.options import Defaults, ReplayOptions
 from hlofuse.pipelines import TARGETS
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 def measure_all(
-    requests: Iterable[ReplayOptions], root: Path, baseline: Mapping[str, Profile] | None = None
+    requests: Sequence[ReplayOptions], root: Path, baseline: Mapping[str, Profile] | None = None
 ) -> list[Measured]:
     """Every module of every input. HlofuseError for the first that cannot be read or replayed.
 
     `baseline` are the profiles that they will be held against: those tell the device where nothing else does.
     """
-    context = _Context(root, baseline or {}, cache(warn))
+    context = _Context(root, baseline or {}, cache(requests[0].listener.note))
     return _with_names_of_their_own(
         [_one(one, name, context) for r in requests for one, name in each_module(r)]
     )
@@ -47,7 +47,7 @@ class _Context:
     root: Path
     baseline: Mapping[str, Profile]
     on_note: Callable[[str], None]
-    """What is said of a device: of many modules once."""
+    """Takes a note about a device: of many modules once."""
 
 
 def each_module(
@@ -105,9 +105,9 @@ def _defaults(profile: Profile | None) -> Defaults | None:
 def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measured:
     from hlofuse.account import Account
     from hlofuse.account.running import running
-    from hlofuse.cli.common.naming import final_names_of, unoptimized_of
     from hlofuse.inputs.choose_target import NO_TARGET
     from hlofuse.inputs.stage import stage_of
+    from hlofuse.library.naming import final_names_of, unoptimized_of
     from hlofuse.reports.check.check import Measured
     from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges
     from hlofuse.reports.common.facts import Facts

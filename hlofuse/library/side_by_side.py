@@ -1,4 +1,4 @@
-"""Two modules: read from the command line, and their difference made ready to be drawn."""
+"""Two modules: read, and their difference made ready to be drawn."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from hlofuse.cli.common.progress import spinner
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.listener import Listener
 from hlofuse.pipelines import device_of
 from hlofuse.releases import nearest
 
@@ -21,8 +19,12 @@ if TYPE_CHECKING:
     from hlofuse.ir.graph import Module
     from hlofuse.render import ModulePair
 
+SECTIONS = ("fusions", "sources", "instructions", "header")  # `reports.diff.phrases`, without the import
 
-def read_both(before: str, after: str, module: str | None, stage: str | None = None) -> tuple[Module, Module]:
+
+def read_both(
+    before: str, after: str, module: str | None, listener: Listener, stage: str | None = None
+) -> tuple[Module, Module]:
     """BEFORE and AFTER; `module` picks from directories and from two files of several modules;
     of two directories the fusion passes' `stage`.
 
@@ -36,13 +38,13 @@ def read_both(before: str, after: str, module: str | None, stage: str | None = N
     if stage is not None:
         before, after = (_of_stage(path, module, stage) for path in (before, after))
         module = None
-    with spinner("reading"):
+    with listener.activity("reading"):
         first, second = [
             load(path, module if two_files or os.path.isdir(path) else None) for path in (before, after)
         ]
     for read in (first, second):
         if read.text_note is not None:
-            click.echo(f"note: {read.name}: {read.text_note}", err=True)
+            listener.note(f"{read.name}: {read.text_note}")
     return first, second
 
 
@@ -56,20 +58,20 @@ def pair_of_diff(diff: ModuleDiff) -> ModulePair:
     return ModulePair(diff.before.module, diff.after.module, found.kernels, verdict(diff), found.notes)
 
 
-def picture_of(diff: ModuleDiff) -> str:
+def picture_of(diff: ModuleDiff, listener: Listener) -> str:
     """Both sides as an SVG. HlofuseError where there is no Graphviz."""
     from hlofuse.render import render
 
-    with spinner("drawing"):
+    with listener.activity("drawing"):
         return render(pair_of_diff(diff), "both").to_svg()
 
 
-def picture_if_possible(diff: ModuleDiff) -> str | None:
+def picture_if_possible(diff: ModuleDiff, listener: Listener) -> str | None:
     """The same, None where the picture has to be done without: the words stand by themselves."""
     try:
-        return picture_of(diff)
+        return picture_of(diff, listener)
     except HlofuseError as e:
-        click.echo(f"note: the page has no picture: {e}", err=True)
+        listener.note(f"the page has no picture: {e}")
         return None
 
 

@@ -1,0 +1,140 @@
+"""Changes that are tried on a module: rules, recipes, flags, values of knobs, passes left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of
+from hlofuse.library.naming import final_names_of, resolver_of, unoptimized_of, with_events
+
+if TYPE_CHECKING:
+    from hlofuse.account import Observed
+    from hlofuse.library.program import Program
+    from hlofuse.replay import ReplayConfig
+    from hlofuse.reports.explain.model import Explanation
+    from hlofuse.reports.whatif.model import Ranking, Sweep
+    from hlofuse.reports.whatif.sweep import Vary
+
+
+def ranked(
+    report: Program, name: str | None, also: Sequence[Program], also_flags: Sequence[str]
+) -> Answer[Ranking]:
+    """`Report.what_if` without a sweep."""
+    from hlofuse.reports.common.facts import Facts
+    from hlofuse.reports.verdict.changes import changes, print_changes, with_flags, with_module
+    from hlofuse.reports.verdict.json import changes_json, verdict_json
+    from hlofuse.reports.verdict.verdict import verdict
+    from hlofuse.reports.whatif.json import ranking_json
+    from hlofuse.reports.whatif.ranking import rank
+
+    options, loaded = report.options, report.at_fusion
+    assert loaded.config is not None
+    if options.xla_trace is not None:
+        raise HlofuseError("what-if runs go their own way: they follow no --xla-trace")
+    others = [(other.at_fusion.observe(), other.options.input) for other in also]
+    with options.listener.progress("replaying") as progress:
+        around = partial(_around, name) if name is not None else None
+        found = rank(loaded.input, loaded.config, progress=progress, narrowed=around)
+    observed = found.observed
+    assert observed is not None
+    with_events(observed.replay)
+    facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay, options.listener))
+    unoptimized = partial(unoptimized_of, observed.replay)
+    answer = verdict(observed, facts, ranking=found, unoptimized=unoptimized, about_all=name is None)
+    rows = [
+        *(with_module(facts.totals_after, other, path) for other, path in others),
+        *(with_flags(observed, facts.totals_after, flags, unoptimized()) for flags in also_flags),
+    ]
+    return Answer(
+        "what-if",
+        lambda: found,
+        json=lambda data: {**ranking_json(data), **verdict_json(answer), "also": changes_json(rows)},
+        draw=lambda console, limit=10: print_changes(
+            answer, found, rows, console, input_arguments=options.input_arguments, limit=limit
+        ),
+        rows=lambda _: changes_json(changes(answer, found, rows)),
+        entries=lambda data: changes(answer, data, rows),
+        note=loaded.note,
+        heads=[head_of(observed.replay)],
+    )
+
+
+def _around(name: str, observed: Observed) -> Explanation:
+    """What is decided about the kernels that a name means."""
+    from hlofuse.reports.common.facts import Facts
+    from hlofuse.reports.explain.explain import explain
+    from hlofuse.reports.explain.selection import selected
+
+    facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay))
+    return selected(explain(observed.replay, facts=facts), name, resolver_of(facts))
+
+
+def without_passes(report: Program, names: Sequence[str], confirm: bool) -> Answer[Any]:
+    """`Report.without_pass`."""
+    from hlofuse.judge.judge import Judge
+    from hlofuse.reports.verdict import changes
+    from hlofuse.reports.verdict.json import changes_json
+    from hlofuse.reports.whatif.json import SCHEMA
+
+    loaded = report.at_fusion
+    if confirm and loaded.target != "cpu":
+        raise HlofuseError(f"--confirm has XLA:CPU compile; this is for target {loaded.target}")
+    observed = report.replayed
+    spin = report.options.listener.activity("compiling without passes")
+    with spin, Judge() if confirm else nullcontext() as judge:
+        totals, found = changes.without_passes(observed, [*names], report.unoptimized(), judge)
+    return Answer(
+        "without passes",
+        lambda: found,
+        json=lambda data: {"schema": SCHEMA, "about": "passes", "passes": changes_json(data)},
+        draw=lambda console, limit=10: changes.print_passes(totals, found, console),
+        rows=lambda document: document["passes"],
+        entries=lambda data: data,
+        note=loaded.note,
+        heads=[head_of(observed.replay)],
+    )
+
+
+def swept(
+    report: Program, axes: Mapping[str, Iterable[float | str]], more_devices: Sequence[str]
+) -> Answer[Sweep]:
+    """`Report.what_if` with a sweep."""
+    from hlofuse.reports.whatif.json import sweep_json
+    from hlofuse.reports.whatif.sweep import sweep
+    from hlofuse.reports.whatif.text import print_sweep
+
+    options, loaded = report.options, report.at_fusion
+    if options.xla_trace is not None:
+        raise HlofuseError("what-if runs go their own way: they follow no --xla-trace")
+    devices = [_vary(report, None), *(_vary(report, d) for d in more_devices)]
+    with options.listener.progress("replaying") as progress:
+        texts = {name: [str(v) for v in values] for name, values in axes.items()}
+        found = sweep(loaded.input, devices, texts, progress=progress)
+    return Answer(
+        "sweep",
+        lambda: found,
+        json=sweep_json,
+        draw=lambda console, limit=10: print_sweep(found, console),
+        rows=lambda document: document["points"],
+        entries=lambda data: data.points,
+        note=loaded.note,
+        heads=[head_of(loaded)],
+    )
+
+
+def _vary(report: Program, device: str | None) -> Vary:
+    """What makes the variants of one device; the report's own for None."""
+    loaded = report.at_fusion
+
+    def vary(values: Mapping[str, str]) -> ReplayConfig:
+        xla = loaded.config.xla or loaded.config if loaded.config is not None else None
+        own = xla.device if xla is not None else None
+        more = [f"{name}={value}" for name, value in values.items()]
+        return report.options.config(loaded.target, device or own, loaded.release.name, more)
+
+    return vary

@@ -1,0 +1,260 @@
+"""What XLA fuses in a module and what stops the rest; of a fused one, what keeps its kernels apart."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of, head_of_dump
+from hlofuse.library.naming import resolver_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hlofuse.library.options import ReplayOptions
+    from hlofuse.library.program import Program
+    from hlofuse.replay import Replay
+    from hlofuse.reports.explain.model import Explanation
+
+
+def explained(
+    report: Program,
+    name: str | None,
+    only_pass: str | None,
+    computation: str | None,
+    only_refused: bool,
+    details: bool,
+) -> Answer[Any]:
+    """`Report.explain`; `details` has the text go through every pass."""
+    details = details or only_refused
+    try:
+        observed = report.observed
+    except HlofuseError as error:
+        found = None if report.options.changes_xla else _of_another_stage(report, error, name, details)
+        if found is None:
+            raise
+        return found
+
+    from hlofuse.reports.common.xla_result import compare_with_result
+    from hlofuse.reports.explain.explain import explain, record_check
+    from hlofuse.reports.explain.phrases import record_lines
+    from hlofuse.reports.explain.selection import selected
+
+    _check_names(observed.replay, only_pass, computation)
+    details = details or only_pass is not None or computation is not None
+    identity, result = observed.replay.input.identity, None
+    if not observed.changes and identity is not None:
+        result = compare_with_result(identity.file, observed.replay.target, observed.replay.after)
+    head = head_of(observed.replay, result=result, names=report.names)
+    record = record_check(observed)
+    notes = [observed.note] if observed.note else []
+    if record is not None and (record.agreed != record.records or record.disagreements):
+        notes += record_lines(record)[:1]
+    answer = report.verdict if name is None else None
+    difference = report.difference
+
+    @cache
+    def explanation() -> Explanation:
+        found = explain(
+            observed.replay,
+            only_pass=only_pass,
+            computation=computation,
+            what_if=observed.changes,
+            record=record,
+            facts=report.facts,
+        )
+        return found if name is None else selected(found, name, resolver_of(report.facts))
+
+    if name is not None:
+        explanation()  # an unknown name is an error of the call
+
+    def draw(console: Console, limit: int = 10) -> None:
+        from hlofuse.reports.difference.text import print_difference
+        from hlofuse.reports.explain.text import print_explanation
+        from hlofuse.reports.verdict.phrases import untried_lines
+        from hlofuse.reports.verdict.text import print_screen
+
+        if answer is not None:
+            print_screen(answer, console, head, notes, difference, details=not details)
+        if name is None and not details:
+            return
+        if answer is not None:
+            full = [observed.note] if observed.note else []
+            for line in ("", *full, *untried_lines(answer), ""):
+                console.print(line)
+            if difference is not None:
+                print_difference(difference, console, limit=limit)
+        print_explanation(
+            explanation(),
+            console,
+            input_arguments=report.options.input_arguments,
+            limit=limit,
+            only_refused=only_refused,
+        )
+        timeline = _timeline(report.options) if details else None
+        if timeline:
+            console.print(f"\nThe whole compilation lies here, {timeline[0]}: what each pass did is told by")
+            console.print(f"  {timeline[1]}", style="green", soft_wrap=True)
+
+    def data(found: Explanation) -> dict[str, Any]:
+        from hlofuse.reports.explain.json import explanation_json
+        from hlofuse.reports.verdict.json import verdict_json
+
+        document = explanation_json(found, only_refused=only_refused)
+        return {**document, **verdict_json(answer)} if answer is not None else document
+
+    return Answer(
+        "explanation",
+        explanation,
+        json=data,
+        draw=draw,
+        rows=lambda document: document["kernels"],
+        entries=lambda found: found.kernels,
+        note=observed.note,
+        heads=[head],
+        differences=[difference],
+        draws_heads=answer is not None,
+    )
+
+
+def _timeline(options: ReplayOptions) -> tuple[str, str] | None:
+    """How many dumps between passes lie in the directory, and the command that tells of them."""
+    from hlofuse.format.escape import command_line
+    from hlofuse.format.units import plural
+    from hlofuse.inputs.dump_directory import DumpDirectory
+
+    if not os.path.isdir(options.input):
+        return None
+    try:
+        dumps = DumpDirectory(options.input).pick(options.module).between
+    except HlofuseError:  # a corpus folder
+        return None
+    # With the passes' own dumps only there is nothing that this report does not tell.
+    if len({f.pipeline for f in dumps}) < 2:
+        return None
+    module = ("--module", options.module) if options.module is not None else ()
+    return plural(len(dumps), "dump"), command_line("timeline", options.input, *module)
+
+
+def _check_names(replay: Replay, only_pass: str | None, computation: str | None) -> None:
+    from hlofuse.format.escape import printable
+    from hlofuse.inputs.suggest import did_you_mean
+
+    if only_pass is not None:
+        passes = [p.name for p in replay.passes]
+        if only_pass not in passes:
+            raise HlofuseError(
+                f"target {replay.target} has no pass {printable(only_pass)}"
+                f" (it has {', '.join(passes)}){did_you_mean(only_pass, passes)}"
+            )
+    if computation is not None:
+        names = [c.name for c in replay.before.computations]
+        if computation.lstrip("%") not in names:
+            raise HlofuseError(
+                f"{printable(replay.before.name)} has no computation"
+                f" {printable(computation)}{did_you_mean(computation, names)}"
+            )
+
+
+# A module that is not the input of the fusion passes.
+
+
+def _of_another_stage(
+    report: Program, error: HlofuseError, name: str | None, details: bool
+) -> Answer[Any] | None:
+    """A fused module as it is, or a TPU's; None where there is nothing to say but the error.
+
+    `name` narrows it to some kernels; `details` has what keeps each two of them apart.
+    """
+    from hlofuse.inputs.choose_target import NO_TARGET
+    from hlofuse.inputs.stage import StageError
+    from hlofuse.reports.common.names import launched_in
+    from hlofuse.reports.fused.boundaries import explain_fused
+    from hlofuse.reports.fused.model import Fused, fused_json
+    from hlofuse.reports.fused.text import print_fused
+
+    tpu = _of_tpu(report.options, error, name)
+    if tpu is not None:
+        return tpu
+    if not isinstance(error, StageError) or not error.stage.is_fused:
+        return None
+    loaded, stage = report.loaded, error.stage
+    if stage.foreign_to(loaded.target) and stage.backend not in NO_TARGET:
+        return None
+    device = loaded.config.device if loaded.config is not None else None
+    answer = report.verdict_as_it_is if name is None else None
+
+    @cache
+    def fused() -> Fused:
+        with report.options.listener.activity("asking the rules"):
+            found = explain_fused(loaded.module, loaded.target, loaded.release, stage, device)
+        return found if name is None else found.only(name, launched_in(loaded.module, name))
+
+    head = head_of(loaded, replayed=False)
+
+    def draw(console: Console, limit: int = 10) -> None:
+        from hlofuse.reports.verdict.text import print_screen
+
+        if answer is not None:
+            print_screen(answer, console, head, details=not details)
+            if not details:
+                return
+            console.print()
+        found = fused()
+        better: tuple[str, ...] = ()
+        if found.right_file is not None:
+            better = replace(report.options, input=found.right_file, module=None).input_arguments
+        print_fused(found, console, limit=limit, better=better)
+
+    def data(found: Fused) -> dict[str, Any]:
+        from hlofuse.reports.verdict.json import verdict_json
+
+        return {**fused_json(found), **(verdict_json(answer) if answer is not None else {})}
+
+    return Answer(
+        "explanation of a fused module",
+        fused,
+        json=data,
+        draw=draw,
+        rows=lambda document: document["kernels"],
+        entries=lambda found: found.kernels,
+        heads=[head],
+        draws_heads=answer is not None,
+    )
+
+
+def _of_tpu(options: ReplayOptions, error: HlofuseError, name: str | None) -> Answer[Any] | None:
+    from hlofuse.inputs.dump_names import TPU_PIPELINES
+    from hlofuse.inputs.stage import StageError
+    from hlofuse.reports.tpu.model import DEVICE, compare_tpu, tpu_files
+
+    if options.input == "-" or options.target is not None:
+        return None
+    files = tpu_files(Path(options.input), options.module)
+    if files is None:
+        return None
+    if isinstance(error, StageError):
+        if error.stage.backend != "tpu":
+            return None
+    elif not any(name in files[0].name for name in TPU_PIPELINES):
+        return None
+    if name is not None:
+        raise HlofuseError("of a TPU's dumps explain takes no NAME: hlofuse trace-op follows one operation")
+    from hlofuse.inputs import load
+    from hlofuse.reports.tpu.json import tpu_json
+    from hlofuse.reports.tpu.text import print_tpu
+
+    with options.listener.activity("comparing"):
+        found = compare_tpu(load(files[0]), load(files[1]), options.device or DEVICE)
+    return Answer(
+        "explanation of a TPU's dumps",
+        lambda: found,
+        json=tpu_json,
+        draw=lambda console, limit=10: print_tpu(found, console, limit=limit),
+        heads=[head_of_dump(files[0])],
+    )

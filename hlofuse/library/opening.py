@@ -1,0 +1,141 @@
+"""`hlofuse.open`: from a file, a text, a module or a function to a report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Module
+from hlofuse.library.options import ReplayOptions
+from hlofuse.library.report import Report
+
+if TYPE_CHECKING:
+    from hlofuse.ir.graph import OrderSource
+    from hlofuse.replay import Replay, ReplayConfig, ReplayInput, ReplayObserver
+
+
+def open(
+    source: Any,
+    *arguments: Any,
+    module: str | None = None,
+    target: str | None = None,
+    device: str | None = None,
+    xla: str | None = None,
+    xla_flags: str | None = None,
+    stage: str | None = None,
+    order: OrderSource | None = None,
+    set: Mapping[str, float | str] | Iterable[str] = (),
+    disable: Iterable[str] = (),
+    enable: Iterable[str] = (),
+    rules: Iterable[str] = (),
+    passes: str | None = None,
+    option: str | None = None,
+    ids: str | None = None,
+    xla_trace: str | None = None,
+) -> Report:
+    """A report on a module, read as the command line reads it; nothing is replayed before it is asked for.
+
+    source: the path of a dump or a dump directory; HLO text (a string with a line break); a
+    `hlofuse.ir.Module`, which stays as it is; what `hlofuse.capture` returned; or a Python function, jitted
+    or not, which the JAX at hand compiles for the shapes of `arguments` (no accelerator is needed).
+
+    The options are those of the command line. module: which of several. target, device, xla, xla_flags,
+    stage: what the dump is read to be unless given. order: source of ids and use-lists. set: knobs and
+    numbers of the device, `{"launch_overhead_us": 2}` or `["NAME=VALUE"]`. disable, enable, rules, passes:
+    rules and passes other than XLA's.
+
+    HlofuseError says in a sentence what cannot be read, and which device is missing.
+    """
+    changes = [f"{k}={v}" for k, v in set.items()] if isinstance(set, Mapping) else set
+    how: dict[str, Any] = {
+        "module": module,
+        "target": target,
+        "device": device,
+        "xla": xla,
+        "xla_flags": xla_flags,
+        "stage": stage,
+        "order": order,
+        "overrides": tuple(changes),
+        "disable": tuple(disable),
+        "enable": tuple(enable),
+        "rules": tuple(rules),
+        "passes": passes,
+        "option": option,
+        "ids": ids,
+        "xla_trace": xla_trace,
+    }
+    owned = None
+    if isinstance(source, Module):
+        read_from = source.filename if source.filename not in (None, "<stdin>") else None
+        report = Report(ReplayOptions(read_from or "-", given=source, **how))
+    elif isinstance(source, str) and "\n" in source:
+        report = Report(ReplayOptions("-", given=source, **how))
+    elif isinstance(source, str | os.PathLike):
+        report = Report(ReplayOptions(os.fspath(source), **how))
+    else:
+        if callable(getattr(source, "module", None)):  # hlofuse.capture.Capture, which need not be installed
+            captured = source
+        elif callable(source):
+            from hlofuse.capture import capture
+
+            owned = TemporaryDirectory(prefix="hlofuse-")
+            flags, folder = xla_flags or "", Path(owned.name, "capture")
+            captured = capture(source, *arguments, target=target, device=device, flags=flags, out=folder)
+            arguments = ()
+        else:
+            raise HlofuseError(
+                "expected a dump's path, HLO text, a module, a function or a capture,"
+                f" not {type(source).__name__}"
+            )
+        # What compiled it, and for what, is written beside it.
+        how |= {"module": None, "target": None, "xla_flags": None}
+        report = Report(ReplayOptions(str(captured.module(module).before), **how))
+        report._owned = owned
+    if arguments:
+        raise HlofuseError("arguments go with a function to compile")
+    report.loaded  # noqa: B018  what is wrong with the input is an error here
+    return report
+
+
+# Functions of a module and a replay, for programs that choose the configuration themselves.
+
+
+def replay(
+    input: Module | ReplayInput,
+    config: str | ReplayConfig | None = None,
+    observers: Sequence[ReplayObserver] = (),
+    **how: Any,
+) -> Replay:
+    """The result of XLA's fusion passes on a copy of a module, with every decision.
+
+    Without `config` the module is read as `open` reads it, with the same options. With a `ReplayConfig`, or
+    the name of a target, nothing is read from it: see `hlofuse.replay.replay.replay`.
+    """
+    from hlofuse.replay.replay import replay as replay_with
+
+    if config is None and isinstance(input, Module):
+        return open(input, **how).at_fusion.replay(observers)
+    return replay_with(input, config or "cpu", observers, **how)
+
+
+def what_if(
+    module: Module,
+    target: str | None = None,
+    *,
+    device: str | Sequence[str] | None = None,
+    sweep: Mapping[str, Iterable[float | str]] | None = None,
+    overrides: Iterable[str] = (),
+    **how: Any,
+) -> Any:
+    """Which change gains most, a `Ranking`; with `sweep` a `Sweep` over values of knobs, on each device.
+
+    The same as `open(module, …).what_if(…).data`.
+    """
+    devices = [device] if isinstance(device, str) else list(device or ())
+    first = devices[0] if devices else None
+    report = open(module, target=target, device=first, set=overrides, **how)
+    return report.what_if(sweep=sweep, also_device=devices[1:]).data

@@ -1,0 +1,97 @@
+"""A dump directory pass by pass: what each one did, and the way of one operation through them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlofuse.format.escape import printable
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of_dump
+from hlofuse.library.options import ReplayOptions
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hlofuse.library.listener import Listener
+    from hlofuse.reports.timeline import DumpSequence, PassTimeline
+    from hlofuse.reports.trace_op.model import Provenance
+
+
+def timelines_of(
+    directory: str, module: str | None, every_module: bool, listener: Listener
+) -> Answer[list[PassTimeline]]:
+    """The timeline of the module, or of each; of several without `every_module` only their list."""
+    from hlofuse.reports.timeline import dump_sequences, timeline
+    from hlofuse.reports.timeline.json import timeline_json
+    from hlofuse.reports.timeline.text import print_sequences, print_timeline
+
+    found = dump_sequences(directory, module)
+    chosen = found if every_module or len(found) == 1 else []
+    timelines = []
+    for sequence in chosen:
+        with listener.progress("comparing dumps") as progress:
+            timelines.append(timeline(sequence, progress))
+
+    def draw(console: Console, limit: int = 5, every_dump: bool = False) -> None:
+        for n, one in enumerate(timelines):
+            if n:
+                console.print()
+            print_timeline(one, console, limit=limit, every=every_dump)
+        if not timelines:
+            print_sequences(found, console, path=directory)
+
+    return Answer(
+        "timeline",
+        lambda: timelines,
+        json=lambda data: timeline_json(found, data),
+        draw=draw,
+        rows=lambda document: [s for each in document["films"] for s in each["steps"]],
+        entries=lambda data: [step for timeline in data for step in timeline.steps],
+        heads=[head_of_dump(sequence.dumps[0].path) for sequence in chosen],
+    )
+
+
+def followed(directory: str, query: str, module: str | None, listener: Listener) -> Answer[Provenance]:
+    """One operation of the module, or of the far largest of several, through every pass."""
+    from hlofuse.inputs.dump_directory import far_largest, is_corpus_case
+    from hlofuse.reports.timeline import dump_sequences
+    from hlofuse.reports.trace_op import follow
+    from hlofuse.reports.trace_op.json import provenance_json
+    from hlofuse.reports.trace_op.text import print_provenance
+
+    found = dump_sequences(directory, module)
+    sequence = far_largest(found, lambda r: r.size)
+    if sequence is None:
+        ranked = sorted(found, key=lambda r: -r.size)
+        listed = "\n".join(f"  {printable(r.label)}" for r in ranked[:12])
+        raise HlofuseError(
+            f"{printable(directory)} holds {len(found)} modules; choose one with --module:\n{listed}"
+            + ("\n  …" if len(ranked) > 12 else "")
+        )
+    if is_corpus_case(Path(directory)):
+        sequence = _whole(sequence, directory, listener)
+    with listener.activity("following"):
+        provenance = follow(sequence, query)
+    return Answer(
+        "provenance",
+        lambda: provenance,
+        json=provenance_json,
+        draw=lambda console, limit=5: print_provenance(provenance, console, limit=limit),
+        heads=[head_of_dump(sequence.dumps[0].path)],
+    )
+
+
+def _whole(sequence: DumpSequence, folder: str, listener: Listener) -> DumpSequence:
+    """A capture folder's dumps and what lies around them, for the device that it was captured for."""
+    from hlofuse.reports.trace_op.replayed import with_replayed_passes
+
+    try:
+        loaded = ReplayOptions(folder, listener=listener).read(any_stage=True)
+    except HlofuseError:
+        return sequence
+    config = loaded.config
+    device, flags = (config.device, config.build.flags) if config is not None else (None, ())
+    with listener.activity("repeating the passes around fusion"):
+        return with_replayed_passes(sequence, loaded.target, device, flags)

@@ -1,0 +1,128 @@
+"""A module that was read, and its replay: the facts of a report, each worked out once."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.library.naming import final_names_of, unoptimized_of, with_events
+
+if TYPE_CHECKING:
+    from hlofuse.account import Observed, Totals
+    from hlofuse.ir.graph import Module
+    from hlofuse.library.options import Loaded, ReplayOptions
+    from hlofuse.pipelines.identity import Identity
+    from hlofuse.replay import Replay
+    from hlofuse.reports.common.facts import Facts
+    from hlofuse.reports.common.final_names import FinalNames
+    from hlofuse.reports.difference.model import Difference
+    from hlofuse.reports.verdict.model import Verdict
+
+
+class Program:
+    """A module that was read, its replay, and what both come to."""
+
+    def __init__(self, options: ReplayOptions) -> None:
+        self.options = options
+        self._listener = options.listener
+        self._owned: Any = None
+        """A temporary folder that the input lies in; removed with the report."""
+
+    @cached_property
+    def loaded(self) -> Loaded:
+        """The module as it was read, and the settings of its replay."""
+        return self.options.read(any_stage=True)
+
+    @property
+    def module(self) -> Module:
+        """The module as it was read, at whatever stage."""
+        return self.loaded.module
+
+    @property
+    def identity(self) -> Identity:
+        """Stage, backend, device, release and flags of the module, each with its evidence."""
+        return self.loaded.identity
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader of a figure has to know: where the device comes from, what is approximate."""
+        note = (self.loaded.note,) if self.loaded.note else ()
+        return tuple(dict.fromkeys((*self._listener.notes, *self.identity.notes, *note)))
+
+    @cached_property
+    def at_fusion(self) -> Loaded:
+        """The module at the input of fusion, in the best order there is.
+
+        StageError, a HlofuseError, for a module that is fused already.
+        """
+        return self.options.at_fusion_input(self.loaded)
+
+    @cached_property
+    def replayed(self) -> Observed:
+        return self.at_fusion.observe()
+
+    @cached_property
+    def observed(self) -> Observed:
+        """The replay with its costs, and XLA's own replay where the settings differ from XLA."""
+        with_events(self.replayed.replay)
+        return self.replayed
+
+    @property
+    def replay(self) -> Replay:
+        """The replay: `before`, `after`, `final`, and `events`, every decision in order."""
+        return self.replayed.replay
+
+    @cached_property
+    def names(self) -> FinalNames:
+        """XLA's final names of kernels, which a profiler shows."""
+        return final_names_of(self.replayed.replay, self._listener)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """What reports ask about the replay."""
+        from hlofuse.reports.common.facts import Facts
+
+        return Facts(self.observed.replay, self.observed.costs, self.names)
+
+    def unoptimized(self) -> Module | None:
+        return unoptimized_of(self.replayed.replay)
+
+    @cached_property
+    def is_taken_as_it_is(self) -> bool:
+        """True for a fused module of the target, whose kernels are those that are there."""
+        from hlofuse.inputs.stage import stage_of
+
+        stage = stage_of(self.module, self.loaded.target)
+        is_own = stage.is_fused and not stage.foreign_to(self.loaded.target)
+        return is_own and not self.options.takes_any_stage
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """What runs, where the time goes, what is left to gain, and what to change."""
+        from hlofuse.reports.verdict.verdict import verdict
+
+        if self.is_taken_as_it_is:
+            return self.verdict_as_it_is
+        with self._listener.activity("trying changes"):
+            return verdict(self.observed, self.facts, unoptimized=self.unoptimized)
+
+    @cached_property
+    def verdict_as_it_is(self) -> Verdict:
+        from hlofuse.account.running import running
+        from hlofuse.reports.verdict.verdict import verdict_as_it_is
+
+        loaded = self.loaded
+        device = loaded.config.device if loaded.config is not None else None
+        account = running(loaded.module, loaded.identity, device)[0]
+        return verdict_as_it_is(account, loaded.release, device)
+
+    @property
+    def totals(self) -> Totals:
+        """Kernels, launches, bytes, FLOP, time in microseconds and copies of what is launched."""
+        return self.verdict_as_it_is.totals if self.is_taken_as_it_is else self.facts.totals_after
+
+    @cached_property
+    def difference(self) -> Difference | None:
+        from hlofuse.reports.difference.model import difference_of
+
+        return difference_of(self.replayed)
