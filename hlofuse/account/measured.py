@@ -44,14 +44,13 @@ class Measured:
         return time.total_us / self.runs if time is not None else None
 
 
-def attach(module: Module, profile: Profile, *, name: str | None = None) -> None:
-    """Join a final module with what the profile has under its name, or under `name`.
+def attach(module: Module, profile: Profile) -> None:
+    """Join a final module with what the profile has under its name; HlofuseError where it has nothing.
 
     Of several programs of that name the one with most time in common is taken.
     """
-    label = name or module.name
-    chosen = profile.pick(label)
-    same = [m for m in profile.modules if m.name == chosen.name] if chosen.name == label else [chosen]
+    # A profile without XLA's ranges has names of kernels alone.
+    same = [m for m in profile.modules if m.name in (module.name, "")] or [profile.pick(module.name)]
     joins = [_join(module, profile, source) for source in same]
     module.findings[_FINDING] = max(joins, key=lambda j: j.found_us)
 

@@ -57,6 +57,12 @@ def cost_text(k: Choice) -> str:
     return bytes_text(k.bytes_accessed) if k.bytes_accessed is not None else "–"
 
 
+def measured_text(k: Choice) -> str:
+    """Its measured time, of one launch, and how often it was launched; a dash for what did not run."""
+    m = k.measured
+    return "–" if m is None else us_text(m.us) + (f" × {m.calls:,}" if m.calls != 1 else "")
+
+
 def because(k: Choice) -> str:
     """The rule and what it rested on."""
     figures = figures_text(k.figures)
@@ -101,7 +107,10 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
 
 def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> None:
     launched = any(k.blocks is not None for k in shown)
+    measured = any(k.measured is not None for k in shown)
     columns = [("kernel", "left"), (cost_heading(shown, timed=timed), "right")]
+    if measured:
+        columns.insert(1, ("measured", "right"))
     if launched:
         columns.append(("blocks × threads", "right"))
     table = plain_table(*columns, ("run by", "left"))
@@ -114,7 +123,8 @@ def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> No
             where = ": ".join(filter(None, (k.layer, k.source)))
             why.append(f"\n{printable(where)}", style="not bold dim")
         launch = [(f"{k.blocks:,} × {k.threads:,}" if k.blocks is not None else "")] if launched else []
-        table.add_row(_name(k), cost_text(k), *launch, why)
+        times = [measured_text(k)] if measured else []
+        table.add_row(_name(k), *times, cost_text(k), *launch, why)
     console.print(table)
 
 

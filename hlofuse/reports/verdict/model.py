@@ -75,6 +75,8 @@ class Share:
     bytes_accessed: int
     is_floor: bool = False
     """`us` holds lower bounds."""
+    measured_us: float | None = None
+    """From a profile; None without one, and for launches."""
 
 
 @dataclass(frozen=True, slots=True)

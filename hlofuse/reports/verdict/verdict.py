@@ -128,11 +128,12 @@ def _shares(account: Account, fused: Callable[[Instruction], bool]) -> Iterable[
     if overhead is not None and account.totals.launches:
         launches = account.totals.launches
         found.append(Share("launches", launches, launches * overhead, 0))
-    return sorted(found, key=lambda s: (-(s.us or 0.0), -s.bytes_accessed))
+    return sorted(found, key=lambda s: (-(s.measured_us or 0.0), -(s.us or 0.0), -s.bytes_accessed))
 
 
 def _share(kind: str, rows: Sequence[Launched], overhead: float | None) -> Share:
     runs = sum(r.runs for r in rows)
     us = None if overhead is None else sum(r.total_us or 0.0 for r in rows) - runs * overhead
     moved = sum(r.cost.bytes_accessed * r.runs for r in rows)
-    return Share(kind, runs, us, moved, any(r.is_floor for r in rows))
+    measured = [r.measured_us for r in rows if r.measured_us is not None]
+    return Share(kind, runs, us, moved, any(r.is_floor for r in rows), sum(measured) if measured else None)
