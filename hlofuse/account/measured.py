@@ -84,10 +84,21 @@ def _join(module: Module, profile: Profile, source: ProfiledModule, *, is_own: b
         times[own] = replace(time, name=own)
         found_calls += time.calls
         found_us += 0.0 if is_container(name) else time.total_us
+    _join_ends(by_name, times)
     calls = sum(t.calls for t in source.times.values())
     return Measured(
         profile, source, times, found_us, found_calls, calls, tuple(refused), _runs(module, times)
     )
+
+
+def _join_ends(by_name: Mapping[str, Instruction], times: dict[str, MeasuredTime]) -> None:
+    """The wait at the end of an asynchronous operation belongs to what launched it."""
+    for name in [n for n in times if by_name[n].opcode.endswith("-done")]:
+        begin = next((x.name for x in by_name[name].operands if x.opcode.endswith("-start")), None)
+        if begin is None:
+            continue
+        wait, own = times.pop(name), times.get(begin)
+        times[begin] = wait.plus(own) if own is not None else replace(wait, name=begin)
 
 
 def _runs(module: Module, times: Mapping[str, MeasuredTime]) -> int:

@@ -256,6 +256,8 @@ class ReplayOptions:
         from hlofuse.inputs.stage import INPUT
 
         if loaded.config is None:
+            # A fused module is reported as it is, without times of a device.
+            is_before_optimizations(loaded.module, loaded.target)
             raise HlofuseError(loaded.problem)
         if self.requested_stage != INPUT and is_before_optimizations(loaded.module, loaded.target):
             return self._lowered(loaded)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from hlofuse.ir.errors import HlofuseError
@@ -32,6 +32,11 @@ class MeasuredTime:
     def us(self) -> float:
         """The mean of one launch."""
         return self.total_us / self.calls
+
+    def plus(self, begin: MeasuredTime) -> MeasuredTime:
+        """The sum with the beginning of the same operation, under the name of that."""
+        us = {f: getattr(self, f) + getattr(begin, f) for f in ("total_us", "median_us", "min_us", "max_us")}
+        return replace(begin, calls=max(self.calls, begin.calls), **us)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hlofuse.format.fields import fields, us_json
+from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.changes import Change
 from hlofuse.reports.verdict.model import Suggestion, Trial, Verdict
 
@@ -22,6 +23,7 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
             "replays": v.replays,
             "is_ranked": v.is_ranked,
         },
+        **({"profile": profile_json(v.measured)} if v.measured is not None else {}),
         "suggestions": [_suggestion(s) for s in v.suggestions],
         "untried": [_suggestion(s) for s in v.untried],
     }

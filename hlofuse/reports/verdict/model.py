@@ -5,6 +5,7 @@ from typing import Literal
 
 from hlofuse.account import Totals
 from hlofuse.account.bound import FusionFloor
+from hlofuse.account.measured import Measured
 from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.explain.model import HotKernel
 
@@ -103,5 +104,7 @@ class Verdict:
     """Slowest first; without times by bytes."""
     untried: tuple[Suggestion, ...] = ()
     """Recipes whose symptom is there, and of which nothing says what they gain here."""
+    measured: Measured | None = None
+    """What a profile has of the program; None without one."""
     is_replayed: bool = True
     """False for a module that is fused already: nothing was tried."""

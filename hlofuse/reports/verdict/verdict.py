@@ -75,6 +75,7 @@ def verdict(
         ranking is not None,
         hot_kernels(facts),
         untried,
+        account.measured,
     )
 
 
@@ -87,7 +88,19 @@ def verdict_as_it_is(account: Account, release: Release, device: DeviceDescripti
     times = KernelTimes(device, release).kernel if device is not None else None
     shares, floor = tuple(_shares(account, fused)), fusion_floor(account, fused, flops, device)
     kernels = grouped_kernels(rows, times)
-    return Verdict(account.totals, shares, floor, (), None, "", 0, False, kernels, is_replayed=False)
+    return Verdict(
+        account.totals,
+        shares,
+        floor,
+        (),
+        None,
+        "",
+        0,
+        False,
+        kernels,
+        measured=account.measured,
+        is_replayed=False,
+    )
 
 
 def _may_change(backend: str, release: Release) -> Callable[[Instruction], bool]:
