@@ -24,6 +24,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
     },
     "What runs": {
         "stats": "Instructions, kernels, flops and bytes of modules.",
+        "model-error": "How far XLA's time model is from a profile, kernel by kernel.",
         "kernels": "Who runs each kernel that fusion leaves: library, Triton or emitter.",
     },
     "To look at": {
