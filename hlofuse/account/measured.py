@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from statistics import median_low
 
 from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
-from hlofuse.inputs.profile.model import is_container
 from hlofuse.inputs.wire_format import Signature, signatures
 from hlofuse.ir.graph import Instruction, Module
 
@@ -83,7 +82,7 @@ def _join(module: Module, profile: Profile, source: ProfiledModule, *, is_own: b
             continue
         times[own] = replace(time, name=own)
         found_calls += time.calls
-        found_us += 0.0 if is_container(name) else time.total_us
+        found_us += 0.0 if name in source.containers else time.total_us
     _join_ends(by_name, times)
     calls = sum(t.calls for t in source.times.values())
     return Measured(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from mmap import mmap
 from pathlib import Path
 from typing import TypeAlias
@@ -94,16 +95,27 @@ _DIMENSIONS, _TUPLE_SHAPES = 3, 4
 def signatures(data: bytes) -> dict[str, Signature]:
     """Of each instruction of an HloProto by its name; ValueError or IndexError if it is none."""
     found = {}
-    for number, computation in fields(module_proto(data)):
-        if number != _COMPUTATIONS or not isinstance(computation, bytes):
-            continue
-        for kind, instruction in fields(computation):
-            if kind == _INSTRUCTIONS and isinstance(instruction, bytes):
-                parts = dict(fields(instruction))
-                name, opcode, shape = (parts.get(n, b"") for n in (_NAME, _OPCODE, _SHAPE))
-                if isinstance(name, bytes) and isinstance(opcode, bytes) and isinstance(shape, bytes):
-                    found[name.decode()] = opcode.decode(), tuple(_arrays(shape))
+    for instruction in _instructions(data):
+        parts = dict(fields(instruction))
+        name, opcode, shape = (parts.get(n, b"") for n in (_NAME, _OPCODE, _SHAPE))
+        if isinstance(name, bytes) and isinstance(opcode, bytes) and isinstance(shape, bytes):
+            found[name.decode()] = opcode.decode(), tuple(_arrays(shape))
     return found
+
+
+def opcodes(data: bytes) -> Iterator[tuple[str, str]]:
+    """Name and opcode of each instruction of an HloProto; ValueError or IndexError if it is none."""
+    for instruction in _instructions(data):
+        first = dict(islice(fields(instruction), 2))  # the numbers of their fields are the lowest
+        name, opcode = first.get(_NAME, b""), first.get(_OPCODE, b"")
+        if isinstance(name, bytes) and isinstance(opcode, bytes):
+            yield name.decode(errors="replace"), opcode.decode(errors="replace")
+
+
+def _instructions(data: bytes) -> Iterator[bytes]:
+    for number, computation in fields(module_proto(data)):
+        if number == _COMPUTATIONS and isinstance(computation, bytes):
+            yield from (v for n, v in fields(computation) if n == _INSTRUCTIONS and isinstance(v, bytes))
 
 
 def _arrays(shape: bytes) -> Iterator[tuple[int, ...]]:

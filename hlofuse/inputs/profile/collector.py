@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -17,11 +18,12 @@ from hlofuse.inputs.profile.model import (
     DeviceTime,
     MeasuredTime,
     ProfiledModule,
-    is_container,
 )
+from hlofuse.inputs.wire_format import opcodes
 
 _PS = 1e-6
 """Microseconds of a picosecond."""
+_CONTROL_FLOW = ("while", "conditional", "call")
 _COPIES = ("memcpy", "memset", "copy", "transfer")
 _COLLECTIVES = (
     "all-gather",
@@ -66,6 +68,7 @@ class Collector:
         self._devices: dict[str, _Device] = {}
         self._lines: dict[int, set[str]] = defaultdict(set)
         self._on_device: set[str] = set()
+        self._control_flow: dict[tuple[str, int | None], frozenset[str]] = {}
         self._protos: dict[tuple[str, int | None], Callable[[], bytes]] = {}
 
     def module(self, name: str, program: int | None, proto: Callable[[], bytes]) -> None:
@@ -113,6 +116,7 @@ class Collector:
                 program,
                 {op: self._time(op, parts) for op, parts in ops.items()},
                 self._proto_of(module, program),
+                self._containers(module, program) & ops.keys(),
             )
             for (module, program), ops in by_op.items()
         ]
@@ -123,6 +127,18 @@ class Collector:
             return self._protos.get((module, program))
         same = [read for (name, _), read in self._protos.items() if name == module]
         return same[0] if len(same) == 1 else None
+
+    def _containers(self, module: str, program: int | None) -> frozenset[str]:
+        """Control flow, by opcode where the profile holds the module, else by XLA's names for it."""
+        known = module, program
+        if known not in self._control_flow:
+            read = self._proto_of(module, program)
+            names = {k.op for k in self._keys if (k.module, k.program) == known and _is_control_flow(k.op)}
+            if read is not None:
+                with suppress(ValueError, IndexError):
+                    names = {name for name, opcode in opcodes(read()) if opcode in _CONTROL_FLOW}
+            self._control_flow[known] = frozenset(names)
+        return self._control_flow[known]
 
     def _by_key(self) -> Iterable[tuple[int, Ints]]:
         """The durations of each key, ascending."""
@@ -161,7 +177,7 @@ class Collector:
         is_copy = np.array([not _is_any(k, _COLLECTIVES) and _is_any(k, _COPIES) for k in keys])
         is_collective = np.array([_is_any(k, _COLLECTIVES) for k in keys])
         has_op = np.array([bool(k.op) for k in keys])
-        contains = np.array([is_container(k.op) for k in keys])
+        contains = np.array([k.op in self._containers(k.module, k.program) for k in keys])
         found = []
         for name, device in self._devices.items():
             of = np.concatenate(device.keys)
@@ -192,7 +208,11 @@ class Collector:
 
 def _starts_others(op: str) -> bool:
     """True for CUDA graphs and control flow: of what they start only the name of the kernel is recorded."""
-    return op.startswith("command_buffer") or is_container(op)
+    return op.startswith("command_buffer") or _is_control_flow(op)
+
+
+def _is_control_flow(op: str) -> bool:
+    return op.split(".")[0] in _CONTROL_FLOW
 
 
 def _is_any(key: Key, words: Iterable[str]) -> bool:

@@ -50,6 +50,8 @@ class ProfiledModule:
     """By the name of the instruction in the optimized module; loops contain the time of their bodies."""
     proto: Callable[[], bytes] | None = field(default=None, compare=False)
     """Reads its HloProto; None where the profile does not hold the module."""
+    containers: frozenset[str] = frozenset()
+    """Loops, conditionals and calls: their time is that of what they run."""
 
     @property
     def label(self) -> str:
@@ -58,13 +60,8 @@ class ProfiledModule:
 
     @property
     def total_us(self) -> float:
-        """The time of its kernels: loops, conditionals and calls only contain it."""
-        return sum(t.total_us for t in self.times.values() if not is_container(t.name))
-
-
-def is_container(name: str) -> bool:
-    """True for the events of a loop, conditional or call, by XLA's names: its computations have their own."""
-    return name.split(".")[0].split("-")[0] in ("while", "conditional", "call")
+        """The time of its kernels."""
+        return sum(t.total_us for name, t in self.times.items() if name not in self.containers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,6 @@ def _best_bandwidth(rows: list[Launched]) -> float | None:
     rates = [
         r.cost.bytes_accessed * r.runs / r.measured_us * 1e6
         for r in rows
-        if r.measured_us and r.cost.bytes_accessed * r.runs >= least
+        if r.measured_us and r.kind == "kernel" and r.cost.bytes_accessed * r.runs >= least
     ]
     return max(rates, default=None) or None
