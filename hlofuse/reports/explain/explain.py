@@ -232,7 +232,11 @@ def _greatest_first(r: Refusal) -> tuple[float, int, int]:
 
 def hot_kernels(facts: Facts, only: Container[str] | None = None) -> tuple[HotKernel, ...]:
     """What is launched, as `grouped_kernels`; `only` are names at fusion."""
-    places = [(row, facts.final_place(row.instruction)) for row in facts.account_after.rows if row.runs]
+    places = [
+        (row, facts.final_place(row.instruction))
+        for row in facts.account_after.rows
+        if row.runs or row.measured_us
+    ]
     rows = [(row, place) for row, place in places if only is None or place.name in only]
     return grouped_kernels(rows, facts.costs.kernel if facts.costs is not None else None)
 
@@ -251,7 +255,7 @@ def grouped_kernels(
             row.total_us or 0.0,
             moved,
             row.is_floor,
-            iterations=row.runs,
+            iterations=row.runs or 1,
             measured_us=row.measured_us,
         )
         stem = (place.final or place.name).rstrip(".0123456789")

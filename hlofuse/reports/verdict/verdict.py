@@ -84,7 +84,11 @@ def verdict_as_it_is(account: Account, release: Release, device: DeviceDescripti
     backend = "gpu" if device is not None else account.backend
     fused = _may_change(backend, release)
     flops = sum(r.cost.flops * r.runs for r in account.rows if fused(r.instruction))
-    rows = [(r, place_of(x := r.instruction, account.module, x.name, x.name)) for r in account.rows if r.runs]
+    rows = [
+        (r, place_of(x := r.instruction, account.module, x.name, x.name))
+        for r in account.rows
+        if r.runs or r.measured_us
+    ]
     times = KernelTimes(device, release).kernel if device is not None else None
     shares, floor = tuple(_shares(account, fused)), fusion_floor(account, fused, flops, device)
     kernels = grouped_kernels(rows, times)
