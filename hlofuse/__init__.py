@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from hlofuse.diff import diff as diff
     from hlofuse.explorer import explore as explore
     from hlofuse.inputs.many import load as load
+    from hlofuse.library.magic import load_ipython_extension as load_ipython_extension
     from hlofuse.library.opening import open as open
     from hlofuse.library.opening import replay as replay
-    from hlofuse.library.opening import what_if as what_if
     from hlofuse.library.report import Report as Report
     from hlofuse.render import render as render
     from hlofuse.reports.explain.explain import explain as explain
@@ -34,7 +34,7 @@ _FUNCTIONS: dict[str, str] = {
     "render": "hlofuse.render",
     "open": "hlofuse.library.opening",
     "Report": "hlofuse.library.report",
-    "what_if": "hlofuse.library.opening",
+    "load_ipython_extension": "hlofuse.library.magic",
 }
 __all__ = [
     "Report",
@@ -46,7 +46,6 @@ __all__ = [
     "open",
     "render",
     "replay",
-    "what_if",
 ]
 
 

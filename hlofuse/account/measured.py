@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from statistics import median_low
 
 from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
 from hlofuse.inputs.wire_format import Signature, signatures
@@ -102,8 +101,8 @@ def _join_ends(by_name: Mapping[str, Instruction], times: dict[str, MeasuredTime
 
 def _runs(module: Module, times: Mapping[str, MeasuredTime]) -> int:
     """What the entry computation launches, it launches once in every run."""
-    calls = [times[i.name].calls for i in module.entry if i.name in times]
-    return median_low(calls) if calls else 1
+    calls = sorted(times[i.name].calls for i in module.entry if i.name in times)
+    return calls[(len(calls) - 1) // 2] if calls else 1
 
 
 def _signature(x: Instruction) -> Signature:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,6 @@ from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.terms import OperandRead
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.replay import (
     Checkpoint,
@@ -147,12 +146,10 @@ class Costs(KernelTimes):
 class Observed:
     """A replay and its costs."""
 
-    __repr__ = short_repr
-
     replay: Replay
-    costs: Costs | None
+    costs: Costs | None = field(repr=False)
     """None for targets that ask no cost model."""
-    xla: Observed | None = None
+    xla: Observed | None = field(default=None, repr=False)
     """XLA's own replay, where this one differs from XLA."""
 
     @property

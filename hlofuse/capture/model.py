@@ -7,7 +7,6 @@ from typing import Any
 
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.short_repr import short_repr
 
 TARGETS = ("cpu", "gpu", "tpu")
 
@@ -54,8 +53,6 @@ class Destination:
 @dataclass(frozen=True, slots=True)
 class CapturedModule:
     """One compiled module: a folder."""
-
-    __repr__ = short_repr
 
     name: str
     folder: Path

@@ -19,7 +19,7 @@ from hlofuse.cli.common.options import (
 )
 from hlofuse.cli.common.output import Output, emit
 from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.request import options_of
+from hlofuse.cli.common.request import options_of, warn
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.heads import head_of
 from hlofuse.library.options import ReplayOptions, is_before_optimizations
@@ -181,6 +181,7 @@ def _before_optimizations(options: ReplayOptions) -> Loaded:
     from hlofuse.pipelines import NEEDS_DEVICE
 
     loaded = options.read(any_stage=True)
+    warn(loaded.device_note)
     if loaded.config is None:
         raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")
     try:

@@ -160,6 +160,7 @@ def _replayed(options: ReplayOptions, view: str | None) -> _Drawn:
         if fits and loaded.config is None:
             click.echo(f"note: drawn as it enters fusion; --device has {target} replayed", err=True)
     if view == "before":
+        warn(loaded.device_note)
         announce(loaded, replayed=False)
         return view, module, []
     loaded = options.at_fusion_input(loaded)

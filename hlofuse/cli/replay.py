@@ -83,6 +83,7 @@ def _finish(options: ReplayOptions, output: Path, trace: Path | None) -> None:
     from hlofuse.trace.events import to_jsonl
 
     loaded = options.read(any_stage=True)
+    warn(loaded.device_note)
     if loaded.config is None:
         raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")
     if stage_of(loaded.module, loaded.target).foreign_to(loaded.target):

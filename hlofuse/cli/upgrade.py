@@ -14,7 +14,7 @@ from hlofuse.cli.common.completion import releases
 from hlofuse.cli.common.options import limit_option, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.request import options_of, replay_options, warn
+from hlofuse.cli.common.request import TERMINAL, options_of, replay_options, warn
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.measuring import each_module
 from hlofuse.library.options import ReplayOptions
@@ -90,6 +90,7 @@ def command(
         if python_from is not None:
             input = str(_captured([program], request, python_from, Path(scratch, "from")).folder)
         options = options_of(input, {**request, "xla": old})
+        options = replace(options, listener=replace(TERMINAL, note=cache(warn)))
         requests = list(each_module(options, finished=False))
         if python_to is not None:
             programs = [program] if python_from is not None else _programs(requests)
@@ -120,9 +121,6 @@ def command(
         heads=heads,
     )
     return 0 if all(f.same for f in found) else 1
-
-
-_warn_once = cache(warn)
 
 
 def _captured(programs: Sequence[str], request: Mapping[str, Any], python: str, out: Path) -> Capture:
@@ -160,7 +158,7 @@ def _one(
     from hlofuse.library.heads import head_of
     from hlofuse.reports.upgrade import upgrade
 
-    loaded = options.at_fusion_input(options.read(any_stage=True, on_note=_warn_once))
+    loaded = options.at_fusion_input(options.read(any_stage=True))
     config = loaded.config
     assert config is not None
 
@@ -179,6 +177,6 @@ def _compiled(path: str, options: ReplayOptions) -> dict[str, Replay]:
     """The replays of the modules that the other release compiled, by name."""
     found = {}
     for one, name in each_module(replace(options, input=path, module=None), finished=False):
-        loaded = one.at_fusion_input(one.read(any_stage=True, on_note=_warn_once))
+        loaded = one.at_fusion_input(one.read(any_stage=True))
         found[name or loaded.module.name] = loaded.replay()
     return found

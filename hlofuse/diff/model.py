@@ -1,13 +1,12 @@
 """What `diff` finds, as data. Reports are made from this and from nothing else."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
 from hlofuse.analysis.cost import Cost
 from hlofuse.ir import Instruction, Module
-from hlofuse.ir.short_repr import short_repr
 
 
 class Kind(StrEnum):
@@ -116,22 +115,20 @@ Edit = Changed | Moved | Added | Removed
 class FusionChange:
     """What became of some fusions, and where the instructions of others came from."""
 
-    __repr__ = short_repr
-
     kind: FusionKind
     before: tuple[Instruction, ...] = ()
     """Fusions of BEFORE."""
     after: tuple[Instruction, ...] = ()
     """Fusions of AFTER."""
-    joined: tuple[Instruction, ...] = ()
+    joined: tuple[Instruction, ...] = field(default=(), repr=False)
     """Instructions of BEFORE that were outside fusions and are inside now."""
-    left: tuple[Instruction, ...] = ()
+    left: tuple[Instruction, ...] = field(default=(), repr=False)
     """Instructions of AFTER that were inside fusions and are outside now."""
-    added: tuple[Instruction, ...] = ()
+    added: tuple[Instruction, ...] = field(default=(), repr=False)
     """Instructions in these fusions of AFTER that BEFORE has nowhere."""
-    removed: tuple[Instruction, ...] = ()
+    removed: tuple[Instruction, ...] = field(default=(), repr=False)
     """Instructions in these fusions of BEFORE that AFTER has nowhere."""
-    members: tuple[Instruction, ...] = ()
+    members: tuple[Instruction, ...] = field(default=(), repr=False)
     """What is in the fusions of AFTER; where there is none, of BEFORE."""
     details: tuple[Detail, ...] = ()
     """Kind, backend_config or results that changed."""
@@ -158,15 +155,13 @@ class ModuleSide:
 class ModuleDiff:
     """The difference of two modules."""
 
-    __repr__ = short_repr
-
     before: ModuleSide
     after: ModuleSide
-    matches: tuple[Matched, ...]
+    matches: tuple[Matched, ...] = field(repr=False)
     """Every pair, changed or not."""
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit, ...] = field(repr=False)
     """What differs, in the order of the text: BEFORE's, then what was added."""
-    fusions: tuple[FusionChange, ...]
+    fusions: tuple[FusionChange, ...] = field(repr=False)
     fusions_unchanged: int
     header: tuple[Detail, ...]
     """Attributes of the module."""

@@ -46,6 +46,7 @@ def printed(draw: Callable[[Console], None], width: int, *, colored: bool = Fals
     console = UnbrokenConsole(
         file=file,
         force_terminal=colored,
+        force_jupyter=False,
         color_system="standard" if colored else None,
         no_color=not colored,
         width=width,

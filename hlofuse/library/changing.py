@@ -54,11 +54,11 @@ def ranked(
         "what-if",
         lambda: found,
         json=lambda data: {**ranking_json(data), **verdict_json(answer), "also": changes_json(rows)},
-        draw=lambda console, limit=10: print_changes(
+        body=lambda console, limit=10: print_changes(
             answer, found, rows, console, input_arguments=options.input_arguments, limit=limit
         ),
-        rows=lambda _: changes_json(changes(answer, found, rows)),
-        entries=lambda data: changes(answer, data, rows),
+        rows_of=lambda _: changes_json(changes(answer, found, rows)),
+        entries_of=lambda data: changes(answer, data, rows),
         note=loaded.note,
         heads=[head_of(observed.replay)],
     )
@@ -92,9 +92,9 @@ def without_passes(report: Program, names: Sequence[str], confirm: bool) -> Answ
         "without passes",
         lambda: found,
         json=lambda data: {"schema": SCHEMA, "about": "passes", "passes": changes_json(data)},
-        draw=lambda console, limit=10: changes.print_passes(totals, found, console),
-        rows=lambda document: document["passes"],
-        entries=lambda data: data,
+        body=lambda console, limit=10: changes.print_passes(totals, found, console),
+        rows_of=lambda document: document["passes"],
+        entries_of=lambda data: data,
         note=loaded.note,
         heads=[head_of(observed.replay)],
     )
@@ -119,9 +119,9 @@ def swept(
         "sweep",
         lambda: found,
         json=sweep_json,
-        draw=lambda console, limit=10: print_sweep(found, console),
-        rows=lambda document: document["points"],
-        entries=lambda data: data.points,
+        body=lambda console, limit=10: print_sweep(found, console),
+        rows_of=lambda document: document["points"],
+        entries_of=lambda data: data.points,
         note=loaded.note,
         heads=[head_of(loaded)],
     )

@@ -94,12 +94,12 @@ def checked(
         "check",
         lambda: found,
         json=check_json,
-        draw=draw,
-        rows=lambda document: [f for m in document["modules"] for f in m["findings"]] + document["others"],
-        entries=lambda data: [f for m in data.modules for f in m.findings] + list(data.others),
+        body=draw,
+        rows_of=lambda document: [f for m in document["modules"] for f in m["findings"]] + document["others"],
+        entries_of=lambda data: [f for m in data.modules for f in m.findings] + list(data.others),
         markdown=markdown,
         heads=heads,
-        draws_heads=True,
+        prints_heads=True,
     )
     return answer, files
 

@@ -54,9 +54,9 @@ def compared(
         "difference",
         lambda: found,
         json=lambda data: as_dict(data, accounts()),
-        draw=draw,
-        rows=lambda document: document["fusions"],
-        entries=lambda data: data.fusions,
+        body=draw,
+        rows_of=lambda document: document["fusions"],
+        entries_of=lambda data: data.fusions,
         heads=heads,
-        draws_heads=True,
+        prints_heads=True,
     )

@@ -112,13 +112,13 @@ def explained(
         "explanation",
         explanation,
         json=data,
-        draw=draw,
-        rows=lambda document: document["kernels"],
-        entries=lambda found: found.kernels,
+        body=draw,
+        rows_of=lambda document: document["kernels"],
+        entries_of=lambda found: found.kernels,
         note=observed.note,
         heads=[head],
         differences=[difference],
-        draws_heads=answer is not None,
+        prints_heads=answer is not None,
     )
 
 
@@ -186,6 +186,7 @@ def _of_another_stage(
     loaded, stage = report.loaded, error.stage
     if stage.foreign_to(loaded.target) and stage.backend not in NO_TARGET:
         return None
+    report.options.listener.note(loaded.device_note)
     device = loaded.config.device if loaded.config is not None else None
     answer = report.verdict_as_it_is if name is None else None
 
@@ -220,11 +221,11 @@ def _of_another_stage(
         "explanation of a fused module",
         fused,
         json=data,
-        draw=draw,
-        rows=lambda document: document["kernels"],
-        entries=lambda found: found.kernels,
+        body=draw,
+        rows_of=lambda document: document["kernels"],
+        entries_of=lambda found: found.kernels,
         heads=[head],
-        draws_heads=answer is not None,
+        prints_heads=answer is not None,
     )
 
 
@@ -255,6 +256,6 @@ def _of_tpu(options: ReplayOptions, error: HlofuseError, name: str | None) -> An
         "explanation of a TPU's dumps",
         lambda: found,
         json=tpu_json,
-        draw=lambda console, limit=10: print_tpu(found, console, limit=limit),
+        body=lambda console, limit=10: print_tpu(found, console, limit=limit),
         heads=[head_of_dump(files[0])],
     )

@@ -1,27 +1,27 @@
-"""Who hears of notes and of the work in progress: nobody, a report or a terminal."""
+"""Who hears of notes and of the work in progress: a report, or a terminal."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 
 Progress = Callable[[int, int], None]
 """Called with how many steps are done, of how many."""
 
 
+def _silent(_done: int, _of: int) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
 class Listener:
-    """Collects notes, and shows no progress."""
+    """What is called; unless given, notes are dropped and no progress is shown."""
 
-    def __init__(self) -> None:
-        self.notes: list[str] = []
+    note: Callable[[str], None] = lambda _: None
+    """Takes a note that a result has no place for; an empty one is none."""
+    activity: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
+    """Covers a step that may take seconds."""
+    progress: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(_silent)
+    """Covers many steps, and yields what they report to."""
 
-    def note(self, text: str) -> None:
-        """Take a note that a result has no place for; an empty one is none."""
-        if text and text not in self.notes:
-            self.notes.append(text)
 
-    def activity(self, _what: str) -> AbstractContextManager[None]:
-        """Covers a step that may take seconds."""
-        return nullcontext()
-
-    def progress(self, _what: str) -> AbstractContextManager[Progress]:
-        """Covers many steps, and yields what they report to."""
-        return nullcontext(lambda _done, _of: None)
+SILENT = Listener()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -26,7 +26,9 @@ def measure_all(
 
     `baseline` are the profiles that they will be held against: those tell the device where nothing else does.
     """
-    context = _Context(root, baseline or {}, cache(requests[0].listener.note))
+    context = _Context(root, baseline or {})
+    listener = replace(requests[0].listener, note=cache(requests[0].listener.note))  # of many modules once
+    requests = [replace(r, listener=listener) for r in requests]
     return _with_names_of_their_own(
         [_one(one, name, context) for r in requests for one, name in each_module(r)]
     )
@@ -46,8 +48,6 @@ class _Context:
 
     root: Path
     baseline: Mapping[str, Profile]
-    on_note: Callable[[str], None]
-    """Takes a note about a device: of many modules once."""
 
 
 def each_module(
@@ -117,13 +117,13 @@ def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measure
     loaded = request.read(
         any_stage=True,
         otherwise=lambda module: _defaults(context.baseline.get(name or module.name)),
-        on_note=context.on_note,
     )
     module, target = loaded.module, loaded.target
     file = module.filename or request.input
     replayed = request.takes_any_stage
     stage = stage_of(module, target)
     if not replayed and stage.is_fused and (not stage.foreign_to(target) or stage.backend in NO_TARGET):
+        request.listener.note(loaded.device_note)
         head = head_of(loaded, replayed=False)
         device = loaded.config.device if loaded.config is not None else None
         runs = running(module, head.identity, device)[0] if head is not None else Account(module)

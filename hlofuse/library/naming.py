@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.listener import Listener
+from hlofuse.library.listener import SILENT, Listener
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from hlofuse.trace import Event
 
 
-def final_names_of(replay: Replay, listener: Listener | None = None) -> FinalNames:
+def final_names_of(replay: Replay, listener: Listener = SILENT) -> FinalNames:
     """XLA's final names: from its final module next to the input, else from the replay."""
     from hlofuse.inputs import load
     from hlofuse.inputs.dump_directory import final_module_of
     from hlofuse.reports.common.final_names import final_names
 
     path = final_module_of(_file(replay), replay.target)
-    with (listener or Listener()).activity("matching names"):
+    with listener.activity("matching names"):
         try:
             final = load(path) if path is not None and not replay.config.changes else None
         except HlofuseError:  # damaged, or cut short

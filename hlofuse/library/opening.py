@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.library.listener import Listener
 from hlofuse.library.options import ReplayOptions
 from hlofuse.library.report import Report
 
@@ -51,57 +52,57 @@ def open(
     HlofuseError says in a sentence what cannot be read, and which device is missing.
     """
     changes = [f"{k}={v}" for k, v in set.items()] if isinstance(set, Mapping) else set
-    how: dict[str, Any] = {
-        "module": module,
-        "target": target,
-        "device": device,
-        "xla": xla,
-        "xla_flags": xla_flags,
-        "stage": stage,
-        "order": order,
-        "overrides": tuple(changes),
-        "disable": tuple(disable),
-        "enable": tuple(enable),
-        "rules": tuple(rules),
-        "passes": passes,
-        "option": option,
-        "ids": ids,
-        "xla_trace": xla_trace,
-    }
-    owned = None
+    notes: list[str] = []
+    given: Module | str | None = None
+    input, owned = "-", None
     if isinstance(source, Module):
-        read_from = source.filename if source.filename not in (None, "<stdin>") else None
-        report = Report(ReplayOptions(read_from or "-", given=source, **how))
+        given = source
+        if source.filename is not None and source.filename != "<stdin>":
+            input = source.filename
     elif isinstance(source, str) and "\n" in source:
-        report = Report(ReplayOptions("-", given=source, **how))
+        given = source
     elif isinstance(source, str | os.PathLike):
-        report = Report(ReplayOptions(os.fspath(source), **how))
+        input = os.fspath(source)
     else:
-        if callable(getattr(source, "module", None)):  # hlofuse.capture.Capture, which need not be installed
-            captured = source
-        elif callable(source):
+        if callable(source):
             from hlofuse.capture import capture
 
             owned = TemporaryDirectory(prefix="hlofuse-")
             flags, folder = xla_flags or "", Path(owned.name, "capture")
-            captured = capture(source, *arguments, target=target, device=device, flags=flags, out=folder)
+            source = capture(source, *arguments, target=target, device=device, flags=flags, out=folder)
             arguments = ()
-        else:
+        elif not callable(getattr(source, "module", None)):  # hlofuse.capture.Capture
             raise HlofuseError(
                 "expected a dump's path, HLO text, a module, a function or a capture,"
                 f" not {type(source).__name__}"
             )
-        # What compiled it, and for what, is written beside it.
-        how |= {"module": None, "target": None, "xla_flags": None}
-        report = Report(ReplayOptions(str(captured.module(module).before), **how))
-        report._owned = owned
+        input = str(source.module(module).before if module is not None else source.module().before)
+        module = target = xla_flags = None  # what compiled it, and for what, is written beside it
     if arguments:
         raise HlofuseError("arguments go with a function to compile")
+    options = ReplayOptions(
+        input,
+        module,
+        target,
+        device,
+        xla,
+        option,
+        order,
+        ids,
+        xla_trace,
+        passes,
+        xla_flags,
+        stage,
+        tuple(changes),
+        tuple(disable),
+        tuple(enable),
+        tuple(rules),
+        given=given,
+        listener=Listener(note=notes.append),
+    )
+    report = Report(options, notes, owned)
     report.loaded  # noqa: B018  what is wrong with the input is an error here
     return report
-
-
-# Functions of a module and a replay, for programs that choose the configuration themselves.
 
 
 def replay(
@@ -120,22 +121,3 @@ def replay(
     if config is None and isinstance(input, Module):
         return open(input, **how).at_fusion.replay(observers)
     return replay_with(input, config or "cpu", observers, **how)
-
-
-def what_if(
-    module: Module,
-    target: str | None = None,
-    *,
-    device: str | Sequence[str] | None = None,
-    sweep: Mapping[str, Iterable[float | str]] | None = None,
-    overrides: Iterable[str] = (),
-    **how: Any,
-) -> Any:
-    """Which change gains most, a `Ranking`; with `sweep` a `Sweep` over values of knobs, on each device.
-
-    The same as `open(module, …).what_if(…).data`.
-    """
-    devices = [device] if isinstance(device, str) else list(device or ())
-    first = devices[0] if devices else None
-    report = open(module, target=target, device=first, set=overrides, **how)
-    return report.what_if(sweep=sweep, also_device=devices[1:]).data

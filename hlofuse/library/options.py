@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.listener import Listener
+from hlofuse.library.listener import SILENT, Listener
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.identity import Fact
 
@@ -82,7 +82,7 @@ class ReplayOptions:
     """A profile of the program: the kernels that are launched have its times."""
     given: Module | str | None = field(default=None, repr=False)
     """The module, or its text, in place of a file; `input` is then where it was read from, or `-`."""
-    listener: Listener = field(default_factory=Listener, compare=False, repr=False)
+    listener: Listener = field(default=SILENT, compare=False, repr=False)
 
     @property
     def input_arguments(self) -> tuple[str, ...]:
@@ -120,20 +120,18 @@ class ReplayOptions:
         *,
         any_stage: bool = False,
         otherwise: Callable[[Module], Defaults | None] | None = None,
-        on_note: Callable[[str], None] | None = None,
     ) -> Loaded:
         """Load the module and settle what is replayed how; one before optimizations is brought to fusion.
 
         HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage`
         the module stays as it is, whatever it is. `otherwise` knows target and device where neither the call
-        nor the dump says them; `on_note`, else the listener, is given the device that was chosen so, and why.
+        nor the dump says them.
         """
         from hlofuse.account.measured import attach
         from hlofuse.inputs import choose_target, stage_of
         from hlofuse.inputs.choose_target import ChosenTarget, requested_target
         from hlofuse.inputs.companions import compiled_with
         from hlofuse.inputs.identity import settled
-        from hlofuse.inputs.stage import INPUT
         from hlofuse.pipelines import passes_of
         from hlofuse.pipelines.flags import parse_flags
         from hlofuse.releases import AROUND_FUSION
@@ -157,8 +155,6 @@ class ReplayOptions:
         try:
             device, evidence, note = self._device(module, chosen, defaults)
         except HlofuseError as error:
-            if not any_stage:
-                raise
             problem = str(error)
         chosen, identity = settled(module, chosen, evidence, self.xla)
         if span_note := identity.span_note:
@@ -169,30 +165,22 @@ class ReplayOptions:
         if profile is not None and stage_of(module, target).is_fused:
             attach(module, profile)
         if device is None and TARGETS[target].needs_device:
-            return Loaded(
-                ReplayInput(module, identity=identity),
-                target,
-                problem=problem,
-                listener=self.listener,
-                profile=profile,
-            )
+            input = ReplayInput(module, identity=identity)
+            loaded = Loaded(input, target, problem=problem, listener=self.listener, profile=profile)
+            return loaded if any_stage else self.at_fusion_input(loaded)
         if self.device is not None:
             # A mistyped device is reported before what it would not go with.
             self.config(target, device, release)
-        with self.listener.activity("determining the stage"):
-            exact = any_stage or self.requested_stage == INPUT or not is_before_optimizations(module, target)
-        (on_note or self.listener.note)(note)
         config = self.config(target, device, release, flags=compiled_with(module))
         log_file, log = self._fusion_log(module, target)
         input = ReplayInput(
             module, record=log, record_file=str(log_file) if log is not None else "", identity=identity
         )
+        log_file = log_file if log is None else None
         loaded = Loaded(
-            input, target, config, log_file if log is None else None, listener=self.listener, profile=profile
+            input, target, config, log_file, device_note=note, listener=self.listener, profile=profile
         )
-        if not exact:
-            return self._lowered(loaded)
-        return loaded if any_stage else self._ordered(loaded)
+        return loaded if any_stage else self.at_fusion_input(loaded)
 
     def _profile(self) -> Profile | None:
         from hlofuse.inputs.profile import read_profile
@@ -259,9 +247,10 @@ class ReplayOptions:
             # A fused module is reported as it is, without times of a device.
             is_before_optimizations(loaded.module, loaded.target)
             raise HlofuseError(loaded.problem)
-        if self.requested_stage != INPUT and is_before_optimizations(loaded.module, loaded.target):
-            return self._lowered(loaded)
-        return self._ordered(loaded)
+        with self.listener.activity("determining the stage"):
+            exact = self.requested_stage == INPUT or not is_before_optimizations(loaded.module, loaded.target)
+        self.listener.note(loaded.device_note)
+        return self._ordered(loaded) if exact else self._lowered(loaded)
 
     def _ordered(self, loaded: Loaded) -> Loaded:
         """The module in the order that `--order` asks for, or the best there is."""
@@ -417,12 +406,14 @@ class Loaded:
 
     input: ReplayInput
     target: str
-    config: ReplayConfig | None = None
+    config: ReplayConfig | None = field(default=None, repr=False)
     log_file: Path | None = None
     """XLA's fusion log beside the module; only `observe` follows it."""
     problem: str = ""
     """Why there is no `config`: which device is to be replayed is not known."""
-    listener: Listener = field(default_factory=Listener, compare=False, repr=False)
+    device_note: str = ""
+    """Which device was found, and where; empty where the call or XLA's target configuration says it."""
+    listener: Listener = field(default=SILENT, compare=False, repr=False)
     profile: Profile | None = field(default=None, repr=False)
 
     @property

@@ -46,9 +46,9 @@ def timelines_of(
         "timeline",
         lambda: timelines,
         json=lambda data: timeline_json(found, data),
-        draw=draw,
-        rows=lambda document: [s for each in document["films"] for s in each["steps"]],
-        entries=lambda data: [step for timeline in data for step in timeline.steps],
+        body=draw,
+        rows_of=lambda document: [s for each in document["films"] for s in each["steps"]],
+        entries_of=lambda data: [step for timeline in data for step in timeline.steps],
         heads=[head_of_dump(sequence.dumps[0].path) for sequence in chosen],
     )
 
@@ -78,7 +78,7 @@ def followed(directory: str, query: str, module: str | None, listener: Listener)
         "provenance",
         lambda: provenance,
         json=provenance_json,
-        draw=lambda console, limit=5: print_provenance(provenance, console, limit=limit),
+        body=lambda console, limit=5: print_provenance(provenance, console, limit=limit),
         heads=[head_of_dump(sequence.dumps[0].path)],
     )
 
@@ -91,6 +91,7 @@ def _whole(sequence: DumpSequence, folder: str, listener: Listener) -> DumpSeque
         loaded = ReplayOptions(folder, listener=listener).read(any_stage=True)
     except HlofuseError:
         return sequence
+    listener.note(loaded.device_note)
     config = loaded.config
     device, flags = (config.device, config.build.flags) if config is not None else (None, ())
     with listener.activity("repeating the passes around fusion"):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlofuse.library.naming import final_names_of, unoptimized_of, with_events
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from hlofuse.account import Account, Observed, Totals
     from hlofuse.ir.graph import Module
     from hlofuse.library.options import Loaded, ReplayOptions
@@ -22,11 +24,12 @@ if TYPE_CHECKING:
 class Program:
     """A module that was read, its replay, and what both come to."""
 
-    def __init__(self, options: ReplayOptions) -> None:
+    def __init__(self, options: ReplayOptions, notes: Sequence[str] = (), owned: object = None) -> None:
+        """`notes` are those that the listener collects, `owned` lives as long as this: a temporary folder."""
         self.options = options
         self._listener = options.listener
-        self._owned: Any = None
-        """A temporary folder that the input lies in; removed with the report."""
+        self._notes = notes
+        self._owned = owned
 
     @cached_property
     def loaded(self) -> Loaded:
@@ -46,8 +49,9 @@ class Program:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the reader of a figure has to know: where the device comes from, what is approximate."""
-        note = (self.loaded.note,) if self.loaded.note else ()
-        return tuple(dict.fromkeys((*self._listener.notes, *self.identity.notes, *note)))
+        loaded = self.loaded if self.is_taken_as_it_is or self.loaded.config is None else self.at_fusion
+        found = (loaded.device_note, *self._notes, *loaded.identity.notes, loaded.note)
+        return tuple(dict.fromkeys(filter(None, found)))
 
     @cached_property
     def at_fusion(self) -> Loaded:

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.answer import Answer, Rows
+from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import resolver_of
 from hlofuse.library.program import Program
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from hlofuse.diff import ModuleDiff
     from hlofuse.ir.graph import Module
     from hlofuse.render import Drawing
@@ -35,14 +37,23 @@ class Report(Program):
     """
 
     @cached_property
-    def suggestions(self) -> Rows[Suggestion]:
+    def suggestions(self) -> Answer[tuple[Suggestion, ...]]:
         """Changes that were tried and help, greatest gain first; none for a module that is fused already."""
         from hlofuse.reports.verdict.json import verdict_json
+        from hlofuse.reports.verdict.text import suggestion_lines
 
-        return Rows(
+        def body(console: Console, limit: int = 10) -> None:
+            for line, style in suggestion_lines(self.verdict, limit or None):
+                console.print(line, style=style)
+
+        return Answer(
             "suggestions",
             lambda: self.verdict.suggestions,
-            lambda: verdict_json(self.verdict)["suggestions"],
+            json=lambda _: verdict_json(self.verdict),
+            body=body,
+            rows_of=lambda document: document["suggestions"],
+            entries_of=lambda data: data,
+            prints_heads=True,
         )
 
     def explain(
@@ -74,7 +85,7 @@ class Report(Program):
             "comparison of devices",
             lambda: found,
             json=comparison_json,
-            draw=lambda console, limit=10: print_comparison(found, console, limit=limit),
+            body=lambda console, limit=10: print_comparison(found, console, limit=limit),
             note=self.replayed.note,
             heads=[head_of(self.replay)],
         )
@@ -95,11 +106,11 @@ class Report(Program):
             " and ".join(queries),
             lambda: found,
             json=lambda data: answers_json(data, queries),
-            draw=lambda console, limit=20: print_answers(
+            body=lambda console, limit=20: print_answers(
                 found, queries, console, input_arguments=self.options.input_arguments, limit=limit
             ),
-            rows=_decisions,
-            entries=lambda data: data,
+            rows_of=_decisions,
+            entries_of=lambda data: data,
             note=self.replayed.note,
             heads=[head_of(self.replay, names=self.names)],
             differences=[self.difference],
@@ -119,7 +130,7 @@ class Report(Program):
 
         found = self._selection(name)
 
-        def draw(console: Any, limit: int = 20, sort: str = "cost") -> None:
+        def draw(console: Console, limit: int = 20, sort: str = "cost") -> None:
             ordered = found.heaviest_first if sort == "cost" else list(found.kernels)
             print_selection(found, ordered[: limit or None], console)
 
@@ -129,9 +140,9 @@ class Report(Program):
             "kernels",
             lambda: found,
             json=selection_json,
-            draw=draw,
-            rows=lambda document: document["kernels"],
-            entries=lambda data: data.kernels,
+            body=draw,
+            rows_of=lambda document: document["kernels"],
+            entries_of=lambda data: data.kernels,
             note=self.loaded.note if as_it_is else self.replayed.note,
             heads=[head],
             differences=[None if as_it_is else self.difference],
@@ -147,6 +158,7 @@ class Report(Program):
         module, target, config = loaded.module, loaded.target, loaded.config
         device = config.device if config is not None else device_of(target, None)[0]
         if self.is_taken_as_it_is:
+            self._listener.note(loaded.device_note)
             found = kernel_selection(module, target, loaded.release, device=device)
             return found if name is None else found.only(name, launched_in(module, name))
         replay = self.observed.replay
@@ -348,16 +360,16 @@ def statistics_of(reports: Sequence[Report], after: bool = False) -> Answer[list
             notes.append(report.loaded.note)
             found.append(partial(statistics, report.module, target=target, names=None))
 
-    def draw(console: Any, limit: int = 10) -> None:
+    def draw(console: Console, limit: int = 10) -> None:
         print_statistics([s(heaviest=limit or None) for s in found], console)
 
     return Answer(
         "stats",
         lambda: [s(heaviest=None) for s in found],  # a list in JSON is complete: limits are for people
         json=statistics_json,
-        draw=draw,
-        rows=lambda document: [k for m in document["modules"] for k in m["heaviest"]],
-        entries=lambda data: [k for m in data for k in m.heaviest],
+        body=draw,
+        rows_of=lambda document: [k for m in document["modules"] for k in m["heaviest"]],
+        entries_of=lambda data: [k for m in data for k in m.heaviest],
         note=next(filter(None, notes), ""),
         heads=heads,
         differences=differences,

@@ -77,9 +77,9 @@ class FinalModule:
     """A module as it is launched: what `after_optimizations` dumps hold."""
 
     module: Module
-    names_at_fusion: Mapping[str, str]
+    names_at_fusion: Mapping[str, str] = field(repr=False)
     """Of each instruction that was there at the end of fusion: its name then. Without those made since."""
-    events: tuple[Event, ...] = ()
+    events: tuple[Event, ...] = field(default=(), repr=False)
     """What the passes after fusion decided."""
     left_alone: tuple[Skipped, ...] = ()
     not_repeated: Mapping[str, Counter[str]] = field(default_factory=dict)

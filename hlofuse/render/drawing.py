@@ -7,7 +7,6 @@ from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.ir import HlofuseError
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.render.engine import run as run_graphviz
 from hlofuse.render.scene import Scene
 from hlofuse.render.svg import finish as finish_svg
@@ -26,10 +25,8 @@ _NO_DATE = b"/CreationDate (D:19700101000000Z)"
 class Drawing:
     """DOT text and what Graphviz makes of it; the same module gives the same bytes every time."""
 
-    __repr__ = short_repr
-
-    dot: str
-    scene: Scene
+    dot: str = field(repr=False)
+    scene: Scene = field(repr=False)
     notices: list[str] = field(default_factory=list)
     """What is not shown in full, and how to see it; also written in the picture."""
     _raw_svg: bytes | None = field(default=None, repr=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
@@ -27,12 +27,12 @@ class ReplayConfig:
     """Everything about a replay but the module."""
 
     target: str
-    build: XlaBuild
+    build: XlaBuild = field(repr=False)
     passes: tuple[str, ...]
     settings: Settings = AS_XLA
     changes: tuple[str, ...] = ()
     """What differs from XLA, in words; empty when XLA itself is repeated."""
-    xla: ReplayConfig | None = None
+    xla: ReplayConfig | None = field(default=None, repr=False)
     """The same without the changes; None when there are none."""
     mixed: Release | None = None
     """What is repeated where that is no release as it is, but one with something of another."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.graph import Module, OrderSource
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.order import is_open, source_of
 from hlofuse.pipelines.targets import TARGETS
@@ -21,12 +20,10 @@ if TYPE_CHECKING:
 class ReplayInput:
     """A module at the input of fusion, and what is known of the order in which XLA has it in memory."""
 
-    __repr__ = short_repr
-
     module: Module
-    ids: UniqueIds | None = None
+    ids: UniqueIds | None = field(default=None, repr=False)
     """XLA's unique ids, from an HLO proto; without them the module's own `order_source` stands."""
-    record: PriorityRecord | None = None
+    record: PriorityRecord | None = field(default=None, repr=False)
     """XLA's fusion log, followed where priorities are equal."""
     record_file: str = ""
     """Where the log was read from; empty without one."""
@@ -36,7 +33,7 @@ class ReplayInput:
     """What the module was taken for; None for one that a library call gave."""
     unoptimized: Module | None = None
     """The module before optimizations that the passes before fusion were repeated on."""
-    events: tuple[Event, ...] = ()
+    events: tuple[Event, ...] = field(default=(), repr=False)
     """What the passes before fusion tell of their rewrites, under the names of `module`."""
 
     def order_source(self, target: str) -> OrderSource:

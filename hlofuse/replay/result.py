@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module, OrderSource
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.ir.text.printer import print_module
 from hlofuse.passes.fusion.priority_fusion.observers import Observer
 from hlofuse.pipelines.manager import FinalModule, finish
@@ -25,13 +24,11 @@ if TYPE_CHECKING:
 class PassResult:
     """What one pass did."""
 
-    __repr__ = short_repr
-
     name: str
     """XLA's name, as in its dump files."""
     changed: bool
-    events: list[Event]
-    module_text: str | None = None
+    events: list[Event] = field(repr=False)
+    module_text: str | None = field(default=None, repr=False)
     """The module after the pass, printed; only where `ModuleTexts` observes the replay."""
 
 
@@ -39,17 +36,15 @@ class PassResult:
 class Replay:
     """The result of a replay. `before` is the module as given, untouched; `after` is a changed copy."""
 
-    __repr__ = short_repr
-
-    input: ReplayInput
+    input: ReplayInput = field(repr=False)
     config: ReplayConfig
     after: Module
-    passes: list[PassResult] = field(default_factory=list)
-    plugin_rules: Mapping[str, Rule] = field(default_factory=dict)
+    passes: list[PassResult] = field(default_factory=list, repr=False)
+    plugin_rules: Mapping[str, Rule] = field(default_factory=dict, repr=False)
     """Rules of plugins that took part, by code."""
-    recorded_order: RecordedOrder | None = None
+    recorded_order: RecordedOrder | None = field(default=None, repr=False)
     """XLA's fusion log after it was followed; None where there was none."""
-    _final: FinalModule | None = None
+    _final: FinalModule | None = field(default=None, repr=False)
 
     @property
     def before(self) -> Module:

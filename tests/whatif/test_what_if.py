@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import hlofuse
 from hlofuse.account import observed_replay
-from hlofuse.ir import parse_module
+from hlofuse.ir import Module, parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.printer import print_module
 from hlofuse.pipelines import TARGETS
@@ -59,8 +60,16 @@ ENTRY e {
 """
 
 
+def what_if(module: Module, target: str | None = None, *, device: Any = None, **how: Any) -> Any:
+    """The answer of `Report.what_if`, on one device or several."""
+    first, *others = device if isinstance(device, list) else [device]
+    sweep = how.pop("sweep", None)
+    report = hlofuse.open(module, target=target, device=first, **how)
+    return report.what_if(sweep=sweep, also_device=others).data
+
+
 def test_the_rule_that_costs_most_comes_first_with_what_it_blocks() -> None:
-    found = hlofuse.what_if(parse_module(EXPENSIVE))
+    found = what_if(parse_module(EXPENSIVE))
     assert found.after.kernels == 2
     best = found.relaxed[0]
     assert best.rule.code == "CPU007"
@@ -74,7 +83,7 @@ def test_the_rule_that_costs_most_comes_first_with_what_it_blocks() -> None:
 def test_every_rule_that_refused_is_relaxed_or_said_to_be_fixed(samples: Path) -> None:
     module = hlofuse.load(samples / "cpu" / "gpt2_block")
     refused = {e.rule for e in hlofuse.replay(module).events if e.event == "ineligible"}
-    found = hlofuse.what_if(module)
+    found = what_if(module)
     relaxed, fixed = [r.rule.code for r in found.relaxed], [f.rule.code for f in found.fixed]
     assert sorted(relaxed + fixed) == sorted(c for c in refused if c and not catalogue()[c].outcome)
     assert not any(catalogue()[c].essential for c in relaxed)
@@ -84,7 +93,7 @@ def test_every_rule_that_refused_is_relaxed_or_said_to_be_fixed(samples: Path) -
 
 def test_a_rule_alone_is_what_disabling_it_gives(samples: Path) -> None:
     module = hlofuse.load(samples / "cartpole" / "cpu" / "unrolled_10")
-    row = next(r for r in hlofuse.what_if(module).relaxed if r.rule.code == "IF002")
+    row = next(r for r in what_if(module).relaxed if r.rule.code == "IF002")
     difference = difference_of(observed_replay(module, replay_config("cpu", disable=["IF002"])))
     assert difference is not None
     assert difference.replayed == row.difference.replayed
@@ -94,7 +103,7 @@ def test_a_rule_alone_is_what_disabling_it_gives(samples: Path) -> None:
 
 def test_a_rule_of_a_later_pass_alone_is_what_disabling_it_gives() -> None:
     module = parse_module(ONE_NUMBER)
-    row = next(r for r in hlofuse.what_if(module, target="gpu", device="v100").relaxed)
+    row = next(r for r in what_if(module, target="gpu", device="v100").relaxed)
     assert row.rule.code == "GM004"
     assert row.kernels_saved == 1
     difference = difference_of(observed_replay(module, replay_config("gpu", "v100", disable=["GM004"])))
@@ -122,7 +131,7 @@ def test_a_replay_goes_on_from_where_another_was() -> None:
 
 def test_a_sweep_is_a_grid_against_xla(samples: Path) -> None:
     module = hlofuse.load(samples / "gpu" / "gpt2_block")
-    found = hlofuse.what_if(
+    found = what_if(
         module,
         "gpu",
         device=["h100_sxm", "v100"],
@@ -146,14 +155,14 @@ def test_a_sweep_is_a_grid_against_xla(samples: Path) -> None:
 
 
 def test_xlas_own_values_are_xla() -> None:
-    found = hlofuse.what_if(parse_module(SHIFTED), sweep={"code-duplication-limit": [1, 15, 1000]})
+    found = what_if(parse_module(SHIFTED), sweep={"code-duplication-limit": [1, 15, 1000]})
     assert [p.is_xla for p in found.points] == [False, True, False]
     kernels = [p.totals.kernels for p in found.points]
     assert kernels[1] == found.xla[0].kernels
     assert kernels[0] > kernels[1] > kernels[2] == 1
     assert found.xla_values == (("15",),)
     # With something else changed as well not even XLA's value gives XLA.
-    other = hlofuse.what_if(parse_module(SHIFTED), sweep={"code-duplication-limit": [15]}, disable=["CPU012"])
+    other = what_if(parse_module(SHIFTED), sweep={"code-duplication-limit": [15]}, disable=["CPU012"])
     assert [p.is_xla for p in other.points] == [False]
 
 
@@ -176,7 +185,7 @@ def test_what_every_relaxed_rule_leaves_is_a_sound_module(samples: Path) -> None
 )
 def test_wrong_sweeps(sweep: dict[str, list[float]], message: str) -> None:
     with pytest.raises(HlofuseError, match=message):
-        hlofuse.what_if(parse_module(EXPENSIVE), sweep=sweep)
+        what_if(parse_module(EXPENSIVE), sweep=sweep)
 
 
 @pytest.mark.parametrize("target", [t for t in TARGETS.values() if t.optional_passes])
@@ -203,7 +212,7 @@ def test_what_a_target_leaves_out_can_be_added(target: object) -> None:
 @needs_graphviz
 def test_the_plot_shows_every_point_and_says_what_is_not_xla(samples: Path) -> None:
     module = hlofuse.load(samples / "gpu" / "softmax")
-    found = hlofuse.what_if(module, "gpu", device="h100_sxm", sweep={"launch_overhead_us": [0, 1, 2]})
+    found = what_if(module, "gpu", device="h100_sxm", sweep={"launch_overhead_us": [0, 1, 2]})
     dot = plot_sweep(found).dot
     assert dot.count("shape=circle") == 3 * 3
     assert dot.count('fillcolor="#ffffff"') == 3  # XLA's own point is a ring

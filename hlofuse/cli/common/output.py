@@ -45,13 +45,12 @@ class Output:
         *,
         text: Callable[[Console], None],
         json: Callable[[], dict[str, Any]],
-        markdown: Callable[[], str] | None = None,
         heads: Sequence[Head | None] = (),
         note: str = "",
         differences: Sequence[Difference] = (),
         limit: int = 10,
     ) -> None:
-        """Write one of the three forms, `heads` first. Markdown is what `text` prints, or `markdown` gives.
+        """Write one of the three forms, `heads` first. Markdown is what `text` prints.
 
         In JSON those are the fields of `Head.to_json` (of several modules a list, `inputs`) and `notes`; then
         `approximate` for the note, the report's own fields, and `difference`.
@@ -62,9 +61,8 @@ class Output:
             Answer(
                 "report",
                 lambda: None,
-                draw=lambda console, limit: text(console),
+                body=lambda console, limit: text(console),
                 json=lambda _: json(),
-                markdown=(lambda _: markdown()) if markdown is not None else None,
                 heads=heads,
                 note=note,
                 differences=differences,

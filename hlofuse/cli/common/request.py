@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from hlofuse.cli.common.options import module_option, stage_options, target_options, what_if_options
 from hlofuse.cli.common.progress import progress_bar, spinner
-from hlofuse.library.listener import Listener, Progress
+from hlofuse.library.listener import Listener
 from hlofuse.library.options import ReplayOptions
 
 if TYPE_CHECKING:
@@ -20,25 +19,13 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Terminal(Listener):
-    """Notes and progress on standard error."""
-
-    def note(self, text: str) -> None:
-        """Print the note, if there is one."""
-        if text:
-            click.echo(f"note: {text}", err=True)
-
-    def activity(self, what: str) -> AbstractContextManager[None]:
-        """A spinner."""
-        return spinner(what)
-
-    def progress(self, what: str) -> AbstractContextManager[Progress]:
-        """A progress bar."""
-        return progress_bar(what)
+def warn(note: str) -> None:
+    """Print a note on standard error, if there is one: for results that have no place for it."""
+    if note:
+        click.echo(f"note: {note}", err=True)
 
 
-TERMINAL = Terminal()
-warn = TERMINAL.note
+TERMINAL = Listener(warn, spinner, progress_bar)
 
 
 def options_of(input: str, request: dict[str, Any]) -> ReplayOptions:

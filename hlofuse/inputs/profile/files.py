@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-import zlib
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -84,6 +82,9 @@ def read_profile(path: str) -> Profile:
 
 
 def _read(file: Path, collector: Collector, host: str) -> None:
+    import sqlite3  # slow to import
+    import zlib
+
     from hlofuse.inputs.profile.chrome import read_trace
     from hlofuse.inputs.profile.nsight import read_nsight
     from hlofuse.inputs.profile.xplane import read_xplane

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from hlofuse.analysis.loops import Loop
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.common.model import Place, both_names
 from hlofuse.reports.verdict.model import Verdict
 
@@ -70,8 +69,6 @@ class Figures:
 class Profile:
     """What fusion leaves of one module: what a baseline stores and a check measures."""
 
-    __repr__ = short_repr
-
     name: str
     """What it is paired by: the module's name, or that of its folder in a corpus."""
     target: str
@@ -79,8 +76,8 @@ class Profile:
     release: str
     """The XLA that was repeated; empty for a module that was taken as XLA left it."""
     figures: Figures
-    kernels: tuple[BaselineKernel, ...]
-    loops: tuple[Loop, ...] = ()
+    kernels: tuple[BaselineKernel, ...] = field(repr=False)
+    loops: tuple[Loop, ...] = field(default=(), repr=False)
     """Outermost loops that launch kernels; none of a baseline, which does not keep them."""
 
 
@@ -156,10 +153,10 @@ class Finding:
     module: str
     message: str
     where: Where = Where()
-    before: tuple[BaselineKernel, ...] = ()
+    before: tuple[BaselineKernel, ...] = field(default=(), repr=False)
     """Of the baseline."""
-    now: tuple[BaselineKernel, ...] = ()
-    refused_edges: tuple[RefusedEdge, ...] = ()
+    now: tuple[BaselineKernel, ...] = field(default=(), repr=False)
+    refused_edges: tuple[RefusedEdge, ...] = field(default=(), repr=False)
     """What keeps the kernels apart, most telling first."""
 
 
@@ -167,12 +164,10 @@ class Finding:
 class ModuleCheck:
     """What was found of one module."""
 
-    __repr__ = short_repr
-
     profile: Profile
     file: str
-    baseline: Profile | None
-    findings: tuple[Finding, ...]
+    baseline: Profile | None = field(repr=False)
+    findings: tuple[Finding, ...] = field(repr=False)
     verdict: Verdict | None = None
     """What is left to gain, for a module that failed; None where it was not replayed."""
 
@@ -186,10 +181,8 @@ class ModuleCheck:
 class Check:
     """The whole answer."""
 
-    __repr__ = short_repr
-
-    modules: tuple[ModuleCheck, ...]
-    others: tuple[Finding, ...] = ()
+    modules: tuple[ModuleCheck, ...] = field(repr=False)
+    others: tuple[Finding, ...] = field(default=(), repr=False)
     """Findings of no module at hand."""
     baseline: str | None = None
     """The file or folder that was compared with."""

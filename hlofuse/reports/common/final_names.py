@@ -6,7 +6,7 @@ after fusion are replayed.
 """
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
@@ -25,7 +25,7 @@ class FinalNames:
 
     module: Module
     """The module as it is launched."""
-    names_at_fusion: Mapping[str, str]
+    names_at_fusion: Mapping[str, str] = field(repr=False)
     """Of each final name the name at the end of the fusion passes. Without what later passes added."""
     source: NamesSource
     """`dump`: read from XLA's final module; `replayed`: from the passes after fusion."""

@@ -4,7 +4,7 @@ difference."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -64,7 +64,7 @@ class Comparison:
 
     module: str
     release: str
-    sides: tuple[Side, Side]
+    sides: tuple[Side, Side] = field(repr=False)
     flipped: tuple[FlippedEdge, ...]
     what_if: tuple[str, ...] = ()
     """What differs from XLA in both, in words."""

@@ -4,7 +4,6 @@ from dataclasses import dataclass, field
 
 from hlofuse.account import KernelTime, StepCost, Totals
 from hlofuse.analysis.loops import Loop
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.passes.fusion.priority_fusion.recorded_order import Disagreement
 from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal, RuleText, us_at_stake
 from hlofuse.trace import Figures
@@ -190,8 +189,6 @@ class Selection:
 class Explanation:
     """The whole answer for one module."""
 
-    __repr__ = short_repr
-
     module: str
     filename: str | None
     target: str
@@ -203,24 +200,24 @@ class Explanation:
     """Overrides that make this a what-if run; empty when it is XLA's own result."""
     before: Totals
     after: Totals
-    passes: tuple[PassStory, ...]
-    blocking_rules: tuple[BlockingRule, ...]
+    passes: tuple[PassStory, ...] = field(repr=False)
+    blocking_rules: tuple[BlockingRule, ...] = field(repr=False)
     """Greatest first."""
-    rules: dict[str, RuleText]
+    rules: dict[str, RuleText] = field(repr=False)
     """Every rule quoted, by code."""
     record: RecordCheck | None = None
     """XLA's own record of priority fusion against ours, where there was one to follow."""
-    hot_kernels: tuple[HotKernel, ...] = ()
-    kernels: tuple[FinalKernel, ...] = ()
+    hot_kernels: tuple[HotKernel, ...] = field(default=(), repr=False)
+    kernels: tuple[FinalKernel, ...] = field(default=(), repr=False)
     """What is launched."""
     """What takes longest in the end, first; empty where no time is estimated."""
-    loops: tuple[Loop, ...] = ()
+    loops: tuple[Loop, ...] = field(default=(), repr=False)
     """Outermost loops that launch kernels."""
     ties: int = 0
     """Decisions that hang on the order of equal priorities, which only XLA's ids tell."""
     selected: Selection | None = None
     """What passes, rules and kernels are narrowed to; None where nothing is left out."""
-    earlier: tuple[PassStory, ...] = ()
+    earlier: tuple[PassStory, ...] = field(default=(), repr=False)
     """Rewrites of passes before fusion that have a rule."""
-    later: tuple[PassStory, ...] = ()
+    later: tuple[PassStory, ...] = field(default=(), repr=False)
     """The same of passes after fusion."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.kernels import computed_in, kernels
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.common.model import RuleText
 from hlofuse.trace import Figures
@@ -19,8 +18,6 @@ from hlofuse.trace import Figures
 @dataclass(frozen=True, slots=True)
 class FusedKernel:
     """A kernel that is there."""
-
-    __repr__ = short_repr
 
     name: str
     opcode: str
@@ -57,10 +54,10 @@ class Fused:
     """What shows that it is fused already."""
     how: str
     """How the rules were asked, and what that is worth."""
-    kernels: tuple[FusedKernel, ...]
-    boundaries: tuple[Boundary, ...]
+    kernels: tuple[FusedKernel, ...] = field(repr=False)
+    boundaries: tuple[Boundary, ...] = field(repr=False)
     """Greatest first."""
-    rules: dict[str, RuleText]
+    rules: dict[str, RuleText] = field(repr=False)
     """Of those named, by code."""
     right_file: str | None = None
     """The dump ahead of fusion, where it lies beside this one."""

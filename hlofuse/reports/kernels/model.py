@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.common.model import CreatedBy, both_names
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
@@ -23,8 +22,6 @@ class Note:
 @dataclass(frozen=True, slots=True)
 class Choice:
     """One kernel and who runs it."""
-
-    __repr__ = short_repr
 
     name: str
     opcode: str
@@ -83,8 +80,6 @@ class Runner:
 class KernelSelection:
     """Every kernel of a module."""
 
-    __repr__ = short_repr
-
     module: str
     file: str | None
     target: str
@@ -93,7 +88,7 @@ class KernelSelection:
     replayed: bool
     """The kernels are those a replay left; else those of the dump as given."""
     what_if: tuple[str, ...]
-    kernels: tuple[Choice, ...]
+    kernels: tuple[Choice, ...] = field(repr=False)
     """In the order of the module, the entry computation first."""
     selected: str | None = None
     """The name that these are the kernels of; None where all are here."""

@@ -9,7 +9,6 @@ from hlofuse.account import Account, Launched
 from hlofuse.account.measured import Measured
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.common.facts import place_of
 from hlofuse.reports.common.model import Place
 
@@ -21,8 +20,6 @@ _LARGE = 0.01
 @dataclass(frozen=True, slots=True)
 class KernelError:
     """One kernel."""
-
-    __repr__ = short_repr
 
     place: Place
     measured: MeasuredTime

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hlofuse.account import Account, Launched, Totals
 from hlofuse.account.account import totals_of
@@ -13,7 +13,6 @@ from hlofuse.analysis.kernels import kernel_source, launched_computations
 from hlofuse.format.paths import layer_of, source_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.common.model import both_names
@@ -68,8 +67,6 @@ class ComputationStatistics:
 class ModuleStatistics:
     """A module in figures."""
 
-    __repr__ = short_repr
-
     name: str
     filename: str | None
     stage: str
@@ -80,12 +77,12 @@ class ModuleStatistics:
     totals: Totals
     fusions: dict[str, int]
     """Fusions among the kernels by kind."""
-    computations: tuple[ComputationStatistics, ...]
+    computations: tuple[ComputationStatistics, ...] = field(repr=False)
     """Those that run, the entry first."""
     fusion_bodies: int
     applied_computations: int
     """Functions applied by reduce, sort, scatter and so on, and computations nobody calls."""
-    heaviest: tuple[KernelStatistics, ...]
+    heaviest: tuple[KernelStatistics, ...] = field(repr=False)
     """By bytes accessed, then by flops, of all iterations."""
 
 

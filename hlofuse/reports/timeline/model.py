@@ -5,7 +5,6 @@ from functools import cached_property
 from pathlib import Path
 
 from hlofuse.analysis.loops import Loop
-from hlofuse.ir.short_repr import short_repr
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +57,6 @@ class Size:
 class Step:
     """From one dump to the next that could be read."""
 
-    __repr__ = short_repr
-
     dump: PassDump
     since: PassDump | None
     """The dump it is compared with; None for the first."""
@@ -67,9 +64,9 @@ class Step:
     """Why the dump could not be read; then nothing else is known of it."""
     before: Size | None = None
     after: Size | None = None
-    opcodes: tuple[tuple[str, int, int], ...] = ()
+    opcodes: tuple[tuple[str, int, int], ...] = field(default=(), repr=False)
     """Opcodes whose number changed: before and after, the largest change first."""
-    rewrites: tuple[Replacement, ...] = ()
+    rewrites: tuple[Replacement, ...] = field(default=(), repr=False)
     fusions: tuple[tuple[str, int], ...] = ()
     """What became of fusions: `new`, `merged`…, and how many."""
     changes: tuple[tuple[str, int], ...] = ()
@@ -87,10 +84,8 @@ class Step:
 class PassTimeline:
     """One module's way through a compilation."""
 
-    __repr__ = short_repr
-
     label: str
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...] = field(repr=False)
     """One for each dump, in order."""
     notes: tuple[str, ...] = ()
     """What is missing, damaged or doubtful."""

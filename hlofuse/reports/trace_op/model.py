@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.timeline.model import PassDump
 
 
@@ -80,11 +79,9 @@ class Trail:
 class Provenance:
     """All that was asked for, followed."""
 
-    __repr__ = short_repr
-
     label: str
     query: str
-    trails: tuple[Trail, ...]
+    trails: tuple[Trail, ...] = field(repr=False)
     first: PassDump
     """The dump in which it was found."""
     last: PassDump

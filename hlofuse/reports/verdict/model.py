@@ -1,12 +1,11 @@
 """What a verdict consists of: plain data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from hlofuse.account import Totals
 from hlofuse.account.bound import FusionFloor
 from hlofuse.account.measured import Measured
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.explain.model import HotKernel
 
 SuggestionKind = Literal["code", "flag", "report"]
@@ -46,8 +45,6 @@ class Trial:
 class Suggestion:
     """Something to change, with what it gains."""
 
-    __repr__ = short_repr
-
     kind: SuggestionKind
     text: str
     rule: str
@@ -84,13 +81,11 @@ class Share:
 class Verdict:
     """The answer: what runs, where the time goes, what is left to gain, and what to change."""
 
-    __repr__ = short_repr
-
     totals: Totals
     shares: tuple[Share, ...]
     """Greatest first."""
     floor: FusionFloor
-    suggestions: tuple[Suggestion, ...]
+    suggestions: tuple[Suggestion, ...] = field(repr=False)
     """Greatest gain first; each gains something."""
     best: Trial | None
     """The best of all replays, those of rules that are no program's to change among them; None for none."""
@@ -100,9 +95,9 @@ class Verdict:
     """How many were tried."""
     is_ranked: bool
     """False for a module so large that rules were not replayed one by one."""
-    hot_kernels: tuple[HotKernel, ...]
+    hot_kernels: tuple[HotKernel, ...] = field(repr=False)
     """Slowest first; without times by bytes."""
-    untried: tuple[Suggestion, ...] = ()
+    untried: tuple[Suggestion, ...] = field(default=(), repr=False)
     """Recipes whose symptom is there, and of which nothing says what they gain here."""
     measured: Measured | None = None
     """What a profile has of the program; None without one."""

@@ -12,7 +12,7 @@ from hlofuse.reports.common.profile import profile_lines
 from hlofuse.reports.difference.model import Difference
 from hlofuse.reports.difference.phrases import difference_lines
 from hlofuse.reports.verdict import phrases
-from hlofuse.reports.verdict.model import Suggestion, Verdict
+from hlofuse.reports.verdict.model import Verdict
 
 _LINES = 24  # of a terminal as it opens
 _SUGGESTIONS = 3
@@ -49,12 +49,18 @@ def verdict_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
         yield from ((line, "") for line in profile_lines(v.measured))
     yield from ((line, "") for line in phrases.bound_lines(v))
     yield "", ""
-    shown = v.suggestions[:_SUGGESTIONS]
-    yield phrases.suggestions_title(v, len(shown)), "bold cyan" if shown else ""
-    for number, s in enumerate(shown, 1):
-        yield from _suggestion(number, s, v)
+    yield from suggestion_lines(v, _SUGGESTIONS)
     if (line := next(phrases.untried_lines(v), None)) is not None:
         yield line, "dim"
+
+
+def suggestion_lines(v: Verdict, most: int | None) -> Iterator[tuple[str, str]]:
+    """The suggestions, at most so many, each line with its style."""
+    shown = v.suggestions[:most]
+    yield phrases.suggestions_title(v, len(shown)), "bold cyan" if shown else ""
+    for number, s in enumerate(shown, 1):
+        yield f"{number}. {phrases.suggestion_text(s)}", "bold"
+        yield f"   {phrases.trial_line(s, v)}", ""
 
 
 def _head(
@@ -74,11 +80,6 @@ def _head(
         more = len(notes) - _NOTES
         rest = f" (and {plural(more, 'note')} more)" if number == _NOTES and more > 0 else ""
         yield f"{text.rstrip('.')}{rest}.", "bold yellow"
-
-
-def _suggestion(number: int, s: Suggestion, v: Verdict) -> Iterator[tuple[str, str]]:
-    yield f"{number}. {phrases.suggestion_text(s)}", "bold"
-    yield f"   {phrases.trial_line(s, v)}", ""
 
 
 def _kernels(v: Verdict, most: int, width: int) -> Iterator[tuple[str, str]]:

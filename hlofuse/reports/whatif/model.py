@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field
 
 from hlofuse.account import Observed, Totals
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.common.model import Refusal, RuleText
 from hlofuse.reports.difference.model import Difference
 
@@ -11,8 +10,6 @@ from hlofuse.reports.difference.model import Difference
 @dataclass(frozen=True, slots=True)
 class SweepAxis:
     """A knob, or a number of the device, and the values it takes in a sweep."""
-
-    __repr__ = short_repr
 
     name: str
     values: tuple[str, ...]
@@ -24,8 +21,6 @@ class SweepAxis:
 @dataclass(frozen=True, slots=True)
 class Point:
     """One replay of a sweep."""
-
-    __repr__ = short_repr
 
     device: str | None
     values: tuple[str, ...]
@@ -57,7 +52,7 @@ class Sweep:
     """For each device: XLA's values of the axes."""
     xla: tuple[Totals, ...]
     """For each device: what XLA's own passes leave."""
-    points: tuple[Point, ...]
+    points: tuple[Point, ...] = field(repr=False)
     """The first axis changes slowest, the devices slower still."""
 
     @property
@@ -70,11 +65,9 @@ class Sweep:
 class RelaxedRule:
     """A rule that refused something, and what becomes of the module without it."""
 
-    __repr__ = short_repr
-
     rule: RuleText
     difference: Difference
-    blocks: tuple[Refusal, ...]
+    blocks: tuple[Refusal, ...] = field(repr=False)
     """The edges between kernels that it keeps apart in XLA's result, greatest value first."""
     refusals: int
     """How often it said no in XLA's replay, to whatever pair."""
@@ -124,15 +117,13 @@ class FixedRule:
     rule: RuleText
     reason: str
     """Why not."""
-    blocks: tuple[Refusal, ...]
+    blocks: tuple[Refusal, ...] = field(repr=False)
     refusals: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
     """Which single rule costs a module most."""
-
-    __repr__ = short_repr
 
     module: str
     filename: str | None
@@ -144,9 +135,9 @@ class Ranking:
     before: Totals
     after: Totals
     """What the passes leave with all rules in force."""
-    relaxed: tuple[RelaxedRule, ...]
+    relaxed: tuple[RelaxedRule, ...] = field(repr=False)
     """Greatest saving first."""
-    fixed: tuple[FixedRule, ...]
+    fixed: tuple[FixedRule, ...] = field(repr=False)
     """Most bytes kept apart first."""
     selected: str | None = None
     """The name of the kernels that the rules keep others apart from; None for all rules."""

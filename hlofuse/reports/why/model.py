@@ -1,9 +1,8 @@
 """The decisions about one instruction, or about a pair of them: plain data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hlofuse.account import PairDetail
-from hlofuse.ir.short_repr import short_repr
 from hlofuse.reports.common.model import CreatedBy, Place, RuleText
 from hlofuse.trace import Figures
 from hlofuse.trace.provenance import Change
@@ -35,21 +34,19 @@ class Decision:
 class Story:
     """All that happened to one instruction."""
 
-    __repr__ = short_repr
-
     described: Place
     fate: str
     """`fused` (inside the kernels named), `kernel` (runs on its own), `no kernel` (nothing runs), `gone`,
     `inside` (part of `holder` all along), or `added` (by a pass after fusion)."""
-    kernels: tuple[Place, ...]
+    kernels: tuple[Place, ...] = field(repr=False)
     """The kernels it ended in."""
-    holds: tuple[str, ...]
+    holds: tuple[str, ...] = field(repr=False)
     """For a fusion: the instructions of the input inside."""
-    as_producer: tuple[Decision, ...]
+    as_producer: tuple[Decision, ...] = field(repr=False)
     """Going into its users."""
-    as_consumer: tuple[Decision, ...]
+    as_consumer: tuple[Decision, ...] = field(repr=False)
     """Taking its operands in."""
-    rewrites: tuple[Decision, ...]
+    rewrites: tuple[Decision, ...] = field(repr=False)
     holder: Place | None = None
     """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one."""
     before_fusion: tuple[Change, ...] = ()
@@ -66,8 +63,6 @@ class Story:
 class PairAnswer:
     """What was decided about a producer and a consumer."""
 
-    __repr__ = short_repr
-
     producer: Place
     consumer: Place
     swapped: bool
@@ -76,11 +71,11 @@ class PairAnswer:
     """`fused`, `refused`, `does not pay` (allowed, but slower), `not considered` (never asked) or
     `apart` (no edge between them)."""
     settled_by: Decision | None
-    decisions: tuple[Decision, ...]
-    shared: tuple[Place, ...]
+    decisions: tuple[Decision, ...] = field(repr=False)
+    shared: tuple[Place, ...] = field(repr=False)
     """Kernels that hold both."""
-    producer_kernels: tuple[Place, ...]
-    consumer_kernels: tuple[Place, ...]
+    producer_kernels: tuple[Place, ...] = field(repr=False)
+    consumer_kernels: tuple[Place, ...] = field(repr=False)
     bytes_between: int
     """Size of the producer's value, in bytes."""
     path: tuple[str, ...] = ()

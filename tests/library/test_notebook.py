@@ -1,0 +1,66 @@
+"""A notebook, run from its first cell to its last as Jupyter runs it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..conftest import ROOT
+
+nbformat = pytest.importorskip("nbformat")
+nbclient = pytest.importorskip("nbclient")
+NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
+
+
+@pytest.fixture(scope="module")
+def run() -> Any:
+    """The notebook with the outputs of its cells."""
+    if importlib.util.find_spec("jax") is None:
+        pytest.skip("the notebook compiles with JAX")
+    notebook = nbformat.read(NOTEBOOK, as_version=4)
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    client = nbclient.NotebookClient(
+        notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}
+    )
+    return client.execute(env={**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"})
+
+
+def outputs(run: Any, start: str) -> list[Any]:
+    """The outputs of the cell that begins so."""
+    return next(c.outputs for c in run.cells if c.cell_type == "code" and c.source.startswith(start))
+
+
+def test_every_cell_runs_and_what_it_shows_is_short(run: Any) -> None:
+    for cell in run.cells:
+        for output in cell.get("outputs", ()):
+            assert output.output_type != "error", output
+            data = output.get("data", {})
+            assert len(data.get("text/plain", "")) < 2000
+            assert len(data.get("text/html", "")) < 20_000
+
+
+def test_a_report_is_html_and_a_picture_is_a_picture(run: Any) -> None:
+    assert "15 kernels" in outputs(run, "report")[0].data["text/html"]
+    assert "image/svg+xml" in outputs(run, "report.render")[0].data
+
+
+def test_the_magic_explains_what_the_cell_calls(run: Any) -> None:
+    shown = [o.data["text/html"] for o in outputs(run, "%%hlofuse") if "text/html" in o.get("data", {})]
+    assert len(shown) == 2
+    assert "jit_scores" in shown[0]
+    assert "jit_mixed" in shown[1]
+
+
+def test_a_cell_without_a_jitted_function_says_so(run: Any, tmp_path: Path) -> None:
+    cells = ["%load_ext hlofuse", "%%hlofuse\n1 + 1"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    done = nbclient.NotebookClient(notebook, kernel_name="python3", allow_errors=True).execute(
+        env=environment
+    )
+    assert "called no jitted function" in str(done.cells[1].outputs)
+    assert "Traceback" not in str(done.cells[1].outputs)

@@ -1,0 +1,230 @@
+"""The library says what the command line says: the same inputs, options, figures and errors."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlofuse as library
+from hlofuse.ir import HlofuseError
+from hlofuse.library.report import Report
+
+from ..conftest import ROOT
+from ..hostile import EVIL, hostile_module
+from ..running import Run
+
+INPUTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "cpu": ("samples/cpu/softmax", {}),
+    "gpu": ("samples/gpu/gpt2_block", {}),
+    "gpu, fused": ("samples/gpu/softmax/after.hlo", {}),
+    "gpu, without a rule": ("samples/gpu/gpt2_block/before.hlo", {"disable": ["PF009"]}),
+    "gpu, another device": ("samples/gpu/softmax", {"device": "v100", "order": "text"}),
+}
+QUESTIONS: dict[str, tuple[list[str], Callable[[Report], Any]]] = {
+    "explain": ([], lambda r: r.explain()),
+    "kernels": ([], lambda r: r.kernels),
+    "stats": ([], lambda r: r.stats),
+    "what-if": ([], lambda r: r.what_if()),
+    "check": (["--max-kernels", "1"], lambda r: r.check(max_kernels=1)),
+}
+FIGURES = ("time_us", "us", "bytes", "bytes_accessed", "kernels", "launches", "flop", "runs")
+
+
+@pytest.fixture(scope="module", params=INPUTS)
+def opened(request: pytest.FixtureRequest) -> tuple[list[str], Report]:
+    """The arguments of the command line, and the report of the library."""
+    path, how = INPUTS[request.param]
+    arguments = [path]
+    for name, value in how.items():
+        for text in [value] if isinstance(value, str) else value:
+            arguments += [f"--{name}", text]
+    return arguments, library.open(path, **how)
+
+
+def document(run: Run, *arguments: str) -> Any:
+    result = run(arguments[0], *arguments[1:], "--format", "json")
+    assert result.status in (0, 1), result.err
+    return json.loads(result.out)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_the_json_of_both_is_the_same(
+    hlofuse: Run, opened: tuple[list[str], Report], question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    arguments, report = opened
+    more, ask = QUESTIONS[question]
+    if question == "what-if" and arguments[0].endswith("after.hlo"):
+        with pytest.raises(HlofuseError, match="already fused"):
+            ask(report)
+        return
+    command = document(hlofuse, question, *arguments, *more)
+    answer = ask(report)
+    assert plain(answer) == command
+    figures = set(numbers(command))
+    for row in answer.rows():
+        assert all(isinstance(v, str | int | float | None) for v in row.values())
+        assert {v for k, v in row.items() if k in FIGURES and v is not None} <= figures
+
+
+def plain(answer: Any) -> Any:
+    """Its document as a reader of JSON has it."""
+    return json.loads(json.dumps(answer.to_json()))
+
+
+def numbers(value: Any) -> Iterator[float]:
+    """Every number in a JSON document."""
+    if isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from numbers(inner)
+    elif isinstance(value, int | float):
+        yield value
+
+
+def test_why_diff_timeline_and_sweep_are_the_same_too(hlofuse: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    path, other = "samples/gpu/gpt2_block", "samples/gpu/softmax"
+    report = library.open(path)
+    name = report.kernels[0].final or report.kernels[0].name
+    pair = (report.kernels[0].name, report.kernels[1].name)
+    assert plain(report.why(name)) == document(hlofuse, "why", path, name)
+    assert plain(report.why(*pair)) == document(hlofuse, "why", path, *pair)
+    assert plain(report.explain(name)) == document(hlofuse, "explain", path, name)
+    compared = document(hlofuse, "diff", f"{path}/before.hlo", f"{other}/before.hlo")
+    assert plain(report.diff(library.open(other))) == compared
+    assert plain(report.timeline()) == document(hlofuse, "timeline", path)
+    assert plain(report.trace_op(name)) == document(hlofuse, "trace-op", path, name)
+    swept = document(hlofuse, "what-if", path, "--sweep", "launch_overhead_us=1,2")
+    sweep = report.what_if(sweep={"launch_overhead_us": [1, 2]})
+    assert plain(sweep) == swept
+    assert [row["values_launch_overhead_us"] for row in sweep.rows()] == ["1", "2"]
+    assert str(report) == hlofuse("explain", path, COLUMNS="100").out.rstrip("\n") + "\n"
+
+
+def test_totals_verdict_and_suggestions_are_those_of_the_answer(hlofuse: Run) -> None:
+    path = str(ROOT / "samples/gpu/gpt2_block")
+    report, found = library.open(path), document(hlofuse, "explain", path)
+    assert report.totals.kernels == found["totals"]["kernels"] == len(report.kernels)
+    assert round(report.totals.us or 0, 5) == found["totals"]["time_us"]
+    assert len(report.suggestions.rows()) == len(found["suggestions"]) == len(report.suggestions)
+    assert report.verdict.replays == found["verdict"]["replays"]
+
+
+def test_a_path_a_text_a_module_and_a_capture_are_the_same() -> None:
+    path = ROOT / "samples" / "cpu" / "gpt2_block" / "before.hlo"
+    module = library.load(path)
+    before = [i.name for i in module.instructions()]
+    found = [library.open(x).totals for x in (path, str(path), path.parent, path.read_text(), module)]
+    assert all(totals == found[0] for totals in found)
+    assert [i.name for i in module.instructions()] == before
+
+
+def test_a_gpu_dump_is_a_gpu_dump(hlofuse: Run, deviceless: Path) -> None:
+    path = ROOT / "samples" / "gpu" / "gpt2_block" / "before.hlo"
+    replay = library.replay(library.load(path))
+    assert (replay.target, replay.device) == ("gpu", "h100_sxm")
+    kernels = document(hlofuse, "kernels", str(path))["kernels"]
+    assert len(library.open(library.load(path)).kernels) == len(kernels)
+    with pytest.raises(HlofuseError) as error:
+        _ = library.open(deviceless).totals
+    assert hlofuse("explain", deviceless).err == f"{error.value}\n"
+    with pytest.raises(HlofuseError, match="asks for --device"):
+        library.replay(library.load(deviceless))
+
+
+def test_what_cannot_be_opened_is_a_clear_error(tmp_path: Path) -> None:
+    for source, message in (
+        (tmp_path / "no.hlo", "does not exist"),
+        ("HloModule m\n\nnonsense", "the text"),
+        (3, "expected a dump's path"),
+        (ROOT / "samples" / "cpu", "several modules"),
+    ):
+        with pytest.raises(HlofuseError, match=message):
+            library.open(source)
+    with pytest.raises(HlofuseError, match="arguments go with a function"):
+        library.open(ROOT / "samples" / "cpu" / "softmax", 1)
+    with pytest.raises(HlofuseError, match="open a dump directory"):
+        library.open((ROOT / "samples/cpu/softmax/before.hlo").read_text()).timeline()
+
+
+def test_reprs_are_short() -> None:
+    report = library.open(ROOT / "samples" / "gpu" / "gpt2_block", disable=["PF009"])
+    report.what_if()
+    kernel = report.kernels[0].name
+    found = (
+        report,
+        report.module,
+        report.module.entry,
+        report.replay,
+        report.replay.input,
+        report.replay.config,
+        report.replay.final,
+        report.replay.passes[0],
+        report.observed,
+        report.loaded,
+        report.options,
+        report.identity,
+        report.totals,
+        report.verdict,
+        report.facts.account_after,
+        report.render(),
+        report.explore(),
+        *(
+            part
+            for answer in (
+                report.explain(),
+                report.explain(kernel),
+                report.kernels,
+                report.stats,
+                report.suggestions,
+                report.what_if(),
+                report.what_if(sweep={"launch_overhead_us": [1, 2, 3]}),
+                report.why(kernel),
+                report.check(max_kernels=1),
+                report.diff(library.open(ROOT / "samples" / "gpu" / "softmax")),
+                report.timeline(),
+                report.trace_op(kernel),
+                report.compare_device("v100"),
+            )
+            for part in (
+                answer,
+                answer.data if not isinstance(answer.data, list) else answer.data[0],
+                *answer[:1],
+            )
+        ),
+    )
+    assert {type(x).__name__: len(repr(x)) for x in found if len(repr(x)) >= 2000} == {}
+
+
+def test_html_is_escaped() -> None:
+    module = hostile_module(EVIL, op_name="x", source_file="y")
+    module.filename = None
+    report = library.open(module, stage="fusion-input")
+    for shown in (report, report.kernels, report.explain(details=True), report.why(f"a{EVIL}")):
+        html = shown._repr_html_()
+        assert "pwned" in html or shown is report
+        assert "<script" not in html
+        assert "<img" not in html
+        assert len(html) < 20_000
+
+
+def test_a_picture_shows_itself() -> None:
+    drawing = library.open(ROOT / "samples" / "cpu" / "softmax").render()
+    if shutil.which("dot"):
+        assert "<svg" in drawing._repr_svg_()
+
+
+def test_opening_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, hlofuse; hlofuse.__all__; print([m for m in sys.modules if m.startswith('hlofuse.')]);"
+        "hlofuse.open; print([m for m in ('rich', 'numpy', 'lark', 'jax', 'IPython') if m in sys.modules])"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == "[]\n[]\n"
