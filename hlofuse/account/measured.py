@@ -67,7 +67,7 @@ def _join(module: Module, profile: Profile, source: ProfiledModule, *, is_own: b
     by_kernel: dict[str, list[str]] = {}
     for name in by_name:
         by_kernel.setdefault(name.replace(".", "_").replace("-", "_"), []).append(name)
-    known = signatures(source.proto()) if source.proto is not None and not is_own else {}
+    own_signatures = signatures(source.proto()) if source.proto is not None and not is_own else {}
     times: dict[str, MeasuredTime] = {}
     refused = []
     found_us, found_calls = 0.0, 0
@@ -76,7 +76,7 @@ def _join(module: Module, profile: Profile, source: ProfiledModule, *, is_own: b
         own = name if name in by_name else like[0] if len(like) == 1 else None
         if own is None:
             continue
-        if name in known and known[name] != _signature(by_name[own]):
+        if name in own_signatures and own_signatures[name] != _signature(by_name[own]):
             refused.append(name)
             continue
         times[own] = replace(time, name=own)

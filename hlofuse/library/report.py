@@ -194,9 +194,9 @@ class Report(Program):
             "model error",
             lambda: found,
             json=model_error_json,
-            draw=lambda console, limit=20: print_model_error(found, console, limit),
-            rows=lambda document: document["kernels"],
-            entries=lambda data: data.kernels,
+            body=lambda console, limit=20: print_model_error(found, console, limit),
+            rows_of=lambda document: document["kernels"],
+            entries_of=lambda data: data.kernels,
             heads=[head_of(self.loaded, replayed=False) if as_it_is else head_of(self.replay)],
         )
 

@@ -25,7 +25,6 @@ def record(folder: Path) -> None:
     # Paths of this machine say nothing.
     jax.config.update("jax_hlo_source_file_canonicalization_regex", ".*/")
 
-    @jax.jit
     def step(x: Any, w: Any) -> Any:
         def body(c: Any, _: Any) -> Any:
             return jnp.tanh(c @ w) + c, c.sum()
@@ -33,23 +32,22 @@ def record(folder: Path) -> None:
         c, s = jax.lax.scan(body, x, None, length=8)
         return jax.nn.softmax(c) * s[-1]
 
-    @jax.jit
     def small(x: Any, n: int) -> Any:
         y = jax.lax.cond(n > 2, jnp.sin, lambda v: v * 2, x)
         return jnp.exp(y).sum(0) - y.mean()
 
-    @jax.jit
     def block(x: Any, w: Any) -> Any:
         q, k, v = jnp.split((x - x.mean(-1, keepdims=True)) @ w["qkv"], 3, -1)
         x = x + jax.nn.softmax(q @ k.T / 8 + jnp.tri(len(x)) * 9) @ v @ w["out"]
         return x + jax.nn.gelu((x - x.mean(-1, keepdims=True)) @ w["up"]) @ w["down"]
 
+    jitted_step, jitted_small, jitted_block = (jax.jit(f) for f in (step, small, block))
     x, w = jnp.ones((128, 128)), jnp.ones((128, 128)) * 0.01
     sizes = {"qkv": (128, 384), "out": (128, 128), "up": (128, 512), "down": (512, 128)}
     weights = {name: jnp.ones(size) * 0.01 for name, size in sizes.items()}
 
     def run() -> None:
-        for result in (step(x, w), small(x, 3), block(x, weights)):
+        for result in (jitted_step(x, w), jitted_small(x, 3), jitted_block(x, weights)):
             result.block_until_ready()
 
     run()

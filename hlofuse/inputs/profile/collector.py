@@ -130,15 +130,15 @@ class Collector:
 
     def _containers(self, module: str, program: int | None) -> frozenset[str]:
         """Control flow, by opcode where the profile holds the module, else by XLA's names for it."""
-        known = module, program
-        if known not in self._control_flow:
+        label = module, program
+        if label not in self._control_flow:
             read = self._proto_of(module, program)
-            names = {k.op for k in self._keys if (k.module, k.program) == known and _is_control_flow(k.op)}
+            names = {k.op for k in self._keys if (k.module, k.program) == label and _is_control_flow(k.op)}
             if read is not None:
                 with suppress(ValueError, IndexError):
                     names = {name for name, opcode in opcodes(read()) if opcode in _CONTROL_FLOW}
-            self._control_flow[known] = frozenset(names)
-        return self._control_flow[known]
+            self._control_flow[label] = frozenset(names)
+        return self._control_flow[label]
 
     def _by_key(self) -> Iterable[tuple[int, Ints]]:
         """The durations of each key, ascending."""
@@ -215,9 +215,9 @@ def _is_control_flow(op: str) -> bool:
     return op.split(".")[0] in _CONTROL_FLOW
 
 
-def _is_any(key: Key, words: Iterable[str]) -> bool:
+def _is_any(key: Key, marks: Iterable[str]) -> bool:
     text = (key.op or key.kernel).lower()
-    return "fusion" not in text and any(word in text for word in words)
+    return "fusion" not in text and any(mark in text for mark in marks)
 
 
 def _union(start: Ints, long: Ints) -> tuple[int, int, int]:

@@ -90,7 +90,7 @@ def repeated(data: mmap.mmap, at: int, end: int, number: int) -> Iterator[Chunk]
     while at < end:
         buffer = data[at : min(at + size, end)]
         is_last = at + len(buffer) == end
-        tags, used = _walk(buffer, tag_byte, others, is_last)
+        tags, used = _tags_in(buffer, tag_byte, others, is_last)
         if not used:
             size *= 2
             continue
@@ -107,7 +107,7 @@ def _release(data: mmap.mmap, at: int, size: int) -> None:
         data.madvise(mmap.MADV_DONTNEED, at // mmap.PAGESIZE * mmap.PAGESIZE, size)
 
 
-def _walk(
+def _tags_in(
     buffer: bytes, tag_byte: int, others: list[tuple[int, int | bytes]], is_last: bool
 ) -> tuple[list[int], int]:
     """Where the messages' tags are, and how much of the buffer whole fields take up."""

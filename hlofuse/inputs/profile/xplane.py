@@ -148,11 +148,11 @@ def _modules(plane: _Plane, data: mmap.mmap, path: Path, collector: Collector) -
                 if proto is None or stop - start < 64:
                     program = plane.stat_values([data[start:stop]]).get("program_id", program)
         name, number_of_label = _split(label)
-        known = program if isinstance(program, int) else number_of_label
-        if known is not None:
-            names[known] = name
+        chosen = program if isinstance(program, int) else number_of_label
+        if chosen is not None:
+            names[chosen] = name
         if proto is not None:
-            collector.module(name, known, partial(_read_at, path, *proto))
+            collector.module(name, chosen, partial(_read_at, path, *proto))
     return names
 
 
