@@ -244,8 +244,8 @@ class ReplayOptions:
         from hlofuse.inputs.stage import INPUT
 
         if loaded.config is None:
-            # A fused module is reported as it is, without times of a device.
-            is_before_optimizations(loaded.module, loaded.target)
+            if "profile" in loaded.module.findings:  # reported as it is, without times of XLA's model
+                is_before_optimizations(loaded.module, loaded.target)
             raise HlofuseError(loaded.problem)
         with self.listener.activity("determining the stage"):
             exact = self.requested_stage == INPUT or not is_before_optimizations(loaded.module, loaded.target)
