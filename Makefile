@@ -6,7 +6,7 @@ PYTHON = $(shell tools/find_python)
 COMPILED := .compiled
 JAX := .jax
 
-.PHONY: demo test lint size bench browser compiled docs cartpole cartpole-dumps golden screenshots corpus clean help
+.PHONY: demo test lint size bench browser compiled site pages cartpole cartpole-dumps golden screenshots corpus clean help
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -49,8 +49,13 @@ bench: $(READY) ## Measure parsing and replay against XLA's own.
 	$(BIN)/python benchmarks/parse.py
 	$(BIN)/python benchmarks/replay.py
 
-docs: $(READY) ## Build the rule pages in out/docs.
+site: $(READY) ## Build the documentation as a site in out/site; a broken link fails.
 	$(BIN)/python tools/generate_docs.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "Open out/site/index.html; for the search:  $(BIN)/python -m http.server -d out/site"
+
+pages: $(READY) ## Run the commands that pages show, and write what they print into the pages.
+	$(BIN)/python tools/run_pages.py --write
 
 cartpole: $(READY) ## Regenerate the Cart-pole study's tables and picture from its dumps.
 	$(BIN)/python tools/cartpole.py

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from hlofuse.ir import PrintOptions, parse_module, print_module
 
 _NAME = re.compile(r"%[A-Za-z_][\w.\-]*")
 _PARAMETER = re.compile(r" parameter\((\d+)\)")
+_SCOPE = re.compile(r'op_name="([^"/]+)/')
 _ENTRY = re.compile(r"^ENTRY (%?\S+) .*?\{\n(.*?)^\}\n?", re.MULTILINE | re.DOTALL)
 
 
@@ -16,8 +18,12 @@ def count(text: str) -> int:
     return len(re.findall(r"^ +(?:ROOT )?%?[\w.\-]+ = ", text, re.MULTILINE))
 
 
-def stacked(text: str, instructions: int) -> str:
-    """At least so many instructions: copies of the entry in a row, each with its own computations."""
+def stacked(text: str, instructions: int, *, layers: bool = False) -> str:
+    """At least so many instructions: copies of the entry in a row, each with its own computations.
+
+    With `layers` each copy reads the result of the copy before it, in place of the first parameter of that
+    shape, and its operations are in a scope `layer_N`.
+    """
     entry = _ENTRY.search(text)
     assert entry is not None
     header = text.split("\n", 1)[0].split(",")[0] + "\n"
@@ -27,15 +33,24 @@ def stacked(text: str, instructions: int) -> str:
     if not tables.strip():
         tables, frames, computations = "", "", before
     body = entry[2]
-    parameters = len(_PARAMETER.findall(body))
+    parameters = itertools.count()
+    root = re.search(r"^  ROOT (%\S+) = (\S+) ", body, re.MULTILINE)
+    assert root is not None
+    read = re.search(rf"^  (%\S+) = {re.escape(root[2])} parameter\(\d+\).*\n", body, re.MULTILINE)
+    assert read is not None or not layers
     copies = max(1, -(-instructions // count(text)))
     calls, lines = [], []
     for number in range(copies):
         suffix = f".{number}"
         calls.append(_NAME.sub(lambda m, s=suffix: m[0] + s, computations))
         copy = _NAME.sub(lambda m, s=suffix: m[0] + s, body)
-        shift = number * parameters
-        copy = _PARAMETER.sub(lambda m, s=shift: f" parameter({int(m[1]) + s})", copy)
+        if layers and read is not None:
+            if number:
+                copy = copy.replace(read[0].replace(read[1], read[1] + suffix, 1), "", 1)
+                copy = re.sub(rf"{re.escape(read[1] + suffix)}(?![\w.\-])", f"{root[1]}.{number - 1}", copy)
+            copy = _SCOPE.sub(rf'op_name="\1/layer_{number}/', copy)
+            calls[-1] = _SCOPE.sub(rf'op_name="\1/layer_{number}/', calls[-1])
+        copy = _PARAMETER.sub(lambda _: f" parameter({next(parameters)})", copy)
         lines.append(copy if number == copies - 1 else copy.replace("  ROOT ", "  ", 1))
     head = header + "\n" + (tables + "StackFrames" + frames + "\n\n" if tables else "")
     return head + "".join(calls) + "\nENTRY %stacked {\n" + "".join(lines) + "}\n"

@@ -32,7 +32,7 @@ from hlofuse.releases import AROUND_FUSION
 from hlofuse.replay import Replay, ReplayInput, replay
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.kernels import Choice, kernel_selection
-from hlofuse.rules.parse_settings import parse_settings
+from hlofuse.rules.settings import parse_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = ROOT / "samples" / "cartpole"

@@ -1,54 +1,124 @@
-"""Build the pages of the rule catalogue: an index and one page per rule.
+"""Gather the pages of the site in out/docs; `make site` builds them.
 
     generate_docs.py [OUT]
 
-The pages are written to OUT, by default out/docs/rules; a page of a rule that no longer exists is removed.
+The site has the pages of docs/, README.md as its first page, the pages of EXTRA, a page for every rule and the
+options of every command. Links stay as the repository has them; here each is rewritten to the page that it means, or
+to a copy of the file. OUT is emptied first.
 """
 
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+import re
+import shutil
+from pathlib import Path, PurePosixPath
+from posixpath import normpath, relpath
 
+import click
+
+from hlofuse.cli.main import group as command_group
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.pages import index_markdown, rule_markdown
 
-_INTRODUCTION = """\
+ROOT = Path(__file__).resolve().parent.parent
+EXTRA = {
+    "README.md": "index.md",
+    "CHANGELOG.md": "changelog.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "samples/README.md": "samples.md",
+    "benchmarks/README.md": "benchmarks.md",
+    "examples/ci/README.md": "examples/ci.md",
+    "examples/fusion-rule/README.md": "examples/fusion-rule.md",
+}
+"""Pages outside docs/, and where they are in the site."""
+RULES = """\
 # Rules
 
 Every reason XLA gives for fusing or not fusing, by code. Codes are stable: traces and `hlofuse explain` refer
 to them, and `hlofuse rule CODE` prints a page.
 
 """
+_LINK = re.compile(r"(\]\()([^)\s#]+)(#[^)\s]*)?\)")
+_CODE = re.compile(r"^```.*?^```|`[^`\n]+`", re.DOTALL | re.MULTILINE)
 
 
-def pages() -> dict[str, str]:
-    """The text of every page, by file name."""
+def rule_pages() -> dict[str, str]:
+    """The page of every rule and their index, by file name."""
     rules = catalogue()
     out = {f"{code}.md": rule_markdown(rule) for code, rule in rules.items()}
-    out["README.md"] = _INTRODUCTION + index_markdown(rules.values())
+    out["README.md"] = RULES + index_markdown(rules.values())
     return out
 
 
-def build(folder: Path) -> None:
-    """Write all pages to a folder and remove its other pages."""
-    folder.mkdir(parents=True, exist_ok=True)
-    wanted = pages()
-    for path in folder.glob("*.md"):
-        if path.name not in wanted:
-            path.unlink()
-    for name, text in wanted.items():
-        (folder / name).write_text(text, encoding="utf-8")
+def options() -> str:
+    """The `--help` of every command."""
+    parent = click.Context(command_group, info_name="hlofuse")
+    parts = ["# Options\n\n`hlofuse COMMAND --help` prints the same.\n"]
+    for name in command_group.list_commands(parent):
+        command = command_group.get_command(parent, name)
+        assert command is not None
+        context = click.Context(
+            command, info_name=name, parent=parent, terminal_width=100, max_content_width=100
+        )
+        parts.append(f"## {name}\n\n```text\n{command.get_help(context)}\n```\n")
+    return "\n".join(parts)
+
+
+def site_path(path: str) -> str:
+    """Where a file of the repository is in the site."""
+    if path.startswith("docs/"):
+        return path.removeprefix("docs/")
+    return EXTRA.get(path) or f"files/{path.replace('/.', '/')}"  # hidden folders are no part of a site
+
+
+def with_site_links(text: str, page: str) -> tuple[str, set[str]]:
+    """A page of the repository with links to files of the site, and the files that have to be copied for that."""
+    copied: set[str] = set()
+
+    def rewritten(link: re.Match[str]) -> str:
+        path = normpath(str(PurePosixPath(page).parent / link[2]))
+        if re.match(r"\w+:", link[2]) or not (ROOT / path).is_file():
+            return link[0]
+        if site_path(path).startswith("files/"):
+            copied.add(path)
+        return f"{link[1]}{relpath(site_path(path), PurePosixPath(site_path(page)).parent)}{link[3] or ''})"
+
+    code = [m.span() for m in _CODE.finditer(text)]
+    parts = [text[start:end] for start, end in zip([0, *(e for _, e in code)], [*(s for s, _ in code), None])]
+    prose = [_LINK.sub(rewritten, part) for part in parts]
+    return "".join(a + text[s:e] for a, (s, e) in zip(prose, code)) + prose[-1], copied
+
+
+def build(out: Path) -> int:
+    """Write the source of the site to an empty folder; the number of pages."""
+    shutil.rmtree(out, ignore_errors=True)
+    shutil.copytree(ROOT / "docs", out)
+    for name, text in {**{f"rules/{n}": t for n, t in rule_pages().items()}, "options.md": options()}.items():
+        _write(out / name, text)
+    pages = [str(p.relative_to(ROOT)) for p in sorted((ROOT / "docs").rglob("*.md"))]
+    for page in (*pages, *EXTRA):
+        text, copied = with_site_links((ROOT / page).read_text(encoding="utf-8"), page)
+        _write(out / site_path(page), text)
+        for path in copied:
+            copy = out / site_path(path)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / path, copy)
+    return sum(1 for _ in out.rglob("*.md"))
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("out", nargs="?", type=Path, default=Path("out/docs/rules"), metavar="OUT")
+    parser.add_argument("out", nargs="?", type=Path, default=Path("out/docs"), metavar="OUT")
     out = parser.parse_args().out
-    build(out)
-    print(f"{len(pages()) - 1} rules in {out}/README.md")
+    print(f"{build(out)} pages in {out}")
 
 
 if __name__ == "__main__":

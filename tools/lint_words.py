@@ -4,9 +4,11 @@ Names: every identifier that Python code defines, and the name of every source a
 split at `_` and at capitals; a word of RETIRED fails, but for ALLOWED. Names of test functions are sentences,
 and exempt.
 
-Prose: strings and docstrings of `hlofuse`, docs/*.md and README.md. Reports and pages are reworked one by
-one, so each folder is held to the number of hits in `lint_words_prose.txt`, which may only shrink. A
-docstring that asks a question is a hit too.
+Prose: strings and docstrings of `hlofuse`, the pages of PAGES. Strings are reworked one by one, so each folder
+has at most the number of hits in `lint_words_prose.txt`, which may only shrink. A docstring that asks a
+question is a hit too.
+
+Pages: none of PHRASES, none of the retired words, and at most AVERAGE words in a sentence of a page on average.
 
     python tools/lint_words.py            # report and fail
     python tools/lint_words.py --shrink   # lower the recorded numbers to what is left; record if none are
@@ -67,6 +69,76 @@ PROSE = re.compile(
     re.IGNORECASE,
 )
 
+PAGES = ("README.md", "CONTRIBUTING.md", "docs/*.md", "samples/*.md", "examples/*.md")
+AVERAGE = 25
+"""Words in a sentence, the mean of a page."""
+PHRASES = {
+    "held back most by": "Biggest remaining opportunity: …",
+    "XLA's own record": "XLA's fusion log",
+    "where the time goes in the end": "slowest kernels",
+    "takes nothing in": "cannot be fused into",
+    "has no loop form": "cannot be emitted as a loop",
+    "has no code that could be inlined": "is a library call, Triton GEMM or custom call",
+    "Nothing speaks against it": "No rule forbids it",
+    "says no": "rejects",
+    "edges turned": "changed decisions",
+    "taken from the dump": "default: read from the dump",
+    "as it should be": "OK",
+    "of that name": "No match",
+    "longest first": "slowest first",
+    "for who reads on": "details follow",
+    "ahead of(?! time)": "before",
+    "behind(?! a flag)": "after",
+    "beside": "next to",
+}
+"""The left column of the language table and words that are never terms, each with what a page writes."""
+_PHRASE = re.compile(r"\b(" + "|".join(PHRASES) + r")\b", re.IGNORECASE)
+_INDIRECT = re.compile(r"(?:^|[.:] )(Of [^.,:|]+, |What [^.,:|?]+, is |It is [^.,:|?]+ that )", re.MULTILINE)
+_UNREAD_PARTS = re.compile(r"<!-- begin \w+ -->.*?<!-- end -->|<!--.*?-->", re.DOTALL)
+_MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|`([^`]*)`|[*_]{1,2}(?=\w)|(?<=\w)[*_]{1,2}(?!\w)")
+
+
+def prose_of(page: str) -> str:
+    """The page without code, comments and generated parts, with blank lines in their place."""
+    lines: list[str] = []
+    is_fenced = is_indented = False
+    for line in _UNREAD_PARTS.sub(lambda m: "\n" * m[0].count("\n"), page).split("\n"):
+        is_fence = line.lstrip().startswith(("```", "~~~"))
+        is_indented = line.startswith("    ") and (is_indented or not (lines and lines[-1].strip()))
+        lines.append("" if is_fenced or is_fence or is_indented else line)
+        is_fenced ^= is_fence
+    return "\n".join(lines)
+
+
+def sentences(page: str) -> list[str]:
+    """Sentences of paragraphs and lists; headings and tables are left out."""
+    blocks: list[str] = [""]
+    for line in prose_of(page).splitlines():
+        text = line.strip()
+        if not text or text[0] in "#|!":
+            blocks.append("")
+        elif item := re.match(r"(?:[-*+]|\d+\.) +(.*)", text):
+            blocks.append(item[1])
+        else:
+            blocks[-1] += f" {text}"
+    plain = [_MARKUP.sub(lambda m: m[1] or ("code" if m[2] else ""), block) for block in blocks]
+    split = [s for block in plain for s in re.split(r"(?<=[.!?])[)\"”]? +(?=[\w(“\"])", block.strip())]
+    return [s for s in split if len(s.split()) > 2]
+
+
+def page_hits(path: str, page: str) -> Iterator[str]:
+    """Retired phrases and long sentences of a page."""
+    prose = re.sub(r"`[^`]*`", lambda m: "\n" * m[0].count("\n"), prose_of(page))
+    for pattern in (PROSE, _PHRASE, _INDIRECT):
+        for found in pattern.finditer(prose):
+            at = 1 + prose.count("\n", 0, found.start(1))
+            write = [w for p, w in PHRASES.items() if re.match(p, found[1], re.IGNORECASE)]
+            instead = "a sentence with its subject first" if pattern is _INDIRECT else "".join(write[:1])
+            yield f"{path}:{at}: “{found[1].strip()}” is retired from prose" + f"; write: {instead}" * bool(instead)
+    lengths = [len(s.split()) for s in sentences(page)]
+    if lengths and (mean := sum(lengths) / len(lengths)) > AVERAGE:
+        yield f"{path}:1: {mean:.1f} words in a sentence on average, at most {AVERAGE} are allowed"
+
 
 def defined(tree: ast.AST) -> Iterator[tuple[int, str]]:
     """Line and name of everything that the code defines."""
@@ -112,12 +184,16 @@ def main() -> int:
     out: list[str] = []
     prose: dict[str, list[str]] = {}
     for path in listed.splitlines():
-        if not Path(path).exists() or any(fnmatch(path, pattern) for pattern in UNREAD):
+        if not Path(path).exists():
             continue
-        text = Path(path).read_text() if path.endswith((".py", ".md")) else ""
+        if any(fnmatch(path, pattern) for pattern in PAGES):
+            out += page_hits(path, Path(path).read_text())
+        if any(fnmatch(path, pattern) for pattern in UNREAD):
+            continue
+        text = Path(path).read_text() if path.endswith((".py", ".md", ".toml")) else ""
         tree = ast.parse(text) if path.endswith(".py") else None
         out += name_hits(path, tree)
-        if (path.startswith("hlofuse/") and tree) or path == "README.md" or fnmatch(path, "docs/*.md"):
+        if path.startswith("hlofuse/") and (tree is not None or path.startswith("hlofuse/rules/pages/")):
             folder = "/".join(path.split("/")[:-1][:2]) or path
             prose.setdefault(folder, []).extend(prose_hits(path, text, tree))
     if "--shrink" in sys.argv:

@@ -266,9 +266,9 @@ def notes(producer: Instruction, consumer: Instruction) -> tuple[str, ...]:
             size = instruction.operands[0].shape.dimensions[dimension]
             if dimension > 0 and size % _WARP:
                 found.append(
-                    f"{instruction.name} counts {_UNALIGNED} operations an element, not {_ALIGNED}: it joins"
-                    f" along dimension {dimension}, and the {size} of its first operand is no multiple of"
-                    f" {_WARP}. Pad the parts to one, or join along dimension 0."
+                    f"{instruction.name} counts {_UNALIGNED} operations per element, not {_ALIGNED}: it"
+                    f" concatenates along dimension {dimension}, and the {size} of its first operand is not a"
+                    f" multiple of {_WARP}. Pad the parts to one, or concatenate along dimension 0."
                 )
     return tuple(dict.fromkeys(found))
 

@@ -34,7 +34,7 @@ def why_not_eigen(convolution: Instruction) -> str | None:
         return "the window is reversed"
     numbers = dimension_numbers(convolution)
     if numbers is None:
-        return "the dimension labels are not understood"
+        return "unknown dimension labels"
     spatial = "".join(str(k) for k in range(len(numbers.lhs) - 2))
     if not 1 <= len(spatial) <= 3:
         return f"there are {len(spatial)} spatial dimensions, not 1 to 3"

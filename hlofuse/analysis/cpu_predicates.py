@@ -104,7 +104,7 @@ def dot_strategy(dot: Instruction) -> tuple[str, str]:
     result = dot.shape.dimensions[batch:]
     is_number = not dot.shape.element_type.startswith("c") and dot.shape.element_type != "pred"
     if is_number and (len(result) <= 1 or (len(result) == 2 and 1 in result)):
-        return VECTOR, f"the result of one product is {_sizes(result)}"
+        return VECTOR, f"one matmul result is {_sizes(result)}"
     if is_number and _is_small(left) and _is_small(right):
         return NAIVE, f"{_sizes(left)} and {_sizes(right)} each have a side of at most {_SMALL}"
     matrices = len(left) == len(right) == len(result) == 2
@@ -112,8 +112,8 @@ def dot_strategy(dot: Instruction) -> tuple[str, str]:
     if matrices and dot.shape.element_type in _EIGEN_TYPES and has_elements:
         return EIGEN, f"{_sizes(left)} times {_sizes(right)}, {dot.shape.element_type}"
     if not matrices:
-        return NAIVE, f"{_sizes(left)} times {_sizes(right)} is no product of two matrices"
-    return NAIVE, f"Eigen has no product of {dot.shape.element_type}"
+        return NAIVE, f"{_sizes(left)} times {_sizes(right)} is not a matrix product"
+    return NAIVE, f"Eigen has no matmul for {dot.shape.element_type}"
 
 
 def _numbers(dot: Instruction, name: str) -> list[int]:
@@ -172,13 +172,13 @@ def why_not_tiled(fusion: Instruction) -> str | None:
     if not fusion.shape.is_array:
         return "it has several outputs"
     if any(not o.shape.is_array for o in fusion.operands):
-        return "an input is no array"
+        return "an input is not an array"
     for inner in fusion.fused_computation:
         shape = inner.shape
         if not is_tiling_type(shape.element_type, shape.bit_width, AROUND_FUSION):
             return f"{inner.name} is {shape.element_type}"
         if not _is_supported(inner):
-            return f"it does not take {inner.opcode}"
+            return f"it does not support {inner.opcode}"
         if any(s.rank > _MOST_DIMENSIONS for s in (shape, *(o.shape for o in inner.operands))):
             return f"{inner.name} has more than {_MOST_DIMENSIONS} dimensions"
     return None

@@ -37,7 +37,7 @@ _NUMPY: dict[str, str] = {
     "f8e4m3b11fnuz": "float8_e4m3b11fnuz",
 }
 _SCALAR = re.compile(r"(\w)\[\s*\]")
-_EXAMPLE = 'expected shapes such as "f32[128,512], s32[]", also within lists, tuples and dictionaries'
+_EXAMPLE = 'expected shapes such as "f32[128,512], s32[]", also in lists, tuples and dictionaries'
 
 
 def parse_arguments(text: str) -> list[dict[str, Any]]:
@@ -54,7 +54,7 @@ def parse_arguments(text: str) -> list[dict[str, Any]]:
     try:
         parsed = ast.parse(f"({separated},)", mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise HlofuseError(f"--args {printable(text)!r} cannot be read; {_EXAMPLE}") from None
+        raise HlofuseError(f"--args {printable(text)!r}: {_EXAMPLE}") from None
     assert isinstance(parsed, ast.Tuple)
     try:
         return [_argument(node) for node in parsed.elts]
@@ -69,7 +69,7 @@ def check_axes(arguments: Sequence[dict[str, Any]], mesh: tuple[tuple[str | None
         if kind == "array":
             for name in (name for names in value.get("axes", []) for name in names):
                 if name not in dict(mesh):
-                    raise HlofuseError(f"--args: no axis {name} of the mesh; --mesh {name}=2 names one")
+                    raise HlofuseError(f"--args: the mesh has no axis {name}; define it with --mesh {name}=2")
         elif kind == "dict":
             check_axes([v for _, v in value], mesh)
         elif kind in ("list", "tuple"):
@@ -95,7 +95,9 @@ def _argument(node: ast.expr) -> dict[str, Any]:
             return {"value": value.value}
         if isinstance(value.value, int | float):
             return {"value": -value.value}
-    raise HlofuseError(f"--args: {printable(ast.unparse(node)[:80])} is no shape or plain value; {_EXAMPLE}")
+    raise HlofuseError(
+        f"--args: {printable(ast.unparse(node)[:80])} is neither a shape nor a plain value; {_EXAMPLE}"
+    )
 
 
 def _dtype(name: str) -> str:
@@ -110,7 +112,9 @@ def _dimensions(node: ast.expr) -> dict[str, Any]:
     items = [_dimension(i) for i in (node.elts if isinstance(node, ast.Tuple) else [node])]
     sizes = [i.value for i, _ in items if isinstance(i, ast.Constant) and type(i.value) is int]
     if len(sizes) != len(items):
-        raise HlofuseError(f"--args: dimensions are whole numbers, not {printable(ast.unparse(node)[:80])}")
+        raise HlofuseError(
+            f"--args: expected an integer dimension, found {printable(ast.unparse(node)[:80])}"
+        )
     axes = [names for _, names in items]
     return {"shape": sizes, "axes": axes} if any(axes) else {"shape": sizes}
 
@@ -127,8 +131,8 @@ def _axes(node: ast.expr) -> list[str]:
     names = [i.id for i in items if isinstance(i, ast.Name)]
     if len(names) != len(items):
         raise HlofuseError(
-            f"--args: an axis of the mesh has a name, not {printable(ast.unparse(node)[:80])}; expected"
-            ' dimensions such as "f32[1024@data,512]"'
+            '--args: expected the name of a mesh axis, as in "f32[1024@data,512]", found'
+            f" {printable(ast.unparse(node)[:80])}"
         )
     return names
 
@@ -145,5 +149,5 @@ def parse_mesh(text: str) -> tuple[tuple[str | None, int], ...]:
         axes.append((name.strip() or None, int(size)))
     names = [name for name, _ in axes]
     if len(axes) > 1 and (None in names or len(set(names)) < len(names)):
-        raise HlofuseError(f"--mesh {printable(text)!r}: each of several axes has a name of its own")
+        raise HlofuseError(f"--mesh {printable(text)!r}: axis names must be distinct")
     return tuple(axes)

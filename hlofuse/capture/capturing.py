@@ -40,7 +40,7 @@ _BRINGS = {"cpu": "jax and jaxlib", "gpu": "the CUDA plugin of JAX", "tpu": "lib
 def flags_for(dump: Path, more: str = "") -> str:
     """XLA_FLAGS that write everything wanted into `dump`, after the user's own."""
     if any(c.isspace() for c in str(dump)):
-        raise CaptureError(f"XLA_FLAGS cannot hold a folder with spaces: {printable(str(dump))}")
+        raise CaptureError(f"XLA_FLAGS cannot contain a directory with spaces: {printable(str(dump))}")
     # XLA takes the last of several: a --xla_dump_to of the user's would leave nothing here.
     parts = [os.environ.get("XLA_FLAGS", ""), more, _DUMP.format(folder=dump)]
     return " ".join(p for p in parts if p)
@@ -136,8 +136,8 @@ def _failure_text(problem: dict[str, str], destination: Destination, python: str
         return message
     target = "cpu" if message.startswith("jax ") else destination.target
     return (
-        f"to capture for {destination.text}, {_BRINGS[target]} must be installed for {printable(python)}:"
-        f" {_EXTRA[target]} (or --python names another Python that has it)\nIt said: {message}"
+        f"capture for {destination.text} needs {_BRINGS[target]} in {printable(python)}; {_EXTRA[target]}, or"
+        f" give --python\nReported: {message}"
     )
 
 
@@ -145,8 +145,8 @@ def _aborted(done: subprocess.CompletedProcess[str]) -> str:
     last = [line for line in done.stderr.splitlines() if line.strip()][-3:]
     target_name = "".join(f"; {line.strip()[:300]}" for line in last)
     status = done.returncode
-    how = f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
-    return f"the compiling process {how} before it had an answer{target_name}"
+    how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+    return f"the compiling process {how} without a result{target_name}"
 
 
 # A process for each program, ended as soon as XLA is past its fusion passes.
@@ -165,9 +165,7 @@ def only_fusion(target: str) -> str:
     """
     stage = FUSION_STAGES.get(target)
     if stage is None or stage.next_pipeline is None:
-        raise CaptureError(
-            f"--until-fusion: where {target}'s passes after fusion begin is not known; capture it without"
-        )
+        raise CaptureError(f"--until-fusion is not supported for target {target}; capture without it")
     # Files' names have `_` for blanks, which flags cannot hold.
     pipelines = "|".join(name.replace("_", ".") for name in (*stage.pipelines, stage.next_pipeline))
     return f"--xla_dump_hlo_pipeline_re=^({pipelines})$"
@@ -284,7 +282,9 @@ def _check_partitions(text: str, destination: Destination) -> None:
     header = text[: text.find("\n", text.find("HloModule"))]
     partitions = re.search(r"\bnum_partitions=(\d+)", header)
     if partitions is not None and int(partitions[1]) > prod(size for _, size in destination.mesh):
-        raise CaptureError(f"the module is divided over {partitions[1]} devices: --mesh {partitions[1]}")
+        raise CaptureError(
+            f"the module is partitioned over {partitions[1]} devices; give --mesh {partitions[1]}"
+        )
 
 
 def capture_command(
@@ -296,7 +296,7 @@ def capture_command(
     program that fails is captured up to there, with a warning.
     """
     if target not in (None, "cpu", "gpu", "tpu"):
-        raise CaptureError(f"capture knows the targets cpu, gpu and tpu, not {target!r}")
+        raise CaptureError(f"no target {target!r}; expected cpu, gpu or tpu")
     with _new_folder(out) as (dump, new):
         all_flags = flags_for(dump, flags)
         environment = environment_for(None, all_flags)
@@ -312,13 +312,13 @@ def capture_command(
         )
         if status:
             captured.warnings.append(
-                f"the program ended with status {status}: what it compiled until then is here"
+                f"the program exited with status {status}; modules compiled before that were captured"
             )
         captured.versions = _versions_of(command[0])
         _collect_all([dump], captured)
         _finish(captured, dump, out)
     if not captured.modules:
-        raise CaptureError(f"{printable(command[0])} compiled nothing that JAX jitted{_reasons(captured)}")
+        raise CaptureError(f"{printable(command[0])} compiled no jitted function{_reasons(captured)}")
     return captured
 
 
@@ -388,7 +388,9 @@ def _new_folder(out: Path) -> Iterator[tuple[Path, Path]]:
             out / "manifest.json"
         ).read_text()
         if not is_capture:
-            raise CaptureError(f"{printable(str(out))} exists and holds other files; name a new folder")
+            raise CaptureError(
+                f"{printable(str(out))} exists and has other files; give a new directory with -o"
+            )
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         scratch = tempfile.mkdtemp(prefix=".capture-", dir=out.parent)
@@ -413,7 +415,7 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
         captured.warnings.append(advice)
     if not captured.modules:
         if destination is not None:
-            more = "\n(without --until-fusion all passes are dumped)" if captured.until_fusion else ""
+            more = "\n(capture without --until-fusion to dump all passes)" if captured.until_fusion else ""
             raise CaptureError(f"nothing was compiled for {destination.text}{_reasons(captured)}{more}")
         return
     doubt = doubt_about(captured.versions.get("jaxlib"))

@@ -30,16 +30,16 @@ class Destination:
 
     def __post_init__(self) -> None:
         if self.target not in TARGETS:
-            raise CaptureError(f"capture compiles for {', '.join(TARGETS)}, not for {self.target!r}")
+            raise CaptureError(f"no target {self.target!r}; expected one of {', '.join(TARGETS)}")
         if self.target == "gpu" and self.device is None:
-            raise CaptureError("target gpu asks for a device (hlofuse devices lists them)")
+            raise CaptureError("target gpu needs a device (hlofuse devices lists them)")
         if self.target != "gpu" and self.device is not None:
-            raise CaptureError(f"a device goes with target gpu, not {self.target}")
+            raise CaptureError(f"a device needs target gpu, not {self.target}")
         if self.target == "cpu" and self.topology is not None:
-            raise CaptureError("a topology goes with targets gpu and tpu, not cpu")
+            raise CaptureError("a topology needs target gpu or tpu, not cpu")
         if self.target == "gpu" and self.topology and not re.fullmatch(r"\d+x\d+x\d+", self.topology):
             raise CaptureError(
-                f"topology {printable(self.topology)!r} of GPUs: expected slices, hosts and GPUs, as in 1x1x8"
+                f"topology {printable(self.topology)!r} : expected slices x hosts x GPUs, as in 1x1x8"
             )
 
     @property
@@ -101,7 +101,7 @@ class Capture:
         found = [m for m in self.modules if name in (None, m.name)]
         if len(found) != 1:
             names = ", ".join(m.name for m in self.modules[:12])
-            raise CaptureError(f"choose one of the {len(self.modules)} captured modules: {names}")
+            raise CaptureError(f"{len(self.modules)} modules were captured; select one: {names}")
         return found[0]
 
     def stamp(self, device: str | None) -> dict[str, Any]:

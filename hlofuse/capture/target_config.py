@@ -53,8 +53,8 @@ def target_config_of(device: str) -> tuple[DeviceDescription, str]:
         raise HlofuseError(str(error)) from None
     if description.platform != "CUDA":
         raise HlofuseError(
-            f"device {device} is for {description.platform}: hlofuse capture compiles for CUDA devices;"
-            " dump the program where it runs, and give hlofuse that directory"
+            f"device {device} is for {description.platform}, but hlofuse capture compiles for CUDA; dump the"
+            " program where it runs and give hlofuse that directory"
         )
     path = Path(device)
     if path.is_file() and path.suffix != ".toml":
@@ -112,8 +112,10 @@ FLAGS_OF_RELEASES = {
             "flag": "--xla_gpu_autotune_level=0",
             "since": "0",
             "until": "0.10",
-            "advice": "without the device, gemms that Triton cannot compute untuned stop the compiler:"
-            " --flags=--xla_gpu_enable_triton_gemm=false leaves them to cuBLAS",
+            "advice": (
+                "without the device, XLA cannot autotune, and GEMMs that Triton cannot compile untuned fail;"
+                " --flags=--xla_gpu_enable_triton_gemm=false uses cuBLAS"
+            ),
         },
         # They ask the device how much memory a sort needs; later ones then sort in a kernel of XLA's, too.
         {"flag": "--xla_gpu_enable_cub_radix_sort=false", "since": "0.5", "until": "0.6"},
@@ -133,10 +135,10 @@ def advice_about(target: str, flags: str) -> str | None:
 def doubt_about(version: str | None) -> str | None:
     """What is not assured of a capture made with this jaxlib; None for a named release."""
     if version is None:
-        return "which jaxlib compiled this is not known: --xla names the release that it is to be replayed as"
+        return "the jaxlib release that compiled this is unknown; give --xla to choose the release to replay"
     if version in NAMES:
         return None
     return (
-        f"jaxlib {version} is none of the releases that were compared with XLA ({', '.join(NAMES)}):"
-        " hlofuse verify shows where its XLA decides otherwise than the nearest of them"
+        f"jaxlib {version} is not one of the verified releases ({', '.join(NAMES)}); hlofuse verify shows"
+        " where its XLA differs from the nearest of them"
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hlofuse.cli.common.messages import say
 from hlofuse.cli.common.progress import spinner
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
@@ -23,55 +24,53 @@ if TYPE_CHECKING:
     "--args",
     "arguments",
     metavar="SHAPES",
-    help='Arguments of the function: "f32[128,512], s32[]"; also in lists, tuples, dictionaries.',
+    help='Shapes of the function\'s arguments: "f32[128,512], s32[]"; lists, tuples and dictionaries nest.',
 )
 @click.option(
     "--args-from",
     metavar="NAME",
-    help="A function beside it that makes the arguments; only shapes are taken.",
+    help="A function in the same file that returns the arguments; only their shapes are used.",
 )
-@click.option("--only", multiple=True, metavar="NAME", help="Of a mapping of programs, this one.")
+@click.option("--only", multiple=True, metavar="NAME", help="Compile only this program of a mapping.")
 @click.option(
     "--target",
     type=click.Choice(["cpu", "gpu", "tpu"]),
-    help="What to compile for.  [default: gpu with --device, tpu with --topology, else cpu]",
+    help="Backend to compile for.  [default: gpu with --device, tpu with --topology, else cpu]",
 )
-@click.option("--device", metavar="D", help="The GPU, a name or a file (hlofuse devices).")
-@click.option(
-    "--topology", metavar="T", help="The TPUs, such as v5e:2x2; slices, hosts and GPUs, such as 1x2x8."
-)
+@click.option("--device", metavar="D", help="GPU name or device file (hlofuse devices).")
+@click.option("--topology", metavar="T", help="TPU topology, v5e:2x2, or slices x hosts x GPUs, 1x2x8.")
 @click.option(
     "--mesh",
     metavar="M",
-    help="Divide the program over so many devices: 4, or named axes as in data=2,model=4.",
+    help="Partition over devices: 4, or named axes data=2,model=4.",
 )
-@click.option(
-    "--python", metavar="PYTHON", help="The Python whose JAX compiles, where it is another than ours."
-)
-@click.option("--flags", metavar="FLAGS", default="", help="More XLA_FLAGS.")
+@click.option("--python", metavar="PYTHON", help="Python whose JAX compiles.  [default: this one]")
+@click.option("--flags", metavar="FLAGS", default="", help="Additional XLA_FLAGS.")
 @click.option(
     "--until-fusion",
     is_flag=True,
-    help="End XLA behind its fusion passes: no code, no module after optimizations, a fraction of the time.",
+    help="Stop XLA after its fusion passes: no code, no final module, a fraction of the time.",
 )
 @click.option(
     "-j",
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="With --until-fusion, programs of a mapping at once; one for each CPU, at most 4, unless said.",
+    help="With --until-fusion, programs compiled in parallel.  [default: one per CPU, at most 4]",
 )
 @click.option(
     "-o",
     "--output",
     metavar="DIR",
     type=click.Path(path_type=Path),
-    help="The folder to write.  [default: PROGRAM's name and target]",
+    help="Directory to write.  [default: PROGRAM's name and target]",
 )
-@click.option("--explain", is_flag=True, help="Go on to hlofuse explain (the largest module of several).")
-@click.option("--verify", is_flag=True, help="Go on to hlofuse verify.")
-@click.option("--explore", metavar="FILE", help="Go on to hlofuse explore -o FILE (the largest module).")
-@click.option("--check", metavar="OPTIONS", help='Go on to hlofuse check: --check "--max-kernels 3".')
+@click.option("--explain", is_flag=True, help="Then run hlofuse explain on the largest module.")
+@click.option("--verify", is_flag=True, help="Then run hlofuse verify.")
+@click.option("--explore", metavar="FILE", help="Then run hlofuse explore -o FILE on the largest module.")
+@click.option(
+    "--check", metavar="OPTIONS", help=('Then run hlofuse check with these options: "--max-kernels 3".')
+)
 @click.pass_context
 def command(
     context: click.Context,
@@ -92,11 +91,11 @@ def command(
     check: str | None,
     **how: Any,
 ) -> int:
-    """Compile PROGRAM ahead of time and keep what XLA's fusion passes were given and made.
+    """Compile PROGRAM ahead of time and dump the modules before and after XLA's fusion passes.
 
     PROGRAM is script.py:function, module:function, a mapping of programs (script.py:PROGRAMS), a .mlir file,
-    StableHLO bytecode, HLO text or an HLO proto; or, after --, a command to run: every function it jits is
-    kept. The JAX of your environment compiles; the GPU or TPU need not be there.
+    StableHLO bytecode, HLO text or an HLO proto. After --, PROGRAM is a command to run: every function it
+    jits is captured. The JAX of your environment compiles. No GPU or TPU is needed.
     """
     from hlofuse.capture.arguments import parse_mesh
     from hlofuse.capture.model import Destination
@@ -107,17 +106,17 @@ def command(
         context, [name for name, value in requested.items() if value not in (None, False)], target
     )
     if how["jobs"] is not None and not until_fusion:
-        raise click.UsageError("--jobs goes with --until-fusion: otherwise one process compiles all programs")
+        raise click.UsageError("--jobs needs --until-fusion: without it one process compiles all programs")
     if _is_command(program):
         if until_fusion:
             raise click.UsageError(
-                "a command that runs needs all that is compiled in it:"
-                " --until-fusion goes with script.py:function or a file with a module"
+                "--until-fusion cannot capture a running command: give script.py:function or a file with a"
+                " module"
             )
         if any(given is not None for given in (arguments, args_from, device, topology, mesh)):
             raise click.UsageError(
-                "a command that runs says itself what it compiles, and for the devices that are there:"
-                " --args, --args-from, --device, --topology and --mesh go with script.py:function"
+                "a running command chooses its own arguments and devices: --args, --args-from, --device,"
+                " --topology and --mesh need script.py:function"
             )
         from hlofuse.capture.capturing import capture_command
 
@@ -171,7 +170,7 @@ def _compiled(
     ending = Path(ending).name.replace(":", "-")
     if colon and where and name.replace(".", "").isidentifier() and not Path(program).exists():
         if arguments is not None and how["arguments_from"] is not None:
-            raise click.UsageError("give --args or --args-from, not both")
+            raise click.UsageError("--args and --args-from exclude each other")
         parsed = parse_arguments(arguments or "")
         with spinner(f"compiling for {destination.text}"):
             out = output or Path(f"{name}-{ending}")
@@ -179,10 +178,10 @@ def _compiled(
     file = Path(program)
     if not file.is_file():
         raise HlofuseError(
-            f"{printable(program)} is neither a file with a module nor script.py:function (which function?)"
+            f"{printable(program)}: no such file; expected script.py:function or a file with a module"
         )
     if file.suffix == ".py":
-        raise HlofuseError(f"which function of {printable(program)}? Say {printable(program)}:NAME")
+        raise HlofuseError(f"{printable(program)}: no function named; give {printable(program)}:FUNCTION")
     with spinner(f"compiling for {destination.text}"):
         named = module_names([file])
         out = output or Path(f"{named[0][0]}-{ending}")
@@ -199,7 +198,8 @@ def _followup_commands(
     for name in names:
         if target == "tpu":
             raise click.UsageError(
-                f"--{name}: XLA:TPU's fusion passes are closed, there is nothing to replay"
+                f"--{name} does not work for TPU: XLA:TPU's fusion passes are not public and cannot be"
+                " replayed"
             )
         assert parent is not None
         assert isinstance(parent.command, click.Group)
@@ -216,13 +216,13 @@ def _report(captured: Capture) -> None:
     argument_lists = [f"{plural(len(captured.modules), 'module')} for {captured.target} in {where}"]
     click.echo("  ".join([*argument_lists, f"({versions})"] if versions else argument_lists))
     for module in captured.modules[:20]:
-        click.echo(f"  {printable(module.name):<28} {', '.join(module.passes) or 'no pass changed anything'}")
+        click.echo(f"  {printable(module.name):<28} {', '.join(module.passes) or 'unchanged'}")
     if len(captured.modules) > 20:
-        click.echo(f"  … and {len(captured.modules) - 20} more")
+        click.echo(f"  … {len(captured.modules) - 20} more")
     for name, why in [*captured.errors.items(), *captured.left_out.items()][:20]:
         click.echo(f"  {printable(name)}: {printable(why)}", err=True)
     for warning in captured.warnings:
-        click.echo(f"warning: {printable(warning)}", err=True)
+        say("warning", warning)
 
 
 def _run(command: click.Command, argument_lists: list[str], name: str, parent: click.Context | None) -> int:

@@ -10,7 +10,7 @@ import click
 
 from hlofuse import __version__
 from hlofuse.cli.common.options import report_options_with
-from hlofuse.cli.common.output import Output, write_file
+from hlofuse.cli.common.output import Output, save
 from hlofuse.cli.common.request import options_of, replay_options, warn
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
@@ -24,31 +24,31 @@ FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
 
 @click.command("check")
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=click.Path(allow_dash=True))
-@click.option("--max-kernels", type=click.IntRange(min=0), metavar="N", help="Kernels a module may have.")
-@click.option("--max-bytes", metavar="SIZE", help="Bytes a module may move: 1500000, 1.5MB, 2GiB.")
-@click.option("--max-time", metavar="TIME", help="Time a module may take by XLA's estimate: 120us, 0.5ms.")
+@click.option("--max-kernels", type=click.IntRange(min=0), metavar="N", help="Maximum kernels per module.")
+@click.option("--max-bytes", metavar="SIZE", help="Maximum bytes moved per module: 1500000, 1.5MB, 2GiB.")
+@click.option("--max-time", metavar="TIME", help="Maximum estimated time per module: 120us, 0.5ms.")
 @click.option(
     "--baseline",
     metavar="FILE|DIR",
     type=click.Path(path_type=Path),
-    help="What fusion left when it was last reviewed: one file, or a folder with one for each module.",
+    help="Reviewed state to compare with: one file, or a directory with one file per module.",
 )
-@click.option("--update", is_flag=True, help="Write the baseline from what is there now.")
+@click.option("--update", is_flag=True, help="Write the current state as the baseline.")
 @click.option(
     "--tolerance",
     metavar="PERCENT",
     type=click.FloatRange(0, 1000),
     default=0.0,
-    help="By how much bytes and time may exceed the baseline.  [default: 0]",
+    help="Tolerance for bytes and time over the baseline.  [default: 0]",
 )
-@click.option("--strict", is_flag=True, help="Any difference from the baseline is an error.")
-@click.option("--exit-zero", is_flag=True, help="Report what broke, and exit with 0 all the same.")
+@click.option("--strict", is_flag=True, help="Fail on any difference from the baseline.")
+@click.option("--exit-zero", is_flag=True, help="Report failures, but exit with 0.")
 @click.option(
     "--root",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
-    help="The project's folder, which source files are told relative to.  [default: here]",
+    help="Project directory that source paths are relative to.  [default: current directory]",
 )
 @replay_options
 @click.option(
@@ -56,9 +56,9 @@ FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
     "reports",
     multiple=True,
     metavar="FORMAT=FILE",
-    help="Write a further report: --report sarif=fusion.sarif. May be given more than once.",
+    help="Write another report, such as sarif=fusion.sarif; repeatable.",
 )
-@report_options_with(FORMATS, "How to report: github annotates source lines, markdown is for a job summary.")
+@report_options_with(FORMATS, "Report format: github annotates source lines, markdown fits a job summary.")
 def command(
     inputs: tuple[str, ...],
     max_kernels: int | None,
@@ -74,12 +74,12 @@ def command(
     out: Output,
     **request: Any,
 ) -> int:
-    """Hold what fusion leaves against a budget or a baseline, and say what broke, where and by which rule.
+    """Check kernels, bytes and time against a budget or baseline; report failures by line and rule.
 
-    INPUT is a dump, a dump directory or a corpus (every module of it, unless --module picks one). A module
-    from before the fusion passes is replayed; one that XLA has fused is taken as it is.
+    INPUT is a dump, a dump directory or a corpus (all modules unless --module selects one). A module
+    before fusion is replayed; a fused one is measured as it is.
 
-    Exit status 0: as it should be, 1: something broke, 2: trouble.
+    Exit status 0: OK, 1: failed, 2: wrong input or call.
     """
 
     from hlofuse.library.checking import Limits, checked
@@ -90,7 +90,7 @@ def command(
     found, files = checked(requests, limits, root, update=update)
     for file, text in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_file(file, text)
+        save(file, text)
     if out.form not in ("text", "json", "markdown"):  # those say it themselves
         for note in found.data.notes:
             warn(note)
@@ -106,7 +106,7 @@ def _more_reports(arguments: tuple[str, ...]) -> list[tuple[str, Path]]:
         form, _, file = word.partition("=")
         if form not in FORMATS or not file:
             raise HlofuseError(
-                f"--report {printable(word)} is not FORMAT=FILE, with one of {', '.join(FORMATS)}"
+                f"--report {printable(word)}: expected FORMAT=FILE with FORMAT one of {', '.join(FORMATS)}"
             )
         found.append((form, Path(file)))
     return found

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="[DEVICE]", required=False, shell_complete=completion.devices)
 @report_options
 def command(name: str | None, out: Output) -> int:
-    """The devices a replay can be about; with DEVICE (a name or a file) all numbers of that one.
+    """List the devices a replay can model; with DEVICE (a name or a file), all of its numbers.
 
-    A file is a TOML file like the ones shipped, or the text proto that XLA reads with
-    --xla_gpu_target_config_filename. Single numbers are changed with --set NAME=VALUE.
+    A file is TOML in the form of the built-in ones, or the text proto that XLA reads with
+    --xla_gpu_target_config_filename. --set NAME=VALUE changes a single number.
     """
     try:
         devices = {n: load_device(n) for n in ([name] if name is not None else device_names())}

@@ -38,31 +38,32 @@ FORMATS = ("text", "json", "markdown", "html", "svg")
 @click.argument("after", metavar="AFTER", type=click.Path(allow_dash=True))
 @report_options_with(
     FORMATS,
-    "How to report; svg is the picture of both side by side.  [default: by the suffix of -o, else text]",
+    "Report format; svg draws both side by side.  [default: by the suffix of -o, else text]",
     default=None,
 )
-@limit_option(20, "Entries in each list; 0 for all.")
+@limit_option(20, "Entries in each list; 0 shows all.")
 @click.option(
     "--only",
     multiple=True,
     type=click.Choice(SECTIONS),
-    help="Report on this part only; may be given more than once. JSON always has all.",
+    help="Report only this part; repeatable. JSON always has all parts.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Report nothing; the exit status tells.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit status.")
 @click.option("--metadata", is_flag=True, help="Count op_name and source lines as differences.")
-@click.option("--device", metavar="D", help="Estimate times on this GPU (hlofuse devices).")
-@click.option("--device-after", metavar="D", help="The GPU of AFTER, where it is another.")
+@click.option("--device", metavar="D", help="GPU for estimated times (hlofuse devices).")
+@click.option("--device-after", metavar="D", help="GPU of AFTER, if different.")
 @click.option(
     "--xla",
     metavar="V|auto",
-    help="The XLA of both sides, as a release of jaxlib.  [default: what each dump says]",
+    help="jaxlib release of both sides.  [default: read from each dump]",
 )
-@click.option("--xla-after", metavar="V|auto", help="The XLA of AFTER, where it is another.")
+@click.option("--xla-after", metavar="V|auto", help="jaxlib release of AFTER, if different.")
 @click.option(
     "--stage",
     type=click.Choice(["input", "output"]),
-    help="Of two directories: the modules as they enter the fusion passes, or as they leave them.  "
-    "[default: output]",
+    help=(
+        "For two directories: compare the modules before (input) or after (output) fusion.  [default: output]"
+    ),
 )
 @module_option
 def command(
@@ -80,14 +81,14 @@ def command(
     stage: str | None,
     module: str | None,
 ) -> int:
-    """Say what AFTER does differently from BEFORE: fusions first, then instructions.
+    """Compare AFTER with BEFORE: fusions first, then instructions.
 
-    Any two modules: before and after a pass, two XLA releases, two devices, two versions of a
-    program. Instructions are matched by structure; names, numbers and order are never a difference.
+    Any two modules compare: before and after a pass, two XLA releases, two devices, two versions of a
+    program. Instructions are matched by structure; names and order never count as differences.
 
-    Of two directories every module is compared with the one of the same name, and there is one summary.
+    Two directories are compared module by module, by name, with one summary.
 
-    Exit status 0: the same, 1: different, 2: trouble.
+    Exit status 0: same, 1: different, 2: wrong input or call.
     """
     from hlofuse.ir import HlofuseError
     from hlofuse.library.comparing import compared
@@ -99,7 +100,7 @@ def command(
     check_releases(releases)
     directories = os.path.isdir(before) and os.path.isdir(after)
     if stage is not None and not directories:
-        raise HlofuseError("--stage goes with two directories")
+        raise HlofuseError("--stage needs two directories")
     if directories:
         stage = stage or "output"
     if stage is not None and module is None and not _is_one(before, after):
@@ -130,7 +131,9 @@ def _report(
 
         out.write(dumps(found.to_json(), indent=1, ensure_ascii=True))
     elif out.form == "svg":
-        out.write(picture_of(found.data, TERMINAL))
+        from hlofuse.render.svg import zoomable
+
+        out.write(zoomable(picture_of(found.data, TERMINAL)))
     elif out.form == "html":
         from hlofuse.reports.diff.html import to_html
         from hlofuse.reports.diff.model import summarize
@@ -161,7 +164,7 @@ def _many(
     from hlofuse.reports.diff import many
 
     if out.form == "svg":
-        raise HlofuseError("a picture is of two modules: --module NAME picks one from the directories")
+        raise HlofuseError("svg draws two modules; select one with --module NAME")
     before_modules, after_modules = modules_at(Path(before), stage), modules_at(Path(after), stage)
     with progress_bar("comparing") as progress:
         found = diff_many(

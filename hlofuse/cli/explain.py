@@ -26,16 +26,16 @@ from hlofuse.ir.errors import HlofuseError
     "--pass", "only_pass", metavar="P", shell_complete=completion.one_pass, help="Only this pass's decisions."
 )
 @click.option("--computation", metavar="C", help="Only decisions in this computation.")
-@limit_option(10, "Rows of each list; 0 for all.")
+@limit_option(10, "Rows in each list; 0 shows all.")
 @click.option(
     "--compare-device",
     metavar="D",
     shell_complete=completion.devices,
-    help="The same module on another device: what is decided there.",
+    help="Also replay on this device and compare the decisions.",
 )
-@click.option("--only-refused", is_flag=True, help="Only what was not fused.")
+@click.option("--only-refused", is_flag=True, help="Only refused fusions.")
 @click.option(
-    "--details", is_flag=True, help="Then every pass: what was fused and refused, and by which rule."
+    "--details", is_flag=True, help="Add every pass: what was fused and refused, and by which rule."
 )
 @profile_option
 @replay_options
@@ -52,21 +52,21 @@ def command(
     out: Output,
     **request: Any,
 ) -> int:
-    """Say what the module in INPUT runs, where the time goes, what fusion could still save and how.
+    """Explain the module in INPUT: its kernels, their time, what fusion could still save and how.
 
-    One screen: kernels, launches, time and bytes; the bounds of what is left to gain; changes that were tried
-    on this module; the slowest kernels. --details adds, pass by pass, what was fused and what was refused,
+    One screen: kernels, launches, time and bytes; bounds on the possible saving; changes that were tried
+    on this module; the slowest kernels. --details adds, pass by pass, what was fused and refused,
     and by which rule.
 
-    With NAME only the kernels that it means: a final name (what a profiler shows), a name at fusion or before
+    NAME selects kernels: a final name (as in a profiler), a name at the fusion input or before
     optimizations, a source line, model.py:42, or a part of an op_name, jit(f)/softmax.
 
-    Of a module that is fused already: the kernels that are there, and what keeps each two of them apart.
-    Of a module before optimizations: an approximate replay, which says so.
-    Of a TPU's dumps: what was fused, and how CPU and GPU would have done.
+    A fused module: its kernels, and why each pair of them was not fused.
+    A module before optimizations: an approximate replay, marked as such.
+    A TPU dump: what was fused, and what CPU and GPU would fuse.
     """
     if compare_device is not None and name is not None:
-        raise HlofuseError("--compare-device is about the whole module: give it no NAME")
+        raise HlofuseError("--compare-device compares whole modules and takes no NAME")
     report = report_on(input, request)
     if compare_device is not None:
         found = report.compare_device(compare_device)

@@ -3,74 +3,70 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, output_option
 from hlofuse.cli.common.output import emit
-from hlofuse.cli.common.progress import progress_bar, spinner
-from hlofuse.cli.common.request import announce, options_of, replay_options, warn
-from hlofuse.format.escape import printable
-from hlofuse.library.options import ReplayOptions
-
-if TYPE_CHECKING:
-    from hlofuse.account import Observed
+from hlofuse.cli.common.request import announce, replay_options, report_on, warn
 
 
 @click.command("explore")
 @input_argument
-@output_option("Where the page goes; - for standard output.")
+@click.argument("other", metavar="[OTHER]", required=False, type=click.Path())
+@output_option("HTML file to write; - for standard output.")
 @click.option(
     "--compare-device",
     metavar="D",
     shell_complete=completion.devices,
-    help="The same module on another device, side by side.",
+    help="Compare side by side with this device (of OTHER, if given).",
+)
+@click.option(
+    "--compare-xla",
+    metavar="V",
+    shell_complete=completion.releases,
+    help="Compare side by side with this jaxlib release (of OTHER, if given).",
+)
+@click.option(
+    "--source",
+    metavar="DIR|auto",
+    help="Embed the Python files that the metadata names, from DIR or from the working directory."
+    "  [default: no source]",
 )
 @click.option(
     "--timeline/--no-timeline",
     default=True,
-    help="For a dump directory: also what every pass of the compilation did (as `hlofuse timeline`).",
+    help="For a dump directory: add what every pass did, as in hlofuse timeline.",
 )
 @replay_options
-def command(input: str, output: Path, compare_device: str | None, timeline: bool, **request: Any) -> None:
-    """Write a page that steps through every fusion decision about the module in INPUT.
+def command(
+    input: str,
+    other: str | None,
+    output: Path,
+    compare_device: str | None,
+    compare_xla: str | None,
+    source: str | None,
+    timeline: bool,
+    **request: Any,
+) -> None:
+    """Write an HTML page with the kernels of INPUT and every fusion decision.
 
-    One HTML file that needs no network and no server. With --set, --disable, --enable or --passes it shows
-    XLA's own result beside the changed one. Of a dump directory it also tells what every pass did.
+    One file, no network, no server. OTHER (a second dump), --compare-device or --compare-xla puts two modules
+    side by side, differences first. With --set, --disable, --enable or --passes the page shows XLA's own
+    result next to the changed one. For a dump directory it also shows what every pass did.
     """
-    from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
-    from hlofuse.library.naming import final_names_of, unoptimized_of, with_events
-
-    options = options_of(input, request)
-    observed = options.run()
-    announce(observed.replay)
-    warn(observed.note)
-    with_events(observed.replay)
-    replays = _side_by_side(options, observed, compare_device)
-    sequence = sequence_of(observed.replay.before) if timeline and Path(input).is_dir() else None
-    passes = None
-    if sequence is not None:
-        with progress_bar("comparing dumps") as progress:
-            passes = passes_of(sequence, observed.replay.before, progress)
-    with spinner("writing"):
-        html = page_html(page_of(replays, passes, final_names_of, unoptimized_of))
-    emit(html, output)
-
-
-def _side_by_side(options: ReplayOptions, observed: Observed, other: str | None) -> dict[str, Observed]:
-    """The replays of the page, each under what tells it from the others."""
+    report = report_on(input, request)
+    announce(report.replay)
+    warn(report.observed.note)
+    second = None
     if other is not None:
-        second = options.on_device(observed, other)
-        return {
-            printable(observed.replay.device or "first"): observed,
-            printable(second.replay.device or "second") + " (other)" * _same(observed, second): second,
-        }
-    if observed.xla is not None:
-        return {"as XLA": observed.xla, "what if": observed}
-    return {"as XLA": observed}
-
-
-def _same(one: Observed, other: Observed) -> bool:
-    return one.replay.device == other.replay.device
+        of_other = {"device": compare_device or request["device"], "xla": compare_xla or request["xla"]}
+        second = report_on(other, {**request, **of_other})
+        announce(second.replay)
+        compare_device = compare_xla = None
+    page = report.explore(
+        second, compare_device=compare_device, compare_xla=compare_xla, source=source, timeline=timeline
+    )
+    emit(page, output)

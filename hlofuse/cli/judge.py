@@ -11,19 +11,31 @@ from hlofuse.cli.common.output import Output
 @click.command("judge")
 @click.argument("a", metavar="A", type=click.Path(allow_dash=True))
 @click.argument("b", metavar="B", type=click.Path(allow_dash=True))
-@click.option("--python", metavar="PYTHON", help="The Python whose JAX compiles.  [default: this one]")
-@click.option("--scale", multiple=True, type=float, metavar="S", help="Size of floats.  [default: 0.1, 1]")
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of the random inputs.  [default: 0]")
-@click.option("--timeout", type=float, default=300, show_default=True, help="Seconds for each step of XLA.")
+@click.option("--python", metavar="PYTHON", help="Python whose JAX compiles.  [default: this one]")
+@click.option(
+    "--scale",
+    multiple=True,
+    type=float,
+    metavar="S",
+    help=("Magnitude of random floats; repeatable.  [default: 0.1, 1]"),
+)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the random inputs.  [default: 0]")
+@click.option(
+    "--timeout",
+    type=float,
+    default=300,
+    show_default=True,
+    help=("Time limit in seconds for each compilation and run."),
+)
 @report_options
 def command(a: str, b: str, scale: tuple[float, ...], out: Output, **how: Any) -> int:
-    """Compile A and B for the CPU, run both on the same random inputs, and compare kernels and values.
+    """Compile A and B for the CPU, run both on the same random inputs, compare kernels and values.
 
-    A and B are modules before optimizations with the same parameters and results. These may differ by ten
-    times what A's change by when its inputs move to the next number, besides rounding.
+    A and B are modules before optimizations with the same parameters and results. Results may differ by ten
+    times what A's results change when its inputs move by one floating-point step, plus rounding.
 
-    Exit status: 0 for the same values; 1 for different ones, where XLA refuses a module, and where it cannot
-    tell (nan or inf among A's results, or such a small move changes them as much); 2 for wrong input.
+    Exit status 0: same values; 1: different values, a module XLA rejects, or undecidable
+    (nan or inf in A's results, or results too sensitive to rounding); 2: wrong input.
     """
     from hlofuse.cli.common.progress import spinner
     from hlofuse.format.terminal import indented, plain_table

@@ -20,7 +20,7 @@ from hlofuse.cli.common.request import replay_options, report_on
 @click.command("kernels")
 @input_argument
 @name_argument
-@limit_option(20, "Kernels shown; 0 for all.")
+@limit_option(20, "Kernels shown; 0 shows all.")
 @click.option(
     "--sort",
     type=click.Choice(["cost", "module"]),
@@ -39,11 +39,11 @@ def command(
     out: Output,
     **request: Any,
 ) -> int:
-    """Tell who runs each kernel that fusion leaves in INPUT, by which rule, and how it is launched.
+    """List the kernels of INPUT after fusion: who generates each, by which rule, and its launch dimensions.
 
-    A module from before fusion is replayed first; one that is fused already, or optimised to the end, is
-    taken as it is. With NAME only the kernels that it means: a final name (what a profiler shows), a name at
-    fusion or before optimizations, a source line, model.py:42, or a part of an op_name, jit(f)/softmax.
+    A module before fusion is replayed first; a fused or fully optimized one is
+    taken as it is. NAME selects kernels: a final name (as in a profiler), a name at the
+    fusion input or before optimizations, a source line, model.py:42, or part of an op_name, jit(f)/softmax.
     """
     out.show(report_on(input, request).kernels_of(name), limit=limit, sort=sort)
     return 0

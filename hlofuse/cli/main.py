@@ -9,47 +9,49 @@ import click
 
 # Under each heading: a name and its line in `--help`: help must not import what it lists.
 _SECTIONS: dict[str, dict[str, str]] = {
-    "From a program to a dump": {
-        "capture": "Compile a JAX program or StableHLO for a CPU, GPU or TPU and keep what XLA's fusion did.",
+    "Get a dump": {
+        "capture": "Compile a JAX program or StableHLO for a CPU, GPU or TPU and dump XLA's fusion passes.",
     },
-    "Why it was fused so": {
-        "explain": "Which operations XLA fuses, in which order, and what stopped the rest.",
-        "why": "Why two operations were fused, or were not.",
-        "what-if": "Which rule costs most; what if a knob had other values, a rule did not exist.",
-        "rule": "The rule catalogue: what a rule asks, why, and what to do about it.",
+    "Explain fusion": {
+        "explain": "Kernels, their time, what fusion could still save, and every decision.",
+        "why": "Why two operations were fused or not.",
+        "what-if": "Rank changes by what they save: recipes, flags, rules, knobs.",
+        "rule": "The rule catalogue: condition, reason, advice.",
     },
-    "What would run better": {
-        "optimize": "Search for an order of passes, XLA flags or fusion decisions better than XLA's.",
+    "Search for something faster": {
+        "optimize": "Search passes, XLA flags or fusion decisions that beat XLA's defaults.",
         "passes": "The passes that optimize may run, and how each was checked.",
     },
     "What runs": {
-        "stats": "Instructions, kernels, flops and bytes of modules.",
-        "model-error": "How far XLA's time model is from a profile, kernel by kernel.",
-        "kernels": "Who runs each kernel that fusion leaves: library, Triton or emitter.",
+        "stats": "Instructions, kernels, FLOP and bytes of modules.",
+        "kernels": "Kernels after fusion and who generates each: library, Triton or emitter.",
+        "model-error": "XLA's time model against a profile, worst kernel first.",
     },
-    "To look at": {
-        "explore": "A page to step through every decision, in one HTML file.",
+    "See it": {
+        "explore": "One HTML page that steps through every decision.",
         "render": "Draw a module and its fusions as SVG, PNG, PDF or DOT.",
-        "plot": "Plot passes, the time of kernels, the roofline.",
+        "plot": "Plot passes, kernel times or the roofline.",
     },
     "What changed": {
         "diff": "What changed between two modules, fusion by fusion.",
-        "upgrade": "What another release of XLA makes of the same program, and which of its changes matter.",
-        "check": "Hold fusion against a budget or a stored baseline, for CI.",
+        "upgrade": "What another XLA release changes in the same program, and why.",
+        "check": "Check kernels, bytes and time against a budget or baseline, for CI.",
         "timeline": "What each pass of a compilation did, from a dump directory.",
-        "trace-op": "One operation's way through every pass to the kernel it ends in.",
+        "trace-op": "Follow one operation through every pass to its final kernel.",
     },
-    "The replay itself": {
-        "replay": "Write the module as XLA's fusion passes would leave it.",
-        "verify": "Compare our replay with XLA's own result.",
-        "judge": "Do two modules compute the same? XLA compiles and runs both.",
-        "run-as": "Run a program with modules of hlofuse in place of XLA's.",
-        "targets": "What can be replayed, and how faithfully.",
-        "devices": "The GPUs whose numbers come with hlofuse.",
+    "Replay and verify": {
+        "replay": "Write the module after XLA's fusion passes.",
+        "verify": "Compare a replay with XLA's own result.",
+        "judge": "Compile and run two modules with XLA and compare their results.",
+        "run-as": "Run a program with replayed modules in place of XLA's.",
+        "targets": "Backends and releases that can be replayed, and their fidelity.",
+        "devices": "GPUs with built-in device data.",
     },
 }
 _COMMANDS = {name: found for section in _SECTIONS.values() for name, found in section.items()}
 _WIDEST = max(map(len, _COMMANDS))
+_OVERVIEW = "overview"
+"""What runs for `hlofuse INPUT`, and for `hlofuse` alone on the current directory."""
 
 TRACEBACK_VARIABLE = "HLOFUSE_TRACEBACK"
 """Set to have an internal error raised with its traceback."""
@@ -72,15 +74,21 @@ class _Lazy(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in _COMMANDS and cmd_name != _OVERVIEW:
             return None
         command = importlib.import_module(f"hlofuse.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
+        if cmd_name != _OVERVIEW:
+            from hlofuse.cli.common.examples import epilog
+
+            command.epilog = epilog(cmd_name)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and os.path.exists(args[0]):
+            return super().resolve_command(ctx, [_OVERVIEW, *args])
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
             from hlofuse.format.escape import printable
             from hlofuse.inputs.suggest import did_you_mean
@@ -104,16 +112,21 @@ def _version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
-@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Lazy, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
 )
-def group() -> None:
-    """Replay XLA's operator-fusion decisions from an HLO text dump, and explain each one.
+@click.pass_context
+def group(ctx: click.Context) -> None:
+    """Explain XLA's fusion from an HLO dump: every kernel, every decision, what would be faster.
 
-    INPUT is everywhere a text dump (.hlo, .txt, also .gz), - for standard input, or a directory
-    written by XLA_FLAGS=--xla_dump_to=DIR.
+    INPUT is an HLO dump (.hlo, .txt, .hlo.pb, also .gz), - for standard input, or a directory
+    written by XLA_FLAGS=--xla_dump_to=DIR. Without a command, hlofuse INPUT lists what it can tell about it.
     """
+    if ctx.invoked_subcommand is None:
+        overview = group.get_command(ctx, _OVERVIEW)
+        assert overview is not None
+        ctx.invoke(overview, path=".")
 
 
 _GARBAGE = 1_000_000
@@ -141,12 +154,16 @@ def _run() -> int:
         if isinstance(e, click.NoSuchOption) and e.option_name in _FORMATS:
             meant = f"--format {e.option_name.removeprefix('--')}"
             e = click.NoSuchOption(e.option_name, possibilities=[meant], ctx=e.ctx)
-        e.show()
+        from hlofuse.cli.common.messages import refused_call
+
+        refused_call(e)
     except (_PipeClosed, BrokenPipeError):  # no failure of ours
         _drop_what_is_unwritten()
         return 0
     except Exception as e:
-        _complain(_explained(e))
+        from hlofuse.cli.common.messages import say
+
+        say("error", _explained(e))
         if isinstance(e, OSError) and e.filename is None:
             _drop_what_is_unwritten()
     return 2
@@ -167,19 +184,12 @@ def _explained(error: Exception) -> str:
     if os.environ.get(TRACEBACK_VARIABLE):
         raise error
     if isinstance(error, RecursionError):
-        return "the input is nested too deeply"
+        return "the input is nested too deeply for the parser"
     if isinstance(error, MemoryError):
         return "the input is too large for this machine's memory"
     if isinstance(error, OSError):
-        return f"{error.filename or 'writing the output'}: {error.strerror or error}"
+        return f"cannot access {error.filename or 'the output'}: {error.strerror or error}"
     return (
-        f"internal error: {type(error).__name__}: {str(error)[:200]}\n"
-        f"This is a bug in hlofuse: please report it, with the output under {TRACEBACK_VARIABLE}=1."
+        f"internal error: {type(error).__name__}: {str(error)[:200]}\nThis is a bug in hlofuse: report it"
+        f" with the output under {TRACEBACK_VARIABLE}=1."
     )
-
-
-def _complain(message: str) -> None:
-    # A message may quote a dump: line ends stay, control sequences do not reach the terminal.
-    from hlofuse.format.escape import printable
-
-    click.echo("\n".join(printable(line) for line in message.split("\n")), err=True)

@@ -34,7 +34,7 @@ _OBJECTIVES = ("time", "kernels", "bytes", "ops", "peak-memory")
 
 @click.command("optimize")
 @input_argument
-@click.option("--passes", metavar="A,B,…", help="Measure these passes and flags instead of a search.")
+@click.option("--passes", metavar="A,B,…", help="Measure these passes and flags instead of searching.")
 @click.option(
     "--search", "method", type=click.Choice(_METHODS), default="evolve", show_default=True, help="How."
 )
@@ -43,26 +43,29 @@ _OBJECTIVES = ("time", "kernels", "bytes", "ops", "peak-memory")
     type=click.Choice(["passes", "flags", "all", "fusion"]),
     default="passes",
     show_default=True,
-    help="What to change: the passes ahead of XLA's own, XLA_FLAGS that leave passes out, both, or the"
-    " decisions of fusion.",
+    help=(
+        "What to change: passes run before XLA's own, XLA_FLAGS that skip passes, both, or fusion decisions."
+    ),
 )
 @click.option(
     "--objective",
     type=click.Choice(_OBJECTIVES),
-    help="What to make small, in what runs; ops counts before XLA's own passes.  [default: time with a"
-    " device, else kernels]",
+    help=(
+        "What to minimize in the final module; ops counts before XLA's own passes.  [default: time with a"
+        " device, else kernels]"
+    ),
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
     default=60,
     show_default=True,
-    help="How long to search.",
+    help="Seconds to search.",
 )
-@click.option("--tries", type=click.IntRange(min=1), help="End after so many sequences, whatever the time.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random numbers.")
-@click.option("--policy", metavar="FILE", help="The policy of --search policy (hlofuse.gym).")
-@click.option("--write", metavar="OUT.hlo", type=click.Path(path_type=Path), help="Write the module found.")
+@click.option("--tries", type=click.IntRange(min=1), help="Maximum number of sequences to try.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Random seed.")
+@click.option("--policy", metavar="FILE", help="Policy file for --search policy (hlofuse.gym).")
+@click.option("--write", metavar="OUT.hlo", type=click.Path(path_type=Path), help="Write the best module.")
 @report_options
 @module_option
 @target_options
@@ -81,10 +84,10 @@ def command(
     out: Output,
     **request: Any,
 ) -> int:
-    """Search for passes, flags or fusion decisions with which the module in INPUT runs better than XLA's own.
+    """Search for passes, flags or fusion decisions that make the module in INPUT faster than XLA's defaults.
 
-    Every try is compiled as XLA would, up to what runs, and counted there: kernels, bytes, time with lower
-    bounds for library calls. The answer has no move that could be left out. It is XLA's default if nothing
+    Every candidate is replayed to the final kernels and measured there: kernels, bytes, time with lower
+    bounds for library calls. The result has no superfluous move. It is XLA's default if nothing
     is better.
     """
     from hlofuse.search.report import found_json, print_found
@@ -92,7 +95,7 @@ def command(
     from hlofuse.search.strategies import result_of, search
 
     if (method == "policy") != (policy is not None):
-        raise HlofuseError("--search policy goes with --policy FILE")
+        raise HlofuseError("--search policy needs --policy FILE, and --policy needs --search policy")
     if space == "fusion":
         if passes is not None or policy is not None:
             raise HlofuseError("--space fusion takes neither --passes nor --policy")
@@ -191,5 +194,7 @@ def _before_optimizations(options: ReplayOptions) -> Loaded:
         pass
     path = before_optimizations_of(loaded.module.filename)
     if path is None:
-        raise HlofuseError("optimize asks for the module before optimizations: its dump, or its directory")
+        raise HlofuseError(
+            "optimize needs the module before optimizations; give its dump or the whole dump directory"
+        )
     return replace(options, input=str(path), module=None).read(any_stage=True)

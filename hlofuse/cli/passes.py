@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command("passes")
 @report_options
 def command(out: Output) -> int:
-    """XLA's target-independent passes as actions of a search: kind, precondition, how each was checked."""
+    """List XLA's target-independent passes that optimize may run: kind, opcodes, how each was checked."""
     from hlofuse.search.actions import ACTIONS
 
     actions = list(ACTIONS.values())

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from shlex import quote
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument
-from hlofuse.cli.common.output import write_file
+from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.request import TERMINAL, announce, options_of, replay_options, warn
+from hlofuse.cli.common.request import TERMINAL, announce, replay_options, report_on, warn
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.naming import drawn_name, renamed_kernels
-from hlofuse.library.options import ReplayOptions
+from hlofuse.library.drawing import shown_view
 from hlofuse.library.side_by_side import pair_of_diff, read_both
 
 if TYPE_CHECKING:
-    from hlofuse.ir.graph import Module
+    from hlofuse.library.options import ReplayOptions
+    from hlofuse.library.report import Report
     from hlofuse.render import ModulePair
-    from hlofuse.replay import Replay
-
-    _Drawn: TypeAlias = tuple[str | None, Module | Replay | ModulePair, list[str]]
+    from hlofuse.render.launched import LaunchedModule
 
 
 @click.command("render")
@@ -35,28 +35,38 @@ if TYPE_CHECKING:
     required=True,
     type=click.Path(),
     metavar="FILE",
-    help="Where the picture goes: .svg, .png, .pdf or .dot; - for standard output.",
+    help=(
+        "File to write: .svg, .png, .pdf, .dot, .json (Model Explorer) or .trace.json.gz (Perfetto); - for"
+        " standard output."
+    ),
 )
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["svg", "png", "pdf", "dot"]),
-    help="What to draw whatever the suffix is.  [standard output: dot]",
+    type=click.Choice(["svg", "png", "pdf", "dot", "model-explorer", "perfetto"]),
+    help="Format, whatever the suffix.  [default for standard output: dot]",
 )
 @click.option(
     "--view",
     type=click.Choice(["before", "after", "both"]),
-    help="The module in INPUT, as the fusion passes leave it, or both side by side.  "
-    "[default: after; before for a module that is fused already]",
+    help=(
+        "Draw the module before fusion, after fusion, or both side by side.  [default: after; before for a"
+        " fused module]"
+    ),
 )
 @click.option(
     "--focus",
     metavar="NAME",
     shell_complete=completion.names,
-    help="Draw only what lies around this instruction or computation; any name, also model.py:42.",
+    help="Draw only the neighbourhood of this instruction or computation; any name, also model.py:42.",
 )
 @click.option(
-    "--radius", type=click.IntRange(0), default=2, show_default=True, metavar="N", help="How far around."
+    "--radius",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help=("Distance from --focus in edges."),
 )
 @click.option(
     "--open",
@@ -64,7 +74,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="NAME",
     shell_complete=completion.names,
-    help="Draw the inside of this fusion, computation or partN.",
+    help="Expand this fusion, computation or partN.",
 )
 @click.option(
     "--collapse",
@@ -72,7 +82,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="NAME",
     shell_complete=completion.names,
-    help="Draw a fusion or computation closed.",
+    help="Collapse this fusion or computation.",
 )
 @click.option(
     "--max-nodes",
@@ -80,7 +90,7 @@ if TYPE_CHECKING:
     default=250,
     show_default=True,
     metavar="N",
-    help="Boxes a side; what does not fit is collapsed.",
+    help="Maximum boxes per side; the rest is collapsed.",
 )
 @click.option("--no-legend", is_flag=True, help="Leave the legend out.")
 @replay_options
@@ -98,89 +108,94 @@ def command(
     no_legend: bool,
     **request: Any,
 ) -> None:
-    """Draw the module in INPUT and its fusions: one frame a kernel, bytes on the arrows.
+    """Draw the module in INPUT and its fusions: one frame per kernel, bytes on the edges.
 
-    With AFTER, another module: both side by side and what became of what, by the numbers of AFTER's
-    kernels; nothing is replayed.
+    With AFTER, a second module, both are drawn side by side as they are, numbered by AFTER's
+    kernels.
 
-    SVG, PNG and PDF need Graphviz: the dot program, or pip install 'hlofuse[render]'.
+    An SVG fits the window of a browser; the wheel zooms and dragging pans. Of a large module --focus draws
+    the neighbourhood of one kernel.
+
+    For other viewers: --format model-explorer writes a graph whose layers are scopes, loops and fusions, and
+    next to it FILE.node-data.json with the time of each kernel. --format perfetto writes the kernels of one
+    step as a trace.
     """
-    from hlofuse.render import ModulePair, format_of, render
+    from hlofuse.render import format_of, render
+    from hlofuse.render.drawing import VIEWERS
     from hlofuse.render.engine import require_engine
-    from hlofuse.replay import Replay
 
     to_stdout = output == "-"
-    form = form or ("dot" if to_stdout else format_of(output))
-    require_engine(form)
-    replay_options_ = options_of(input, request)
-    view, drawn, caption = (
-        _replayed(replay_options_, view) if after is None else _pair(replay_options_, after, view)
+    form = form or ("dot" if to_stdout else format_of(output, viewers=True))
+    if form in VIEWERS:
+        if after is not None or view == "both":
+            raise HlofuseError(f"{form} shows one module: leave out AFTER and --view both")
+        if focus is not None or opened or collapsed:
+            raise HlofuseError(f"--focus, --open and --collapse are about pictures; {form} has all kernels")
+    else:
+        require_engine(form)
+    report = report_on(input, request)
+    pair = None if after is None else _pair(report.options, after)
+    if pair is None:
+        view = shown_view(report, view)
+        _announce(report, view)
+    if form in VIEWERS:
+        _write_for_viewer(report.launched(view), form, output)
+        return
+    draw = report.render if pair is None else partial(render, pair)
+    drawing = draw(
+        view or "both",
+        max_nodes=max_nodes,
+        focus=focus,
+        radius=radius,
+        open=opened,
+        collapse=collapsed,
+        legend=not no_legend,
     )
-    if not isinstance(drawn, ModulePair):
-        shown_view, shown = view or "after", drawn
-        focus = drawn_name(shown, shown_view, focus, TERMINAL) if focus is not None else None
-        opened = tuple(drawn_name(shown, shown_view, name, TERMINAL) for name in opened)
-        collapsed = tuple(drawn_name(shown, shown_view, name, TERMINAL) for name in collapsed)
-    names = renamed_kernels(drawn) if isinstance(drawn, Replay) and view != "before" else {}
     with spinner("drawing"):
-        drawing = render(
-            drawn,
-            view,
-            max_nodes=max_nodes,
-            focus=focus,
-            radius=radius,
-            open=opened,
-            collapse=collapsed,
-            legend=not no_legend,
-            caption=caption,
-            final_names=names,
-        )
         content = drawing.to_bytes(form)
     for notice in drawing.notices:
-        click.echo(f"note: {notice}", err=True)
+        warn(notice)
     if to_stdout:
         sys.stdout.buffer.write(content)
     else:
-        write_file(Path(output), content)
+        save(Path(output), content)
 
 
-def _replayed(options: ReplayOptions, view: str | None) -> _Drawn:
-    """The view, what it is of, and what must be said first."""
-    from hlofuse.inputs import stage_of
-    from hlofuse.reports.common.unoptimized import BRIEF
-    from hlofuse.reports.difference.model import difference_of
-    from hlofuse.reports.difference.phrases import difference_lines
+def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:
+    from hlofuse.render.model_explorer import to_model_explorer
+    from hlofuse.render.perfetto import to_trace
 
-    loaded = options.read(any_stage=True)
-    module, target = loaded.module, loaded.target
-    if view is None and not options.takes_any_stage:
-        stage = stage_of(module, target)
-        fits = not stage.is_fused and not stage.foreign_to(target)
-        view = "after" if fits and loaded.config is not None else "before"
-        if fits and loaded.config is None:
-            click.echo(f"note: drawn as it enters fusion; --device has {target} replayed", err=True)
+    if form == "perfetto":
+        content, how = to_trace(launched, output.endswith(".gz")), "open it at https://ui.perfetto.dev"
+    else:
+        content, data = to_model_explorer(launched)
+        data_file = output.removesuffix(".json") + ".node-data.json"
+        how = f"model-explorer {quote(output)} --node_data_paths={quote(data_file)}"
+        if output != "-":
+            save(Path(data_file), data, "the times of its nodes")
+    if output == "-":
+        sys.stdout.buffer.write(content)
+    else:
+        save(Path(output), content, how)
+
+
+def _announce(report: Report, view: str) -> None:
+    """What the picture rests on: a module as it is, or a replay."""
     if view == "before":
-        warn(loaded.device_note)
-        announce(loaded, replayed=False)
-        return view, module, []
-    loaded = options.at_fusion_input(loaded)
-    announce(loaded)
-    caption = [BRIEF] if loaded.note else []
-    warn(loaded.note)
-    if not loaded.changes:
-        return view, loaded.replay(), caption
-    observed = loaded.observe()
-    difference = difference_of(observed)
-    return view, observed.replay, caption + (difference_lines(difference) if difference is not None else [])
+        warn(report.loaded.device_note)
+        announce(report.loaded, replayed=False)
+    else:
+        announce(report.at_fusion)
+        warn(report.at_fusion.note)
 
 
-def _pair(options: ReplayOptions, after: str, view: str | None) -> _Drawn:
+def _pair(options: ReplayOptions, after: str) -> ModulePair:
     """Two modules as they are, and what of the one is what of the other."""
     from hlofuse.diff import diff
 
     given = [flag for flag in options.input_arguments[1:] if flag.startswith("--") and flag != "--module"]
     if given:
-        raise HlofuseError(f"{given[0]} is about a replay; BEFORE AFTER are drawn as they are")
+        raise HlofuseError(f"{given[0]} needs a replay, but BEFORE and AFTER are drawn as they are")
     modules = read_both(options.input, after, options.module, TERMINAL)
     with spinner("comparing"):
-        return view or "both", pair_of_diff(diff(*modules)), []
+        return pair_of_diff(diff(*modules))

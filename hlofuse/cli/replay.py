@@ -6,9 +6,8 @@ from typing import Any
 import click
 
 from hlofuse.cli.common.options import input_argument, output_option, until_option
-from hlofuse.cli.common.output import emit, write_file
+from hlofuse.cli.common.output import emit, save, write_file
 from hlofuse.cli.common.request import announce, options_of, replay_options, warn
-from hlofuse.format.escape import printable
 from hlofuse.library.options import ReplayOptions, require_end
 
 _PATH = click.Path(path_type=Path)
@@ -16,12 +15,12 @@ _PATH = click.Path(path_type=Path)
 
 @click.command("replay")
 @input_argument
-@output_option("Where to write the module; - for standard output.", "OUT.hlo")
+@output_option("File to write; - for standard output.", "OUT.hlo")
 @click.option(
-    "--trace", type=_PATH, metavar="T.jsonl", help="Write every decision there, one JSON object a line."
+    "--trace", type=_PATH, metavar="T.jsonl", help="Write every decision, one JSON object per line."
 )
 @click.option(
-    "--keep-passes", type=_PATH, metavar="DIR", help="Write the module after each pass, as DIR/NN-PASS.hlo."
+    "--keep-passes", type=_PATH, metavar="DIR", help="Write the module after each pass as DIR/NN-PASS.hlo."
 )
 @until_option
 @replay_options
@@ -33,10 +32,10 @@ def command(
     until: str,
     **request: Any,
 ) -> None:
-    """Write the module in INPUT as XLA's fusion passes would leave it, or with --until end all of its passes.
+    """Write the module in INPUT after XLA's fusion passes, or with --until end after all passes.
 
-    Of a module before optimizations it is approximate, and the file says so in its first line. One that is
-    fused already is refused, but with --until end the replay goes on from there.
+    From a module before optimizations the result is approximate, and its first line says so. A fused module
+    is rejected, except with --until end, which continues from there.
     """
     from hlofuse.inputs.stage import FUSED, StageError
     from hlofuse.ir.text.printer import print_module
@@ -52,7 +51,7 @@ def command(
         _finish(options, output, trace)
         return
     if loaded.changes:
-        click.echo(f"note: not XLA's behaviour: {', '.join(map(printable, loaded.changes))}", err=True)
+        warn(f"settings differ from XLA's: {', '.join(loaded.changes)}")
     announce(loaded)
     warn(loaded.note)
     head = f"// {loaded.note}\n" if loaded.note else ""
@@ -65,9 +64,9 @@ def command(
             write_file(keep_passes / f"{number:02d}-{done.name}.hlo", head + (done.module_text or ""))
     if trace is not None:
         events = [*result.events, *(result.final.events if until == "end" else ())]
-        write_file(trace, to_jsonl(events))
+        save(trace, to_jsonl(events))
     if until == "end" and (left := result.final.not_repeated):
-        warn(f"passes that are not repeated and have work here: {', '.join(left)}")
+        warn(f"these passes are not replayed and would change the module:  {', '.join(left)}")
     emit(head + print_module(result.final.module if until == "end" else result.after), output)
 
 
@@ -87,17 +86,19 @@ def _finish(options: ReplayOptions, output: Path, trace: Path | None) -> None:
     if loaded.config is None:
         raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")
     if stage_of(loaded.module, loaded.target).foreign_to(loaded.target):
-        raise HlofuseError(f"the module is for another backend than target {loaded.target}")
+        raise HlofuseError(
+            f"the module was compiled for another backend than target {loaded.target}; give --target"
+        )
     build = loaded.config.build
     require_end(loaded.target, build.device)
     announce(loaded, replayed=False)
     ids = unique_ids_for(loaded.module, options.ids)
     if ids is None and TARGETS[loaded.target].has_history:
-        warn("without XLA's ids (.hlo.pb) fusions of one kind may exchange the numbers in their names")
+        warn("without XLA's ids (.hlo.pb), fusions of one kind may swap the numbers in their names")
     in_creation_order(loaded.module, ids)
     final = finish(loaded.module, loaded.target, build.device, flags=build.flags)
     if trace is not None:
-        write_file(trace, to_jsonl(final.events))
+        save(trace, to_jsonl(final.events))
     if final.not_repeated:
-        warn(f"passes that are not repeated and have work here: {', '.join(final.not_repeated)}")
+        warn(f"these passes are not replayed and would change the module:  {', '.join(final.not_repeated)}")
     emit(print_module(final.module), output)

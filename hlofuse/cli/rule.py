@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import click
 
 from hlofuse.cli.common import completion
+from hlofuse.cli.common.messages import say
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.rules.catalogue import catalogue
+from hlofuse.rules.catalogue import catalogue, family_of
 from hlofuse.rules.pages import (
     FAMILIES,
     by_family,
-    family_of,
     family_title,
     index_markdown,
     rule_markdown,
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 @click.argument("codes", nargs=-1, metavar="[CODE]...", shell_complete=completion.rules)
 @report_options
 def command(codes: tuple[str, ...], out: Output) -> int:
-    """What a rule asks, why XLA asks it, and what to do about it; without CODE, all rules in a list.
+    """Show a rule: its condition, why XLA has it, what to do about it. Without CODE, list all rules.
 
-    CODE is a rule's code (CPU012) or its letters (CPU) for a family. Rules that installed packages register
-    are listed as well; they take part in a replay only with --rules.
+    CODE is a rule's code (CPU012) or a family's letters (CPU). Rules of installed packages
+    are listed as well; they apply to a replay only with --rules.
     """
     rules_by_code = catalogue()
     if not codes or not all(code.upper() in rules_by_code or code.upper() in FAMILIES for code in codes):
@@ -64,7 +64,7 @@ def _plugin_rules() -> dict[str, Rule]:
         try:
             package = load_package(name)
         except HlofuseError as error:
-            click.echo(f"warning: {error}", err=True)
+            say("warning", str(error))
             continue
         for code, rule in package.rules.items():
             found.setdefault(code, rule)
@@ -85,9 +85,7 @@ def _wanted(codes: tuple[str, ...], rules_by_code: dict[str, Rule]) -> list[Rule
         elif code in families:
             found += families[code]
         else:
-            raise HlofuseError(
-                f"there is no rule {printable(word)}{did_you_mean(code, [*rules_by_code, *families])}"
-            )
+            raise HlofuseError(f"no rule {printable(word)}{did_you_mean(code, [*rules_by_code, *families])}")
     return found
 
 
@@ -106,7 +104,7 @@ def _print_list(rules: list[Rule], console: Console) -> None:
             table.add_row(f"  {rule.code}", outcome, Text(printable(rule.title)))
         console.print(table)
         console.print()
-    console.print("hlofuse rule CODE shows a rule's page.")
+    console.print("hlofuse rule CODE shows one rule in full.")
 
 
 def _print_pages(rules: list[Rule], console: Console) -> None:

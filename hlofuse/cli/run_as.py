@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from hlofuse.cli.common.messages import say
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.ir.errors import HlofuseError
@@ -17,11 +18,11 @@ from hlofuse.ir.errors import HlofuseError
     "arguments", metavar="MODULE... -- COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED
 )
 def command(arguments: tuple[str, ...]) -> int:
-    """Run COMMAND, `python train.py`, with each MODULE in place of the one that XLA:CPU made under its name.
+    """Run COMMAND, such as python train.py, with each MODULE in place of XLA:CPU's module of the same name.
 
-    MODULE is a module as it leaves fusion, which `replay -o` writes, or a later one. It replaces one of the
-    same name, parameters and results when JAX (0.11 or newer) compiles that for the CPU. Standard error says
-    which were replaced. Exit status: that of COMMAND; 2 for a module that cannot be used.
+    MODULE is a module after fusion, as hlofuse replay -o writes it, or later. It replaces the module of the
+    same name, parameters and results when JAX (0.11 or later) compiles that for the CPU. Standard error lists
+    what was replaced. Exit status: that of COMMAND; 2 for a module that cannot be used.
     """
     at = arguments.index("--") if "--" in arguments else 0
     files, program = arguments[:at], arguments[at + 1 :]
@@ -39,13 +40,13 @@ def command(arguments: tuple[str, ...]) -> int:
         except OSError as error:
             raise HlofuseError(f"cannot run {printable(program[0])}: {error.strerror or error}") from None
         events = log.read_text(encoding="utf-8").splitlines()
-    other = "not replaced: the module of this name has other parameters or results"
+    other = "not replaced: the module of this name has different parameters or results"
     for n, file in enumerate(files):
         missing = other if f"other {n}" in events else "never compiled"
         times = plural(events.count(f"replaced {n}"), "time")
         click.echo(f"{printable(file)}: {missing if times[0] == '0' else f'replaced {times}'}", err=True)
     if "registered" not in events:
-        click.echo("note: nothing could be replaced: no Python in it imported JAX 0.11 or newer", err=True)
+        say("note", "nothing was replaced: COMMAND did not import JAX 0.11 or later")
     return status if status >= 0 else 128 - status
 
 
@@ -59,8 +60,8 @@ def _prepared(file: str) -> str:
     module = load(file)
     stage = stage_of(module)
     if stage.foreign_to("cpu") or stage.name == BEFORE:
-        more = f"({stage.evidence}): hlofuse replay --target cpu -o writes one that does"
-        raise HlofuseError(f"{printable(file)} does not leave the fusion passes of XLA:CPU {more}")
+        more = f"({stage.evidence}); hlofuse replay --target cpu -o FILE writes one"
+        raise HlofuseError(f"{printable(file)}: expected a module after XLA:CPU's fusion passes {more}")
     final = finish(module, "cpu").module if stage.name != SCHEDULED else module
     final.attributes = final.attributes.without("is_scheduled")
     return print_module(final)

@@ -13,9 +13,9 @@ from hlofuse.cli.common.request import replay_options, report_on
 
 @click.command("stats")
 @click.argument("inputs", nargs=-1, required=True, metavar="INPUT...", type=click.Path(allow_dash=True))
-@click.option("--after", is_flag=True, help="Replay the fusion passes first: what they leave.")
+@click.option("--after", is_flag=True, help="Replay the fusion passes first and count the result.")
 @replay_options
-@limit_option(10, "Heaviest kernels shown; 0 for all.")
+@limit_option(10, "Largest kernels shown; 0 shows all.")
 @report_options
 def command(
     inputs: tuple[str, ...],
@@ -24,11 +24,11 @@ def command(
     out: Output,
     **request: Any,
 ) -> int:
-    """Instructions, kernels, fusions, flops and bytes of modules of any stage.
+    """Count instructions, kernels, fusions, FLOP and bytes of modules at any stage.
 
-    Flops and bytes are of all launches: loops count as often as they run, where the module tells. From a
-    dump directory the module is taken as it enters the fusion passes; with --after, --set, --disable,
-    --enable, --rules or --passes it is the module that those passes leave.
+    FLOP and bytes include all iterations of loops with a known trip count. In a
+    dump directory the module before fusion is counted; with --after, --set, --disable,
+    --enable, --rules or --passes, the module after the replayed passes.
     """
     from hlofuse.library.report import statistics_of
 

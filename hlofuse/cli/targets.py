@@ -19,11 +19,13 @@ if TYPE_CHECKING:
 
 @click.command("targets")
 @click.option(
-    "--verbose", is_flag=True, help="Also list all passes of the compilation; [passes] are not implemented."
+    "--verbose",
+    is_flag=True,
+    help=("List all passes of the compilation; those in [brackets] are not implemented."),
 )
 @report_options
 def command(verbose: bool, out: Output) -> int:
-    """The backends whose fusion can be replayed: release, passes in order, fidelity as measured."""
+    """List the backends that can be replayed: releases, passes in order, measured fidelity."""
     targets = list(TARGETS.values())
     out.report(
         text=lambda console: _print(targets, verbose, console),

@@ -11,9 +11,9 @@ from hlofuse.cli.common.request import TERMINAL
 
 @click.command("timeline")
 @click.argument("directory", metavar="DUMP_DIR", type=click.Path())
-@click.option("--all", "every_module", is_flag=True, help="The film of every module in the directory.")
-@click.option("--every-dump", is_flag=True, help="Also the dumps that show no change.")
-@limit_option(5, "Largest changes shown ahead of the rest; 0 for none.")
+@click.option("--all", "every_module", is_flag=True, help="Show every module in the directory.")
+@click.option("--every-dump", is_flag=True, help="Include dumps without a change.")
+@limit_option(5, "Largest changes listed first; 0 for none.")
 @module_option
 @report_options
 def command(
@@ -24,10 +24,10 @@ def command(
     module: str | None,
     out: Output,
 ) -> int:
-    """What each pass of a compilation did to the module, told by the dumps in DUMP_DIR.
+    """Show what each pass of a compilation did to the module, from the dumps in DUMP_DIR.
 
-    For each pass: instructions and kernels before and after, what was rewritten into what, what became of
-    fusions, and the time where file times show it. Dumps that cannot be read are named, and left out.
+    For each pass: instructions and kernels before and after, rewrites, changes to
+    fusions, and the time if file times show it. Unreadable dumps are listed and skipped.
     """
     from hlofuse.library.passes import timelines_of
 

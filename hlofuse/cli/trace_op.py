@@ -13,7 +13,7 @@ from hlofuse.cli.common.request import TERMINAL
 @click.command("trace-op")
 @click.argument("directory", metavar="DUMP_DIR", type=click.Path())
 @click.argument("query", metavar="NAME", shell_complete=completion.names)
-@limit_option(5, "Operations shown; 0 for all.")
+@limit_option(5, "Operations shown; 0 shows all.")
 @module_option
 @report_options
 def command(
@@ -23,12 +23,12 @@ def command(
     module: str | None,
     out: Output,
 ) -> int:
-    """Follow one operation through every pass to the kernel it ends in.
+    """Follow one operation through every pass to its final kernel.
 
-    NAME is an instruction of any dump, with or without %: it is looked up in the first dump that has it, and
-    followed back to where it was made as well. A source line, model.py:42, or a part of an op_name,
-    jit(f)/softmax, takes every operation that has it. Instructions are matched by structure; where only their
-    op_name tells, that is said.
+    NAME is an instruction of any dump, with or without %; it is looked up in the first dump that has it and
+    followed in both directions. A source line, model.py:42, or part of an op_name,
+    jit(f)/softmax, selects every operation that has it. Instructions are matched by structure; a match by
+    op_name alone is marked.
     """
     from hlofuse.library.passes import followed
 

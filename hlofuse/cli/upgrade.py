@@ -37,22 +37,23 @@ if TYPE_CHECKING:
     "old",
     metavar="V",
     shell_complete=releases,
-    help="The release that it runs now.  [default: what the dump says]",
+    help="Current jaxlib release.  [default: read from the dump]",
 )
 @click.option(
     "--python-from",
     metavar="PYTHON",
-    help="A Python with JAX of the release that it runs now: compile INPUT (script.py:function) with it.",
+    help="Python with the current JAX, to compile INPUT (script.py:function).",
 )
 @click.option(
     "--python-to",
     metavar="PYTHON",
-    help="A Python with JAX of the other release: compile INPUT with it, too; of a dump the module before"
-    " optimizations.",
+    help="Python with the other JAX, to compile INPUT, or the dump's module before optimizations.",
 )
-@click.option("--to", "new", metavar="V", shell_complete=releases, help="The other.  [default: the newest]")
+@click.option(
+    "--to", "new", metavar="V", shell_complete=releases, help=("Other jaxlib release.  [default: the newest]")
+)
 @replay_options
-@limit_option(10, "Modules, and differences of the one in full; 0 for all.")
+@limit_option(10, "Modules and differences shown; 0 shows all.")
 @report_options
 def command(
     input: str,
@@ -65,13 +66,13 @@ def command(
     out: Output,
     **request: Any,
 ) -> int:
-    """Replay the fusion of a program as two releases of XLA do it, and say which of their changes matter.
+    """Replay a program's fusion as two XLA releases do it, and show which of their changes matter.
 
-    INPUT is a dump, a dump directory or a folder of captures: every module of it, worst first. COMPILED is
-    the same program dumped or captured with the other release; what its passes before fusion change is then
-    counted as well. Without it both replays begin with the same module.
+    INPUT is a dump, a dump directory or a directory of captures; modules are listed worst first. COMPILED is
+    the same program dumped or captured with the other release; it adds the changes of the passes
+    before fusion. Without it both replays start from the same module.
 
-    Exit status 0: fused the same, 1: otherwise, 2: trouble.
+    Exit status 0: same fusions, 1: different, 2: wrong input or call.
     """
     from tempfile import TemporaryDirectory
 
@@ -81,10 +82,10 @@ def command(
 
     program = input
     if request.pop("xla") is not None:
-        raise HlofuseError("--xla says one release: --from and --to say two")
+        raise HlofuseError("--xla sets one release; give --from and --to")
     if python_to is not None and compiled is not None:
         raise HlofuseError(
-            "--python-to compiles the program with the other release: COMPILED is that already"
+            "--python-to and COMPILED exclude each other: both give the program of the other release"
         )
     with TemporaryDirectory(prefix="hlofuse-") as scratch:
         if python_from is not None:
@@ -147,7 +148,9 @@ def _programs(requests: Iterable[tuple[ReplayOptions, str | None]]) -> list[str]
         module = one.read(any_stage=True).module
         file = before_optimizations_of(module.filename)
         if file is None:
-            raise HlofuseError(f"{name or module.name} has no dump before optimizations to compile")
+            raise HlofuseError(
+                f"{name or module.name}: no dump before optimizations, which --python-to needs"
+            )
         found.append(str(file))
     return found
 

@@ -42,13 +42,17 @@ if TYPE_CHECKING:
     type=click.Choice(["ours", "xla"]),
     default="ours",
     show_default=True,
-    help="Whose choice among equal priorities: ours, or XLA's by its record (a difference is real then).",
+    help="Break ties between equal priorities by the replay, or as XLA's fusion log does.",
 )
 @click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), metavar="N", help="Processes; one for each CPU unless said."
+    "-j",
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help=("Parallel processes.  [default: one per CPU]"),
 )
-@limit_option(10, "Differences shown; 0 for all.")
-@click.option("-v", "--verbose", is_flag=True, help="List the modules that agree as well.")
+@limit_option(10, "Differences shown; 0 shows all.")
+@click.option("-v", "--verbose", is_flag=True, help="Also list the modules that agree.")
 @report_options
 def command(
     path: Path,
@@ -63,16 +67,16 @@ def command(
     out: Output,
     **how: Any,
 ) -> int:
-    """Replay modules and compare with what XLA made of them.
+    """Replay modules and compare with XLA's own result.
 
     \b
-    verify BEFORE AFTER   the module as it enters the fusion passes, and as it leaves them
+    verify BEFORE AFTER   the module before and after the fusion passes
     verify DUMP_DIR       every module of a directory written by XLA_FLAGS=--xla_dump_to
-    verify CORPUS_DIR     folders with before.hlo, NN-PASS.hlo, after.hlo
+    verify CORPUS_DIR     directories with before.hlo, NN-PASS.hlo, after.hlo
 
-    Instructions are compared by structure, never by name. Where the dumps leave the XLA release open, the
-    report is that of the release that agrees best. With --until end, AFTER is the module after all
-    optimizations, and the names of kernels, the kernels and the copies are compared. Exit status 1 when
+    Instructions are compared by structure, not by name. If the dumps do not show the XLA release, the
+    report uses the release that agrees best. With --until end, AFTER is the module after all
+    optimizations; kernel names, kernels and copies are compared. Exit status 1 if
     something differs.
     """
     from hlofuse.inputs.choose_target import choose_target, target_of_files
@@ -90,7 +94,7 @@ def command(
     if device is not None:
         device_of(target, device)
     if how["ids"] is not None and after is None:
-        raise HlofuseError("--ids FILE goes with BEFORE AFTER; for a directory there is --order xla")
+        raise HlofuseError("--ids FILE needs BEFORE AFTER; for a directory give --order xla")
     if until == "end":
         require_end(target, device_of(target, device)[0] if device is not None else None)
     cases, skipped = _cases(path, after, target, option, module, until)
@@ -148,15 +152,12 @@ def _cases(
 
     if after is not None:
         if module is not None:
-            raise HlofuseError("--module picks a module from a directory; two files were given")
+            raise HlofuseError("--module needs a directory, and two files were given")
         if folder := next((p for p in (path, after) if p.is_dir()), None):
-            raise HlofuseError(
-                f"{folder} is a directory, which has results of its own: hlofuse verify {folder}, "
-                "or two files: hlofuse verify BEFORE AFTER"
-            )
+            raise HlofuseError(f"{folder} is a directory; give hlofuse verify {folder}, or two files")
         return [Case(path.name, path, after)], []
     if path.is_dir():
         return find_cases(path, target=target, option=option, module=module, until=until)
     if path.exists():
-        raise HlofuseError(f"to verify {path} its result is needed, too: hlofuse verify BEFORE AFTER")
+        raise HlofuseError(f"{path}: no result to compare with; give hlofuse verify BEFORE AFTER")
     raise HlofuseError(f"{path} does not exist")

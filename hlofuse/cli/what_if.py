@@ -9,7 +9,7 @@ import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
-from hlofuse.cli.common.output import Output, emit, rendered, write_file
+from hlofuse.cli.common.output import Output, emit, rendered, save
 from hlofuse.cli.common.request import replay_options, report_on
 from hlofuse.ir.errors import HlofuseError
 
@@ -31,7 +31,7 @@ def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> No
     multiple=True,
     metavar="NAME=V1,V2,…",
     shell_complete=completion.knobs,
-    help="Replay with each of these values of a knob or a number of the device; several make a grid.",
+    help="Replay with each value of a knob or device number; several sweeps make a grid.",
 )
 @click.option(
     "--also-device",
@@ -39,42 +39,44 @@ def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> No
     multiple=True,
     metavar="D",
     shell_complete=completion.devices,
-    help="Sweep on this device as well.",
+    help="Also sweep on this device.",
 )
 @click.option(
     "--also",
     multiple=True,
     metavar="FILE",
-    help="Another variant of the program as a row: a dump or directory of it.",
+    help="Add another version of the program as a row: its dump or directory.",
 )
 @click.option(
     "--also-flags",
     multiple=True,
     metavar="FLAGS",
-    help="The module compiled with these XLA flags as a row.",
+    help="Add the module compiled with these XLA flags as a row.",
 )
 @click.option(
     "--without-pass",
     "without",
     multiple=True,
     metavar="PASS|all",
-    help="What XLA's pass earns: compile without it; all: without each that changes the module.",
+    help="Compile without this XLA pass and show the difference; all: each pass that changes the module.",
 )
-@click.option("--confirm", is_flag=True, help="With --without-pass: XLA:CPU compiles as well (needs JAX).")
+@click.option(
+    "--confirm", is_flag=True, help=("With --without-pass: confirm by compiling with XLA:CPU (needs JAX).")
+)
 @click.option(
     "--plot",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Draw the sweep: .svg, .png, .pdf or .dot.",
+    help="Plot the sweep: .svg, .png, .pdf or .dot.",
 )
-@limit_option(10, "Rules and edges listed; 0 for all.")
+@limit_option(10, "Rules and edges listed; 0 shows all.")
 @click.option(
     "--knobs",
     is_flag=True,
     is_eager=True,
     expose_value=False,
     callback=_print_knobs,
-    help="List what --set and --sweep take, with XLA's values.",
+    help="List the names for --set and --sweep with XLA's values.",
 )
 @replay_options
 @report_options
@@ -92,40 +94,41 @@ def command(
     out: Output,
     **request: Any,
 ) -> int:
-    """Rank what could be changed about the module in INPUT; with --sweep, try other values of knobs.
+    """Rank changes to the module in INPUT by what they save; with --sweep, try other knob values.
 
-    Without --sweep every change is replayed: recipes that apply to the program, XLA flags, the variants of
-    --also and --also-flags, and each rule that refused something, switched off alone. Rules without which
-    there is no code stay. With NAME, any name of kernels, only the
-    rules that keep another kernel apart from these.
+    Every change is replayed: recipes that apply to the program, XLA flags, the versions given by
+    --also and --also-flags, and each rule that refused a fusion, disabled alone. Rules that
+    code generation needs stay. NAME, any name of kernels, selects the
+    rules that refused to fuse these kernels with another.
     """
     report = report_on(input, request)
     if without:
         if name is not None or sweeps or also or also_flags:
-            raise HlofuseError("--without-pass goes by itself: with no NAME, --sweep, --also or --also-flags")
+            raise HlofuseError("--without-pass excludes NAME, --sweep, --also and --also-flags")
         out.show(report.without_pass(*without, confirm=confirm))
         return 0
     if not sweeps:
         if plot is not None or more_devices:
-            raise HlofuseError("--plot and --also-device go with --sweep")
+            raise HlofuseError("--plot and --also-device need --sweep")
         others = [report_on(path, {**request, "module": None, "ids": None}) for path in also]
         out.show(report.what_if(name, also=others, also_flags=also_flags), limit=limit)
         return 0
     if name is not None:
-        raise HlofuseError("--sweep is about the whole module: give it no NAME")
+        raise HlofuseError("--sweep replays the whole module and takes no NAME")
     if also or also_flags:
-        raise HlofuseError("--also and --also-flags do not go with --sweep")
+        raise HlofuseError("--sweep excludes --also and --also-flags")
     axes = _axes(sweeps)
     if plot is not None:
         from hlofuse.render import format_of
         from hlofuse.render.engine import require_engine
 
-        require_engine(format_of(plot))
+        if (form := format_of(plot)) != "svg":
+            require_engine(form)
     found = report.what_if(sweep=axes, also_device=more_devices)
     if plot is not None:
         from hlofuse.reports.whatif.plot import plot_sweep
 
-        write_file(plot, plot_sweep(found.data).to_bytes(format_of(plot)))
+        save(plot, plot_sweep(found.data).to_bytes(format_of(plot)))
     out.show(found)
     return 0
 

@@ -16,7 +16,7 @@ from hlofuse.cli.common.request import replay_options, report_on
 @input_argument
 @click.argument("name", metavar="NAME", shell_complete=completion.names)
 @click.argument("other", metavar="[NAME]", required=False, shell_complete=completion.names)
-@limit_option(20, "Decisions listed; 0 for all.")
+@limit_option(20, "Decisions listed; 0 shows all.")
 @replay_options
 @report_options
 def command(
@@ -27,11 +27,11 @@ def command(
     out: Output,
     **request: Any,
 ) -> int:
-    """Why two instructions were fused, or were not; with one NAME, its whole story.
+    """Explain why two instructions were fused or not; with one NAME, every decision about it.
 
-    NAME is any name, with or without %: of a dump before fusion, of a new fusion, of XLA's final module (what
-    a profiler shows), a source line, model.py:42, or a part of an op_name, jit(f)/softmax. Where several
-    things have it, all are answered; of two NAMEs the pairs that are neighbours.
+    NAME is any name, with or without %: before fusion, of a new fusion, of XLA's final module (as in
+    a profiler), a source line, model.py:42, or part of an op_name, jit(f)/softmax. If several
+    instructions match, all are explained; for two NAMEs, all adjacent pairs.
     """
     out.show(report_on(input, request).why(name, other), limit=limit)
     return 0

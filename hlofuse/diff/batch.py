@@ -75,7 +75,7 @@ def diff_many(
     """
     both = [name for name in before if name in after]
     if not both:
-        raise HlofuseError("no module of BEFORE has the name of one of AFTER: nothing to compare")
+        raise HlofuseError("nothing to compare: no module of BEFORE has the same name as one of AFTER")
     rows = list(_rows(both, before, after, load, accounts, metadata, progress))
     rows.sort(key=lambda r: (r.error is not None, r.same, -r.weight, r.name))
     return BatchDiff(

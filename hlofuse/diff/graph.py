@@ -179,6 +179,8 @@ class Region:
     number: int = -1
     """Equal numbers: they compute the same."""
     parameters: list[int] = field(default_factory=list)
+    assigned: dict[tuple[int, int], int] = field(default_factory=dict)
+    """Its values by their numbers, and by a count for what must run once each time."""
 
 
 @dataclass(slots=True, eq=False)
@@ -233,9 +235,8 @@ class Graph:
 
     def _add_region(self, computation: Computation) -> None:
         region = self.regions[computation] = Region(computation)
-        assigned: dict[tuple[int, int], int] = {}
-        results = self._traverse(computation, region, assigned, {}, None, 0)
-        root = self._whole(results[computation.root], region, assigned)
+        results = self._traverse(computation, region, {}, None, 0)
+        root = self._whole(results[computation.root], region)
         region.root = root
         values = self.values
         for index in region.indices:
@@ -250,7 +251,6 @@ class Graph:
         self,
         computation: Computation,
         region: Region,
-        assigned: dict[tuple[int, int], int],
         arguments: dict[int, _Result],
         fusion: Instruction | None,
         depth: int,
@@ -276,35 +276,24 @@ class Graph:
                 outer = fusion or i
                 if fusion is None:
                     self.groups[i] = Group(i, region)
-                inside = self._traverse(
-                    i.fused_computation,
-                    region,
-                    assigned,
-                    dict(enumerate(results[o] for o in i.operands)),
-                    outer,
-                    depth + 1,
-                )
+                operands = dict(enumerate(results[o] for o in i.operands))
+                inside = self._traverse(i.fused_computation, region, operands, outer, depth + 1)
                 result = results[i] = inside[i.fused_root]
                 if fusion is None:
                     self.groups[i].outputs = tuple(self._leaves(result))
             elif opcode == "tuple":
-                results[i] = self._tuple([results[o] for o in i.operands], i, region, assigned, fusion)
+                results[i] = self._tuple([results[o] for o in i.operands], i, region, fusion)
             else:
-                operands = tuple(self._whole(results[o], region, assigned) for o in i.operands)
-                results[i] = self._value(i, operands, region, assigned, fusion)
+                values = tuple(self._whole(results[o], region) for o in i.operands)
+                results[i] = self._value(i, values, region, fusion)
         return results
 
     def _tuple(
-        self,
-        elements: list[_Result],
-        i: Instruction,
-        region: Region,
-        assigned: dict[tuple[int, int], int],
-        fusion: Instruction | None,
+        self, elements: list[_Result], i: Instruction, region: Region, fusion: Instruction | None
     ) -> _Tuple:
         height = 1 + max((e.height for e in elements if isinstance(e, _Tuple)), default=0)
         if height > _MAX_DEPTH:
-            elements = [self._whole(e, region, assigned) for e in elements]
+            elements = [self._whole(e, region) for e in elements]
             height = 1
         return _Tuple(elements, i, fusion, height)
 
@@ -313,24 +302,18 @@ class Graph:
             return [result]
         return [leaf for element in result.elements for leaf in self._leaves(element)]
 
-    def _whole(self, result: _Result, region: Region, assigned: dict[tuple[int, int], int]) -> int:
+    def _whole(self, result: _Result, region: Region) -> int:
         if isinstance(result, int):
             return result
         if result.index < 0:
-            operands = tuple(self._whole(e, region, assigned) for e in result.elements)
-            result.index = self._value(result.instruction, operands, region, assigned, result.fusion)
+            operands = tuple(self._whole(e, region) for e in result.elements)
+            result.index = self._value(result.instruction, operands, region, result.fusion)
         return result.index
 
     def _value(
-        self,
-        i: Instruction,
-        operands: tuple[int, ...],
-        region: Region,
-        assigned: dict[tuple[int, int], int],
-        fusion: Instruction | None,
+        self, i: Instruction, operands: tuple[int, ...], region: Region, fusion: Instruction | None
     ) -> int:
-        values = self.values
-        vocabulary = self.vocabulary
+        values, vocabulary, assigned = self.values, self.vocabulary, region.assigned
         for _, callee in i.called:
             if callee not in self.regions:  # a fusion too large to be opened
                 self._add_region(callee)

@@ -11,7 +11,7 @@ What is still open is left to similarity (`pairing.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 
 from hlofuse.diff.graph import Graph, Region, Value
 
@@ -70,50 +70,58 @@ class Matching:
 
     def _up(self, b: Region, a: Region, level: Level) -> int:
         """Pairs that say the same and have the same operands."""
-        if not self._open(b, a):
-            return 0
-        numbers: dict[tuple[int, ...], int] = {}
 
-        def follow_operands(
-            graph: Graph, indices: Sequence[int], partner: Callable[[int], int]
-        ) -> dict[int, int]:
-            out: dict[int, int] = {}
-            for i in indices:
-                p = partner(i)
-                if p >= 0:
-                    out[i] = -1 - p
-                else:
-                    v = graph.values[i]
-                    key = (level(v), *[out[o] for o in v.operands])
-                    out[i] = numbers.setdefault(key, len(numbers))
-            return out
+        def key(v: Value, names: dict[int, int]) -> Hashable:
+            return level(v), *[names[o] for o in v.operands]
 
-        before = follow_operands(self.before, b.indices, self._name_before)
-        after = follow_operands(self.after, a.indices, self._name_after)
-        return self._take_unique(b, a, before, after, self._grounded if level is not _exact else None)
+        return self._pass(b, a, key, self._grounded if level is not _exact else None)
 
     def _down(self, b: Region, a: Region, level: Level) -> int:
         """Pairs that say the same and are used the same way."""
+
+        def key(v: Value, names: dict[int, int]) -> Hashable:
+            uses = sorted((names[u], position) for u, position in v.users)
+            return level(v), v.index == v.region.root, *uses
+
+        return self._pass(b, a, key, self._used, from_root=True)
+
+    def _pass(
+        self,
+        b: Region,
+        a: Region,
+        key: Callable[[Value, dict[int, int]], Hashable],
+        allowed: Callable[[Value, Value], bool] | None,
+        *,
+        from_root: bool = False,
+    ) -> int:
+        """Pairs of equal keys, which are made of the names of values seen before."""
         if not self._open(b, a):
             return 0
-        numbers: dict[tuple[object, ...], int] = {}
-
-        def follow_operands(graph: Graph, region: Region, partner: Callable[[int], int]) -> dict[int, int]:
-            out: dict[int, int] = {}
-            for i in reversed(region.indices):
+        numbers: dict[Hashable, int] = {}
+        sides = []
+        for graph, region, partner in (
+            (self.before, b, self._name_before),
+            (self.after, a, self._name_after),
+        ):
+            names: dict[int, int] = {}
+            for i in reversed(region.indices) if from_root else region.indices:
                 p = partner(i)
-                if p >= 0:
-                    out[i] = -1 - p
-                else:
-                    v = graph.values[i]
-                    uses = sorted((out[u], position) for u, position in v.users)
-                    key = (level(v), i == region.root, *uses)
-                    out[i] = numbers.setdefault(key, len(numbers))
-            return out
-
-        before = follow_operands(self.before, b, self._name_before)
-        after = follow_operands(self.after, a, self._name_after)
-        return self._take_unique(b, a, before, after, self._used)
+                if p < 0:
+                    p = -1 - numbers.setdefault(key(graph.values[i], names), len(numbers))
+                names[i] = p
+            sides.append(names)
+        before, after = sides
+        old = _unique((before[i], i) for i in self.free_before(b))
+        new = _unique((after[i], i) for i in self.free_after(a))
+        found = 0
+        for name, i in old.items():
+            j = new.get(name, -1)
+            if i < 0 or j < 0:
+                continue
+            if allowed is None or allowed(self.before.values[i], self.after.values[j]):
+                self.match(i, j)
+                found += 1
+        return found
 
     def _open(self, b: Region, a: Region) -> bool:
         return any(self.forward[i] < 0 for i in b.indices) and any(self.backward[i] < 0 for i in a.indices)
@@ -123,26 +131,6 @@ class Matching:
 
     def _name_after(self, i: int) -> int:
         return self.backward[i]
-
-    def _take_unique(
-        self,
-        b: Region,
-        a: Region,
-        before: dict[int, int],
-        after: dict[int, int],
-        allowed: Callable[[Value, Value], bool] | None,
-    ) -> int:
-        old = _unique((before[i], i) for i in self.free_before(b))
-        new = _unique((after[i], i) for i in self.free_after(a))
-        found = 0
-        for key, i in old.items():
-            j = new.get(key, -1)
-            if i < 0 or j < 0:
-                continue
-            if allowed is None or allowed(self.before.values[i], self.after.values[j]):
-                self.match(i, j)
-                found += 1
-        return found
 
     def _grounded(self, b: Value, a: Value) -> bool:
         """Operands alone say enough when one of them is more than a constant."""

@@ -98,18 +98,8 @@ class Similarity:
             self._propose(x, y)
         if not one.users or not other.users:
             return
-        uses: dict[tuple[str, int], list[int]] = {}
-        for user, position in one.users:
-            if self.m.forward[user] < 0:
-                v = self.m.before.values[user]
-                uses.setdefault((v.opcode, -1 if v.opcode == "tuple" else position), []).append(user)
-        if not uses:
-            return
-        new: dict[tuple[str, int], list[int]] = {}
-        for user, position in other.users:
-            if self.m.backward[user] < 0:
-                v = self.m.after.values[user]
-                new.setdefault((v.opcode, -1 if v.opcode == "tuple" else position), []).append(user)
+        uses = _free_uses(self.m.before, self.m.forward, one)
+        new = _free_uses(self.m.after, self.m.backward, other) if uses else {}
         for key, old in uses.items():
             for x, y in self._narrow(old, new.get(key, ())):
                 self._propose(x, y)
@@ -217,6 +207,16 @@ class Similarity:
             op = _PLACES.sub("", i.op_name or "")
             found = self.hints[i] = (_NUMBERS.sub("", i.name), op, line)
         return found
+
+
+def _free_uses(graph: Graph, partner: list[int], value: Value) -> dict[tuple[str, int], list[int]]:
+    """The users that are not matched, by opcode and operand; tuples whatever the operand."""
+    found: dict[tuple[str, int], list[int]] = {}
+    for user, position in value.users:
+        if partner[user] < 0:
+            opcode = graph.values[user].opcode
+            found.setdefault((opcode, -1 if opcode == "tuple" else position), []).append(user)
+    return found
 
 
 def match_changed_opcodes(m: Matching, b: Region, a: Region) -> int:

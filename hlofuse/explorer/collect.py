@@ -6,34 +6,38 @@ from functools import partial
 from hlofuse.account import Observed
 from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.kernels import is_kernel, launched_computations
+from hlofuse.explorer.kernels import kernel_pairs, page_kernels
 from hlofuse.explorer.model import (
     Change,
     Decision,
-    Kernel,
     Op,
     Operation,
     Page,
     Passes,
     RefusedEdge,
     Region,
-    RulePage,
     Run,
 )
+from hlofuse.explorer.source import SourceFiles
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import layer_of, source_in_function
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.final_names import FinalNames, LaunchedNames, final_names
+from hlofuse.reports.common.head import identity_line
 from hlofuse.reports.common.phrases import figures_text, headline
 from hlofuse.reports.common.unoptimized import BRIEF
+from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.explain.explain import explain, record_check
 from hlofuse.reports.explain.model import Explanation, FusedStep
-from hlofuse.reports.explain.phrases import SIBLINGS_UNTIMED, notes, result_line, step_text
+from hlofuse.reports.explain.phrases import SIBLINGS_UNTIMED, notes, step_text
+from hlofuse.reports.verdict.phrases import kernel_cells
 from hlofuse.reports.verdict.text import verdict_lines
 from hlofuse.reports.verdict.verdict import verdict
-from hlofuse.rules.catalogue import catalogue
-from hlofuse.rules.pages import family_of, sections
+from hlofuse.rules.catalogue import catalogue, family_of
+from hlofuse.rules.pages import sections
 from hlofuse.trace import Event
 
 _STANDS_FOR = frozenset({"CS", "TS"})
@@ -161,11 +165,8 @@ class Boxes:
         self._launched[box] = launched
 
 
-# A module cut into parts that can be drawn, each of whole kernels.
-#
-# A person reads no more than a few dozen boxes at a time, and a layout takes time that grows faster than its
-# boxes. The parts follow the order in which a computation runs; where there is a choice they end where the
-# framework's scope does.
+# Parts of a module that can be read, and laid out in time. They follow the order in which a computation runs,
+# and end with a scope of the framework where there is a choice.
 
 
 MOST = 64
@@ -233,6 +234,7 @@ def _parts(
 
 
 _WIDE = 200  # columns of a line of the verdict: the page breaks it
+_SLOWEST = 5
 
 
 def page_of(
@@ -240,14 +242,17 @@ def page_of(
     passes: Passes | None = None,
     names: Callable[[Replay], FinalNames] = final_names,
     unoptimized: Callable[[Replay], Module | None] = lambda _: None,
+    source: str | None = None,
 ) -> Page:
-    """One run, or several to be compared: what tells each from the others, and the replay.
+    """One run, or two to be compared: what distinguishes each from the other, and the replay.
 
     `passes` is what every pass of the compilation did, where its dumps are at hand; `names` finds XLA's final
-    names of a replay, `unoptimized` its module before optimizations.
+    names of a replay, `unoptimized` its module before optimizations; `source` says where to look for the
+    user's program, which the page then contains (`SourceFiles`).
     """
+    files = SourceFiles(source)
     runs = tuple(
-        _Collector(label, observed, names, partial(unoptimized, observed.replay)).run()
+        _Collector(label, observed, names, partial(unoptimized, observed.replay), files).run()
         for label, observed in replays.items()
     )
     quoted = {d.rule for run in runs for d in run.decisions} | {
@@ -257,12 +262,14 @@ def page_of(
     for observed in replays.values():
         entries |= observed.replay.plugin_rules
     rules = tuple(
-        RulePage(code, entries[code].title, tuple(sections(entries[code])))
+        (code, entries[code].title, tuple(sections(entries[code])))
         for code in sorted(quoted)
         if code in entries
     )
-    name = next(iter(replays.values())).replay.before.name
-    return Page(printable(name), runs, rules, passes)
+    first, *others = (observed.replay for observed in replays.values())
+    pairs = kernel_pairs(first, others[0], tuple(r.kernels for r in runs)) if others else ()
+    embedded = files.embedded(first.before.filename)
+    return Page(printable(first.before.name), runs, rules, passes, embedded, tuple(pairs))
 
 
 class _Collector:
@@ -274,8 +281,10 @@ class _Collector:
         observed: Observed,
         names: Callable[[Replay], FinalNames],
         unoptimized: Callable[[], Module | None],
+        files: SourceFiles,
     ) -> None:
         self.label = label
+        self.files = files
         self.replay = observed.replay
         self.note = observed.note
         self.costs = observed.costs
@@ -289,8 +298,7 @@ class _Collector:
             record=record_check(observed),
             facts=self.facts,
         )
-        answer = verdict(observed, self.facts, unoptimized=unoptimized)
-        self.verdict = tuple(line.strip() for line, _ in verdict_lines(answer, _WIDE) if line)
+        self.verdict = verdict(observed, self.facts, unoptimized=unoptimized)
         self.computations = launched_computations(observed.replay.before)
         self._number = {c: n for n, c in enumerate(self.computations)}
 
@@ -306,12 +314,15 @@ class _Collector:
         decisions = tuple(self._decisions(boxes))
         return Run(
             self.label,
-            headline(e) + (f", {BRIEF}" if self.note else ""),
-            result_line(e),
+            self._headline(),
+            e.before,
+            e.after,
             (*((self.note,) if self.note else ()), *notes(e)),
-            self.verdict,
-            replay.target,
-            printable(replay.device or ""),
+            tuple(self._verdict()),
+            tuple(
+                (k.place.final or k.place.name, *kernel_cells(k, self.verdict))
+                for k in self.verdict.hot_kernels[:_SLOWEST]
+            ),
             tuple(printable(c.name) for c in self.computations),
             operations,
             tuple(p.name for p in replay.passes),
@@ -321,10 +332,28 @@ class _Collector:
             tuple(boxes.ends_as(b) for b in range(boxes.count)),
             regions_of(boxes, operations),
             tuple((printable(name), printable(final)) for name, final in self.names.renamed().items()),
-            tuple(self._kernels(boxes)),
+            tuple(page_kernels(self.facts, boxes.current(), self.files)),
             tuple(_refused_edges(e, decisions)),
             before,
         )
+
+    def _headline(self) -> str:
+        """The first line of every report; of a module that a library call gave what was replayed."""
+        replay, identity = self.replay, self.replay.input.identity
+        if identity is None:
+            return headline(self.explained) + (f", {BRIEF}" if self.note else "")
+        ordered = TARGETS[replay.target].depends_on_order
+        line = identity_line(identity, replay.order_source if ordered else None, replay.follows_log)
+        return f"{line} · what if: {', '.join(self.explained.what_if)}" if self.explained.what_if else line
+
+    def _verdict(self) -> Iterator[str]:
+        """As `hlofuse explain` opens."""
+        identity = self.replay.input.identity
+        if identity is not None and not self.explained.what_if:
+            result = compare_with_result(identity.file, self.replay.target, self.replay.after)
+            if result is not None:
+                yield result.line
+        yield from (line.strip() for line, _ in verdict_lines(self.verdict, _WIDE) if line)
 
     def _operations(self) -> Iterator[Operation]:
         instructions = [i for c in self.computations for i in c.post_order()]
@@ -332,7 +361,6 @@ class _Collector:
         before = self.facts.account_before.by_name
         for i in instructions:
             launched = is_kernel(i)
-            row = before.get(i.name)
             calls = tuple(self._number[c] for _, c in i.called if c in self._number)
             yield Operation(
                 i.name,
@@ -346,7 +374,8 @@ class _Collector:
                 _source(self.replay.before, i),
                 printable(i.op_name or ""),
                 printable(layer_of(i.op_name)),
-                row.us if row is not None else None,
+                before.get(i.name),
+                self.files.line(i, self.replay.before),
             )
 
     def _decisions(self, boxes: Boxes) -> Iterator[Decision]:
@@ -389,28 +418,6 @@ class _Collector:
             boxes.kernels,
         )
 
-    def _kernels(self, boxes: Boxes) -> Iterator[Kernel]:
-        """What is launched."""
-        box_of, names = boxes.current(), self.replay.final.names_at_fusion
-        for row in self.facts.account_after.rows:
-            i = row.instruction
-            time = self.costs.kernel(i) if self.costs is not None else None
-            yield Kernel(
-                printable(self.names.of(i.name)[1]),
-                box_of.get(names.get(i.name, i.name), -1),
-                i.fusion_kind or i.opcode,
-                row.cost.bytes_accessed,
-                row.cost.flops,
-                row.us,
-                time.us_memory if time is not None else None,
-                time.us_compute if time is not None else None,
-                time.emitter if time is not None else "",
-                _source(self.replay.final.module, i),
-                printable(layer_of(i.op_name)),
-                row.is_floor,
-                row.runs,
-            )
-
 
 def _why(step: FusedStep) -> str:
     if step.us_saved is None:
@@ -431,7 +438,6 @@ def _refused_edges(e: Explanation, decisions: tuple[Decision, ...]) -> Iterator[
                 r.rule or "",
                 r.us_at_stake,
                 r.bytes_between,
-                printable(r.producer.source or ""),
             )
 
 

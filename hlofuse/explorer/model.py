@@ -1,8 +1,8 @@
-"""What the page shows: plain data, made once by `collect`, written down by `encode`.
+"""What the page shows: plain data that `collect` creates and `page` encodes.
 
-A *box* is what the module holds at one moment: an operation on its own, or a fusion with all it has taken in.
-The boxes of a replay are numbered: box n < len(instructions) starts as instruction n, later ones come in
-the course of it. What happens to them is told by `Op`s, so the page can step to and fro.
+A *box* is what the module holds at one step: an operation by itself, or a fusion with all that it has fused.
+The boxes of a replay are numbered: box n < len(instructions) starts as instruction n, the replay adds the
+others. `Op`s describe what happens to them, so the page can step forward and back.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TypeAlias
 
+from hlofuse.account import KernelTime, Launched, Totals
 from hlofuse.diff import ModuleDiff
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.reports.common.model import Place
 from hlofuse.reports.timeline import DumpSequence, dump_sequences, timeline
 from hlofuse.reports.timeline.model import PassTimeline
 from hlofuse.reports.timeline.step_details import StepDetails, step_details
@@ -85,6 +87,20 @@ class Change(IntEnum):
 
 Op: TypeAlias = tuple[Change, int, int]
 
+Line: TypeAlias = tuple[int, int]
+"""A line of the user's program: index into `Page.files`, and its number."""
+NOWHERE: Line = (-1, 0)
+
+
+Value: TypeAlias = tuple[int, str, str, int]
+"""What a kernel reads: index into `Run.kernels` (-1 for a parameter), name, shape, bytes."""
+
+KernelPair: TypeAlias = tuple[int, int, bool]
+"""Kernels of two runs that compute the same results (-1 for none); True if both have the same operations."""
+
+RulePage: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
+"""A catalogue entry: code, title, headings with their text."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
@@ -106,8 +122,9 @@ class Operation:
     op_name: str
     layer: str
     """Of a model, out of `op_name`; empty where it names none."""
-    us: float | None = None
-    """Estimated time of it as a kernel of its own, its launch included; None without a cost model."""
+    row: Launched | None = None
+    """Its figures as a kernel of its own."""
+    line: Line = NOWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,39 +162,37 @@ class Decision:
 class Kernel:
     """A kernel of the final module."""
 
-    name: str
-    """XLA's final name, which a profiler shows."""
+    row: Launched
+    place: Place
+    """Its final name, its name at the end of fusion, its line."""
     box: int
     """-1 for what came with a rewrite that names no predecessor."""
-    kind: str
-    """Fusion kind, or the opcode."""
-    bytes_accessed: int
-    flops: int
-    us: float | None = None
-    """Estimated, its launch included."""
-    us_memory: float | None = None
-    us_compute: float | None = None
-    emitter: str = ""
-    source: str = ""
-    layer: str = ""
-    is_floor: bool = False
-    """`us` is a lower bound."""
-    iterations: int = 1
-    """How often its loops run it, as far as the dump says; the figures are those of one turn."""
+    line: Line
+    reads: tuple[Value, ...]
+    is_result: bool
+    """The program returns what it writes."""
+    us_floor: float | None
+    """The lower bound, its launch included; None without a device."""
+    time: KernelTime | None
+    """The estimate in parts; None where XLA has none."""
+    bound_by: str
+    text: str
+    """HLO of the final module: the instruction, then the computations that it calls."""
+    measured_us: float | None = None
+    """Of one run, from a profile."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedEdge:
-    """A pair of kernels that a rule keeps apart."""
+    """A pair of kernels that a rule forbids to fuse."""
 
     decision: int
-    """The one that settled it, index into `Run.decisions`; -1 if not found."""
+    """The last one about the pair, index into `Run.decisions`; -1 if not found."""
     producer: str
     consumer: str
     rule: str
     us_at_stake: float | None
     bytes_between: int
-    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +201,7 @@ class Region:
 
     computation: int
     kernels: tuple[tuple[int, tuple[int, ...]], ...]
-    """Boxes as they are in the end, and the operations each holds then."""
+    """Boxes at the last step, and the operations that each contains then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,14 +209,16 @@ class Run:
     """One replay: a target, a device, settings."""
 
     label: str
-    """What tells it from the other run of a page."""
+    """What distinguishes it from the other run of a page."""
     headline: str
-    result: str
+    """The first line of a report: stage, backend, device, release, order."""
+    before: Totals
+    after: Totals
     notes: tuple[str, ...]
     verdict: tuple[str, ...]
     """The answer, line by line: the totals, the bounds, and what to change."""
-    target: str
-    device: str
+    slowest: tuple[tuple[str, ...], ...]
+    """Cells of the verdict's table of kernels, after the final name of the first kernel of each row."""
     computations: tuple[str, ...]
     operations: tuple[Operation, ...]
     passes: tuple[str, ...]
@@ -210,7 +227,7 @@ class Run:
     """Of boxes: those of the operations first, then new names in the order they come."""
     boxes: int
     ends_as: tuple[int, ...]
-    """Of each box: the one that holds its contents in the end (one of them, where there are copies)."""
+    """Of each box: the one that contains its operations at the last step; of copies one."""
     regions: tuple[Region, ...]
     final_names: tuple[tuple[str, str], ...]
     """Of kernels whose name at the end of fusion is not their final one: both."""
@@ -220,12 +237,13 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class RulePage:
-    """A catalogue entry: headings and their text."""
+class SourceFile:
+    """A file of the user's program."""
 
-    code: str
-    title: str
-    sections: tuple[tuple[str, str], ...]
+    name: str
+    text: str = ""
+    """Empty where it is not embedded."""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +255,6 @@ class Page:
     rules: tuple[RulePage, ...] = field(default=())
     passes: Passes | None = None
     """The whole compilation, where its dumps are at hand."""
+    files: tuple[SourceFile, ...] = ()
+    pairs: tuple[KernelPair, ...] = ()
+    """Kernels of the first run and of the second: those that compute the same, then those of one run only."""

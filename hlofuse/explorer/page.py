@@ -11,21 +11,25 @@ from importlib.resources import files
 from operator import attrgetter
 from typing import Any
 
+from hlofuse.account import Launched
+from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.explorer.model import Decision, Kernel, Operation, Page, Passes, RefusedEdge, Run
 from hlofuse.format.escape import printable
+from hlofuse.format.paths import layer_of
+from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.timeline import phrases
 from hlofuse.reports.timeline.step_details import Group, StepDetails
 from hlofuse.reports.trace_op.model import How
 
 SCRIPTS = tuple(
     (
-        "passes_data data state phrases dom layers order layout scene picture overview pane lists panels"
-        " details passes timeline search legend keys app"
+        "passes_data data state phrases dom labels layers order layout nested scene colouring picture outline sheet"
+        " pane lists source differences panels kernel details passes timeline search legend keys app"
     ).split()
 )
 """In the order in which they build on each other; together they are one module."""
 
-_STYLES = ("colours", "layout", "parts")
+_STYLES = ("colours", "layout", "parts", "details")
 
 
 def page_html(page: Page) -> str:
@@ -40,7 +44,8 @@ def page_html(page: Page) -> str:
         "{{policy}}": policy,
         "{{style}}": style,
         "{{script}}": script,
-        "{{data}}": encoded(page),
+        "{{data}}": encoded(page_json(page)),
+        "{{texts}}": encoded(texts_json(page)),
     }
     out = _part("page.html")
     for mark, text in parts.items():
@@ -61,13 +66,13 @@ def _hash(text: str) -> str:
 # The page's data as compact JSON: a list for each field, strings by number.
 
 
-SCHEMA = 2
+SCHEMA = 3
 KINDS = ("fuse", "ineligible", "priority", "rewrite")
 
 
-def encoded(page: Page) -> str:
+def encoded(values: object) -> str:
     """Base64 of the deflated JSON: nothing in it can end the element it stands in."""
-    text = json.dumps(page_json(page), separators=(",", ":"), ensure_ascii=False)
+    text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
     return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
 
 
@@ -75,7 +80,7 @@ def page_json(page: Page) -> dict[str, Any]:
     """JSON values; numbers for strings point into `strings`."""
     s = Strings()
     runs = [_run(r, s) for r in page.runs]
-    rules = [[s(r.code), s(r.title), [[s(h), s(t)] for h, t in r.sections]] for r in page.rules]
+    rules = [[s(code), s(title), [[s(h), s(t)] for h, t in sections]] for code, title, sections in page.rules]
     passes = passes_json(page.passes, s) if page.passes is not None else None
     return {
         "schema": SCHEMA,
@@ -84,19 +89,33 @@ def page_json(page: Page) -> dict[str, Any]:
         "runs": runs,
         "rules": rules,
         "passes": passes,
+        "files": [[s(f.name), s(f.note), bool(f.text)] for f in page.files],
+        "pairs": page.pairs,
         "strings": s.all(),
     }
+
+
+def texts_json(page: Page) -> dict[str, Any]:
+    """What the page reads only when it is shown: HLO of each kernel of each run, and the source files."""
+    return {
+        "kernels": [[_lines(k.text) for k in r.kernels] for r in page.runs],
+        "files": [_lines(f.text) for f in page.files],
+    }
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(printable, text.expandtabs().splitlines()))
 
 
 def _run(r: Run, s: Strings) -> dict[str, Any]:
     return {
         "label": r.label,
         "headline": r.headline,
-        "result": r.result,
+        "before": totals_json(r.before),
+        "after": totals_json(r.after),
         "notes": r.notes,
         "verdict": r.verdict,
-        "target": r.target,
-        "device": r.device,
+        "slowest": [[printable(cell) for cell in cells] for cells in r.slowest],
         "computations": [s(c) for c in r.computations],
         "passes": [s(p) for p in r.passes],
         "names": [s(n) for n in r.names],
@@ -110,7 +129,7 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
         ],
         "final_names": [[s(name), s(final)] for name, final in r.final_names],
         "kernels": _kernels(r.kernels, s),
-        "held": _refused_edges(r.refused_edges, s),
+        "refused": _refused_edges(r.refused_edges, s),
     }
 
 
@@ -131,8 +150,16 @@ def _operations(operations: Sequence[Operation], s: Strings) -> dict[str, Any]:
         # Near ones mostly, so the distance is the smaller number.
         "operands": [[n - i for i in x.operands] for n, x in enumerate(operations)],
         "calls": {n: x.calls for n, x in enumerate(operations) if x.calls},
-        **_columns(operations, s, "bytes=bytes_out launched source op_name layer us"),
+        **_columns(operations, s, "bytes=bytes_out launched source op_name layer"),
+        "file": [x.line[0] for x in operations],
+        "line": differences(x.line[1] for x in operations),
+        # Figures by number: most operations are no kernels.
+        "alone": {n: _figures(x.row) for n, x in enumerate(operations) if x.row is not None},
     }
+
+
+def _figures(row: Launched) -> list[Any]:
+    return [_time(row.us), row.cost.bytes_accessed, row.cost.flops, int(row.is_floor), row.runs]
 
 
 def _decisions(decisions: Sequence[Decision], s: Strings) -> dict[str, Any]:
@@ -149,12 +176,24 @@ def _decisions(decisions: Sequence[Decision], s: Strings) -> dict[str, Any]:
 
 
 def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
-    names = "name box kind bytes=bytes_accessed flops us us_memory us_compute emitter source layer"
-    return _columns(kernels, s, f"{names} floor=is_floor turns=iterations")
+    cost = "bytes=row.cost.bytes_accessed read=row.cost.bytes_read written=row.cost.bytes_written"
+    times = "us=row.us us_floor measured_us floor=row.is_floor iterations=row.runs"
+    return {
+        **_columns(kernels, s, f"box {cost} flops=row.cost.flops {times} bound=bound_by result=is_result"),
+        "name": [s(k.place.final or k.place.name) for k in kernels],
+        "kind": [s(k.row.instruction.fusion_kind or k.row.instruction.opcode) for k in kernels],
+        "source": [s(k.place.source or "") for k in kernels],
+        "layer": [s(layer_of(k.place.op_name)) for k in kernels],
+        "shape": [s(str(k.row.instruction.shape)) for k in kernels],
+        "bytes_out": [leaves_size(k.row.instruction.shape) for k in kernels],
+        "reads": [[[n, s(name), s(shape), size] for n, name, shape, size in k.reads] for k in kernels],
+        "line": [k.line for k in kernels],
+        "parts": [(t := k.time) and [_time(t.us_memory), _time(t.us_compute), s(t.emitter)] for k in kernels],
+    }
 
 
 def _refused_edges(edges: Sequence[RefusedEdge], s: Strings) -> dict[str, Any]:
-    return _columns(edges, s, "decision producer consumer rule us=us_at_stake bytes=bytes_between source")
+    return _columns(edges, s, "decision producer consumer rule us=us_at_stake bytes=bytes_between")
 
 
 def _time(us: float | None) -> float | None:
@@ -167,22 +206,19 @@ def _time(us: float | None) -> float | None:
 HOWS = tuple(How)
 
 
-def passes_json(passes: Passes, strings: Strings) -> dict[str, Any]:
+def passes_json(passes: Passes, s: Strings) -> dict[str, Any]:
     """JSON values; numbers for strings point into `strings`."""
-
-    def s(text: str) -> int:
-        return strings(printable(text))
-
     timeline, lineage = passes.timeline, passes.lineage
     steps, threads, links = timeline.steps, lineage.threads, lineage.links
     place = {id(step.dump): n for n, step in enumerate(steps)}
     after = [step.after for step in steps]
+    closeups = [passes.closeups.get(n, _NOTHING) for n in range(len(steps))]
     return {
         "headline": printable(phrases.headline(timeline)),
         "notes": [printable(note) for note in timeline.notes]
         + ([f"No times: {printable(timeline.times)}."] if timeline.times else [])
         + ([phrases.TIMES_NOTE] if timeline.seconds is not None else [])
-        + (["There are too many operations to keep the way of each."] if lineage.full else []),
+        + (["Too many operations to follow each of them."] if lineage.full else []),
         "start": passes.start,
         "hows": HOWS,
         "steps": {
@@ -200,8 +236,8 @@ def passes_json(passes: Passes, strings: Strings) -> dict[str, Any]:
             "kernels": [None if a is None else a.kernels for a in after],
             "fusions": [None if a is None else a.fusions for a in after],
             "opcodes": [[[s(op), b, a] for op, b, a in x.opcodes] for x in steps],
-            "groups": [[_group(g, s) for g in passes.closeups.get(n, _NOTHING).groups] for n in _all(steps)],
-            "hidden": [passes.closeups.get(n, _NOTHING).hidden for n in _all(steps)],
+            "groups": [[_group(g, s) for g in details.groups] for details in closeups],
+            "hidden": [details.hidden for details in closeups],
         },
         "threads": {
             "name": [s(t.location.name) for t in threads],
@@ -223,10 +259,6 @@ def passes_json(passes: Passes, strings: Strings) -> dict[str, Any]:
 
 
 _NOTHING = StepDetails()
-
-
-def _all(steps: tuple[Any, ...]) -> range:
-    return range(len(steps))
 
 
 def _fusion(name: str | None, kind: str | None) -> str:
@@ -260,8 +292,8 @@ class Strings:
         return self._number.setdefault(text, len(self._number))
 
     def all(self) -> list[str]:
-        """In the order of their numbers."""
-        return list(self._number)
+        """In the order of their numbers, printable."""
+        return list(map(_lines, self._number))
 
 
 def differences(numbers: Iterable[int]) -> list[int]:

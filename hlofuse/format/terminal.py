@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.format.escape import command_line
-from hlofuse.format.units import plural
+from hlofuse.format.units import more
 
 GAP = 2
 
@@ -75,10 +75,7 @@ def print_command(console: Console, indent: int, *text: str | None) -> None:
     console.print(Text(" " * indent + command_line(*text), style="green"), soft_wrap=True)
 
 
-def print_more(
-    console: Console, left: int, one: str = "", many: str | None = None, *, indent: int = 2
-) -> None:
-    """`and 3 kernels more (--limit)` below a list that was cut; nothing where none is left."""
+def print_more(console: Console, left: int, *, indent: int = 2) -> None:
+    """`… 25 more (--limit 0 shows all)` below a truncated list; nothing where none is left."""
     if left > 0:
-        count = plural(left, one, many) if one else f"{left:,}"
-        indented(console, f"and {count} more (--limit)", indent, "dim")
+        indented(console, more(left), indent, "dim")

@@ -57,7 +57,12 @@ def ranges(numbers: list[int]) -> str:
     return ", ".join(parts)
 
 
+def more(left: int) -> str:
+    """What ends every truncated list that `--limit` governs."""
+    return f"… {left:,} more (--limit 0 shows all)"
+
+
 def listing(names: Sequence[str], most: int) -> str:
-    """The first of some names, and how many more there are: `a, b and 4 more`."""
+    """The first of some names, and how many more there are: `a, b, … 4 more`."""
     rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest:,} more" if rest > 0 else "")
+    return ", ".join(names[:most]) + (f", … {rest:,} more" if rest > 0 else "")

@@ -105,10 +105,12 @@ class HloPassEnv(gymnasium.Env[Any, int]):
 
     @staticmethod
     def replay(module: Source, state: Mapping[str, Any]) -> Module:
-        """The module of a state; HlofuseError where that began with another."""
+        """The module of a state; HlofuseError where that began with another or names an unknown action."""
         start = benchmark(module)
         if start.hash != state["module"]:
-            raise HlofuseError(f"the state is of module {state['module']}, and {start.name} is {start.hash}")
+            raise HlofuseError(f"the state is for module {state['module']}, but {start.name} is {start.hash}")
+        if unknown := next((name for name in state["actions"] if name not in ACTIONS), None):
+            raise HlofuseError(f"the state names {unknown!r}: no such action; ACTIONS has their names")
         replayed = copy_module(start.module)
         for name in state["actions"]:
             ACTIONS[name].run(replayed)

@@ -22,15 +22,15 @@ def load_policy(file: str) -> Policy:
         from sb3_contrib import MaskablePPO
     except ImportError as error:
         raise HlofuseError(
-            f'--policy asks for sb3-contrib: pip install "hlofuse[gym-policy]" ({error})'
+            f'--policy needs sb3-contrib: pip install "hlofuse[gym-policy]" ({error})'
         ) from None
     try:
         model = MaskablePPO.load(file, device="cpu")
     except (OSError, ValueError, KeyError) as error:
-        raise HlofuseError(f"{file} is no saved MaskablePPO: {error}") from None
+        raise HlofuseError(f"{file}: not a saved MaskablePPO: {error}") from None
     names = tuple(ACTIONS)
     if model.observation_space != counts_space() or model.action_space.n != len(names) + 1:
-        raise HlofuseError(f"{file} was learned with other passes or another observation than this version's")
+        raise HlofuseError(f"{file}: trained with different passes or observations than this version's")
 
     def policy(space: Space, moves: Moves) -> str | None:
         module = space.module(moves)

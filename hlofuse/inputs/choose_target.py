@@ -89,7 +89,7 @@ def _look_through(module: Module) -> Fact | None:
     if named is not None:
         return named
     if "neff_" in str(module.attributes.raw("frontend_attributes")):
-        return Fact("neuron", "text", "its frontend attributes are Neuron's")
+        return Fact("neuron", "text", "it has Neuron frontend attributes")
     return None
 
 
@@ -101,7 +101,7 @@ def _of_instruction(i: Instruction) -> Fact | None:
         call = custom_call_target(i)
         for backend, prefixes in _CALLS:
             if call.lower().startswith(prefixes):
-                return Fact(backend, "text", f"it calls {printable(call)}")
+                return Fact(backend, "text", f"calls {printable(call)}")
     elif i.opcode == "parameter":
         if "neff_" in (i.attributes.raw("frontend_attributes") or ""):
             return Fact("neuron", "text", f"{name} has frontend attributes of Neuron")
@@ -112,15 +112,15 @@ def _of_instruction(i: Instruction) -> Fact | None:
             if any(key in config for key in keys):
                 return Fact(backend, "text", f"{name} has the backend_config of a {backend.upper()}")
     if i.fusion_kind == "kInput":
-        return Fact("gpu", "text", f"{name} is a fusion of kind kInput, which only XLA:GPU makes")
+        return Fact("gpu", "text", f"{name} has kind kInput, which only XLA:GPU creates")
     return None
 
 
 def _by_name(i: Instruction) -> Fact | None:
     if i.opcode == "fusion" and _GPU_FUSION.fullmatch(i.name):
-        return Fact("gpu", "text", f"only XLA:GPU names a fusion {printable(i.name)}")
+        return Fact("gpu", "text", f"fusion name {printable(i.name)} is XLA:GPU's")
     if i.opcode not in ("parameter", "constant") and _GPU_RENAMED.fullmatch(i.name):
-        return Fact("gpu", "text", f"only XLA:GPU names an operation {printable(i.name)} before fusion")
+        return Fact("gpu", "text", f"operation name {printable(i.name)} is XLA:GPU's")
     return None
 
 
@@ -161,18 +161,18 @@ class ChosenTarget:
         if found is not None and found.value in FRONT_ENDS and not module.is_scheduled:
             name = FRONT_ENDS[found.value]
             return Fact(
-                backend, "default", f"as the module is {name}'s, which is no target ({found.evidence})"
+                backend, "default", f"the module is for {name}, which cannot be replayed ({found.evidence})"
             )
         if found is not None and found.value in (backend, *NO_TARGET):
             return found
         if self.evidence:
             return Fact(backend, self.source, self.evidence)
-        return Fact(backend, "default", "which nothing in the input tells (--target)")
+        return Fact(backend, "default", "default; the input does not show it (--target)")
 
 
 def requested_target(name: str) -> ChosenTarget:
     """The target that the user names."""
-    return ChosenTarget(name, "--target says so", "asked")
+    return ChosenTarget(name, "given by --target", "asked")
 
 
 def target_of_files(path: str | os.PathLike[str], module: str | None = None) -> ChosenTarget | None:
@@ -187,7 +187,7 @@ def target_of_files(path: str | os.PathLike[str], module: str | None = None) -> 
     for target, evidence in _EVIDENCE:
         for mark in evidence:
             if any(mark in name for name in names):
-                return ChosenTarget(target, f"there are dumps called {mark}", "directory")
+                return ChosenTarget(target, f"dumps are named {mark}", "directory")
     return _target_of_folder(Path(path)) if str(path) != "-" else None
 
 
@@ -200,7 +200,7 @@ def _target_of_stamp(path: str | os.PathLike[str]) -> ChosenTarget | None:
         name = target_by_flags(stamp.backend, nearest(stamp.jaxlib)[0], parse_flags(stamp.flags))
     except HlofuseError:
         name = stamp.backend
-    return ChosenTarget(name, f"{stamp.file} says so", "stamp")
+    return ChosenTarget(name, f"from {stamp.file}", "stamp")
 
 
 def _target_of_folder(path: Path) -> ChosenTarget | None:
@@ -215,7 +215,7 @@ def _target_of_folder(path: Path) -> ChosenTarget | None:
         return None
     for target in sorted(TARGETS, key=len, reverse=True):
         if corpus.name == target or corpus.name.startswith(f"{target}-"):
-            return ChosenTarget(target, f"it lies in {corpus.name}", "directory")
+            return ChosenTarget(target, f"found in {corpus.name}", "directory")
     return None
 
 
@@ -241,7 +241,7 @@ def choose_target(
         return ChosenTarget("gpu", "a device is given", "asked")
     own = _OWN_NAME.search(Path(path).name) if str(path) != "-" else None
     if own is not None:
-        return ChosenTarget("gpu" if own[1] else "cpu", f"its file name says {own[0]}", "text")
+        return ChosenTarget("gpu" if own[1] else "cpu", f"from the file name: {own[0]}", "text")
     return ChosenTarget(DEFAULT)
 
 

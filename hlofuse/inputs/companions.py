@@ -152,13 +152,13 @@ def device_of_names(names: Iterable[str]) -> RecordedDevice | None:
             fitting = [d for d in devices if d.gfx_version == architecture]
         if not fitting:
             raise HlofuseError(
-                f"the name {printable(name)} says {architecture}, and hlofuse has no device of that"
-                " architecture: --device FILE gives its numbers (hlofuse devices)"
+                f"the name {printable(name)} means {architecture}, and hlofuse has no such device; give"
+                " --device FILE with its numbers (hlofuse devices)"
             )
         best = next((d for d in fitting if "sxm" in d.name), fitting[0])
         others = [d.name for d in fitting if d is not best]
-        alone = f"; {', '.join(others)} has it, too" if others else ""
-        return RecordedDevice(best, f"for {best.name}: names of files say {architecture}{alone}")
+        alone = f"; also matches {', '.join(others)}" if others else ""
+        return RecordedDevice(best, f"device {best.name}: file names show {architecture}{alone}")
     return None
 
 
@@ -181,9 +181,7 @@ def recorded_device(filename: str | None) -> RecordedDevice | None:
     device = device_in_record(record) if record is not None else None
     if device is None:
         return _stamped_device(filename)
-    return RecordedDevice(
-        device, f"for {device.name}, whose numbers are in XLA's own record beside the module"
-    )
+    return RecordedDevice(device, f"device {device.name}: from XLA's fusion log next to the module")
 
 
 def _stamped_device(filename: str | None) -> RecordedDevice | None:
@@ -194,7 +192,7 @@ def _stamped_device(filename: str | None) -> RecordedDevice | None:
     if stamp is None or stamp.device not in device_names():
         return None
     device = replace(load_device(stamp.device), name=stamp.device)
-    return RecordedDevice(device, f"for {device.name}, as {stamp.file} says")
+    return RecordedDevice(device, f"device {device.name}: from {stamp.file}")
 
 
 def _case_input(filename: str | None) -> str | None:

@@ -80,7 +80,7 @@ class DumpedModule:
         """
         stage = FUSION_STAGES.get(target)
         if stage is None:
-            raise HlofuseError(f"where target {target!r} fuses in a dump directory is not known")
+            raise HlofuseError(f"dump directories of target {target!r} are not supported")
         end = len(self.between)
         for k, f in enumerate(self.between):
             if f.pipeline == stage.next_pipeline:
@@ -118,24 +118,23 @@ class DumpedModule:
         there = sorted(self.whole) or ["dumps of other passes"]
         whole = ", ".join(printable(str(self.whole[name])) for name in sorted(self.whole))
         head = (
-            f"{printable(self.label)} has no dump of the module as it enters"
-            f" the fusion passes of target {target} (there: {', '.join(there)})."
+            f"{printable(self.label)} has no dump at the fusion input of target {target}; found:"
+            f" {', '.join(there)}."
         )
         if any(w.startswith("tpu") for w in self.whole) or any(
             f.pipeline in TPU_PIPELINES for f in self.between
         ):
             return (
-                f"{printable(self.label)} is a dump of XLA:TPU, whose fusion passes are not public: nothing"
-                " of it is replayed. explain reads off what was fused."
+                f"{printable(self.label)} is a dump of XLA:TPU, whose fusion passes are not public and cannot"
+                " be replayed. explain shows what was fused."
             )
         if target == "cpu" and any("gpu" in w for w in self.whole):
-            return (
-                f"{head}\nIt is a GPU dump: give --target gpu, or gpu-legacy for a dump of jaxlib 0.4.35."
-                + (f"\n(stats, diff and render take single files, too: {whole})" if whole else "")
+            return f"{head}\nIt is a GPU dump; give --target gpu, or gpu-legacy for jaxlib 0.4.35." + (
+                f"\n(stats, diff and render also take a single file: {whole})" if whole else ""
             )
         return (
             f'{head}\nRun the program again with XLA_FLAGS="{stage.flags}" and give hlofuse that directory.'
-            + (f"\nThe files that are there can be given, too: {whole}" if whole else "")
+            + (f"\nOr give a file that is there: {whole}" if whole else "")
             + ("\n(the one before optimizations is replayed approximately)" if _BEFORE in self.whole else "")
         )
 
@@ -206,15 +205,14 @@ class DumpDirectory:
         if not self.modules:
             if any(name.startswith("module_") and name.endswith(".hlo.pb") for name in names):
                 raise HlofuseError(
-                    f"{printable(str(path))} holds HLO protos (.hlo.pb) only, and hlofuse reads text:"
-                    " add --xla_dump_hlo_as_text to XLA_FLAGS"
+                    f"{printable(str(path))} has only HLO protos (.hlo.pb); add --xla_dump_hlo_as_text to"
+                    " XLA_FLAGS"
                 )
             text = next((name for name in names if name.endswith((".hlo", ".hlo.gz"))), None)
-            hint = f"; of other files name one, such as {printable(str(self.path / text))}" if text else ""
+            hint = f"; or give a file, such as {printable(str(self.path / text))}" if text else ""
             raise HlofuseError(
-                f"{printable(str(path))} holds no module dumps (files like"
-                f" module_0001.jit_f.before_optimizations.txt, as XLA_FLAGS=--xla_dump_to=DIR writes them)"
-                + hint
+                f"{printable(str(path))}: no module dumps; expected files like"
+                " module_0001.jit_f.before_optimizations.txt, written by XLA_FLAGS=--xla_dump_to=DIR" + hint
             )
 
     def main(self) -> DumpedModule | None:
@@ -228,7 +226,7 @@ class DumpDirectory:
             if main is not None:
                 return main
             raise HlofuseError(
-                f"{printable(str(self.path))} holds {len(self.modules)} modules; choose one with"
+                f"{printable(str(self.path))} has {len(self.modules)} modules; select one with"
                 f" --module:\n{self._listing()}"
             )
         matching = [m for m in self.modules if name in (m.label, f"module_{m.module_id:04d}")]
@@ -243,7 +241,7 @@ class DumpDirectory:
             )
         if len(matching) > 1:
             labels = ", ".join(printable(m.label) for m in matching[:_LISTED])
-            raise HlofuseError(f"{len(matching)} modules are named {printable(name)}; choose one: {labels}")
+            raise HlofuseError(f"{len(matching)} modules are named {printable(name)}; select one: {labels}")
         return matching[0]
 
     def _listing(self) -> str:
@@ -251,7 +249,7 @@ class DumpDirectory:
         ranked = sorted(((_size(m), m) for m in self.modules), key=lambda pair: -pair[0])
         lines = [f"  {printable(m.label):<50} {n:>12,} bytes" for n, m in ranked[:_LISTED]]
         if len(ranked) > _LISTED:
-            lines.append(f"  … and {plural(len(ranked) - _LISTED, 'smaller one')}")
+            lines.append(f"  … {plural(len(ranked) - _LISTED, 'smaller one')}")
         return "\n".join(lines)
 
 
@@ -322,7 +320,7 @@ def require_case(folder: Path, module: str | None) -> None:
     name = folder.resolve().name
     if module is not None and module not in (name, f"jit_{name}"):
         raise HlofuseError(
-            f"{printable(str(folder))} has no module {printable(module)}: it is of {printable(name)} only"
+            f"{printable(str(folder))} has no module {printable(module)}, only {printable(name)}"
         )
 
 

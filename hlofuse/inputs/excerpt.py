@@ -102,7 +102,7 @@ def find_module(text: str, name: str, module: str | None = None) -> Excerpt:
     return _excerpt(text, modules, chosen, literals.get(id(chosen)), start is not None)
 
 
-_SINGLE = "--module picks a module from a dump directory or a file of several; this input is a single module"
+_SINGLE = "--module needs a dump directory or a file with several modules; this input is a single module"
 
 
 def _is_module_only(text: str, begin: int) -> bool:
@@ -165,7 +165,7 @@ def _pick(modules: Sequence[ModuleLines], name: str, module: str | None) -> Modu
         chosen = far_largest(modules, lambda m: m.size)
         if chosen is not None:
             return chosen
-        problem = f"{len(modules)} modules; choose one with --module"
+        problem = f"{len(modules)} modules; select one with --module"
     else:
         matching = [m for m in modules if m.name in (module, f"jit_{module}")]
         if not matching and module.isascii() and module.isdigit():
@@ -174,7 +174,7 @@ def _pick(modules: Sequence[ModuleLines], name: str, module: str | None) -> Modu
             return matching[0]
         problem = f"no module {printable(module)}{did_you_mean(module, [m.name for m in modules])}"
         if matching:
-            problem = f"{len(matching)} modules {printable(module)}; choose one by its number"
+            problem = f"{len(matching)} modules {printable(module)}; select one by its number"
     width = max(len(printable(m.name)) for m in modules)
     numbered = sorted(enumerate(modules, 1), key=lambda pair: -pair[1].size)
     rows = [
@@ -182,8 +182,8 @@ def _pick(modules: Sequence[ModuleLines], name: str, module: str | None) -> Modu
         for n, m in numbered[:_LISTED]
     ]
     if len(numbered) > _LISTED:
-        rows.append(f"  … and {plural(len(numbered) - _LISTED, 'smaller one')}")
-    raise HlofuseError("\n".join([f"{printable(name)} holds {problem}:", *rows]))
+        rows.append(f"  … {plural(len(numbered) - _LISTED, 'smaller one')}")
+    raise HlofuseError("\n".join([f"{printable(name)} has {problem}:", *rows]))
 
 
 def _lines(module: ModuleLines) -> str:
@@ -207,7 +207,7 @@ def _excerpt(
     readings: list[tuple[str, str | None]] = []
 
     def add(lines: list[str], cut: int | None) -> None:
-        line = "" if cut is None else f"truncated after line {chosen.first + cut}; what follows is unknown"
+        line = "" if cut is None else f"truncated after line {chosen.first + cut}"
         parts = (where if not whole or has_more else "", line)
         readings.append((padding + "\n".join(lines) + "\n", "; ".join(filter(None, parts))))
 
@@ -296,11 +296,11 @@ def _other_format(text: str) -> str | None:
     if _TEXT_PROTO.search(start):
         return "a protocol buffer printed as text, not an HLO text dump"
     if start.startswith(("module @", "module {", "#loc", "#map", "builtin.module")) or "func.func" in start:
-        return "StableHLO (MLIR), not HLO text: hlofuse capture compiles it and keeps XLA's dump"
+        return "StableHLO (MLIR), not HLO text; compile it with hlofuse capture"
     if start.startswith("BufferAssignment"):
-        return "XLA's buffer assignment, not the module: take the file without -buffer-assignment in its name"
+        return "XLA's buffer assignment, not the module; give the file without -buffer-assignment in its name"
     if start.startswith("HloLiveRange"):
-        return "XLA's live ranges, not the module: take the file without -live-range in its name"
+        return "XLA's live ranges, not the module; give the file without -live-range in its name"
     if "TensorsGraphInfo:" in start:
-        return "a graph of PyTorch/XLA's own operations, not HLO: XLA_SAVE_TENSORS_FMT=hlo writes HLO"
+        return "a graph of PyTorch/XLA operations, not HLO; set XLA_SAVE_TENSORS_FMT=hlo"
     return None

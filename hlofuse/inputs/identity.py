@@ -75,13 +75,13 @@ def _notes(
     found = [note] if note and backend.value not in NO_TARGET else []
     contradiction = _contradicted_by(module, backend)
     if contradiction is not None:
-        found.append(f"{contradiction}, and is replayed as a module for {backend.value.upper()}")
+        found.append(f"{contradiction}, but is replayed for {backend.value.upper()}")
     if unfollowed:
-        found.append(f"the replay does not follow {', '.join(map(printable, unfollowed))}")
+        found.append(f"the replay ignores {', '.join(map(printable, unfollowed))}")
     partitions = partitions_of(module)
     if partitions > 1:
-        whole = "all of them together, as the module is not partitioned yet"
-        of = whole if stage.value == BEFORE else "one of them"
+        whole = "all of them together (the module is not partitioned yet)"
+        of = whole if stage.value == BEFORE else "one device"
         found.append(f"the program is for {partitions} devices: figures are for {of}")
     return tuple(found)
 

@@ -36,9 +36,7 @@ class Many:
         for candidate in (name, f"jit_{name}"):
             if candidate in self.files:
                 return self.files[candidate]
-        raise HlofuseError(
-            f"there is no module {printable(name)} at that stage{did_you_mean(name, self.files)}"
-        )
+        raise HlofuseError(f"no module {printable(name)} at that stage{did_you_mean(name, self.files)}")
 
 
 def modules_at(path: Path, stage: str = "output") -> Many:
@@ -81,9 +79,7 @@ def modules_at(path: Path, stage: str = "output") -> Many:
         label = module.name if count[module.name] == 1 else f"{module.name}#{seen[module.name]}"
         found.files[label] = passes[-1][1] if passes and stage == "output" else before
     if not found.files:
-        raise HlofuseError(
-            "\n".join([f"{printable(str(path))} holds nothing to compare:", *found.skipped[:10]])
-        )
+        raise HlofuseError("\n".join([f"{printable(str(path))}: nothing to compare:", *found.skipped[:10]]))
     return found
 
 
@@ -181,7 +177,7 @@ def _parsed(found: Excerpt, name: str) -> Module:
                 if call.attributes.raw("api_version") == _NEURONS:
                     call.attributes = call.attributes.without("api_version")
         return module
-    raise AssertionError("there is no reading")
+    raise AssertionError("cannot read")
 
 
 def _in_directory(folder: Path, module: str | None, target: str) -> Path:
@@ -200,7 +196,7 @@ def _in_directory(folder: Path, module: str | None, target: str) -> Path:
         hint = did_you_mean(module, names) if module is not None else ""
         problem = f"no {printable(module)}{hint}" if module is not None else "several modules"
         listed = ", ".join(map(printable, names[:12])) + (" …" if len(names) > 12 else "")
-        raise HlofuseError(f"{printable(str(folder))} has {problem}; choose one with --module: {listed}")
+        raise HlofuseError(f"{printable(str(folder))} has {problem}; select one with --module: {listed}")
     return _in_directory(folder / module, None, target)
 
 

@@ -287,17 +287,18 @@ def replay_input(
         if ids_file is not None:
             unique_ids_for(module, ids_file)  # a file of another module is an error all the same
         if replayed_for.restores_use_lists and order in ("xla", "replayed"):
-            raise HlofuseError(f"--order {order}: target {target} has only its estimate, or the text")
+            raise HlofuseError(
+                f"--order {order} is not supported for target {target}; expected estimated or text"
+            )
         if order == "text":
             module.order_source = order
         return ReplayInput(module)
     if ids_file is not None and order not in (None, "xla"):
-        raise HlofuseError("--ids FILE goes with --order xla")
+        raise HlofuseError("--ids FILE needs --order xla")
     ids = unique_ids_for(module, ids_file) if order in (None, "xla") else None
     if order == "xla" and ids is None:
         raise HlofuseError(
-            f"--order xla asks for XLA's ids, and no .hlo.pb of this module lies beside {_name(module)};"
-            " --ids FILE names one"
+            f"--order xla needs XLA's ids, but there is no .hlo.pb next to {_name(module)}; give --ids FILE"
         )
     if order == "text":
         module.order_source = order
@@ -306,8 +307,8 @@ def replay_input(
     replayed = replayed_from_dump(module, target, device)
     if replayed is None and order == "replayed":
         raise HlofuseError(
-            "--order replayed asks for the module before optimizations beside"
-            f" {_name(module)}, from which XLA's passes, repeated, have to give this module"
+            f"--order replayed needs the module before optimizations next to {_name(module)}, and a replay"
+            " from there that gives this module"
         )
     return ReplayInput(replayed or module, ids)
 

@@ -185,7 +185,7 @@ def text_marks(module: Module, backend: str) -> Iterator[Shown]:
     Text without metadata or configurations shows nothing: people write such by hand.
     """
     if module.stack_frames:
-        yield releases_in(Span("0.8")), "it has source tables"
+        yield releases_in(Span("0.8")), "has source tables"
     texts = {id(a): a.text for i in module.instructions() if len(a := i.attributes)}
     text = "\n".join(texts.values())
     yield from attribute_marks(text)
@@ -230,14 +230,14 @@ def file_marks(names: str) -> Iterator[Shown]:
     """What the names of files show, one a line."""
     for mark in FILES:
         if _shows(mark, names):
-            yield mark.releases, f"dumps are called {mark.name}"
+            yield mark.releases, f"dumps are named {mark.name}"
 
 
 def missing_marks(names: str) -> Iterator[Shown]:
     """What the absence of files shows."""
     for mark in MISSING:
         if _shows(mark, names):
-            yield mark.releases, f"there is {mark.name}"
+            yield mark.releases, f"has {mark.name}"
 
 
 def _shows(mark: Mark, text: str) -> bool:
@@ -288,12 +288,12 @@ def written_by(
         upper = shown if found[-1] != before[-1] else upper
         left, source = narrowed, kind if source == "default" else source
     if source == "default":
-        return Written(Fact(REFERENCE, source, "which nothing in the text tells"), NAMES, REFERENCE)
+        return Written(Fact(REFERENCE, source, "not shown by the text"), NAMES, REFERENCE)
     found = _in_order(left)
     span = span_text(found)
     evidence = "; ".join(dict.fromkeys(shown for shown in (lower, upper) if shown))
     replayed = REFERENCE if REFERENCE in left else found[-1]
-    return Written(Fact(span, source, f"{span} ({evidence})", len(found) > 1), found, replayed)
+    return Written(Fact(span, source, f"{span}: {evidence}", len(found) > 1), found, replayed)
 
 
 def _marks(
@@ -324,13 +324,13 @@ def _beginning(path: Path) -> str:
 
 def _stamped(stamp: Stamp) -> Written | None:
     """None for a stamp without a version."""
-    evidence = f"{stamp.jaxlib} ({stamp.file} says so)"
+    evidence = f"{stamp.jaxlib} (from {stamp.file})"
     try:
         name, note = nearest(stamp.jaxlib)
     except HlofuseError:
         if not stamp.jaxlib[:1].isdigit():
             return None
-        note = f"XLA {printable(evidence)} wrote this; the passes repeated are those of {EARLIEST}"
+        note = f"XLA {printable(evidence)} wrote this; replayed as {EARLIEST}"
         return Written(Fact(stamp.jaxlib, "stamp", evidence), (), EARLIEST, note)
     return Written(Fact(stamp.jaxlib, "stamp", evidence), (name,), name, note)
 
@@ -377,10 +377,10 @@ def replayed_release(only: str, requested: str | None, written: Written) -> tupl
     """
     if requested is not None and requested != "auto":
         name, note = nearest(requested)
-        return Fact(name, "asked", "--xla says so"), name, note
+        return Fact(name, "asked", "given by --xla"), name, note
     fact = written.fact
     if only and fact.source != "default" and only not in written.releases:
-        note = f"XLA {printable(fact.evidence)} wrote this; the passes repeated are those of {only}"
+        note = f"XLA {printable(fact.evidence)} wrote this; replayed as {only}"
         return fact, only, note
     return fact, only or written.replayed, written.note
 

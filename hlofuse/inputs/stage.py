@@ -67,7 +67,7 @@ class StageError(HlofuseError):
     """The module is not the input of the fusion passes; the message says how to get that."""
 
     def __init__(self, problem: str, stage: Stage) -> None:
-        hint = "" if stage.name == INPUT else "\nTo have it replayed all the same, add --assume-input."
+        hint = "" if stage.name == INPUT else "\nTo replay it anyway, add --assume-input."
         super().__init__(problem + hint)
         self.problem = problem
         """The message without the way out."""
@@ -82,32 +82,32 @@ def stage_of(module: Module, target: str = "cpu") -> Stage:
     siblings = dumped_module(dump_file.path) if dump_file is not None else None
     right = _right_file(siblings, target) if siblings is not None else _in_its_corpus_folder(module)
     if module.requested_stage is not None:
-        return Stage(module.requested_stage, backend, "--stage says so", right, "asked")
+        return Stage(module.requested_stage, backend, "given by --stage", right, "asked")
     if module.lowered_from is not None:
-        return Stage(BEFORE, backend, f"it is {module.lowered_from}, which no compiler has run on", right)
+        return Stage(BEFORE, backend, f"{module.lowered_from}, not compiled yet", right)
     for whole in siblings.whole if siblings is not None and module.requested_target is None else ():
         if "gpu" in whole or "tpu" in whole:
             backend = "gpu" if "gpu" in whole else "tpu"
     if module.is_scheduled:
-        return Stage(SCHEDULED, backend, "its header says is_scheduled=true", right)
+        return Stage(SCHEDULED, backend, "header has is_scheduled=true", right)
     fusion = _compiler_fusion(module)
     if fusion is not None:
-        evidence = f"it has {fusion.fusion_kind} fusions such as {printable(fusion.name)}"
+        evidence = f"has {fusion.fusion_kind} fusions such as {printable(fusion.name)}"
         return Stage(FUSED, backend, evidence, right)
     if dump_file is None and right is not None:
-        evidence = f"{right.name}, the input of the fusion passes, lies in the same folder"
+        evidence = f"{right.name}, the fusion input, is in the same directory"
         return Stage(FUSED, backend, evidence, right, "directory")
     if dump_file is not None:
         if dump_file.whole is not None:
             name = BEFORE if dump_file.whole == "before_optimizations" else SCHEDULED
-            return Stage(name, backend, f"its file name says {dump_file.whole}", right, "directory")
+            return Stage(name, backend, f"from the file name: {dump_file.whole}", right, "directory")
         if right is not None and right.name == dump_file.path.name:
-            return Stage(INPUT, backend, "its name in the dump directory says so", right, "directory")
+            return Stage(INPUT, backend, "from its name in the dump directory", right, "directory")
         if right is not None:
             name, evidence = _by_order(dump_file, right)
             return Stage(name, backend, evidence, right, "directory")
     if _in_corpus(module):
-        return Stage(INPUT, backend, "it is before.hlo and after.hlo lies beside it", right, "directory")
+        return Stage(INPUT, backend, "before.hlo, next to after.hlo", right, "directory")
     name, evidence = _by_contents(module, target, backend)
     return Stage(name, backend, evidence, right)
 
@@ -119,9 +119,9 @@ def _by_contents(module: Module, target: str, backend: str | None) -> tuple[str,
     reverse holds only nearly, as XLA's passes are not idempotent: what only passes create tells first.
     """
     if backend == "tpu":
-        return INPUT, "nothing in it shows fusions"
+        return INPUT, "it has no fusions"
     if backend in FRONT_ENDS:
-        return BEFORE, f"it is {FRONT_ENDS[backend]}'s, which XLA's passes have not seen"
+        return BEFORE, f"from {FRONT_ENDS[backend]}, before XLA's passes"
     raw = _unoptimized_evidence(module)
     if raw is not None:
         return BEFORE, raw
@@ -132,22 +132,22 @@ def _by_contents(module: Module, target: str, backend: str | None) -> tuple[str,
     if numbered is not None:
         return BEFORE, numbered
     if _has_metadata(module) and "entry_computation_layout" not in module.attributes:
-        return BEFORE, "its header has no entry_computation_layout, which a compilation sets first of all"
+        return BEFORE, "no entry_computation_layout in the header, which XLA sets first"
     if is_of_earlier_dialect(module):  # its own passes did less than those that are repeated
-        return INPUT, "its names are those of passes, not of a front end"
+        return INPUT, "its names come from passes, not from a front end"
     if target == "gpu" and _has_metadata(module):
-        return BEFORE, "no operation has the name that XLA:GPU gives it right before fusion"
+        return BEFORE, "no operation has the name that XLA:GPU assigns just before fusion"
     counts = _passes_before_fusion_change(module, target)
     if counts is not None:
         before, after = counts
-        return BEFORE, f"XLA's passes before fusion change it ({before} operations become {after})"
-    return INPUT, "XLA's passes before fusion, repeated, change nothing in it"
+        return BEFORE, f"XLA's passes before fusion change it ({before} → {after} operations)"
+    return INPUT, "XLA's passes before fusion do not change it"
 
 
 _STAGE_TEXT = {
-    BEFORE: "shows a module that the fusion passes have not reached yet",
-    FUSED: "shows a module that is already fused",
-    SCHEDULED: "shows a module after all optimizations, fused and scheduled",
+    BEFORE: "is a module before the fusion passes",
+    FUSED: "is a fused module",
+    SCHEDULED: "is a module after all optimizations, fused and scheduled",
 }
 
 
@@ -178,28 +178,28 @@ def require_input_stage(module: Module, target: str = "cpu") -> Stage:
     if foreign:
         lines.append(_for_another_backend(str(stage.backend), target))
         raise StageError("\n".join(lines), stage)
-    lines.append(f"What is replayed is the module as it enters the fusion passes of target {target}.")
+    lines.append(f"A replay needs the module at the fusion input of target {target}.")
     if stage.right_file is not None:
-        lines.append(f"That dump lies beside it: {printable(str(stage.right_file))}")
+        lines.append(f"That dump is next to it: {printable(str(stage.right_file))}")
     elif target in FUSION_STAGES:
         flags = FUSION_STAGES[target].flags
         lines.append(f'To get it, run the program with XLA_FLAGS="{flags}"')
-        lines.append("and give hlofuse DIR: the right file is found by itself.")
+        lines.append("and give hlofuse DIR, which finds the right file.")
         if stage.name == BEFORE and name != "this input":
-            lines.append(f"Or have it compiled ahead of time: hlofuse capture {name} --explain")
+            lines.append(f"Or compile it ahead of time: hlofuse capture {name} --explain")
     if stage.is_fused:
-        lines.append("(explain, kernels, check, stats, diff and render take it as it is.)")
+        lines.append("(explain, kernels, check, stats, diff and render accept it as it is.)")
     raise StageError("\n".join(lines), stage)
 
 
 def _for_another_backend(backend: str, target: str) -> str:
     fitting = [name for name in TARGETS if name.startswith(backend)]
     if fitting:
-        return f"Give --target {' or '.join(fitting)} to have it replayed as what it is."
+        return f"Give --target {' or '.join(fitting)} to replay it for that backend."
     return (
-        f"The fusion passes of {backend.upper()} are not public, so nothing of it is replayed. explain"
-        " reads off what was fused; stats, diff, render, timeline and trace-op take it as it is.\n"
-        f"--target {target} replays {target.upper()}'s passes on it all the same."
+        f"The fusion passes of {backend.upper()} are not public and cannot be replayed. explain shows what"
+        f" was fused; stats, diff, render, timeline and trace-op accept it as it is.\n--target {target}"
+        f" replays {target.upper()}'s passes on it anyway."
     )
 
 
@@ -222,8 +222,8 @@ def _by_order(dump_file: DumpFile, right: Path) -> tuple[str, str]:
     reference = read_name(right)
     first = reference.number if reference is not None else None
     if dump_file.number is not None and first is not None and dump_file.number < first:
-        return BEFORE, "there are later dumps of it ahead of the fusion passes"
-    return FUSED, "its number in the dump directory is greater than that of the passes' input"
+        return BEFORE, "later dumps of it exist before the fusion passes"
+    return FUSED, "its dump number is greater than that of the fusion input"
 
 
 def _compiler_fusion(module: Module) -> Instruction | None:
@@ -258,13 +258,16 @@ def _unoptimized_evidence(module: Module) -> str | None:
         for i in computation:
             opcode = i.opcode
             if opcode == "reshape":
-                return f"it has reshapes such as {printable(i.name)}, which become bitcasts or copies earlier"
+                return (
+                    f"has reshapes such as {printable(i.name)}, which earlier passes turn into bitcasts or"
+                    " copies"
+                )
             if opcode == "call" and is_inlined(i):
-                return f"it has calls such as {printable(i.name)}, which are inlined earlier"
+                return f"has calls such as {printable(i.name)}, which earlier passes inline"
             if opcode in _EXPANDED:
-                return f"it has a {opcode}, {printable(i.name)}, which is expanded earlier"
+                return f"has {opcode} {printable(i.name)}, which earlier passes expand"
             if annotates_sharding(i):
-                return f"it has sharding annotations such as {printable(i.name)}, which are removed earlier"
+                return f"has sharding annotations such as {printable(i.name)}, which earlier passes remove"
             if opcode == "bitcast":
                 has_bitcast = True
             elif weak_evidence is None:
@@ -275,12 +278,12 @@ def _unoptimized_evidence(module: Module) -> str | None:
 def _typical_evidence(i: Instruction, scalars: dict[object, str]) -> str | None:
     """`scalars` are the names of the constants before it in its computation, by value."""
     if i.opcode == "broadcast" and any(d == 1 for o in i.operands for d in o.shape.dimensions):
-        return f"it broadcasts a dimension of size 1 ({printable(i.name)}), which is simplified earlier"
+        return f"broadcasts a dimension of size 1 ({printable(i.name)}), which earlier passes simplify"
     if i.opcode == "constant" and i.shape.is_effective_scalar:
         other = scalars.setdefault((i.shape.key, i.payload), i.name)
         if other != i.name:
             names = f"{printable(other)} and {printable(i.name)}"
-            return f"it has {names}, equal constants, which are merged earlier"
+            return f"has {names}, duplicate constants, which earlier passes merge"
     return None
 
 
@@ -288,13 +291,13 @@ def _lowered_evidence(module: Module) -> str | None:
     """Something that only XLA's passes create."""
     for i in module.instructions():
         if i.opcode == "bitcast" and i.shape.element_type == i.operands[0].shape.element_type:
-            return f"it has bitcasts such as {printable(i.name)}, which only passes create"
+            return f"has bitcasts such as {printable(i.name)}, which only passes create"
         if i.opcode == "fusion":
-            return f"it has {printable(i.name)}, a fusion that passes before fusion create"
+            return f"has fusion {printable(i.name)}, created by passes before fusion"
         if i.opcode == "copy" and i.shape != i.operands[0].shape:
             return f"{printable(i.name)} copies to another layout, which only passes choose"
         if i.opcode != "parameter" and _RENAMED.fullmatch(i.name):
-            return f"XLA:GPU has renamed {printable(i.name)}, as it does right before fusion"
+            return f"XLA:GPU renamed {printable(i.name)}, which it does just before fusion"
     return None
 
 
@@ -313,7 +316,7 @@ def _numbered_evidence(module: Module) -> str | None:
         count += 1
     if count < _LEAST_NUMBERED or len(numbers) != count:
         return None
-    return "every name has a number of its own, as only front ends number"
+    return "every name has its own number, as front ends number them"
 
 
 def _has_metadata(module: Module) -> bool:

@@ -114,7 +114,7 @@ def _gunzip(first: bytes, file: BinaryIO, name: str, limit: int) -> bytes:
                     raise _too_long(name, limit, " once decompressed")
                 chunks.append(chunk)
     except (EOFError, gzip.BadGzipFile, zlib.error) as e:
-        raise HlofuseError(f"{printable(name)} is not a whole gzip file: {e}") from None
+        raise HlofuseError(f"{printable(name)}: not a complete gzip file: {e}") from None
     if not chunks:
         raise HlofuseError(f"{printable(name)} is empty once decompressed")
     return b"".join(chunks)
@@ -139,7 +139,7 @@ class _Prepended:
 
 def _too_long(name: str, limit: int, how: str = "") -> HlofuseError:
     return HlofuseError(
-        f"{printable(name)} holds more than {limit:,} bytes{how}; set {LIMIT_VARIABLE} to read more"
+        f"{printable(name)} has more than {limit:,} bytes{how}; set {LIMIT_VARIABLE} to read more"
     )
 
 
@@ -153,14 +153,12 @@ def _refuse_binary(first: bytes, name: str) -> None:
     if b"\0" not in first[:65536]:
         return
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise HlofuseError(
-            f"{printable(name)} is text in UTF-16 (as PowerShell's > writes it): save it in UTF-8"
-        )
+        raise HlofuseError(f"{printable(name)} is UTF-16 text (as PowerShell's > writes); save it as UTF-8")
     hint = ""
     if b"HloModule" not in first[:65536]:
         hint = (
-            "; if it is an HLO proto (.hlo.pb), it is damaged or not taken here:"
-            " take the .txt dump beside it, or add --xla_dump_hlo_as_text to XLA_FLAGS"
+            "; an HLO proto (.hlo.pb) would be damaged or not accepted here: give the .txt dump next to it,"
+            " or add --xla_dump_hlo_as_text to XLA_FLAGS"
         )
     raise HlofuseError(f"{printable(name)} is a binary file, not text{hint}")
 
@@ -173,8 +171,8 @@ def decode(data: bytes, name: str, as_module: bool = True) -> str:
     except UnicodeDecodeError as e:
         line = data.count(b"\n", 0, e.start) + 1
         raise HlofuseError(
-            f"{printable(name)} is not text in UTF-8:"
-            f" byte {data[e.start]:#04x} in line {line} (offset {e.start})"
+            f"{printable(name)} is not UTF-8 text: byte {data[e.start]:#04x} in line {line} (offset"
+            f" {e.start})"
         ) from None
     if not text.strip():
         raise HlofuseError(f"{printable(name)} is empty")

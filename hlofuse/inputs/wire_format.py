@@ -75,7 +75,7 @@ def module_proto(data: bytes, wrappings: int = _WRAPPINGS) -> bytes:
             return module_proto(inner, wrappings - 1)
     if any(n == _COMPUTATIONS and isinstance(v, bytes) and _is_computation(v) for n, v in fields(data)):
         return data
-    raise ValueError("it holds no computations")
+    raise ValueError("it has no computations")
 
 
 def _is_computation(data: bytes) -> bool:
@@ -170,8 +170,7 @@ def hlo_text(data: bytes, form: str, name: str) -> str:
         import jaxlib._jax
     except ImportError:
         raise HlofuseError(
-            f"{printable(name)} is {form}, which jaxlib lowers to HLO text, and jaxlib is not installed:"
-            ' pip install "hlofuse[capture]"'
+            f'{printable(name)} is {form}, which needs jaxlib to be read; pip install "hlofuse[capture]"'
         ) from None
     try:
         if form == PROTO:
@@ -181,7 +180,7 @@ def hlo_text(data: bytes, form: str, name: str) -> str:
         return str(computation.get_hlo_module().to_string())
     except Exception as error:
         message = printable(str(error).strip().split("\n")[0][:300])
-        raise HlofuseError(f"{printable(name)} is {form} that jaxlib does not read: {message}") from None
+        raise HlofuseError(f"{printable(name)} is {form} that jaxlib cannot read: {message}") from None
 
 
 _METADATA, _TUPLE_INDEX, _ID, _OPERANDS = 7, 13, 35, 36
@@ -196,7 +195,7 @@ def unique_ids_for(module: Module, choice: str | None = None) -> UniqueIds | Non
     if choice is not None:
         ids = read_unique_ids(Path(choice))
         if not ids.fit(module):
-            raise HlofuseError(f"{choice} holds another module than {module.name}")
+            raise HlofuseError(f"{choice} is for another module than {module.name}")
         return ids
     ids_file = ids_file_of(Path(module.filename)) if module.filename and module.filename[0] != "<" else None
     if ids_file is None:
@@ -226,7 +225,7 @@ def read_unique_ids(path: Path) -> UniqueIds:
     try:
         return ids_of_proto(path.read_bytes())
     except (IndexError, ValueError) as error:
-        raise HlofuseError(f"{path} is no HLO proto: {error}") from None
+        raise HlofuseError(f"{path}: not an HLO proto: {error}") from None
 
 
 def ids_of_proto(data: bytes) -> UniqueIds:

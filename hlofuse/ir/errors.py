@@ -32,7 +32,7 @@ class HloParseError(HlofuseError):
         after = "…" if start + 100 < len(self.source_line) else ""
         shown = "".join(c if c.isprintable() else " " for c in before + window + after)
         caret = " " * (self.column - 1 - start + len(before)) + "^"
-        return f"{where}: error: {self.message}\n  {shown}\n  {caret}"
+        return f"{where}: {self.message}\n  {shown}\n  {caret}"
 
 
 def any_of(names: Sequence[str]) -> str:

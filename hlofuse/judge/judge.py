@@ -93,7 +93,7 @@ class Judge(AbstractContextManager["Judge", None]):
     def compiled(self, module: Module, flags: Iterable[str] = (), *, key: str = "a") -> Compiled:
         """What XLA:CPU makes of a module before optimizations with flags (`--name=value`), or Refused."""
         if (module.attributes.raw("num_partitions") or "1") != "1":
-            raise HlofuseError(f"{printable(module.name)} is divided over devices: judge runs on one")
+            raise HlofuseError(f"{printable(module.name)} is partitioned over devices, but judge runs on one")
         file = Path(self._folder.name, "module.hlo")
         file.write_text(print_module(module), encoding="utf-8")
         values = dict(f.removeprefix("--").split("=", 1) for f in flags)
@@ -105,14 +105,14 @@ class Judge(AbstractContextManager["Judge", None]):
     def judge(self, a: Module, b: Module, *, scales: Sequence[float] = SCALES, seed: int = 0) -> Judgement:
         """Whether `b` computes what `a` does, up to ten times what moving inputs by an ulp does to `a`."""
         if _signature(a) != _signature(b):
-            raise HlofuseError("the modules differ in what they take or return")
+            raise HlofuseError("the modules have different parameters or results")
         found: dict[str, Compiled] = {}
         try:
             for key, module in (("a", a), ("b", b)):
                 found[key] = self.compiled(module, key=key)
                 rows = self._request(do="run", key=key, scales=list(scales), seed=seed)["rows"]
         except Refused as error:
-            reason = f"XLA refuses {key.upper()}: {error}"
+            reason = f"XLA rejects {key.upper()}: {error}"
             return Judgement("refused", reason, found.get("a"), found.get("b"))
         differences = tuple(Difference(*row) for row in rows)
         return Judgement(*_verdict(differences), found["a"], found["b"], differences)
@@ -130,10 +130,10 @@ class Judge(AbstractContextManager["Judge", None]):
         late.cancel()
         if not line.endswith("\n"):
             message = self._end()
-            raise Refused(message if in_time else f"no answer within {self.timeout:g} s")
+            raise Refused(message if in_time else f"no result within {self.timeout:g} s")
         answer: dict[str, Any] = json.loads(line)
         if "missing" in answer:
-            hint = f'jax must be installed for {self.python}: pip install "hlofuse[capture]", or --python'
+            hint = f'{self.python} needs jax: pip install "hlofuse[capture]", or give --python'
             raise HlofuseError(printable(f"{hint} ({answer['missing']})"))
         if "error" in answer:
             raise Refused(printable(" ".join(answer["error"].split())[:600]))
@@ -172,12 +172,12 @@ def judge(
 def _verdict(found: Sequence[Difference]) -> tuple[Literal["same", "different", "cannot tell"], str]:
     worst = max(found, key=lambda d: d.excess, default=None)
     if worst is not None and worst.excess > 1:
-        off = f"{worst.change:.3g}, and {worst.tolerance:.3g} is tolerated"
-        return "different", f"output {worst.output} is off by {off} (inputs of size {worst.scale:g})"
+        off = f"{worst.change:.3g}; tolerance {worst.tolerance:.3g}"
+        return "different", f"output {worst.output} differs by {off} (inputs of magnitude {worst.scale:g})"
     decided = {d.output for d in found if not d.why}
     for d in found:
         if d.output not in decided:
-            return "cannot tell", f"output {d.output} decides nothing for any inputs: {d.why}"
+            return "cannot tell", f"output {d.output} cannot be compared for any inputs: {d.why}"
     return "same", "all outputs agree"
 
 

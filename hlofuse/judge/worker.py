@@ -127,7 +127,7 @@ class Worker:
             change = change if np.isfinite(b).all() else 1e300
             tolerance = _CONTROL * control + _ROUNDING * float(info.eps) * size + float(info.tiny)
         if tolerance > max(_SHARP * size, 1e-30):
-            return change, tolerance, -1.0, "an ulp of the inputs changes it as much"
+            return change, tolerance, -1.0, "one ulp of the inputs changes it as much"
         return change, tolerance, min(change / (tolerance or 1e-300), 1e300), ""
 
 

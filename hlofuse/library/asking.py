@@ -57,7 +57,7 @@ def _by_own_names(report: Program, name: str, other: str | None) -> list[Answer]
     if not _has_answer(found):
         return []
     shown = printable(" and ".join(translated))
-    report.options.listener.note(f"fusions are numbered otherwise with these settings: asked about {shown}")
+    report.options.listener.note(f"these settings change the numbers in fusion names; explaining {shown}")
     return found
 
 

@@ -35,7 +35,7 @@ def ranked(
     options, loaded = report.options, report.at_fusion
     assert loaded.config is not None
     if options.xla_trace is not None:
-        raise HlofuseError("what-if runs go their own way: they follow no --xla-trace")
+        raise HlofuseError("what-if changes decisions and cannot follow an --xla-trace")
     others = [(other.at_fusion.observe(), other.options.input) for other in also]
     with options.listener.progress("replaying") as progress:
         around = partial(_around, name) if name is not None else None
@@ -83,7 +83,7 @@ def without_passes(report: Program, names: Sequence[str], confirm: bool) -> Answ
 
     loaded = report.at_fusion
     if confirm and loaded.target != "cpu":
-        raise HlofuseError(f"--confirm has XLA:CPU compile; this is for target {loaded.target}")
+        raise HlofuseError(f"--confirm compiles with XLA:CPU; the module is for target {loaded.target}")
     observed = report.replayed
     spin = report.options.listener.activity("compiling without passes")
     with spin, Judge() if confirm else nullcontext() as judge:
@@ -110,7 +110,7 @@ def swept(
 
     options, loaded = report.options, report.at_fusion
     if options.xla_trace is not None:
-        raise HlofuseError("what-if runs go their own way: they follow no --xla-trace")
+        raise HlofuseError("what-if changes decisions and cannot follow an --xla-trace")
     devices = [_vary(report, None), *(_vary(report, d) for d in more_devices)]
     with options.listener.progress("replaying") as progress:
         texts = {name: [str(v) for v in values] for name, values in axes.items()}

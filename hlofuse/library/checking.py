@@ -55,10 +55,10 @@ def checked(
     )
     baseline = limits.baseline
     if update and baseline is None:
-        raise HlofuseError("--update writes a baseline: --baseline says which")
+        raise HlofuseError("--update needs --baseline FILE, the baseline to write")
     if baseline is None and budget.is_empty:
         raise HlofuseError(
-            "nothing to check against: give --baseline, --max-kernels, --max-bytes or --max-time"
+            "nothing to check against; give --baseline, --max-kernels, --max-bytes or --max-time"
         )
     stored = Baseline()
     if baseline is not None and not (update and _nothing_there(baseline)):

@@ -1,23 +1,27 @@
-"""Pictures, plots and the page of a report."""
+"""Pictures, plots and the page of a program."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.format.escape import printable
+from hlofuse.format.units import listing
 from hlofuse.library.naming import drawn_name, final_names_of, renamed_kernels, unoptimized_of
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
     from hlofuse.ir.graph import Module
     from hlofuse.library.program import Program
+    from hlofuse.plot.figure import Plot
     from hlofuse.render import Drawing
+    from hlofuse.render.launched import LaunchedModule
     from hlofuse.replay import Replay
 
 
 def drawn(
-    report: Program,
+    program: Program,
     view: str | None,
     *,
     focus: str | None = None,
@@ -31,15 +35,15 @@ def drawn(
     from hlofuse.reports.common.unoptimized import BRIEF
     from hlofuse.reports.difference.phrases import difference_lines
 
-    listener = report.options.listener
-    shown: Module | Replay = report.module
+    listener = program.options.listener
+    shown: Module | Replay = program.module
     names: dict[str, str] = {}
-    view = view or shown_view(report)
+    view = shown_view(program, view)
     if view != "before":
-        shown, names = report.replay, renamed_kernels(report.replay)
-        difference = report.difference
+        shown, names = program.replay, renamed_kernels(program.replay)
+        difference = program.difference
         caption = (
-            *((BRIEF,) if report.at_fusion.note else ()),
+            *((BRIEF,) if program.at_fusion.note else ()),
             *(difference_lines(difference) if difference is not None else ()),
             *caption,
         )
@@ -59,44 +63,133 @@ def drawn(
         )
 
 
-def shown_view(report: Program) -> str:
-    """`after` where fusion can be replayed, else `before`."""
+def shown_view(program: Program, view: str | None = None) -> str:
+    """The view that was asked for, else `after` where fusion can be replayed and `before` where it cannot."""
     from hlofuse.inputs import stage_of
 
-    if report.options.takes_any_stage:
-        return "after"
-    loaded = report.loaded
+    if view is not None or program.options.takes_any_stage:
+        return view or "after"
+    loaded = program.loaded
     stage = stage_of(loaded.module, loaded.target)
     fits = not stage.is_fused and not stage.foreign_to(loaded.target)
+    if fits and loaded.config is None:
+        program.options.listener.note(f"drawn before fusion; give --device to replay target {loaded.target}")
     return "after" if fits and loaded.config is not None else "before"
 
 
-def explored(report: Program, compare_device: str | None, timeline: bool) -> str:
+def launched(program: Program, view: str | None) -> LaunchedModule:
+    """`Report.launched`."""
+    from hlofuse.account import Account, KernelTimes
+    from hlofuse.render.launched import LaunchedModule
+    from hlofuse.reports.common.final_names import LaunchedNames
+
+    loaded, module = program.loaded, program.module
+    at_fusion: dict[str, str] = {}
+    final: dict[str, str] = {}
+    if shown_view(program, view) != "before":
+        names, replay = LaunchedNames(program.replay, program.names), program.replay
+        at_fusion = dict(replay.final.names_at_fusion)
+        module = replay.final.module
+        final = {i.name: names.of(i.name)[1] for i in module.instructions()}
+    device = loaded.config.device if loaded.config is not None else None
+    if device is not None:
+        account = KernelTimes(device, loaded.release).account(module)
+    else:
+        account = Account(module, backend=loaded.target)
+    title = f"{loaded.target} {device.name}" if device is not None else loaded.target
+    return LaunchedModule(account, title, at_fusion, final)
+
+
+def plotted(program: Program, kind: str) -> Plot:
+    """`Report.plot`."""
+    from hlofuse.account import Account, KernelTimes
+    from hlofuse.ir import HlofuseError
+    from hlofuse.library.naming import final_names_of
+    from hlofuse.replay import ModuleTexts
+    from hlofuse.reports.common.final_names import LaunchedNames
+    from hlofuse.reports.common.unoptimized import BRIEF
+    from hlofuse.reports.difference.phrases import warning_line
+
+    loaded = program.at_fusion
+    device = loaded.config.device if loaded.config is not None else None
+    if kind == "roofline" and device is None:
+        raise HlofuseError("--kind roofline needs a GPU; give --device (hlofuse devices lists them)")
+    replay = loaded.replay([ModuleTexts()] if kind == "passes" else [])
+    times = KernelTimes(device, replay.config.release) if device is not None else None
+    alerts: tuple[str, ...] = (warning_line(loaded.changes),) if loaded.changes else ()
+    if loaded.note:
+        alerts += (BRIEF,)
+    title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
+    if kind == "passes":
+        from hlofuse.plot.bars import plot_passes
+
+        return plot_passes(replay, times, alerts)
+    labels = LaunchedNames(replay, final_names_of(replay, program.options.listener)).shown()
+    if kind == "kernels":
+        from hlofuse.plot.bars import plot_kernels
+        from hlofuse.render.options import pair_of
+
+        final = replay.final
+        backend = replay.config.build.backend
+        account = times.account if times is not None else partial(Account, backend=backend)
+        pair, before, after = pair_of(replay, title), account(replay.before), account(final.module)
+        return plot_kernels(pair, before, after, final.names_at_fusion, title, alerts, labels=labels)
+    from hlofuse.plot.roofline import plot_roofline
+
+    assert times is not None
+    return plot_roofline(replay.before, replay.final.module, times, title, alerts, labels)
+
+
+def explored(
+    program: Program,
+    other: Program | None,
+    device: str | None,
+    release: str | None,
+    source: str | None,
+    timeline: bool,
+) -> str:
     """`Report.explore`."""
     from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
 
-    observed, listener = report.observed, report.options.listener
-    replays = _side_by_side(report, compare_device)
+    observed, listener = program.observed, program.options.listener
+    replays = _side_by_side(program, other, device, release)
     before = observed.replay.before
-    sequence = sequence_of(before) if timeline and Path(report.options.input).is_dir() else None
+    sequence = sequence_of(before) if timeline and Path(program.options.input).is_dir() else None
     passes = None
     if sequence is not None:
         with listener.progress("comparing dumps") as progress:
             passes = passes_of(sequence, before, progress)
     with listener.activity("writing"):
-        return page_html(page_of(replays, passes, final_names_of, unoptimized_of))
+        page = page_of(replays, passes, final_names_of, unoptimized_of, source)
+        html = page_html(page)
+    if source is not None:
+        embedded = listing([f.name for f in page.files if f.text], 5)
+        listener.note(f"the page contains the text of {embedded or 'no source file'}")
+    return html
 
 
-def _side_by_side(report: Program, other: str | None) -> dict[str, Observed]:
-    """The replays of the page, each under what tells it from the others."""
-    observed = report.observed
-    if other is not None:
-        second = report.options.on_device(observed, other)
-        same = observed.replay.device == second.replay.device
-        return {
-            printable(observed.replay.device or "first"): observed,
-            printable(second.replay.device or "second") + " (other)" * same: second,
-        }
-    if observed.xla is not None:
-        return {"as XLA": observed.xla, "what if": observed}
-    return {"as XLA": observed}
+def _side_by_side(
+    program: Program, other: Program | None, device: str | None, release: str | None
+) -> dict[str, Observed]:
+    """The replays of the page, each under what distinguishes it from the other."""
+    from hlofuse.releases import nearest
+
+    observed = program.observed
+    if other is None and device is None and release is None:
+        return {"as XLA": observed.xla, "what if": observed} if observed.xla else {"as XLA": observed}
+    if release is not None:
+        release, note = nearest(release)
+        program.options.listener.note(note)
+    second = other.replayed if other is not None else program.options.on_device(observed, device, release)
+    return dict(zip(_labels(observed, second), (observed, second), strict=True))
+
+
+def _labels(first: Observed, second: Observed) -> tuple[str, str]:
+    """What differs, at most two of device, release and the parts of the path."""
+    sides = []
+    for replay in (first.replay, second.replay):
+        path = Path(replay.before.filename or "").parts
+        sides.append((replay.device or replay.target, f"XLA {replay.config.release.name}", *reversed(path)))
+    pairs = [pair for pair in zip(*sides, strict=False) if pair[0] != pair[1]] or [("first", "second")]
+    one, other = zip(*pairs[:2], strict=True)
+    return printable(" · ".join(one)), printable(" · ".join(other))

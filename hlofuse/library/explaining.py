@@ -192,7 +192,7 @@ def _of_another_stage(
 
     @cache
     def fused() -> Fused:
-        with report.options.listener.activity("asking the rules"):
+        with report.options.listener.activity("evaluating the rules"):
             found = explain_fused(loaded.module, loaded.target, loaded.release, stage, device)
         return found if name is None else found.only(name, launched_in(loaded.module, name))
 
@@ -245,7 +245,7 @@ def _of_tpu(options: ReplayOptions, error: HlofuseError, name: str | None) -> An
     elif not any(name in files[0].name for name in TPU_PIPELINES):
         return None
     if name is not None:
-        raise HlofuseError("of a TPU's dumps explain takes no NAME: hlofuse trace-op follows one operation")
+        raise HlofuseError("explain takes no NAME for a TPU dump; hlofuse trace-op follows one operation")
     from hlofuse.inputs import load
     from hlofuse.reports.tpu.json import tpu_json
     from hlofuse.reports.tpu.text import print_tpu

@@ -47,7 +47,7 @@ class HlofuseMagics(Magics):
         with _watched(self.shell.user_ns, calls):
             result = self.shell.run_cell(cell)
         if not result.success:
-            return
+            raise _CellFailed
         if not calls:
             raise UsageError(
                 "the cell called no jitted function of this notebook: call one that jax.jit made, in the cell"
@@ -63,6 +63,13 @@ class HlofuseMagics(Magics):
             if len(calls) > 1:
                 display(Markdown(f"**{markdown(call.__name__)}**"))
             display(report)
+
+
+class _CellFailed(Exception):
+    """The cell itself raised, and that is shown already."""
+
+    def _render_traceback_(self) -> list[str]:
+        return []
 
 
 class _Call:

@@ -99,7 +99,7 @@ def _defaults(profile: Profile | None) -> Defaults | None:
 
     if profile is None or profile.target not in TARGETS or profile.device not in (None, *device_names()):
         return None
-    return Defaults(profile.target, profile.device, "the baseline has it")
+    return Defaults(profile.target, profile.device, "the baseline records it")
 
 
 def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measured:

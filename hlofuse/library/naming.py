@@ -131,7 +131,6 @@ def drawn_name(drawn: Module | Replay, view: str, name: str, listener: Listener)
             found = [k for n in found for k in facts.lineage.kernels_of(n)]
     found = list(dict.fromkeys(found))
     if len(found) > 1:
-        listener.note(
-            f"{printable(name)} means {len(found)} instructions; the first is taken: {printable(found[0])}"
-        )
+        first = printable(found[0])
+        listener.note(f"{printable(name)} matches {len(found)} instructions; using the first: {first}")
     return found[0] if found else name

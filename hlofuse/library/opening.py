@@ -74,7 +74,7 @@ def open(
         elif not callable(getattr(source, "module", None)):  # hlofuse.capture.Capture
             raise HlofuseError(
                 "expected a dump's path, HLO text, a module, a function or a capture,"
-                f" not {type(source).__name__}"
+                f" found {type(source).__name__}"
             )
         input = str(source.module(module).before if module is not None else source.module().before)
         module = target = xla_flags = None  # what compiled it, and for what, is written beside it

@@ -34,7 +34,9 @@ def require_end(target: str, device: DeviceDescription | None) -> None:
         (device is not None or not needs_device) and not after_fusion(target, device)
     ):
         on = f" on {device.name}" if device is not None else ""
-        raise HlofuseError(f"the passes after fusion are not known for target {target}{on}: --until fusion")
+        raise HlofuseError(
+            f"the passes after fusion are not implemented for target {target}{on}; give --until fusion"
+        )
 
 
 def is_before_optimizations(module: Module, target: str) -> bool:
@@ -214,16 +216,20 @@ class ReplayOptions:
         from hlofuse.pipelines import NEEDS_DEVICE
 
         if self.device is not None:
-            return self.device, Fact(Path(self.device).stem, "asked", "--device says so"), ""
+            return self.device, Fact(Path(self.device).stem, "asked", "given by --device"), ""
         if not TARGETS[chosen.name].needs_device:
             return None, None, ""
         recorded = recorded_device(module.filename)
         if recorded is not None:
-            fact = Fact(recorded.device.name, "directory", recorded.note or "its target configuration")
+            fact = Fact(
+                recorded.device.name,
+                "directory",
+                recorded.note or ("target configuration in the dump directory"),
+            )
             return recorded.device, fact, recorded.note
         if defaults is not None and defaults.device is not None and defaults.target == chosen.name:
             fact = Fact(defaults.device, "directory", defaults.evidence)
-            return defaults.device, fact, f"for {defaults.device}, as {defaults.evidence}"
+            return defaults.device, fact, f"device {defaults.device}: {defaults.evidence}"
         by_profile = device_of(profile) if (profile := self._profile()) is not None else ""
         if by_profile:
             return by_profile, Fact(by_profile, "directory", "the profile's device"), ""
@@ -233,8 +239,8 @@ class ReplayOptions:
             if named is not None:
                 return named.device, Fact(named.device.name, "text", named.note), named.note
         why = f" ({printable(chosen.evidence)})" if chosen.source != "asked" else ""
-        end = "; --target says otherwise" if self.target is None else ""
-        raise HlofuseError(f"this is for target {chosen.name}{why}, which {NEEDS_DEVICE}{end}")
+        end = "; or give another --target" if self.target is None else ""
+        raise HlofuseError(f"target {chosen.name}{why} {NEEDS_DEVICE}{end}")
 
     def at_fusion_input(self, loaded: Loaded) -> Loaded:
         """What was loaded at any stage, at the input of fusion: as it is, or lowered to there, with a note.
@@ -258,9 +264,9 @@ class ReplayOptions:
 
         assert loaded.config is not None
         if self.ids == "none":
-            raise HlofuseError("--ids none is --order estimated now")
+            raise HlofuseError("--ids none was replaced by --order estimated")
         device = (loaded.config.xla or loaded.config).device
-        with self.listener.activity("repeating the passes before fusion"):
+        with self.listener.activity("replaying the passes before fusion"):
             found = replay_input(loaded.module, loaded.target, device, order=self.order, ids_file=self.ids)
         return replace(loaded, input=replace(loaded.input, module=found.module, ids=found.ids))
 
@@ -280,17 +286,17 @@ class ReplayOptions:
         for flag, value in (("--order", order), ("--ids", self.ids), ("--xla-trace", trace)):
             if value is not None:
                 raise HlofuseError(
-                    f"{flag} is about the module at the input of fusion; this one is before optimizations"
+                    f"{flag} needs a module at the fusion input; this one is before optimizations"
                 )
         config = loaded.config
         assert config is not None
         in_creation_order(loaded.module, unique_ids_for(loaded.module))
-        with self.listener.activity("repeating the passes before fusion"):
+        with self.listener.activity("replaying the passes before fusion"):
             begun = beginning_of_fusion(
                 loaded.module, loaded.target, (config.xla or config).device, config.build.flags
             )
         right = stage_of(loaded.module, loaded.target).right_file
-        better = f"\nXLA's own dump of it at the input of fusion is {printable(str(right))}" if right else ""
+        better = f"\nXLA's own dump at the fusion input: {printable(str(right))}" if right else ""
         input = ReplayInput(
             begun.module,
             note=begun.note + better,
@@ -313,20 +319,35 @@ class ReplayOptions:
         changed = self.config(config.target, own, config.release.name, [change], flags=config.build.flags)
         return observed_replay(first.replay.input, replace(changed, xla=None), totals_only=True)
 
-    def on_device(self, first: Observed, other: str) -> Observed:
+    def on_device(self, first: Observed, other: str | None, release: str | None = None) -> Observed:
         """The program of a replay on another device, from before optimizations where that is at hand.
 
-        XLA's record is about the first device, and so is a module that enters fusion.
+        XLA's record is about the first device, and so is a module that enters fusion. `release` is XLA's,
+        where it is another; without another device the module is the same.
         """
         from hlofuse.inputs import load
         from hlofuse.inputs.companions import before_optimizations_of
         from hlofuse.replay import ReplayInput
 
         target = first.replay.target
-        if first.costs is None:
-            raise HlofuseError(f"target {target} fuses alike on every device: --compare-device says nothing")
-        config = replace(self.config(target, other, first.replay.config.release.name), xla=None)
-        input = first.replay.input
+        if first.costs is None and other is not None:
+            raise HlofuseError(
+                f"--compare-device has no effect: target {target} fuses the same on every device"
+            )
+        own, input = first.replay.config, first.replay.input
+        release = release or own.release.name
+        config = replace(self.config(target, other or own.device, release, flags=own.build.flags), xla=None)
+        if input.identity is not None:
+            device = (
+                Fact(other, "asked", "--compare-device says so")
+                if other is not None
+                else input.identity.device
+            )
+            input = replace(
+                input, identity=replace(input.identity, device=device, replayed=config.release.name)
+            )
+        if other is None:
+            return Loaded(replace(input, record=None, record_file=""), target, config).observe()
         unoptimized = input.unoptimized
         if unoptimized is None and (path := before_optimizations_of(input.module.filename)) is not None:
             unoptimized = load(str(path))
@@ -372,14 +393,14 @@ class ReplayOptions:
         if self.xla_trace == "none" or (self.xla_trace is None and not TARGETS[target].has_history):
             return None, None
         if not TARGETS[target].has_history:
-            raise HlofuseError(f"--xla-trace is about target gpu; target {target} has no PriorityFusion")
+            raise HlofuseError(f"--xla-trace needs target gpu; target {target} has no PriorityFusion")
         if self.xla_trace is None:  # a what-if run goes its own way
             return None if self.changes_xla else priority_record_of(module.filename), None
         path = Path(self.xla_trace)
         record = _read_record(path)
         if not record.steps:
             raise HlofuseError(
-                f"{printable(str(path))} is no record of PriorityFusion: it holds no fusion steps"
+                f"{printable(str(path))}: expected XLA's PriorityFusion log; found no fusion steps"
             )
         return path, record
 
@@ -484,10 +505,8 @@ class Loaded:
         log = _read_record(self.log_file)
         if not log.is_of(self.config.device):
             if not one_of_many:
-                self.listener.note(
-                    f"XLA's fusion log beside it ({printable(self.log_file.name)}) is of another device, and"
-                    " not followed"
-                )
+                name = printable(self.log_file.name)
+                self.listener.note(f"XLA's fusion log {name} is for another device; ignored")
             return self.input
         # Where XLA had nothing to fuse the log is empty.
         return replace(self.input, record=log, record_file=str(self.log_file)) if log.steps else self.input

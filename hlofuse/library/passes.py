@@ -67,7 +67,7 @@ def followed(directory: str, query: str, module: str | None, listener: Listener)
         ranked = sorted(found, key=lambda r: -r.size)
         listed = "\n".join(f"  {printable(r.label)}" for r in ranked[:12])
         raise HlofuseError(
-            f"{printable(directory)} holds {len(found)} modules; choose one with --module:\n{listed}"
+            f"{printable(directory)} has {len(found)} modules; select one with --module:\n{listed}"
             + ("\n  …" if len(ranked) > 12 else "")
         )
     if is_corpus_case(Path(directory)):
@@ -94,5 +94,5 @@ def _whole(sequence: DumpSequence, folder: str, listener: Listener) -> DumpSeque
     listener.note(loaded.device_note)
     config = loaded.config
     device, flags = (config.device, config.build.flags) if config is not None else (None, ())
-    with listener.activity("repeating the passes around fusion"):
+    with listener.activity("replaying the passes around fusion"):
         return with_replayed_passes(sequence, loaded.target, device, flags)

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
     from hlofuse.diff import ModuleDiff
     from hlofuse.ir.graph import Module
+    from hlofuse.plot.figure import Plot
     from hlofuse.render import Drawing
+    from hlofuse.render.launched import LaunchedModule
     from hlofuse.reports.check import Check
     from hlofuse.reports.kernels import KernelSelection
     from hlofuse.reports.model_error.model import ModelError
@@ -306,14 +308,35 @@ class Report(Program):
 
         return drawn(self, view, **how)
 
-    def explore(self, *, compare_device: str | None = None, timeline: bool = True) -> Page:
-        """The page of `hlofuse explore`, one HTML file that steps through every decision.
+    def launched(self, view: str | None = None) -> LaunchedModule:
+        """What a step launches, for `hlofuse.render.perfetto` and `hlofuse.render.model_explorer`."""
+        from hlofuse.library.drawing import launched
 
-        `open("page.html", "w").write(report.explore())` writes it.
+        return launched(self, view)
+
+    def plot(self, kind: str = "passes") -> Plot:
+        """Figures as a plot, as `hlofuse plot`: `passes`, `kernels` or `roofline`; a notebook shows it."""
+        from hlofuse.library.drawing import plotted
+
+        return plotted(self, kind)
+
+    def explore(
+        self,
+        other: Report | None = None,
+        *,
+        compare_device: str | None = None,
+        compare_xla: str | None = None,
+        source: str | None = None,
+        timeline: bool = True,
+    ) -> Page:
+        """The page of `hlofuse explore`: one HTML file as text, with every kernel and decision.
+
+        With `other`, a device or a release it shows two modules side by side. `source` is the directory of
+        the program, whose text it then contains. `Path("page.html").write_text(report.explore())` writes it.
         """
         from hlofuse.library.drawing import explored
 
-        return Page(explored(self, compare_device, timeline))
+        return Page(explored(self, other, compare_device, compare_xla, source, timeline))
 
     def __str__(self) -> str:
         return str(self.explain())

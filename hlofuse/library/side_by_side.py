@@ -33,7 +33,7 @@ def read_both(
     from hlofuse.inputs import load
 
     if before == after == "-":
-        raise HlofuseError("standard input can be only one of BEFORE and AFTER")
+        raise HlofuseError("only one of BEFORE and AFTER can be standard input")
     two_files = not any(map(os.path.isdir, (before, after)))
     if stage is not None:
         before, after = (_of_stage(path, module, stage) for path in (before, after))
@@ -71,14 +71,14 @@ def picture_if_possible(diff: ModuleDiff, listener: Listener) -> str | None:
     try:
         return picture_of(diff, listener)
     except HlofuseError as e:
-        listener.note(f"the page has no picture: {e}")
+        listener.note(f"page written without a picture: {e}")
         return None
 
 
 def check_devices(before: str | None, after: str | None) -> None:
     """HlofuseError for devices that are not known, before anything is read."""
     if before is None and after is not None:
-        raise HlofuseError("--device-after goes with --device, the GPU of BEFORE")
+        raise HlofuseError("--device-after needs --device, the GPU of BEFORE")
     for name in (before, after):
         if name is not None:
             device_of("gpu", name)

@@ -70,7 +70,7 @@ class DevicePass(Pass):
     def required_device(self) -> DeviceDescription:
         """HlofuseError where there is none."""
         if self.device is None:
-            raise HlofuseError(f"{self.name} asks for a device")
+            raise HlofuseError(f"{self.name} needs a device")
         return self.device
 
 

@@ -11,7 +11,7 @@ from hlofuse.passes.common.builder import InsertingBuilder, Op
 from hlofuse.passes.common.rewriting import Explained, attempt, rewrite_each, substituted, visit
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.dce import HloDCE
-from hlofuse.rules.rewrites.entries import BATCH_NORM
+from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder
 
 _GLOBAL_SHAPE = "xla.sdy.LocalToGlobalShape"

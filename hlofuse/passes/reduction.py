@@ -10,7 +10,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.rewriting import Explained, replaced, substituted, visit_module
 from hlofuse.passes.common.shapes import array, permuted, without
-from hlofuse.rules.rewrites.entries import LONG_SUM_ON_CPU
+from hlofuse.rules.rewrites import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder
 
 
@@ -29,7 +29,7 @@ class TreeReductionRewriter(Pass):
     def _explained(self) -> Explained:
         def about(reduce: Instruction) -> str:
             longest = max((reduce.operands[0].shape.dimensions[d] for d in reduce.dimensions), default=0)
-            return f"a reduction over {longest:,} elements, more than {self.window}, is made in two steps"
+            return f"a reduction over {longest:,} elements, more than {self.window}, runs in two steps"
 
         return Explained(LONG_SUM_ON_CPU, about)
 

@@ -104,7 +104,7 @@ def make_pass(text: str, target: str, release: Release, settings: Settings = AS_
     where = m and (_PASSES.get(target, {}).get(m[1]) or _PASSES[""].get(m[1]))
     if not m or not where:
         names = ", ".join(sorted({*_PASSES[""], *_PASSES.get(target, {})}))
-        raise HlofuseError(f"there is no pass {text!r} for target {target}; known: {names}")
+        raise HlofuseError(f"target {target} has no pass {text!r}; expected one of {names}")
     module, _, name = where.partition(":")
     kind: Any = getattr(importlib.import_module(module), name)
     options_of_kind = {f.name: f.default for f in fields(kind) if f.compare}
@@ -113,7 +113,8 @@ def make_pass(text: str, target: str, release: Release, settings: Settings = AS_
         key, _, value = part.partition("=")
         if key.strip() not in options_of_kind:
             raise HlofuseError(
-                f"pass {m[1]} has no option {key.strip()!r}; known: {', '.join(options_of_kind) or 'none'}"
+                f"pass {m[1]} has no option {key.strip()!r}; expected one of"
+                f" {', '.join(options_of_kind) or 'none'}"
             )
         default, value = options_of_kind[key.strip()], value.strip()
         convert: Any = type(default)

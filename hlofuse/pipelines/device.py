@@ -13,7 +13,7 @@ from hlofuse.pipelines.targets import TARGETS
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
 
-NEEDS_DEVICE = "asks for --device, the GPU to replay it for: --device h100_sxm (hlofuse devices lists all)"
+NEEDS_DEVICE = "needs --device, the GPU to replay, such as --device h100_sxm (hlofuse devices lists all)"
 """What is said where a target needs one and none is known."""
 
 
@@ -30,7 +30,7 @@ def device_of(
         if device is not None:
             others = " or ".join(name for name, t in TARGETS.items() if t.needs_device)
             raise HlofuseError(
-                f"target {target} fuses alike on every device; --device goes with --target {others}"
+                f"target {target} fuses the same on every device; --device needs --target {others}"
             )
         return None, overrides
     from hlofuse.cost.gpu.device import DeviceDescription, load_device

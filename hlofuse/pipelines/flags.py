@@ -47,7 +47,7 @@ def parse_flags(text: str) -> tuple[str, ...]:
     except ValueError as error:
         raise HlofuseError(f"--xla-flags: {error}") from None
     if wrong := next((w for w in parts if not w.startswith("--")), None):
-        raise HlofuseError(f"--xla-flags: expected --NAME=VALUE, not {wrong!r}")
+        raise HlofuseError(f"--xla-flags: expected --NAME=VALUE, found {wrong!r}")
     return that_change_fusion(w if "=" in w else f"{w}=true" for w in parts)
 
 

@@ -84,9 +84,9 @@ class Identity:
             return ""
         found = self.differences
         shown = [name for name in found if name.isupper() or "_" not in name][:_SHOWN] or found[:_SHOWN]
-        more = f" and {len(found) - len(shown)} more" if len(found) > len(shown) else ""
+        more = f", … {len(found) - len(shown)} more" if len(found) > len(shown) else ""
         verb = "differs" if len(found) == 1 else "differ"
-        end = f"{verb} within XLA {self.release.value}: --xla names the release"
+        end = f"{verb} within XLA {self.release.value}; give --xla to choose the release"
         return f"{', '.join(shown)}{more} {end}" if found else ""
 
     def to_json(self) -> dict[str, Any]:

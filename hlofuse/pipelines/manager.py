@@ -162,7 +162,6 @@ def _refuse_manual_partitioning(module: Module) -> None:
         number = module.attributes.raw("num_partitions")
         devices = f"{number} devices" if number else "several devices"
         raise HlofuseError(
-            f"{module.name} is partitioned by hand over {devices} (SPMDFullToShardShape), and this module is"
-            " from before the partitioner ran; give the dump after spmd-partitioning, or the one that"
-            " enters fusion"
+            f"{module.name} is partitioned manually over {devices} (SPMDFullToShardShape) and was dumped"
+            " before the partitioner; give the dump after spmd-partitioning, or at the fusion input"
         )

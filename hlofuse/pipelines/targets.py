@@ -91,7 +91,7 @@ class Target:
             return self.steps
         if option not in self.options:
             names = ", ".join(self.options) or "none"
-            raise HlofuseError(f"target {self.name} has no option {option!r}; known: {names}")
+            raise HlofuseError(f"target {self.name} has no option {option!r}; expected one of {names}")
         return self.options[option]
 
     @property
@@ -118,8 +118,8 @@ TARGETS: dict[str, Target] = {
         "cpu",
         "XLA:CPU",
         _steps("fusion", Step("fusion-wrapper", Span(since="0.5"))),
-        "exact after every pass in 63 of 63 corpus modules and 2,953 of 2,953 random ones; "
-        "with multi-output the kernels of 1,620 of 1,621 modules (docs/fidelity.md)",
+        "exact after every pass in 63 of 63 corpus and 2,953 of 2,953 random modules; with multi-output, same"
+        " kernels in 1,620 of 1,621 modules (docs/fidelity.md)",
         {
             "multi-output": _steps(
                 Step("fusion", Span(until="0.6")),
@@ -147,8 +147,8 @@ TARGETS: dict[str, Target] = {
         "gpu",
         "XLA:GPU, priority fusion",
         _gpu_steps(),
-        "the final kernels of 252 of 252 corpus modules on four devices; with ids every step of 250 of them, "
-        "of all where ties are settled by XLA's record (docs/fidelity.md)",
+        "same final kernels in 252 of 252 corpus modules on four devices; with XLA's ids every decision in"
+        " 250 of them, with XLA's fusion log in all (docs/fidelity.md)",
         {"triton-multi-output": _gpu_steps("priority-fusion(triton_multi_output=true)")},
         {"triton-multi-output": Span("0.6", "0.9")},
         needs_device=True,
@@ -156,7 +156,7 @@ TARGETS: dict[str, Target] = {
         optional_passes=(
             OptionalPass(
                 "horizontal",
-                "HorizontalLoopFusion and HorizontalInputFusion, which XLA had until 0.4.35",
+                "HorizontalLoopFusion and HorizontalInputFusion, in XLA until 0.4.35",
                 ("horizontal_loop_fusion", "horizontal_input_fusion", "cse", "dce"),
                 ("HF",),
             ),
@@ -182,8 +182,8 @@ TARGETS: dict[str, Target] = {
             "cse",
             "dce",
         ),
-        "every pass of 124 of 124 corpus modules on two devices, the kernels of 1,157 of 1,157 random ones "
-        "and the order of their results in 1,153 (docs/fidelity.md)",
+        "exact after every pass in 124 of 124 corpus modules on two devices; same kernels in 1,157 of 1,157"
+        " random modules, same result order in 1,153 (docs/fidelity.md)",
         {},
         release="0.4.35",
         flags=("--xla_gpu_enable_priority_fusion=false",),
@@ -199,7 +199,7 @@ OPTION_FLAGS = {"triton-multi-output": "--xla_gpu_unsupported_enable_triton_mult
 def passes_of(target: str, release: Release, option: str | None = None) -> tuple[str, ...]:
     """The pass list of a target or of one of its variants in a release."""
     if target not in TARGETS:
-        raise HlofuseError(f"there is no target {target!r}; known: {', '.join(TARGETS)}")
+        raise HlofuseError(f"no target {target!r}; expected one of {', '.join(TARGETS)}")
     return tuple(s.text for s in TARGETS[target].listed(option) if release.has(s.span, s.text))
 
 

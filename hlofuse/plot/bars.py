@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from hlofuse.account import Account, KernelTimes, Launched
+from hlofuse.analysis.kernels import kernel_source
 from hlofuse.format.escape import shorten
+from hlofuse.format.paths import source_text
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.plot.figure import COLORS, Canvas, Plot, plot_of
+from hlofuse.plot.figure import COLORS, Plot
 from hlofuse.render.options import ModulePair
-from hlofuse.render.palette import ALERT, FAINT, PALE
-from hlofuse.render.scene import text_width
+from hlofuse.render.palette import FAINT, PALE
+from hlofuse.render.scene import SMALL, text_width
 from hlofuse.replay import Replay
 
 _WIDTH, _GAP, _FIGURE = 200.0, 34.0, 62.0
@@ -40,7 +42,9 @@ class Row:
     label: str
     values: tuple[tuple[float | None, ...], ...]
     note: str = ""
-    """Said when somebody points at the bars."""
+    """Shown when somebody points at the bars."""
+    source: str = ""
+    """The line of the program, below the label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +65,21 @@ def bar_chart(
     alerts: Sequence[str] = (),
 ) -> Plot:
     """Rows from the top down; every column has a scale of its own, from zero."""
-    canvas = Canvas()
-    labels = [shorten(row.label, 44) for row in rows]
-    left = max(text_width(label, 9) for label in labels) + 14
-    step = _THICK * len(series) + 9
+    names = ", ".join(column.title for column in columns)
+    canvas = Plot(title, f"{names}: {'; '.join(lines)}")
+    labels = [(shorten(row.label, 44), shorten(row.source, 44)) for row in rows]
+    left = max(max(text_width(label, 9), text_width(source, SMALL)) for label, source in labels) + 14
+    step = _THICK * max(len(series), 1 + any(row.source for row in rows)) + 9
     bottom = -step * len(rows)
     room = left + len(columns) * (_WIDTH + _FIGURE + _GAP)
     head = 34.0 + 13 * (len(lines) + len(alerts)) + (18 if len(series) > 1 else 0)
-    canvas.text((0, head), title, size=14, width=room, bold=True)
-    for k, (line, color) in enumerate([*((a, ALERT) for a in alerts), *((one, FAINT) for one in lines)]):
-        canvas.text((0, head - 17 - 13 * k), line, size=9, width=room, color=color)
+    canvas.heading((0, head), alerts, lines, room)
     if len(series) > 1:
         _legend(canvas, series)
-    for n, label in enumerate(labels):
-        canvas.text((0, -step * (n + 0.5)), label, size=9, width=left)
+    for n, (label, source) in enumerate(labels):
+        half = _THICK / 2 if source else 0.0
+        canvas.text((0, -step * (n + 0.5) + half), label, size=9, width=left)
+        canvas.text((0, -step * (n + 0.5) - half), source, size=SMALL, width=left, color=FAINT)
     for c, column in enumerate(columns):
         x = left + c * (_WIDTH + _FIGURE + _GAP)
         most = max((v for row in rows for v in row.values[c] if v is not None), default=0.0) or 1.0
@@ -82,12 +87,11 @@ def bar_chart(
         canvas.line([(x, 2), (x, bottom)], PALE)
         for n, row in enumerate(rows):
             _bars(canvas, (x, -step * (n + 0.5)), row, c, column, series, most)
-    names = ", ".join(column.title for column in columns)
-    return plot_of(canvas, title, f"{names}: {'; '.join(lines)}")
+    return canvas
 
 
 def _bars(
-    canvas: Canvas,
+    canvas: Plot,
     at: tuple[float, float],
     row: Row,
     index: int,
@@ -104,24 +108,16 @@ def _bars(
         canvas.bar(
             (at[0], y), width, _THICK - 2, one.color, hollow=one.hollow, tooltip=f"{row.label}: {label}"
         )
-        canvas.text((at[0] + width + 4, y), column.text(value), size=8, width=_FIGURE, color=FAINT)
+        canvas.text((at[0] + width + 4, y), column.text(value), size=SMALL, width=_FIGURE, color=FAINT)
 
 
-def _legend(canvas: Canvas, series: Sequence[Series]) -> None:
+def _legend(canvas: Plot, series: Sequence[Series]) -> None:
     x = 0.0
     for one in series:
         canvas.bar((x, 28), 14, 8, one.color, hollow=one.hollow)
         width = text_width(one.label, 9) + 10
         canvas.text((x + 19, 28), one.label, size=9, width=width)
         x += 19 + width + 14
-
-
-@dataclass(slots=True)
-class _Kernel:
-    label: str
-    before: float
-    after: float
-    consists_of: int
 
 
 def plot_kernels(
@@ -134,44 +130,45 @@ def plot_kernels(
     most: int = MOST,
     labels: Mapping[str, str] = MappingProxyType({}),
 ) -> Plot:
-    """By the greater of both figures, all launches; time where there is a model of it, else bytes.
+    """The largest kernels, all launches; time where there is a model of it, else bytes.
 
-    `after` is what is launched, `names_at_fusion` what its kernels were called in the pair's
-    second module, `labels` what the plot calls them where that is another name. What went into several
-    kernels counts in equal parts in each.
+    `after` is what is launched, `names_at_fusion` the names of its kernels in the pair's second module,
+    `labels` the names that the plot shows. What went into several kernels counts in equal parts in each.
     """
     timed = after.totals.us is not None
 
     def measure(row: Launched) -> float:
         return (row.total_us or 0.0) if timed else float(row.cost.bytes_accessed * row.runs)
 
-    found = _measured_kernels(pair, before, after, names_at_fusion, labels, measure)
-    found.sort(key=lambda k: (-max(k.after, k.before), k.label))
-    rows = [_kernel_row(k) for k in found[:most]]
-    lines = [
-        title,
-        "kernels after, by the greater of both figures; before: the kernels that each was made of",
-    ]
-    if rest := found[most:]:
-        sums = sum(k.before for k in rest), sum(k.after for k in rest)
-        rows.append(Row(f"{plural(len(rest), 'other kernel')}", (sums,)))
+    found = _kernel_rows(pair, before, after, names_at_fusion, labels, measure)
+    found.sort(key=lambda row: (-max(_sides(row)), row.label))
+    rows = found[:most]
+    lines = [title, "kernels after fusion, largest first; before: the kernels that were fused into each"]
+    if rest := list(map(_sides, found[most:])):
+        sums = sum(one for one, _ in rest), sum(other for _, other in rest)
+        rows.append(Row(f"… {plural(len(rest), 'more kernel')}", (sums,)))
     if after.totals.floors:
-        lines.append(f"{plural(after.totals.floors, 'kernel')} of libraries and the like: a lower bound")
-    column = Column("estimated time, launches included", us_text) if timed else None
+        lines.append(f"{plural(after.totals.floors, 'matmul or library kernel')}: a lower bound")
+    column = Column("estimated time, launch overhead included", us_text) if timed else None
     series = [Series("before", "#59636e", hollow=True), Series("after", COLORS[0])]
     return bar_chart(
         pair.after.name, lines, [column or Column("bytes moved", bytes_text)], series, rows, alerts
     )
 
 
-def _measured_kernels(
+def _sides(row: Row) -> tuple[float, float]:
+    before, after = row.values[0]
+    return before or 0.0, after or 0.0
+
+
+def _kernel_rows(
     pair: ModulePair,
     before: Account,
     after: Account,
     names_at_fusion: Mapping[str, str],
     labels: Mapping[str, str],
     measure: Callable[[Launched], float],
-) -> list[_Kernel]:
+) -> list[Row]:
     launched = {names_at_fusion.get(r.instruction.name, r.instruction.name): r for r in after.rows}
     shares: dict[str, list[float]] = {name: [] for name in launched}
     removed: list[float] = []
@@ -182,27 +179,25 @@ def _measured_kernels(
             removed.append(measure(row))
         for name in final:
             shares[name].append(measure(row) / len(final))
-    found = [
-        _Kernel(
-            labels.get(row.instruction.name, row.instruction.name),
-            sum(shares[name]),
-            measure(row),
-            len(shares[name]),
-        )
-        for name, row in launched.items()
-    ]
+    found = []
+    for name, row in launched.items():
+        label = labels.get(row.instruction.name, row.instruction.name)
+        note = f"fused from {plural(len(shares[name]), 'kernel')}"
+        source = kernel_source(row.instruction, after.module)
+        below = [source_text(source)] if source is not None else []
+        below += [f"×{row.runs:,}"] if row.runs != 1 else []
+        values = (sum(shares[name]), measure(row))
+        if any(values):
+            found.append(Row(label, (values,), note, ", ".join(below)))
     if removed:
-        found.append(_Kernel("gone: computed in no kernel", sum(removed), 0.0, len(removed)))
+        note = f"{plural(len(removed), 'kernel')} before fusion"
+        found.append(Row("removed: no kernel computes it", ((sum(removed), 0.0),), note))
     return found
-
-
-def _kernel_row(k: _Kernel) -> Row:
-    return Row(k.label, ((k.before, k.after),), f"made of {plural(k.consists_of, 'kernel')}")
 
 
 def plot_passes(replay: Replay, times: KernelTimes | None, alerts: tuple[str, ...] = ()) -> Plot:
     """`replay` was made with `keep_modules`; passes that changed nothing are only counted."""
-    rows = [_pass_row("as it enters", replay.before, times)]
+    rows = [_pass_row("input of fusion", replay.before, times)]
     idle = 0
     for number, done in enumerate(replay.passes, 1):
         if not done.changed or done.module_text is None:
@@ -211,12 +206,12 @@ def plot_passes(replay: Replay, times: KernelTimes | None, alerts: tuple[str, ..
         last = number == len(replay.passes)
         module = replay.after if last else parse_module(done.module_text)
         rows.append(_pass_row(f"{number}. {done.name}", module, times))
-    rows.append(_pass_row("as it is launched", replay.final.module, times))
+    rows.append(_pass_row("final module", replay.final.module, times))
     columns = [Column("kernels", lambda v: f"{v:,.0f}"), Column("bytes moved", bytes_text)]
     if times is not None:
         columns.append(Column("estimated time", us_text))
     where = f" on {replay.device}" if replay.device else ""
-    lines = [f"{replay.target} fusion{where}: after each pass that changed something"]
+    lines = [f"{replay.target} fusion{where}: after each pass that changed the module"]
     if idle:
         lines.append(f"{plural(idle, 'pass changed', 'passes changed')} nothing")
     return bar_chart(replay.before.name, lines, columns, [Series("", COLORS[0])], rows, alerts)

@@ -81,34 +81,26 @@ def make_package(name: str, distribution: str, entries: object) -> Package:
         entries = (entries,)
     if not isinstance(entries, tuple | list) or not all(isinstance(e, FusionRule) for e in entries):
         raise HlofuseError(
-            f"rules package {label}: expected FusionRule objects in a tuple, got {_described(entries)}"
+            f"rules package {label}: expected a tuple of FusionRule objects, found {_described(entries)}"
         )
     rules_by_code, rules = catalogue(), {}
     for entry in entries:
         where = f"rules package {label}: {entry.code!r}"
         if not isinstance(entry.code, str) or not _CODE.fullmatch(entry.code):
             raise HlofuseError(
-                f"{where} is no code: expected two to eight capitals and three digits, as in ACME001"
+                f"{where}: not a rule code; expected two to eight capitals and three digits, as in ACME001"
             )
         if entry.code in rules_by_code:
-            raise HlofuseError(f"{where} is the code of a rule of XLA's: {rules_by_code[entry.code].title}")
+            raise HlofuseError(f"{where}: the code of one of XLA's rules: {rules_by_code[entry.code].title}")
         if entry.code in rules:
-            raise HlofuseError(f"{where} is there twice")
+            raise HlofuseError(f"{where} is defined twice")
         rules[entry.code] = _rule(entry, label)
     return Package(name, distribution, tuple(entries), rules)
 
 
 def _rule(entry: FusionRule, package: str) -> Rule:
-    return Rule(
-        code=entry.code,
-        title=entry.title,
-        condition=entry.condition,
-        why=entry.why,
-        advice=entry.advice,
-        mirrors="",
-        allows=entry.allows,
-        package=package,
-    )
+    page = {"condition": entry.condition, "why": entry.why, "advice": entry.advice}
+    return Rule(entry.code, entry.title, allows=entry.allows, package=package, page=page)
 
 
 def _described(entries: object) -> str:
@@ -161,7 +153,7 @@ class ActiveRules:
             except HlofuseError:
                 raise
             except Exception as error:
-                failed = f"the condition of rule {entry.code}, which is not XLA's, failed"
+                failed = f"the condition of plugin rule {entry.code} failed"
                 raise HlofuseError(f"{failed}: {type(error).__name__}: {error}") from error
             if answer:
                 figures = dict(answer) if isinstance(answer, Mapping) else {}
@@ -207,9 +199,9 @@ def load_package(name: str) -> Package:
         raise HlofuseError(
             f"no installed package registers rules as {name!r}; "
             + (
-                f"there are: {rules_by_code}"
+                f"found: {rules_by_code}"
                 if rules_by_code
-                else f"none has an entry point in the group {GROUP}"
+                else f"no package has an entry point in the group {GROUP}"
             )
         )
     return _load(point)

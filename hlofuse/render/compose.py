@@ -4,159 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hlofuse.account import Account
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
 from hlofuse.render.arranging.acyclic import convex, thin
-from hlofuse.render.arranging.islands import BEST, columns, estimate, is_tall, split
 from hlofuse.render.build import Builder, kernel_numbers
 from hlofuse.render.labels import fusion_around, lookup, part_number, role
 from hlofuse.render.options import VIEWS, ModulePair, Options, pair_of
 from hlofuse.render.planning.plan import has_box, plan
-from hlofuse.render.scene import Arrow, Box, Outline, Panel, Scene
+from hlofuse.render.scene import Panel, Scene
 from hlofuse.replay import Replay
-
-TOO_TALL = 2.2
-"""Height to width from which a panel is folded."""
-
-SHORT = 900.0
-"""Points that fit on a screen: up to this height nothing is folded."""
-
-MOST = 6
-
-
-@dataclass(slots=True)
-class _Unit:
-    """A frame or a lone box: what a column holds whole."""
-
-    boxes: list[Box]
-    outline: Outline | None
-    size: float
-    start: float = 0.0
-
-
-def is_too_tall(panel: Panel) -> bool:
-    """True for a panel that reads better in columns."""
-    width, height = estimate(panel)
-    return height > SHORT and height > TOO_TALL * width
-
-
-def fold(panel: Panel) -> list[Panel]:
-    """The panel in columns."""
-    width, height = estimate(panel)
-    count = min(MOST, max(2, round(math.sqrt(height / width / BEST))))
-    units = _units(panel)
-    of = {b.key: u for u in units for b in u.boxes}
-    if not _place(units, of, panel.arrows):
-        return [panel]
-    cuts = _cuts(units, of, panel.arrows, count)
-    column = {key: sum(unit.start >= cut for cut in cuts) for key, unit in of.items()}
-    parts = [
-        Panel(f"{panel.key}c{n}", f"{panel.title} ({n} of {count})", panel.aside) for n in range(1, count + 1)
-    ]
-    for unit in units:
-        part = parts[column[unit.boxes[0].key]]
-        if unit.outline is not None:
-            part.outlines.append(unit.outline)
-        else:
-            part.boxes += unit.boxes
-    _arrows(panel, parts, column)
-    return [p for p in parts if p.boxes or p.outlines]
-
-
-def _units(panel: Panel) -> list[_Unit]:
-    units = [_Unit([b], None, 40.0 + 9 * len(b.lines)) for b in panel.boxes]
-    for outline in panel.outlines:
-        inner = Panel(outline.key, "", boxes=outline.boxes)
-        own = {b.key for b in outline.boxes}
-        inner.arrows = [a for a in panel.arrows if a.source_box in own and a.head in own]
-        units.append(_Unit(outline.boxes, outline, estimate(inner)[1]))
-    return units
-
-
-def _place(units: list[_Unit], of: dict[str, _Unit], arrows: list[Arrow]) -> bool:
-    """Give every unit its distance from the top; False if they run in a circle."""
-    waiting = {id(u): 0 for u in units}
-    heads: dict[int, list[_Unit]] = {id(u): [] for u in units}
-    for a in arrows:
-        source_box, head = of[a.source_box], of[a.head]
-        if source_box is not head:
-            heads[id(source_box)].append(head)
-            waiting[id(head)] += 1
-    first = [u for u in units if not waiting[id(u)]]
-    order = list(first)
-    for unit in order:  # grows while it is walked
-        for head in heads[id(unit)]:
-            head.start = max(head.start, unit.start + unit.size)
-            waiting[id(head)] -= 1
-            if not waiting[id(head)]:
-                order.append(head)
-    for unit in first:  # a value stands where it is first used
-        unit.start = max(0.0, min((h.start for h in heads[id(unit)]), default=unit.size) - unit.size)
-    return len(order) == len(units)
-
-
-def _cuts(units: list[_Unit], of: dict[str, _Unit], arrows: list[Arrow], count: int) -> list[float]:
-    """Where columns end: near equal shares, across few arrows."""
-    height = max(u.start + u.size for u in units)
-    starts = sorted({u.start for u in units})
-    cuts: list[float] = []
-    for n in range(1, count):
-        ideal = height * n / count
-        near = [s for s in starts if abs(s - ideal) < 0.2 * height / count and s > (cuts[-1] if cuts else 0)]
-        if not near:
-            continue
-        crossing = {
-            s: len({a.source_box for a in arrows if of[a.source_box].start < s <= of[a.head].start})
-            for s in near
-        }
-        cuts.append(min(near, key=lambda s: (crossing[s], abs(s - ideal))))
-    return cuts
-
-
-def _arrows(panel: Panel, parts: list[Panel], column: dict[str, int]) -> None:
-    boxes = {b.key: b for b in panel.all_boxes()}
-    kernel = {b.key: f.kernels for f in panel.outlines for b in f.boxes}
-    stubs: dict[tuple[str, int], Box] = {}
-
-    def stub(box: Box, where: int, word: str) -> Box:
-        """The box that stands for `box` of another column in column `where`."""
-        key = (f"{word} {box.key}", where)
-        if key not in stubs:
-            name = (
-                f"{box.kernels or kernel.get(box.key) or box.title}" if word == "from" else f"{where_to(box)}"
-            )
-            stubs[key] = Box(f"{box.key}{word}{where}", "stub", f"{word} {name}", tooltip=box.tooltip[:1])
-            parts[where].boxes.append(stubs[key])
-        return stubs[key]
-
-    def where_to(box: Box) -> str:
-        places = sorted(
-            {column[a.head] + 1 for a in panel.arrows if a.source_box == box.key} - {column[box.key] + 1}
-        )
-        return "column " + ", ".join(map(str, places))
-
-    left: set[str] = set()
-    for a in panel.arrows:
-        here, there = column[a.source_box], column[a.head]
-        if here == there:
-            parts[here].arrows.append(a)
-            continue
-        source = stub(boxes[a.source_box], there, "from")
-        parts[there].arrows.append(
-            Arrow(source.key, a.head, a.bytes, a.values, a.inside, a.control, list(a.tooltip))
-        )
-        if a.source_box not in left:
-            left.add(a.source_box)
-            target = stub(boxes[a.source_box], here, "to")
-            parts[here].arrows.append(Arrow(a.source_box, target.key, values=0))
-
-
-_LEGEND = 180.0
-"""The width of a legend."""
 
 
 def compose(drawn: Module | Replay | ModulePair, view: str | None, options: Options) -> Scene:
@@ -195,9 +55,9 @@ def _one(
     decided = plan(module, options)
     builder = Builder(module, notes=notes, final_names=options.final_names)
     panels = [builder.panel(p, _panel_title(p.computation)) for p in decided.panels]
-    scene.panels = [p for island in split(panels[:1]) for p in island] + panels[1:]
+    scene.panels = panels
     scene.notices = decided.notices
-    _arrange(scene, step=1)
+    _arrange(scene, math.ceil(math.sqrt(len(scene.panels))))
     return scene
 
 
@@ -219,13 +79,12 @@ def _both(pair: ModulePair, options: Options) -> Scene:
         }
         sides.append(panels)
         scene.notices += [f"{side}, {n}" for n in decided.notices]
-    firsts = [side.pop(next(iter(side))) for side in sides]
-    scene.panels = [panel for island in split(firsts) for panel in island]
+    scene.panels = [side.pop(next(iter(side))) for side in sides]
     for name in dict.fromkeys(name for side in sides for name in side):
         for word, panels in zip(("before", "after"), sides, strict=True):
             # Each loop body stands beside itself, though one side may have had no room for it.
             scene.panels.append(panels.get(name) or Panel(f"{word}{len(scene.panels)}", word))
-    _arrange(scene, step=2)
+    _arrange(scene, 2)
     return scene
 
 
@@ -270,17 +129,12 @@ def _groups(module: Module, future: Mapping[Instruction, str]) -> dict[Instructi
     return groups
 
 
-def _arrange(scene: Scene, step: int) -> None:
-    """Settle how the panels are set out."""
+def _arrange(scene: Scene, columns: int) -> None:
+    """Settle how many panels stand in a row, and thin out their arrows."""
     left_out = sum(thin(panel) for panel in scene.panels)
-    if len(scene.panels) == step and all(map(is_too_tall, scene.panels)):
-        scene.panels = [column for panel in scene.panels for column in fold(panel)]
-        step = len(scene.panels)
-    for panel in scene.panels:
-        panel.flat = is_tall(panel)
     if left_out:
         scene.lines.append(f"{plural(left_out, 'arrow')} implied by others left out, named in the boxes")
-    scene.columns = columns(scene.panels, step, _LEGEND if scene.legend else 0)
+    scene.columns = columns
 
 
 def _scene(module: Module, options: Options, line: str) -> Scene:

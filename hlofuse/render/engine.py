@@ -20,8 +20,8 @@ _STRAIGHT = "-Gsplines=line"
 _WINDOWS_CRASH = 0xC0000000
 
 _MISSING = (
-    "drawing needs Graphviz: install hlofuse[render] (pip install 'hlofuse[render]'), or Graphviz itself; "
-    "DOT output (-o FILE.dot) works without"
+    "drawing needs Graphviz, and there are no wheels of pygraphviz for this machine: install Graphviz, so "
+    "that its program dot is on PATH; -o FILE.dot and plots as SVG work without"
 )
 
 

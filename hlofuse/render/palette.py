@@ -3,13 +3,19 @@
 The hues are Okabe and Ito's, which stay apart under every common colour blindness; fills are pale
 so that black text reads on them."""
 
-from collections.abc import Iterator
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hlofuse.ir.text.signatures import split_async
 from hlofuse.render.labels import entities
 from hlofuse.render.scene import Scene, text_width
 
+if TYPE_CHECKING:
+    from graphviz import Digraph
+
+FONT = "Helvetica,Arial,sans-serif"
 INK = "#1f2328"
 FAINT = "#59636e"
 LINE = "#8c959f"
@@ -26,35 +32,43 @@ class Style:
     """Its line in the legend."""
     fill: str
     line: str
-    shape: str
+    shape: dict[str, str]
     """Graphviz attributes that make the shape."""
     slack: tuple[float, float, float] | None = None
     """For a shape that is no box: width per text width, width and height to add, in points."""
 
 
 _SLANTED = (1.1, 34.0, 6.0)
-_QUAD = "shape=polygon sides=4 style=filled"
-_HEXAGON = "shape=hexagon style=filled"
-_OCTAGON = "shape=octagon style=filled"
-_DOUBLE_OCTAGON = "shape=doubleoctagon style=filled"
-_BOX = 'shape=box style="filled,rounded"'
+
+
+def _shape(name: str, style: str = "filled", **more: str) -> dict[str, str]:
+    return {"shape": name, "style": style, **more}
+
 
 STYLES: dict[str, Style] = {
-    "elementwise": Style("elementwise", "#e1effa", "#0072b2", _BOX),
-    "reduction": Style("reduction", "#fdebc8", "#c27c00", _QUAD + " distortion=0.25", _SLANTED),
-    "contraction": Style("dot, convolution", "#fadccb", "#b84e00", _HEXAGON, (1.12, 30, 6)),
-    "generator": Style(
-        "broadcast, iota, random", "#f9f5cc", "#8f8400", _QUAD + " distortion=-0.25", _SLANTED
+    "elementwise": Style("elementwise", "#e1effa", "#0072b2", _shape("box", "filled,rounded")),
+    "reduction": Style(
+        "reduction", "#fdebc8", "#c27c00", _shape("polygon", sides="4", distortion="0.25"), _SLANTED
     ),
-    "movement": Style("reshape, transpose, slice", "#d8f1e8", "#00805c", _QUAD + " skew=0.3", _SLANTED),
-    "indexing": Style("gather, scatter, sort", "#f6e1ed", "#a8487f", _OCTAGON, (1.05, 24, 7)),
-    "collective": Style("collective", "#dcf0fb", "#2a86b8", _DOUBLE_OCTAGON, (1.05, 28, 10)),
-    "library": Style("custom call", "#e9e3f5", "#6546a3", "shape=component style=filled"),
-    "control": Style("loop, branch, call", "#ebedf0", "#424a53", "shape=box3d style=filled"),
-    "value": Style("parameter, constant, result", "#ffffff", LINE, "shape=oval style=filled", (1.1, 18, 10)),
-    "part": Style("collapsed part", "#f6f8fa", "#424a53", "shape=folder style=filled"),
-    "fusion": Style("fusion, closed", "#eef4fb", "#33658a", "shape=box peripheries=2 style=filled"),
-    "stub": Style("goes on outside the picture", "#ffffff", PALE, 'shape=plaintext style=""'),
+    "contraction": Style("dot, convolution", "#fadccb", "#b84e00", _shape("hexagon"), (1.12, 30, 6)),
+    "generator": Style(
+        "broadcast, iota, random",
+        "#f9f5cc",
+        "#8f8400",
+        _shape("polygon", sides="4", distortion="-0.25"),
+        _SLANTED,
+    ),
+    "movement": Style(
+        "reshape, transpose, slice", "#d8f1e8", "#00805c", _shape("polygon", sides="4", skew="0.3"), _SLANTED
+    ),
+    "indexing": Style("gather, scatter, sort", "#f6e1ed", "#a8487f", _shape("octagon"), (1.05, 24, 7)),
+    "collective": Style("collective", "#dcf0fb", "#2a86b8", _shape("doubleoctagon"), (1.05, 28, 10)),
+    "library": Style("custom call", "#e9e3f5", "#6546a3", _shape("component")),
+    "control": Style("loop, branch, call", "#ebedf0", "#424a53", _shape("box3d")),
+    "value": Style("parameter, constant, result", "#ffffff", LINE, _shape("oval"), (1.1, 18, 10)),
+    "part": Style("collapsed part", "#f6f8fa", "#424a53", _shape("folder")),
+    "fusion": Style("fusion, closed", "#eef4fb", "#33658a", _shape("box", peripheries="2")),
+    "stub": Style("continues beyond the picture", "#ffffff", PALE, _shape("plaintext", "")),
 }
 
 
@@ -113,48 +127,43 @@ _FUSION_TITLES = {
 }
 
 
-def legend(scene: Scene, place: int) -> Iterator[str]:
-    """A cluster of sample boxes, one below the other."""
+def legend(graph: Digraph, scene: Scene, place: int) -> None:
+    """Add a cluster of sample boxes, one below the other."""
     boxes = [b for p in scene.panels for b in p.all_boxes()]
     used = {b.style for b in boxes}
     kinds = {f.kind for p in scene.panels for f in p.outlines}
     arrows = [a for p in scene.panels for a in p.arrows]
-    rows: list[str] = []
+    rows: list[tuple[str, dict[str, str]]] = []
     for name, style in STYLES.items():
         if name in used and name != "stub":
-            size = ""
+            look = style.shape | {"fillcolor": style.fill, "color": style.line}
             if style.slack is not None:
                 width = text_width(style.title, 9) * style.slack[0] + style.slack[1]
-                size = f" fixedsize=true width={width / 72:.2f} height={(11 + style.slack[2]) / 72:.2f}"
-            rows.append(
-                f'label="{style.title}" {style.shape} fillcolor="{style.fill}" color="{style.line}"{size}'
-            )
+                look |= {"fixedsize": "true", "width": f"{width / 72:.2f}"}
+                look["height"] = f"{(11 + style.slack[2]) / 72:.2f}"
+            rows.append((style.title, look))
     for kind in (*FUSIONS, *sorted(kinds - FUSIONS.keys())):
         if kind in kinds:
-            look = FUSIONS.get(kind, OTHER_FUSION)
-            title = entities(_FUSION_TITLES.get(kind, f"{kind} fusion: one kernel"))
-            line = look.style if kind else "rounded,dashed"
-            color = look.line if kind else FAINT
-            rows.append(f'label="{title}" shape=box style="{line}" fillcolor="{look.fill}" color="{color}"')
+            frame = FUSIONS.get(kind, OTHER_FUSION)
+            look = {"shape": "box", "style": "rounded,dashed", "color": FAINT}
+            if kind:
+                look |= {"style": frame.style, "fillcolor": frame.fill, "color": frame.line}
+            rows.append((entities(_FUSION_TITLES.get(kind, f"{kind} fusion: one kernel")), look))
     notes = []
     if any(not a.inside and a.bytes for a in arrows):
-        notes.append("dark arrow: through memory,")
-        notes.append("with its bytes")
+        notes += ["dark arrow: through memory,", "with its bytes"]
     if any(a.inside for a in arrows):
         notes.append("pale arrow: inside a kernel")
     if any(b.kernels for b in boxes) or any(f.kernels for p in scene.panels for f in p.outlines):
         notes.append("K1, K2 …: kernels")
-    yield '  subgraph "cluster_legend" {'
-    yield f'    graph [sortv={place} label=<<B>Legend</B>> style="rounded" color="{PALE}" margin=10'
-    yield '      id="legend" tooltip=" "]'
-    yield f'    node [fontsize=9 fontcolor="{INK}" margin="0.06,0.03" height=0.22 tooltip=" "]'
-    for n, row in enumerate(rows):
-        yield f'    "legend{n}" [id="legend{n}" {row}]'
     if notes:
         text = "".join(entities(note) + '<BR ALIGN="LEFT"/>' for note in notes)
-        yield f'    "legend{len(rows)}" [id="legend{len(rows)}" label=<{text}> shape=plaintext]'
-        rows.append("")
-    if len(rows) > 1:
-        chain = " -> ".join(f'"legend{n}"' for n in range(len(rows)))
-        yield f"    {chain} [style=invis]"
-    yield "  }"
+        rows.append((f"<{text}>", {"shape": "plaintext"}))
+    look = {"sortv": str(place), "label": "<<B>Legend</B>>", "style": "rounded", "color": PALE}
+    look |= {"margin": "10", "id": "legend", "tooltip": " "}
+    small = {"fontsize": "9", "fontcolor": INK, "margin": "0.06,0.03", "height": "0.22", "tooltip": " "}
+    with graph.subgraph(name="cluster_legend", graph_attr=look, node_attr=small) as cluster:
+        for n, (title, look) in enumerate(rows):
+            cluster.node(f"legend{n}", title, id=f"legend{n}", **look)
+        for n in range(1, len(rows)):
+            cluster.edge(f"legend{n - 1}", f"legend{n}", style="invis")

@@ -77,8 +77,6 @@ class Panel:
     """Those outside every frame."""
     outlines: list[Outline] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
-    flat: bool = True
-    """Boxes inside kernels have one line: right for a tall panel, wrong for a wide one."""
 
     def all_boxes(self) -> list[Box]:
         """Every box, framed or not."""
@@ -103,6 +101,9 @@ class Scene:
     def box_count(self) -> int:
         return sum(len(p.all_boxes()) for p in self.panels)
 
+
+SMALL = 8.5
+"""The least size of type, in points: 11.3 pixels at a picture's natural size."""
 
 # How wide a text is, without asking a font: Helvetica's own widths.
 #

@@ -6,10 +6,9 @@ even if an escape were missed on the way.
 
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from xml.sax.saxutils import escape, quoteattr
-
-from hlofuse.render.scene import text_width
 
 _SVG = "{http://www.w3.org/2000/svg}"
 _XLINK = "{http://www.w3.org/1999/xlink}"
@@ -23,28 +22,17 @@ _ATTRIBUTES = frozenset({
 # fmt: on
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 
-# Pointing at a box or an arrow brings it out; it works in a page and does no harm in an image.
+# Pointing at a box or an arrow brings it out; it works in a page and does no harm in an image. Opened by
+# itself, a picture larger than the window is scaled to fit it.
 _CSS = (
     ".edge:hover path{stroke:#0969da;stroke-width:3}.edge:hover text{fill:#0969da;font-weight:bold}"
     ".node:hover>*:not(text){stroke-width:3}.node,.edge,.cluster{cursor:default}"
-    ".heading{pointer-events:none}"
+    ".heading{pointer-events:none;paint-order:stroke;stroke:#fff;stroke-width:3px;stroke-linejoin:round}svg:root{max-width:100%;max-height:100vh}"
 )
 
 
-def finish(
-    svg: bytes,
-    title: str,
-    description: str,
-    tooltips: Mapping[str, list[str]],
-) -> str:
-    """The SVG to hand out; `tooltips` by the ids of boxes, frames and panels."""
-    root = ET.fromstring(svg)
-    width, height = _size(root)
-    writer = _Writer(tooltips)
-    for child in root:
-        writer.write(child, depth=0)
-    # Arrows run across the headings of the frames they enter: these come last, on plates that hide them.
-    transform = next((g.get("transform", "") for g in root if g.tag == _SVG + "g"), "")
+def document(width: float, height: float, title: str, description: str, body: Iterable[str]) -> str:
+    """A picture of that many points on a white card."""
     return "".join(
         [
             '<?xml version="1.0" encoding="UTF-8"?>\n',
@@ -53,24 +41,34 @@ def finish(
             f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n<style>{_CSS}</style>\n",
             f'<rect x="0.5" y="0.5" width="{width - 1:g}" height="{height - 1:g}" rx="10" ',
             'fill="#ffffff" stroke="#d1d9e0"/>\n',
-            *writer.out,
-            f'<g class="heading" transform={quoteattr(transform)}>\n',
-            *writer.plates(),
-            *writer.headings,
-            "</g>\n",
+            *body,
             "</svg>\n",
         ]
     )
 
 
+def zoomable(svg: str) -> str:
+    """The picture as a file of its own: with a script, the same for every picture, that zooms and pans."""
+    script = Path(__file__).with_name("pan.js").read_text(encoding="utf-8")
+    return svg.removesuffix("</svg>\n") + f"<script>{escape(script)}</script>\n</svg>\n"
+
+
+def finish(svg: bytes, title: str, description: str, tooltips: Mapping[str, list[str]]) -> str:
+    """Graphviz's SVG to hand out; `tooltips` by the ids of boxes, frames and panels."""
+    root = ET.fromstring(svg)
+    writer = _Writer(tooltips)
+    for child in root:
+        writer.write(child, depth=0)
+    # Arrows run across the headings of the frames they enter: these come last, with a halo.
+    transform = next((g.get("transform", "") for g in root if g.tag == _SVG + "g"), "")
+    heading = [f'<g class="heading" transform={quoteattr(transform)}>\n', *writer.headings]
+    return document(*size(svg), title, description, [*writer.out, *heading, "</g>\n"])
+
+
 def size(svg: bytes) -> tuple[float, float]:
     """Width and height in points."""
-    return _size(ET.fromstring(svg))
-
-
-def _size(root: ET.Element) -> tuple[float, float]:
-    box = [float(n) for n in root.get("viewBox", "0 0 1 1").split()]
-    return box[2], box[3]
+    box = ET.fromstring(svg).get("viewBox", "0 0 1 1").split()
+    return float(box[2]), float(box[3])
 
 
 class _Writer:
@@ -80,51 +78,33 @@ class _Writer:
         self.tooltips = tooltips
         self.out: list[str] = []
         self.headings: list[str] = []
-        self._lines: dict[tuple[ET.Element, str], tuple[float, float, float]] = {}
-        """Left, right and size of each line of a frame's heading."""
 
-    def plates(self) -> Iterator[str]:
-        """What lies under the lines of headings, in the colour of their frames."""
-        for (outline, y), (left, right, size) in self._lines.items():
-            place = f'x="{left - 2:.2f}" y="{float(y) - 0.85 * size:.2f}"'
-            extent = f'width="{right - left + 4:.2f}" height="{1.1 * size:.2f}"'
-            yield f"<rect {place} {extent} fill={quoteattr(_ground(outline))}/>\n"
-
-    def write(self, element: ET.Element, depth: int, outline: ET.Element | None = None) -> None:
+    def write(self, element: ET.Element, depth: int, in_heading: bool = False) -> None:
         """Copy an element; the depth of Graphviz's output is a few levels, whatever is drawn.
 
-        `outline` is the one whose heading this is part of.
+        Text is `in_heading` directly inside a frame.
         """
         name = element.tag.removeprefix(_SVG) if isinstance(element.tag, str) else ""
         if name == "a":  # Graphviz's bearer of tooltips: its content stays, the link goes
             for child in element:
-                self.write(child, depth, outline)
+                self.write(child, depth, in_heading)
         elif name == "g":
-            self._group(element, depth, element if element.get("class") == "cluster" else outline)
+            self._group(element, depth, in_heading or element.get("class") == "cluster")
         elif name == "text":
             text = "".join(element.itertext())
             if text.strip():
-                if outline is not None:
-                    self._widen_plate(outline, element, text)
-                target = self.out if outline is None else self.headings
+                target = self.headings if in_heading else self.out
                 target.append(f'<text xml:space="preserve"{_attributes(element)}>{escape(text)}</text>\n')
         elif name in _ELEMENTS and not (depth == 1 and _is_background(element)):
             self.out.append(f"<{name}{_attributes(element)}/>\n")
 
-    def _widen_plate(self, outline: ET.Element, element: ET.Element, text: str) -> None:
-        left, size = float(element.get("x", 0)), float(element.get("font-size", 11))
-        right = left + text_width(text, size, bold=element.get("font-weight") == "bold")
-        line = outline, element.get("y", "0")
-        position = self._lines.get(line, (left, right, size))
-        self._lines[line] = min(position[0], left), max(position[1], right), max(position[2], size)
-
-    def _group(self, element: ET.Element, depth: int, outline: ET.Element | None) -> None:
+    def _group(self, element: ET.Element, depth: int, in_heading: bool) -> None:
         self.out.append(f"<g{_attributes(element)}>\n")
         text = self._tooltip(element)
         if text:
             self.out.append(f"<title>{escape(text)}</title>\n")
         for child in element:
-            self.write(child, depth + 1, outline)
+            self.write(child, depth + 1, in_heading)
         self.out.append("</g>\n")
 
     def _tooltip(self, element: ET.Element) -> str:
@@ -138,12 +118,6 @@ class _Writer:
                 if text.strip():
                     return text
         return ""
-
-
-def _ground(outline: ET.Element) -> str:
-    """What a frame is filled with."""
-    fills = (shape.get("fill", "none") for name in ("path", "polygon") for shape in outline.iter(_SVG + name))
-    return next((f for f in fills if f not in ("none", "transparent")), "#ffffff")
 
 
 def _is_background(element: ET.Element) -> bool:

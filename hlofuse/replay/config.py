@@ -14,8 +14,7 @@ from hlofuse.pipelines.flags import disabled_passes, merged, value_of
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, passes_of
 from hlofuse.releases import AROUND_FUSION, REFERENCE, Release, nearest, release_of
 from hlofuse.rules.catalogue import catalogue
-from hlofuse.rules.parse_settings import parse_settings
-from hlofuse.rules.settings import AS_XLA, Settings
+from hlofuse.rules.settings import AS_XLA, Settings, parse_settings
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
@@ -122,7 +121,7 @@ def release_for(target: str, xla: str | None) -> str:
         return only or REFERENCE
     name = nearest(xla)[0]
     if only and name != only:
-        raise HlofuseError(f"target {target} is for XLA {only} only, not for {name}: give --target gpu")
+        raise HlofuseError(f"target {target} supports only XLA {only}, not {name}; give --target gpu")
     return name
 
 
@@ -148,10 +147,10 @@ def _packages(rules: Iterable[str]) -> ActiveRules | None:
         # A rule about a target or pass that does not exist would keep silent for ever.
         where = f"rules package {package.name}: {entry.code}"
         if wrong := next((t for t in entry.targets if t not in TARGETS), None):
-            raise HlofuseError(f"{where} is about target {wrong!r}; there are: {', '.join(TARGETS)}")
+            raise HlofuseError(f"{where}: no target {wrong!r}; expected one of {', '.join(TARGETS)}")
         names = set[str]().union(*(pass_names(t) for t in entry.targets or TARGETS))
         if wrong := next((n for n in entry.passes if n not in names), None):
-            raise HlofuseError(f"{where} is about pass {wrong!r}; there are: {', '.join(sorted(names))}")
+            raise HlofuseError(f"{where}: no pass {wrong!r}; expected one of {', '.join(sorted(names))}")
     return plugins if plugins.packages else None
 
 
@@ -194,13 +193,10 @@ def _with(target: str, passes: tuple[str, ...], name: str) -> tuple[str, ...]:
     rules = catalogue()
     if code in rules:
         raise HlofuseError(
-            f"rule {code} belongs to no pass that target {target} leaves out by default"
-            f" (--enable takes {_listed(tables)})"
+            f"rule {code} belongs to no optional pass of target {target}; --enable takes {_listed(tables)}"
         )
-    raise HlofuseError(
-        f"target {target} leaves out nothing called {name!r}; --enable takes {_listed(tables)}"
-    )
+    raise HlofuseError(f"target {target} has no optional pass {name!r}; --enable takes {_listed(tables)}")
 
 
 def _listed(tables: Iterable[str]) -> str:
-    return ", ".join(tables) or "nothing here: there is no such pass"
+    return ", ".join(tables) or "none: the target has no optional passes"

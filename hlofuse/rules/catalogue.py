@@ -1,12 +1,16 @@
 """The catalogue: one entry for each reason XLA can give.
 
-Entries live in one file per pass next to this one; `hlofuse rule` prints them and `make docs` builds
-their pages. Codes are stable: a code is never reused for another rule.
+Entries live in one file per pass next to this one, the texts of their pages in `pages/`, by the letters of
+the code. `hlofuse rule` prints them and `make site` builds their pages. Codes are stable: a code is never
+reused for another rule.
 """
 
-from collections.abc import Callable
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial, wraps
+from functools import cache, partial, wraps
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from hlofuse.releases import ANY, Release, Span
@@ -44,20 +48,38 @@ def knob_values(release: Release) -> dict[str, float]:
     return {name: value for name, value in values.items() if value != _VARYING[name].default}
 
 
-@dataclass(frozen=True, slots=True)
+def family_of(code: str) -> str:
+    """The letters of a code."""
+    return code.rstrip("0123456789")
+
+
+@cache
+def _pages(family: str) -> dict[str, dict[str, str]]:
+    """By code, the texts of the rules of a family."""
+    import tomllib
+
+    text = Path(__file__).with_name("pages").joinpath(f"{family}.toml").read_text(encoding="utf-8")
+    pages = tomllib.loads(text).items()
+    return {code: {name: " ".join(t.split()) for name, t in page.items()} for code, page in pages}
+
+
+class _PageText:
+    """A text of a rule's page, read when it is wanted; empty where the page has none."""
+
+    def __set_name__(self, owner: type[Rule], name: str) -> None:
+        self._name = name
+
+    def __get__(self, rule: Rule, owner: type[Rule]) -> str:
+        page = _pages(family_of(rule.code))[rule.code] if rule.page is None else rule.page
+        return page.get(self._name, "")
+
+
+@dataclass(frozen=True)
 class Rule:
     """Why XLA fuses, or does not."""
 
     code: str
     title: str
-    condition: str
-    """What the rule asks of producer and consumer."""
-    why: str
-    """Why XLA asks it."""
-    mirrors: str
-    """XLA file and function."""
-    advice: str = ""
-    """What a user can do about it; empty where that is nothing."""
     message: str = ""
     """XLA's own words, as in its logs; empty where XLA logs nothing."""
     allows: bool = False
@@ -65,8 +87,6 @@ class Rule:
     knobs: tuple[Knob, ...] = field(default=())
     span: Span = ANY
     """The releases that have it."""
-    history: str = ""
-    """What else differed between releases."""
     essential: bool = False
     """Without it the program would be wrong, or have no code: a what-if run cannot switch it off."""
     lasting: bool = False
@@ -83,17 +103,30 @@ class Rule:
     """The flag that makes XLA leave that pass out."""
     package: str = ""
     """The package it comes from; empty for XLA's own."""
+    page: Mapping[str, str] | None = field(default=None, compare=False)
+    """The texts of its page; None for a rule of XLA's, whose texts are in `pages/`."""
+
+    condition = _PageText()
+    """What the rule asks of producer and consumer."""
+    why = _PageText()
+    """Why XLA asks it."""
+    mirrors = _PageText()
+    """XLA file and function."""
+    advice = _PageText()
+    """What a user can do about it; empty where that is nothing."""
+    history = _PageText()
+    """What else differed between releases."""
 
     @property
     def fixed(self) -> str:
         """Why a what-if run cannot switch it off; empty where it can."""
         if self.runs:
-            return "it tells who runs a kernel; there is no fusion without it to try"
+            return "it names the implementation of a kernel, not a fusion decision"
         if self.essential:
-            return "without it the program would be wrong, or have no code"
+            return "without it the program would be wrong or could not be compiled"
         if self.estimated:
-            return "it is the verdict of XLA's cost model: without it the program only gets slower"
-        return "it names what came out and asks nothing of its own" if self.outcome else ""
+            return "it is the verdict of XLA's cost model; without it the program only gets slower"
+        return "it records an outcome and has no condition of its own" if self.outcome else ""
 
 
 _CATALOGUE: dict[str, Rule] = {}

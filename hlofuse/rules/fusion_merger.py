@@ -11,21 +11,17 @@ from hlofuse.cost.gpu.merging import MergeTimes
 from hlofuse.cost.gpu.ticks import fp32, microseconds
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Knob, outcome, register
+from hlofuse.rules.fusion_heroes import heroes_verdict
 from hlofuse.rules.gpu_fusible import is_physically_transposing
 from hlofuse.rules.gpu_instruction_fusion import FUSIBLE_RULES, GpuFusionState, GpuPair
-from hlofuse.rules.gpu_multi_output_fusion.shapes import heroes_verdict
 from hlofuse.rules.priority_fusion.budget import MAX_IR_SIZE, over_budget
 from hlofuse.rules.verdict import Verdict, condition, requirement
-
-_FILE = "xla/service/gpu/transforms/fusion_merger.cc"
-_SHOULD = f"{_FILE}: FusionInstructionMerger::ShouldFuse"
-_SUPERSEDED = "PriorityFusion took the place of this pass."
 
 MAX_TRANSPOSED = Knob(
     "gpu-max-transposed-share",
     0.5,
     "of the elements",
-    "A fusion that moves more of its elements about does not go into a reduction.",
+    "Maximum fraction of transposed elements in a fusion merged into a reduction.",
 )
 
 
@@ -37,41 +33,15 @@ class Merge:
     state: GpuFusionState
 
 
-MERGED = outcome(
-    code="FM001",
-    title="A kernel goes into all of its consumers",
-    condition="May the fusion be merged into each of its users, and is that no slower than leaving it a "
-    "kernel?",
-    why="Its result need not be written and read, and one kernel less is launched; what its users read "
-    "several times is computed several times instead.",
-    mirrors=f"{_FILE}: FusionInstructionMerger::FuseIntoAllUsers",
-    allows=True,
-    history=_SUPERSEDED,
-)
+MERGED = outcome("FM001", "A kernel is fused into all of its consumers", allows=True)
 
 
-@requirement(
-    code="FM010",
-    title="Nobody uses the kernel",
-    condition="Has the fusion no users (it is the computation's result)?",
-    why="There is nothing to merge it into.",
-    mirrors=_SHOULD,
-    message="fusion has no users",
-    history=_SUPERSEDED,
-)
+@requirement("FM010", "The kernel has no users", message="fusion has no users")
 def no_users(merge: Merge) -> dict[str, Any] | None:
     return None if merge.producer.users else {}
 
 
-@condition(
-    code="FM011",
-    title="The kernel is no loop",
-    condition="Is the fusion of another kind than kLoop: about a reduction, a tiled transpose, a scatter?",
-    why="Only what is computed element by element can be computed inside another kernel.",
-    mirrors=_SHOULD,
-    message="not a loop fusion",
-    history=_SUPERSEDED,
-)
+@condition("FM011", "The kernel is not a loop", message="not a loop fusion")
 def not_a_loop(merge: Merge) -> dict[str, Any] | None:
     kind = merge.producer.fusion_kind
     return None if kind == "kLoop" else {"kind": kind}
@@ -80,30 +50,12 @@ def not_a_loop(merge: Merge) -> dict[str, Any] | None:
 PRODUCER_RULES = (no_users, not_a_loop)
 
 
-@condition(
-    code="FM012",
-    title="A bitcast is no kernel",
-    condition="Is a user of the fusion a bitcast?",
-    why="A bitcast costs nothing as it is; made a fusion, it would be a kernel.",
-    advice="Reshape once everything else is done: a value used both before and after a reshape is kept "
-    "apart from both.",
-    mirrors=_SHOULD,
-    message="not fusing bitcast ops",
-    history=_SUPERSEDED,
-)
+@condition("FM012", "A bitcast is not a kernel", message="not fusing bitcast ops")
 def user_is_bitcast(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.consumer.opcode == "bitcast" else None
 
 
-@requirement(
-    code="FM013",
-    title="A user is a custom fusion",
-    condition="Is a user a fusion of kind kCustom, such as a Triton matrix product?",
-    why="What such a fusion holds was chosen for its own emitter.",
-    mirrors=_SHOULD,
-    message="not fusing custom fusions",
-    history=_SUPERSEDED,
-)
+@requirement("FM013", "A user is a custom fusion", message="not fusing custom fusions")
 def user_is_custom(pair: GpuPair) -> dict[str, Any] | None:
     return {} if pair.consumer.fusion_kind == "kCustom" else None
 
@@ -118,16 +70,10 @@ USER_RULES = (user_is_bitcast, user_is_custom, heroes_clash, *FUSIBLE_RULES)
 
 
 @condition(
-    code="FM014",
-    title="A reduction would read mostly across the grain of memory",
-    condition="Is a user a parallel reduction, and does the fusion move at least half as many elements "
-    "about as it has results?",
-    why="The reduction's threads read neighbouring elements together; through transposes these lie apart.",
-    advice="Reduce before transposing.",
-    mirrors=f"{_FILE}: TransposesMostData",
+    "FM014",
+    "A reduction would read mostly uncoalesced",
     message="would read mostly uncoalesced",
     knobs=(MAX_TRANSPOSED,),
-    history=_SUPERSEDED,
 )
 def reads_uncoalesced(merge: Merge) -> dict[str, Any] | None:
     producer, state = merge.producer, merge.state
@@ -153,17 +99,10 @@ def over_any_budget(merge: Merge) -> Verdict | None:
 
 
 HUGE_CODE = register(
-    code="FM015",
-    title="Too much code would be copied",
-    condition="Would more than 10000 instructions be emitted for a user's kernel, copies counted, each "
-    "concatenate, dot, dynamic-update-slice, pad, reduce and reduce-window doubling the count?",
-    why="Compiling would take for ever.",
-    advice="See PF013.",
-    mirrors="xla/service/gpu/model/gpu_hlo_cost_analysis.cc: "
-    "GpuHloCostAnalysis::ProducerConsumerMergedTooLarge",
+    "FM015",
+    "Too much code would be copied",
     message="if merged with … will generate huge IR",
     knobs=(MAX_IR_SIZE,),
-    history=_SUPERSEDED + " The count no longer doubles in later releases.",
 )
 
 
@@ -182,17 +121,10 @@ MERGE_RULES = (reads_uncoalesced, over_any_budget, huge_code)
 """What is asked once all users have passed; `slower` comes last."""
 
 SLOWER = register(
-    code="FM016",
-    title="The consumers would take longer than the kernel saves",
-    condition="Do the kernels of all users, each computing what it needs of the fusion, take longer by "
-    "XLA's model than the fusion's own kernel and the users reading what it wrote, launches included?",
-    why="What a user reads several times is computed several times, and its inputs are read for each user.",
-    advice="Usually right. Where the users could share the work, let one of them take it and the others "
-    "read that one's result.",
-    mirrors="xla/service/gpu/model/gpu_performance_model.cc: GpuPerformanceModel::EstimateRunTimes",
+    "FM016",
+    "The consumers would get slower by more than the kernel saves",
     message="will execute slower if fused",
     estimated=True,
-    history=_SUPERSEDED,
 )
 
 

@@ -9,12 +9,6 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release, Span
 from hlofuse.rules.verdict import condition
 
-_MIRRORS = "xla/service/cpu/fusion_wrapper.cc: FusionWrapper::MustWrapInstruction"
-_WHY = (
-    "XLA:CPU generates code for kernels from fusions only, so an operation that no other fused with is put "
-    "into a fusion of its own. It is the same kernel either way."
-)
-
 _LATER_WRAPPED = frozenset(
     """
     acos acosh asin asinh atanh cosh dynamic-update-slice mulhi sinh transpose
@@ -40,32 +34,12 @@ class WrapCandidate:
     release: Release
 
 
-@condition(
-    code="FW001",
-    title="A scatter is wrapped",
-    condition="Is the operation a scatter?",
-    why=_WHY,
-    mirrors=_MIRRORS,
-    allows=True,
-)
+@condition("FW001", "A scatter is wrapped", allows=True)
 def scatter(candidate: WrapCandidate) -> dict[str, Any] | None:
     return {} if candidate.instruction.opcode == "scatter" else None
 
 
-@condition(
-    code="FW002",
-    title="An operation the fusion emitters generate is wrapped",
-    condition="Is the operation pointwise, a data movement (broadcast, transpose, slice, pad, gather…), "
-    "a reduce, a reduce-window or a map?",
-    why=_WHY,
-    advice="XLA_FLAGS=--xla_backend_extra_options=xla_cpu_disable_new_fusion_emitters "
-    "turns these emitters off.",
-    mirrors=_MIRRORS,
-    allows=True,
-    span=Span(since="0.8"),
-    history="transpose, dynamic-update-slice, mulhi and the inverse and hyperbolic functions but tanh "
-    "since 0.11.",
-)
+@condition("FW002", "An operation of the fusion emitters is wrapped", allows=True, span=Span(since="0.8"))
 def elemental(candidate: WrapCandidate) -> dict[str, Any] | None:
     opcode = candidate.instruction.opcode
     if opcode not in WRAPPED_OPCODES or _is_too_early(candidate):
@@ -78,16 +52,7 @@ def _is_too_early(candidate: WrapCandidate) -> bool:
     return candidate.instruction.opcode in _LATER_WRAPPED and not candidate.release.wraps_all_loops
 
 
-@condition(
-    code="FW005",
-    title="A copy that changes nothing stays a memcpy",
-    condition="Has the copy the shape and layout of its operand?",
-    why="A plain memcpy is faster than a generated loop.",
-    advice="Copies often keep a donated buffer or a loop's state apart; donating the argument "
-    "(jax.jit(..., donate_argnums=...)) can remove them.",
-    mirrors=_MIRRORS,
-    span=Span(since="0.9"),
-)
+@condition("FW005", "A copy that changes nothing stays a memcpy", span=Span(since="0.9"))
 def plain_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
     instruction = candidate.instruction
     if instruction.opcode != "copy" or instruction.shape.key != instruction.operands[0].shape.key:
@@ -95,16 +60,7 @@ def plain_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
     return {"bytes": instruction.shape.byte_size}
 
 
-@condition(
-    code="FW006",
-    title="A copy of a narrow type is not wrapped",
-    condition="Is the element type of the copy an 8-bit float or narrower than 8 bits (pred excepted)?",
-    why="The tiled emitter that would generate the copy does not support these types.",
-    mirrors=_MIRRORS + "; xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType",
-    span=Span(since="0.9"),
-    history="Until 0.10 also a copy of unsigned integers or of complex numbers; since 0.11.2 only of "
-    "8-bit floats.",
-)
+@condition("FW006", "A copy of a narrow type is not wrapped", span=Span(since="0.9"))
 def copy_of_narrow_type(candidate: WrapCandidate) -> dict[str, Any] | None:
     instruction = candidate.instruction
     if instruction.opcode != "copy":
@@ -115,19 +71,7 @@ def copy_of_narrow_type(candidate: WrapCandidate) -> dict[str, Any] | None:
     return {"element_type": element_type}
 
 
-@condition(
-    code="FW003",
-    title="A copy that changes the layout is wrapped",
-    condition="Is the operation a copy to another layout, of pred or of a type of at least 8 bits that "
-    "is no 8-bit float?",
-    why="Such a copy is a transposition in memory, for which the tiled emitter generates good code.",
-    advice="The copy itself is the cost: it comes from a layout that two operations disagree on, often "
-    "a transpose before a matrix product or at the function's boundary. Passing the array already "
-    "transposed avoids it.",
-    mirrors=_MIRRORS,
-    allows=True,
-    span=Span(since="0.9"),
-)
+@condition("FW003", "A copy that changes the layout is wrapped", allows=True, span=Span(since="0.9"))
 def layout_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
     instruction = candidate.instruction
     if instruction.opcode != "copy":
@@ -136,18 +80,7 @@ def layout_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
 
 
 @condition(
-    code="FW004",
-    title="A convolution Eigen cannot do is wrapped",
-    condition="Is the operation a convolution of other types than f16 and f32, without or with more than "
-    "3 spatial dimensions, reversed, empty, or in another order or layout than NHWC and HWIO?",
-    why="Eigen's convolution is fast but takes these forms only; any other runs as generated loops, "
-    "which is slow.",
-    advice="Use float32 and the NHWC/HWIO order (jax.lax.conv_general_dilated(..., "
-    "dimension_numbers=('NHWC', 'HWIO', 'NHWC'))). A transposed convolution with a reversed kernel can "
-    "flip the kernel once instead.",
-    mirrors=_MIRRORS + "; xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
-    allows=True,
-    span=Span(since="0.11"),
+    "FW004", "A convolution that Eigen does not support is wrapped", allows=True, span=Span(since="0.11")
 )
 def slow_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
     instruction = candidate.instruction
@@ -157,27 +90,12 @@ def slow_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
     return None if reason is None else {"because": reason}
 
 
-@condition(
-    code="FW007",
-    title="A convolution is left to Eigen",
-    condition="Is the operation a convolution in a form Eigen takes (see FW004)?",
-    why="Eigen's code is faster than generated loops.",
-    mirrors=_MIRRORS + "; xla/service/cpu/ir_emission_utils.cc: CanUseEigenConvolution",
-    span=Span(since="0.11"),
-)
+@condition("FW007", "A convolution is computed by Eigen", span=Span(since="0.11"))
 def eigen_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
     return {} if candidate.instruction.opcode == "convolution" else None
 
 
-@condition(
-    code="FW008",
-    title="A concatenate or a dot is faster outside a fusion",
-    condition="Is the operation a concatenate or a dot?",
-    why="A concatenate runs as plain copies and a dot as a library call, both faster than generated loops.",
-    mirrors=_MIRRORS,
-    span=Span(since="0.8"),
-    history="Until 0.10 also what FW002 covers since 0.11.",
-)
+@condition("FW008", "A concatenate or a dot is faster unfused", span=Span(since="0.8"))
 def better_alone(candidate: WrapCandidate) -> dict[str, Any] | None:
     opcode = candidate.instruction.opcode
     return {"opcode": opcode} if opcode in ("concatenate", "dot") or _is_too_early(candidate) else None

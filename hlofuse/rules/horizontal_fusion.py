@@ -12,11 +12,6 @@ from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.rules.catalogue import Knob, essential, outcome, register
 from hlofuse.rules.gpu_fusible import is_nested_variadic_reduction, outputs_of
 
-_LOOP = "xla/service/gpu/transforms/horizontal_loop_fusion.cc"
-_INPUT = "xla/service/gpu/transforms/horizontal_input_fusion.cc"
-_INIT = f"{_LOOP}: HorizontalLoopFusionImpl::FusionCandidates::Initialize"
-_SPAN = f"{_LOOP}: HorizontalLoopFusionImpl::FusionCandidates::GetNextSpanOfFusions"
-
 ELEMENT_TYPES = """
     invalid pred s8 s16 s32 s64 u8 u16 u32 u64 f16 f32 f64 tuple opaque c64 bf16 token c128 f8e5m2 f8e4m3fn
     s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 s1 u1 f4e2m1fn f8e8m0fnu buffer f6e3m2fn
@@ -24,117 +19,77 @@ ELEMENT_TYPES = """
     """.split()
 """In the order of their numbers (`xla/xla_data.proto: PrimitiveType`), which kernels are sorted by."""
 
-MAX_ELEMENTS = Knob("horizontal-max-elements", 8192 * 8192, "elements", "Of a kernel that is joined whole.")
+MAX_ELEMENTS = Knob(
+    "horizontal-max-elements", 8192 * 8192, "elements", "Maximum elements of a kernel that is merged whole."
+)
 MAX_ELEMENTS_SLICED = Knob(
-    "horizontal-max-elements-sliced", 128 * 2048, "elements", "Of a kernel joined by concatenating results."
+    "horizontal-max-elements-sliced",
+    128 * 2048,
+    "elements",
+    "Maximum elements of a kernel merged by concatenating results.",
 )
 MAX_INSTRUCTIONS = Knob(
-    "horizontal-max-instructions", 128, "instructions", "In a kernel that is joined whole."
+    "horizontal-max-instructions",
+    128,
+    "instructions",
+    "Maximum instructions of a kernel that is merged whole.",
 )
 MAX_INSTRUCTIONS_SLICED = Knob(
-    "horizontal-max-instructions-sliced", 30, "instructions", "In a kernel joined by concatenating results."
+    "horizontal-max-instructions-sliced",
+    30,
+    "instructions",
+    "Maximum instructions of a kernel merged by concatenating results.",
 )
-MAX_OUTPUTS = Knob("horizontal-max-outputs", 32, "results", "Of all kernels joined, less than this.")
+MAX_OUTPUTS = Knob("horizontal-max-outputs", 32, "results", "Limit on the results of a merged kernel.")
 MAX_OUTPUTS_UNFUSED = Knob(
-    "horizontal-max-outputs-unfused", 64, "results", "The same, of operations that are no fusions yet."
+    "horizontal-max-outputs-unfused", 64, "results", "The same for operations that are not fusions yet."
 )
 MAX_PARAMETER_BYTES = Knob(
-    "horizontal-max-parameter-bytes", 4000, "bytes", "Pointers that a kernel is given."
+    "horizontal-max-parameter-bytes", 4000, "bytes", "Limit on the bytes of kernel pointers."
 )
-MAX_UNROLL_COST = Knob("horizontal-max-unroll-cost", 100, "units", "Code that is unrolled for all results.")
+MAX_UNROLL_COST = Knob(
+    "horizontal-max-unroll-cost", 100, "units", "Limit on the cost of code unrolled for all results."
+)
 
-JOINED_LOOPS = outcome(
-    code="HF001",
-    title="Small independent kernels become one",
-    condition="Do several small loop kernels with results of one type, equally many of them and of "
-    "instructions, feed one consumer and nothing else (and, unless they are flattened, have results of "
-    "one shape)?",
-    why="Each launch costs microseconds, more than the work of a small kernel.",
-    mirrors=f"{_LOOP}: HorizontalLoopFusionImpl::Fuse",
-    allows=True,
-)
-JOINED_REDUCTIONS = outcome(
-    code="HF002",
-    title="Independent reductions become one kernel",
-    condition="Do several parallel reductions of arrays of one shape, reduced alike, feed one consumer "
-    "and nothing else?",
-    why="Each launch costs microseconds, more than the work of a small reduction.",
-    mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
-    allows=True,
-)
-WRAPPED_REDUCTION = outcome(
-    code="HF003",
-    title="A reduction becomes a fusion of its own before it is compared",
-    condition="Is a reduction that feeds a consumer beside other reductions not a fusion yet?",
-    why="Only fusions are joined. Where nothing is joined in the end, the fusion of one operation stays; "
-    "it is the same kernel.",
-    mirrors=f"{_INPUT}: HorizontalInputFusionImpl::Run",
-    allows=True,
-)
+JOINED_LOOPS = outcome("HF001", "Small independent kernels are merged", allows=True)
+JOINED_REDUCTIONS = outcome("HF002", "Independent reductions are merged", allows=True)
+WRAPPED_REDUCTION = outcome("HF003", "A reduction becomes a fusion before it is compared", allows=True)
 
 
 OTHER_USERS = essential(
     "HF010",
-    "Something else uses the kernel's result",
-    "Has the kernel users other than the consumer and the computation's root?",
-    "The joined kernel runs when all of its inputs are there; another user might have to wait for it in a "
-    "circle.",
-    f"{_LOOP}: IsConsumerTheOnlyNonRootUser",
+    "The kernel's result has other users",
     message="rejects maybe illegal instr …; including it may create cycles in HLO.",
 )
 LARGE = register(
     "HF011",
     "The kernel is large",
-    "Has its result more than 8192² elements (262144 where results are concatenated)?",
-    "A large kernel fills the device; its launch costs little beside it.",
-    _INIT,
     message="rejects may-not-be profitable fusion instr …",
     knobs=(MAX_ELEMENTS, MAX_ELEMENTS_SLICED),
 )
 LONG = register(
     "HF012",
     "The kernel has many instructions",
-    "Are more than 128 instructions in it (30 where results are concatenated)?",
-    "Long kernels gain little from sharing a launch, and their registers add up.",
-    _INIT,
     message="rejects may-not-be profitable fusion instr …",
     knobs=(MAX_INSTRUCTIONS, MAX_INSTRUCTIONS_SLICED),
 )
 NOT_ROW_MAJOR = essential(
     "HF013",
     "An array in the kernel is not in row-major order",
-    "Has anything in the kernel another layout than the default?",
-    "Results are flattened, which costs nothing only in row-major order.",
-    f"{_LOOP}: HasOnlyRowMajorLayout",
     message="rejects non-row-major fusion instr …",
 )
 SHARED_PARAMETER = register(
     "HF014",
     "The kernel reads a parameter that another candidate reads",
-    "Is a parameter of the computation an operand of this kernel and of another candidate?",
-    "Such kernels are left to multi-output fusion.",
-    f"{_LOOP}: AnyOpndIsParamSharedAmongFusions",
     message="rejects the fusion instr because it shares parameter with other fusion candidates, instr: …",
 )
 TOO_MANY = register(
     "HF015",
-    "The joined kernel is full",
-    "Would the joined kernel have 32 results or more (64 of operations that are no fusions yet), 4000 bytes "
-    "of pointers, or unrolled code of cost 100?",
-    "Kernel parameters live in a small space, and long code is slow to compile.",
-    _SPAN,
+    "The merged kernel is full",
     message="hit max …",
     knobs=(MAX_OUTPUTS, MAX_OUTPUTS_UNFUSED, MAX_PARAMETER_BYTES, MAX_UNROLL_COST),
 )
-UNLIKE = essential(
-    "HF016",
-    "The kernel is unlike its neighbours",
-    "Does it differ from the others in element type, number of results or of instructions, or (unless "
-    "results are concatenated) in shape?",
-    "Threads of one kernel should all do the same.",
-    _SPAN,
-    message="different …",
-)
+UNLIKE = essential("HF016", "The kernel differs from its neighbours", message="different …")
 
 
 def instruction_count(instruction: Instruction) -> int:

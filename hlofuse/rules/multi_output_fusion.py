@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlofuse.analysis.components import Reachability
+from hlofuse.analysis.cpu_predicates import is_supported_elemental_op
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.analysis.in_place import in_place_pairs
 from hlofuse.ir.graph import Instruction
@@ -16,16 +17,11 @@ from hlofuse.rules.catalogue import Knob, outcome
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import condition, requirement
 
-_FILE = "xla/service/multi_output_fusion.cc"
-_PRELIMINARY = f"{_FILE}: MultiOutputFusion::LegalToFusePreliminaryConstraints"
-_MAIN = f"{_FILE}: MultiOutputFusion::LegalToFuseMainConstraints"
-_WORK_LIST = f"{_FILE}: MultiOutputFusion::CreateFusionWorkListForCurrentComputation"
-
 USERS_CONSIDERED = Knob(
     "multi-output-user-block",
     128,
     "users",
-    "Of an array's users, only those in the same block of so many are considered together.",
+    "Users of an array are considered together only in blocks of this size.",
 )
 
 
@@ -63,55 +59,21 @@ def shared_bytes(a: Instruction, b: Instruction) -> int:
     )
 
 
-SAVES_READS = outcome(
-    code="MO001",
-    title="The two kernels read the same array",
-    condition="Is there an array both read, and is everything legal? The pair that shares most bytes "
-    "goes first; of equal ones the pair found last.",
-    why="One kernel reads the shared array once where two would read it twice.",
-    mirrors=f"{_FILE}: MultiOutputFusion::Perform, GetProfit",
-    allows=True,
-)
+SAVES_READS = outcome("MO001", "The two kernels read the same array", allows=True)
 
-NOTHING_SHARED = outcome(
-    code="MO002",
-    title="Nothing is saved",
-    condition="Do the two share no array of more than one element with two or more users?",
-    why="Without a shared read a common kernel saves only a launch, which this pass does not count.",
-    mirrors=f"{_FILE}: MultiOutputFusion::GetProfit, IsProfitableOperand",
-)
+NOTHING_SHARED = outcome("MO002", "Nothing is saved")
 
 LATER_FUSION = outcome(
-    code="MO003",
-    title="The pair is looked at from the other side",
-    condition="Is the other one a fusion that comes later in the computation?",
-    why="A pair of fusions is entered into the work list once, when the later of the two is looked at.",
-    mirrors=_WORK_LIST,
-    message="User ID for user is higher",
+    "MO003", "The pair is considered from the other side", message="User ID for user is higher"
 )
 
 
-@requirement(
-    code="MO011",
-    title="The first of the two is not a fusion",
-    condition="Is the instruction that would take the other one in something else than a fusion?",
-    why="This pass extends fusions; it does not start one from two single operations.",
-    mirrors=f"{_FILE}: MultiOutputFusion::LegalToFuse",
-    message="User not legal to fuse",
-)
+@requirement("MO011", "The first of the two is not a fusion", message="User not legal to fuse")
 def first_is_no_fusion(pair: Siblings) -> dict[str, Any] | None:
     return {"opcode": pair.fusion.opcode} if pair.fusion.opcode != "fusion" else None
 
 
-@requirement(
-    code="MO012",
-    title="One of the two is not used",
-    condition="Are the two the same instruction, or has one of them neither users nor the role of the "
-    "result?",
-    why="Dead code is about to be removed; giving it a kernel's output would keep it alive.",
-    mirrors=_PRELIMINARY,
-    message="User not legal to fuse",
-)
+@requirement("MO012", "One of the two is unused", message="User not legal to fuse")
 def same_or_dead(pair: Siblings) -> dict[str, Any] | None:
     dead = next((x for x in (pair.fusion, pair.other) if not x.users and not x.is_root), None)
     if dead is not None:
@@ -120,12 +82,7 @@ def same_or_dead(pair: Siblings) -> dict[str, Any] | None:
 
 
 @requirement(
-    code="MO013",
-    title="The results of a multi-output fusion are used as a whole",
-    condition="Is one of the two a multi-output fusion with a user that is not a get-tuple-element?",
-    why="Adding a result changes the tuple's shape, which only get-tuple-elements can follow.",
-    mirrors=_PRELIMINARY,
-    message="User not legal to fuse",
+    "MO013", "The results of a multi-output fusion are used as a whole", message="User not legal to fuse"
 )
 def results_used_as_a_whole(pair: Siblings) -> dict[str, Any] | None:
     for x in (pair.fusion, pair.other):
@@ -136,45 +93,18 @@ def results_used_as_a_whole(pair: Siblings) -> dict[str, Any] | None:
     return None
 
 
-@requirement(
-    code="MO014",
-    title="One depends on the other",
-    condition="Does a path lead from one of the two to the other, counting what earlier fusions have joined?",
-    why="They would be one kernel that needs its own result before it can start.",
-    advice="Where only an earlier multi-output fusion joined them, the "
-    "order of fusions decided; sharing a larger array goes first.",
-    mirrors=_PRELIMINARY,
-    message="User is connected",
-)
+@requirement("MO014", "One depends on the other", message="User is connected")
 def connected(pair: Siblings) -> dict[str, Any] | None:
     return {} if pair.reachability.connected(pair.fusion, pair.other) else None
 
 
-@requirement(
-    code="MO015",
-    title="The two loop over different shapes",
-    condition="Do the results differ in type, dimensions or layout? Of a multi-output fusion the first "
-    "result counts.",
-    why="One loop nest computes one element of each result in turn.",
-    advice="Where the results differ only in type or layout, convert or transpose afterwards, in the "
-    "consumer.",
-    mirrors="xla/service/cpu/cpu_multi_output_fusion.cc: CpuMultiOutputFusion::ShapesCompatibleForFusion",
-    message="User not legal to fuse",
-)
+@requirement("MO015", "The two loop over different shapes", message="User not legal to fuse")
 def shapes_differ(pair: Siblings) -> dict[str, Any] | None:
     a, b = element_shape(pair.fusion), element_shape(pair.other)
     return None if a.key == b.key else {"shape": str(a), "other_shape": str(b)}
 
 
-@condition(
-    code="MO016",
-    title="Both overwrite the same array",
-    condition="Do the two share an operand that each would update in place?",
-    why="Only one of the two can have the buffer; in a common kernel neither could.",
-    advice="Apply the updates one after the other, or to copies.",
-    mirrors=_MAIN,
-    message="User not legal to fuse",
-)
+@condition("MO016", "Both overwrite the same array", message="User not legal to fuse")
 def both_in_place(pair: Siblings) -> dict[str, Any] | None:
     a, b = pair.fusion, pair.other
     own = {a.operands[p.operand_number] for p in in_place_pairs(a, pair.release)}
@@ -186,3 +116,50 @@ def both_in_place(pair: Siblings) -> dict[str, Any] | None:
 
 LEGAL = (first_is_no_fusion, same_or_dead, results_used_as_a_whole, connected, shapes_differ, both_in_place)
 """`MultiOutputFusion::LegalToFuse`, in its order."""
+
+
+# The rules that CpuMultiOutputFusion adds: codes MO02….
+
+MAX_OPERANDS = Knob(
+    "cpu-multi-output-operands", 20, "operands", "Maximum operands of a kernel that is extended."
+)
+
+
+@condition(
+    "MO021",
+    "A kernel with many operands is not extended",
+    message="User not legal to fuse",
+    knobs=(MAX_OPERANDS,),
+)
+def many_operands(pair: Siblings) -> dict[str, Any] | None:
+    counts = [len(pair.fusion.operands), len(pair.other.operands)]
+    return {"operands": counts} if max(counts) >= pair.settings.value(MAX_OPERANDS) else None
+
+
+@requirement(
+    "MO022",
+    "A constant does not become a kernel's result",
+    message="User is not fusible, or is the instruction itself",
+)
+def is_constant(instruction: Instruction) -> dict[str, Any] | None:
+    return {} if instruction.opcode == "constant" else None
+
+
+@requirement(
+    "MO023",
+    "The operation cannot be part of a multi-output kernel",
+    message="User is not fusible, or is the instruction itself",
+)
+def not_emitted(instruction: Instruction) -> dict[str, Any] | None:
+    opcode = instruction.opcode
+    if instruction.fusion_kind == "kLoop" and instruction.fused_root.opcode != "dot":
+        return None
+    return {"opcode": opcode} if opcode == "dot" or not is_supported_elemental_op(opcode) else None
+
+
+CPU_CANDIDATE = (is_constant, not_emitted)
+"""`CpuMultiOutputFusion::IsFusible`, in its order; its first question (is the computation run inside a
+fusion?) is asked once for the computation."""
+
+CPU_LEGAL = (many_operands, *LEGAL)
+"""`CpuMultiOutputFusion::LegalToFuse`, in its order."""

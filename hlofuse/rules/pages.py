@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from hlofuse.releases import ANY, Span
-from hlofuse.rules.catalogue import Knob, Rule
+from hlofuse.rules.catalogue import Knob, Rule, family_of
 
 SCHEMA = "hlofuse.rules/1"
 
@@ -23,16 +23,11 @@ FAMILIES: dict[str, str] = {
     "CS": "CSE",
     "DC": "DCE",
     "TS": "TupleSimplifier",
-    "RW": "Passes outside fusion",
-    "EM": "Who runs a kernel on GPU",
-    "EC": "Who runs a kernel on CPU",
+    "RW": "Passes before and after fusion",
+    "EM": "Implementations of GPU kernels",
+    "EC": "Implementations of CPU kernels",
 }
 """The pass behind the letters of a code, in the order in which lists show them."""
-
-
-def family_of(code: str) -> str:
-    """The letters of a code."""
-    return code.rstrip("0123456789")
 
 
 def family_title(rule: Rule) -> str:
@@ -70,17 +65,17 @@ def releases_text(span: Span) -> str:
 def sections(rule: Rule) -> list[tuple[str, str]]:
     """The non-empty sections of a page: heading and text."""
     found = [
-        ("What it asks", rule.condition),
-        ("If so", _outcome(rule)),
-        ("Why" if rule.package else "Why XLA asks", rule.why),
-        ("What you can do", rule.advice),
-        ("XLA's words", f"“{rule.message}”" if rule.message else ""),
-        ("Without it", _what_if(rule)),
-        ("Switched off by", f"`XLA_FLAGS={rule.flag}`" if rule.flag else ""),
+        ("Condition", rule.condition),
+        ("Result", _outcome(rule)),
+        ("Why", rule.why),
+        ("What to do", rule.advice),
+        ("XLA's message", f"“{rule.message}”" if rule.message else ""),
+        ("To try without", _what_if(rule)),
+        ("Disabled by", f"`XLA_FLAGS={rule.flag}`" if rule.flag else ""),
         ("Knobs", "\n".join(f"{k.name} = {_values(k)}: {k.summary}" for k in rule.knobs)),
-        ("In XLA", rule.mirrors),
+        ("XLA source", rule.mirrors),
         ("Releases", releases_text(rule.span)),
-        ("Comes from", f"{rule.package}; it is not XLA's" if rule.package else ""),
+        ("Package", f"{rule.package}; not one of XLA's rules" if rule.package else ""),
         ("History", rule.history),
     ]
     return [(heading, text) for heading, text in found if text]
@@ -90,14 +85,14 @@ def _what_if(rule: Rule) -> str:
     if rule.runs or (rule.allows and rule.outcome):
         return ""
     if rule.fixed:
-        return f"A what-if run cannot switch it off: {rule.fixed}."
-    return f"`--disable {rule.code}` shows what becomes of a module without it."
+        return f"A replay cannot disable it: {rule.fixed}."
+    return f"`--disable {rule.code}` replays a module without it."
 
 
 def _outcome(rule: Rule) -> str:
     if rule.runs:
-        return f"Run by: {rule.runs}."
-    return "The fusion or rewrite is made." if rule.allows else "It is refused."
+        return f"Implementation: {rule.runs}."
+    return "The fusion or rewrite is applied." if rule.allows else "It is refused."
 
 
 def rule_json(rule: Rule) -> dict[str, Any]:
@@ -138,7 +133,7 @@ def rule_markdown(rule: Rule, level: int = 1) -> str:
     for heading, text in sections(rule):
         if heading == "Knobs":
             text = "\n".join(f"- `{k.name}` = {_values(k)}: {k.summary}" for k in rule.knobs)
-        elif heading == "In XLA":
+        elif heading == "XLA source":
             text = "; ".join(_mirror_markdown(part) for part in rule.mirrors.split("; "))
         out.append(f"{'#' * (level + 1)} {heading}\n\n{text}\n")
     return "\n".join(out)
@@ -154,7 +149,7 @@ def index_markdown(rules: Iterable[Rule], link: str = "{code}.md") -> str:
             message = r.message.replace("|", "\\|") or "–"
             answer = [r.runs] if r.runs else [message, "yes" if r.allows else "no"]
             rows.append(f"| [{r.code}]({link.format(code=r.code)}) | {r.title} | {' | '.join(answer)} |")
-        columns = ["run by"] if found[0].runs else ["XLA's words", "allows"]
+        columns = ["implementation"] if found[0].runs else ["XLA's message", "allows"]
         out.append(f"| code | rule | {' | '.join(columns)} |\n{'|---' * (2 + len(columns))}|\n")
         out[-1] += "\n".join(rows) + "\n"
     return "\n".join(out)

@@ -13,14 +13,19 @@ from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Verdict
 
 KINDS = {
-    "apart": "{p} is fused into nothing",
-    "first": "{p} is fused first, whatever that costs",
-    "last": "{p} is fused last, whatever that costs",
-    "split": "{p} and {c} do not become one kernel with several results",
-    "join": "{p} and {c} become one kernel with several results, whatever that costs",
+    "apart": "{p} is not fused",
+    "first": "{p} is fused first, whatever the cost",
+    "last": "{p} is fused last, whatever the cost",
+    "split": "{p} and {c} are not merged into a multi-output kernel",
+    "join": "{p} and {c} are merged into a multi-output kernel, whatever the cost",
 }
 PAIRS = ("split", "join")
-PLANNED = Rule("PLAN", "The fusion plan keeps them apart", "Does the plan say so?", "", "none", outcome=True)
+PLANNED = Rule(
+    "PLAN",
+    "The fusion plan does not fuse them",
+    outcome=True,
+    page={"condition": "The fusion plan decides it."},
+)
 APART_BY_PLAN = Verdict(PLANNED)
 
 

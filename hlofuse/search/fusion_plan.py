@@ -19,7 +19,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.replay import Checkpoint, Replay, ReplayConfig, ReplayInput, replay
 from hlofuse.rules.plan import PAIRS, PLANNED, FusionPlan, Intervention
-from hlofuse.rules.priority_fusion.outcome import BITCAST_FIRST, DOES_NOT_PAY, PAYS
+from hlofuse.rules.priority_fusion.conditions import BITCAST_FIRST, DOES_NOT_PAY, PAYS
 from hlofuse.trace import Event
 
 Objective = Callable[[Account], float]
@@ -268,7 +268,9 @@ class _Plans:
         before = next((p for p in self.config.passes if p.startswith(PRIORITY_FUSION)), None)
         objective = OBJECTIVES[self.objective] if isinstance(self.objective, str) else self.objective
         if before is None or self.config.device is None:
-            raise HlofuseError(f"target {self.config.target} has no priority fusion to search plans of")
+            raise HlofuseError(
+                f"--space fusion needs priority fusion, which target {self.config.target} does not have"
+            )
         self._value, self._device, self._checkpoint = objective, self.config.device, Checkpoint(before)
         start = self.input if isinstance(self.input, ReplayInput) else ReplayInput(self.input)
         self._start = replace(start, record=None)  # a log names the fusions of XLA's own plan only

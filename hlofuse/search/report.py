@@ -24,8 +24,8 @@ def _number(value: float) -> str:
 
 
 _FIGURES: tuple[tuple[str, str, Callable[[Score], float | None], _Written], ...] = (
-    ("operations, raw", "ops", lambda s: s.ops, _number),
-    ("operations, lowered", "lowered", lambda s: s.lowered_ops, _number),
+    ("operations before XLA's passes", "ops", lambda s: s.ops, _number),
+    ("operations at the fusion input", "lowered", lambda s: s.lowered_ops, _number),
     ("kernels", "kernels", lambda s: s.kernels, _number),
     ("launches", "launches", lambda s: s.launches, _number),
     ("bytes moved", "moved", lambda s: s.bytes, bytes_text),
@@ -37,16 +37,17 @@ _OBJECTIVES: dict[str, tuple[str, _Written]] = {
     "kernels": ("Kernels", _number),
     "bytes": ("Bytes moved", bytes_text),
     "ops": ("Operations before XLA's own passes", _number),
-    "peak-memory": ("Peak of temporary memory", bytes_text),
+    "peak-memory": ("Peak temporary memory", bytes_text),
 }
 
 
 def change(before: float, after: float) -> str:
-    """`−12.3%`, or `same`."""
+    """`−12.3%`, `× 42` for more than tenfold, or `same`."""
     if before == after:
         return "same"
-    percent = f"{abs(after - before) / before:.1%}" if before else "from nothing"
-    return f"{'−' if after < before else '+'}{percent}"
+    if after > 10 * before:
+        return f"× {after / before:,.0f}" if before else "from nothing"
+    return f"{'−' if after < before else '+'}{abs(after - before) / before:.1%}"
 
 
 def _headline(objective: str, before: float, after: float, nothing: str) -> Text:
@@ -58,11 +59,11 @@ def _headline(objective: str, before: float, after: float, nothing: str) -> Text
 
 def print_found(found: Found, objective: Objective, how: str, console: Console) -> None:
     """The headline, all figures side by side, the moves in order, and the flags to set."""
-    nothing = "" if found.moves else ", and nothing better was found"
+    nothing = "" if found.moves else "; nothing better was found"
     console.print(_headline(objective, found.default.by(objective), found.score.by(objective), nothing))
     if objective == "ops":
         lowered = change(found.default.lowered_ops, found.score.lowered_ops)
-        console.print(Text(f"Once XLA's own passes have run behind: {lowered}, {_kernels(found)}"))
+        console.print(Text(f"After XLA's own passes: {lowered}, {_kernels(found)}"))
     console.print(Text(how, style="dim"))
     console.print()
     figures = [f for f in _FIGURES if f[2](found.default) is not None]
@@ -84,7 +85,7 @@ def print_found(found: Found, objective: Objective, how: str, console: Console) 
     flags = joined(m for m in found.moves if m not in ACTIONS)
     if flags:
         console.print()
-        console.print(Text("Set these flags to have it:"))
+        console.print(Text("To apply it, set these flags:"))
         indented(console, f"XLA_FLAGS={printable(' '.join(flags))}", 2, "green")
 
 
@@ -111,7 +112,7 @@ def found_json(found: Found, objective: Objective, **request: Any) -> dict[str, 
 
 def print_plan(found: PlanResult, objective: str, how: str, console: Console) -> None:
     """How far XLA's queue is from the best plan found, and the decisions that differ, with XLA's rule."""
-    nothing = "" if found.changes else ", and no better fusion plan was found"
+    nothing = "" if found.changes else "; no better fusion plan was found"
     console.print(_headline(objective, found.default.value, found.best.value, nothing))
     console.print(Text(how, style="dim"))
     totals = [(o.account.totals, name) for o, name in ((found.default, "XLA's queue"), (found.best, "found"))]
@@ -126,7 +127,7 @@ def print_plan(found: PlanResult, objective: str, how: str, console: Console) ->
         console.print()
     for number, c in enumerate(found.changes, 1):
         rule = f"; XLA decided by {c.xla.rule}" if c.xla is not None and c.xla.rule else ""
-        gain = f"without it {_OBJECTIVES[objective][1](c.gain)} more" + rule
+        gain = f"saves {_OBJECTIVES[objective][1](c.gain)}" + rule
         console.print(Text(f"{number:>2} {printable(str(c.intervention))}", style="bold"))
         indented(console, gain, 3, "dim")
 

@@ -111,7 +111,10 @@ class Space:
         HlofuseError for an objective that needs a device where there is none.
         """
         if objective == "time" and config.device is None:
-            raise HlofuseError(f"--objective time needs a device's model; target {config.target} has kernels")
+            raise HlofuseError(
+                "--objective time needs a device with a time model; give --objective kernels for target"
+                f" {config.target}"
+            )
         self.start, self.config, self.objective = module, config, objective
         self.best: Moves = ()
         self.evaluations = self._proposed = 0
@@ -143,7 +146,7 @@ class Space:
         """HlofuseError for a move that is neither an action nor a flag."""
         unknown = next((m for m in moves if m not in ACTIONS and not m.startswith("--xla_")), None)
         if unknown is not None:
-            raise HlofuseError(f"there is no pass {unknown!r} to run: hlofuse passes lists them")
+            raise HlofuseError(f"no pass {unknown!r}; hlofuse passes lists them")
         parse_flags(" ".join(m for m in moves if m not in ACTIONS))
 
     def module(self, moves: Moves) -> Module:

@@ -35,7 +35,7 @@ def assert_fusion(
         us=parse_time(max_time) if max_time is not None else None,
     )
     if budget.is_empty and not together:
-        raise TypeError("nothing to assert: give at_most, together, max_bytes or max_time")
+        raise TypeError("nothing to assert; give at_most, together, max_bytes or max_time")
     found = measured(program, target, device, Path())
     check = check_modules([found], budgets=[] if budget.is_empty else [budget])
     if check.failed:
@@ -83,9 +83,9 @@ def _assert_together(found: Measured, wanted: frozenset[str]) -> None:
     if any(wanted <= (k.operations or {k.what}) for k in kernels):
         return
     near = sorted(kernels, key=lambda k: -len(wanted & k.operations))
-    lines = [f"{found.profile.name}: no kernel holds {', '.join(sorted(wanted))} together; nearest are"]
+    lines = [f"{found.profile.name}: no kernel has {', '.join(sorted(wanted))} together; nearest:"]
     lines += [f"  {line}" for line in listed(k for k in near if wanted & k.operations)]
     names = {k.input_name for k in near if wanted & k.operations}
     reasons = [h for h in found.refused_edges() if h.kernels <= names]
-    lines += [f"  {h.rule} keeps {pair(h)} apart: {h.title}" for h in reasons[:5]]
+    lines += [f"  {h.rule} refused {pair(h)}: {h.title}" for h in reasons[:5]]
     raise AssertionError("\n".join(lines))

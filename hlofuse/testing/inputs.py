@@ -20,12 +20,12 @@ def measured(program: Any, target: str | None, device: str | None, root: Path) -
     is_capture = callable(getattr(program, "module", None))
     if not (is_capture or isinstance(program, str | os.PathLike | Module)):
         raise HlofuseError(
-            f"a dump's path, an HLO text, a module or a capture was expected, not {type(program).__name__}"
+            f"expected a dump's path, HLO text, a module or a capture, found {type(program).__name__}"
         )
     options = open_report(program, target=target, device=device).options
     found = measure_all([options], root)
     if len(found) != 1:
-        raise HlofuseError(f"{program} holds {len(found)} modules: name one dump")
+        raise HlofuseError(f"{program} has {len(found)} modules; give one dump")
     if found[0].note:
         warnings.warn(found[0].note, stacklevel=2)
     return found[0]

@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds `--fusion-update`."""
     group = parser.getgroup("hlofuse")
     group.addoption(
-        "--fusion-update", action="store_true", help="Write the fusion snapshots from what is there now."
+        "--fusion-update", action="store_true", help="Write the fusion snapshots from the current state."
     )
 
 
@@ -73,7 +73,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
         stored = read_baseline(file) if file.exists() else None
         if stored is None or found.profile.name not in stored.profiles:
             pytest.fail(
-                f"no snapshot of {found.profile.name} in {file}: run pytest --fusion-update and read it",
+                f"no snapshot of {found.profile.name} in {file}; run pytest --fusion-update and review it",
                 pytrace=False,
             )
         check = check_modules([found], baseline=stored, all_there=False, strict=strict, tolerance=tolerance)

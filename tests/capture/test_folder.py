@@ -131,7 +131,7 @@ def test_on_to_other_commands(capture: Any) -> None:
     longer = {name: text.replace("jit_f", "jit_longer") for name, text in CPU.items()}
     result = capture({"programs": {"f": CPU, "longer": longer}}, "--explain", "--verify")
     assert result.status == 1  # what the stand-in left is not what XLA would
-    assert "jit_longer: input of fusion" in result.out
+    assert "jit_longer: fusion input" in result.out
     assert "0 of 2 modules exact" in result.out
 
 

@@ -85,7 +85,7 @@ def test_a_time_that_only_one_side_has_is_not_compared() -> None:
 
 
 def test_figures_of_another_device_are_refused() -> None:
-    with pytest.raises(HlofuseError, match="is of h100_sxm, this is b200"):
+    with pytest.raises(HlofuseError, match="is for h100_sxm, the input for b200"):
         found(profile("m.py:3 f | kLoop: add", device="b200"))
 
 

@@ -73,7 +73,7 @@ def broken(word: str = "") -> Check:
             now.kernels,
             (refused_edge(word),),
         ),
-        Finding(Code.CHANGED, Level.WARNING, name, "1 kernel with other operations inside"),
+        Finding(Code.CHANGED, Level.WARNING, name, "1 kernel with changed contents"),
         Finding(Code.NEW, Level.NOTE, name, "1 kernel more", now=(kernel(f"n.py | copy{word}"),)),
     )
     missing = Finding(Code.MODULE_MISSING, Level.NOTE, f"jit_g{word}", "in the baseline, not in the input")
@@ -97,7 +97,7 @@ def test_names_of_a_dump_are_data(form: str) -> None:
 def test_a_workflow_command_is_one_line_and_names_cannot_make_another() -> None:
     text = check_github(broken(EVIL), Path())
     *commands, verdict, end = text.split("\n")
-    assert (verdict, end) == ("hlofuse check: 1 of 2 modules broke", "")
+    assert (verdict, end) == ("hlofuse check: 1 of 2 modules failed", "")
     assert len(commands) == 5
     for command in commands:
         _, properties, message = command.split("::", 2)
@@ -128,7 +128,7 @@ def test_junit_is_xml_with_a_case_for_each_module() -> None:
     assert [len(c.findall("failure")) for c in cases] == [0, 1, 0]
     failure = cases[1][0]
     assert failure.get("message") == "1 kernel → 2; 1 kernel became 2"
-    assert "PF001 keeps" in str(failure.text)
+    assert "PF001 refused" in str(failure.text)
 
 
 def test_markdown_shows_names_as_plain_words() -> None:
@@ -144,7 +144,7 @@ def test_markdown_stays_within_the_size_and_says_what_is_cut(most: int) -> None:
     text = check_markdown(Check(tuple(modules)), most)
     assert len(text.encode()) <= most
     assert text.count("❌ |") <= 300
-    cut = "Cut to stay within the size of a job summary" in text
+    cut = "Truncated to fit a job summary" in text
     assert cut == (text.count("\n### ") < 300)
     if cut and most > 3_000:
         assert "finding" in text.rsplit("**", 1)[1]

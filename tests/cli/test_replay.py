@@ -61,7 +61,7 @@ def test_standard_input_and_output(hlofuse: Run, samples: Path) -> None:
 def test_a_wrong_call_writes_nothing(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.hlo"
     for arguments, text in (
-        (["--target", "tpu"], "there is no target 'tpu'"),
+        (["--target", "tpu"], "no target 'tpu'"),
         (["--option", "mof"], "no option 'mof'; known: multi-output"),
         (["--set", "code-duplication-limit=x"], "'x' is not a number"),
         (["--disable", "IF999"], "there is no rule 'IF999'"),
@@ -82,7 +82,7 @@ def test_a_fused_module_is_repeated_only_if_one_insists(hlofuse: Run, samples: P
     after = sample(samples).with_name("after.hlo")
     result = hlofuse("replay", after, "-o", tmp_path / "out.hlo")
     assert result.status == 2
-    assert "already fused" in result.err
+    assert "is a fused module" in result.err
     assert "--assume-input" in result.err
     assert f"beside it: {sample(samples)}" in result.err
     assert not (tmp_path / "out.hlo").exists()
@@ -160,7 +160,7 @@ def test_from_the_end_of_fusion_to_the_kernels(hlofuse: Run, tmp_path: Path) -> 
     given = ("replay", fused, "--target", "gpu", "--device", "h100_sxm", "-o", out)
     refused = hlofuse(*given)
     assert refused.status == 2
-    assert "already fused" in refused.err
+    assert "is a fused module" in refused.err
     result = hlofuse(*given, "--until", "end", "--trace", trace)
     assert result.status == 0
     assert "exchange the numbers" in result.err

@@ -21,9 +21,9 @@ def test_it_is_followed_where_it_is_about_this_device(hlofuse: Run, samples: Pat
     assert record_of(hlofuse, folder, "--device", "h100_sxm")["disagreements"] == []
     assert record_of(hlofuse, folder, "--device", "v100") is None
     assert hlofuse("explain", folder, "--device", "h100_sxm").err == ""
-    assert "is of another device, and not followed" in hlofuse("explain", folder, "--device", "v100").err
+    assert "is for another device; ignored" in hlofuse("explain", folder, "--device", "v100").err
     reported = hlofuse("verify", folder, "--device", "v100", "--target", "gpu")
-    assert "XLA's own record beside it is of another device." in reported.out
+    assert "XLA's fusion log next to it is for another device." in reported.out
     reported = hlofuse("verify", folder, "--device", "h100_sxm", "--target", "gpu")
     assert (reported.status, "another device" in reported.out) == (0, False)
     # What may be asked of many modules keeps quiet.
@@ -32,7 +32,7 @@ def test_it_is_followed_where_it_is_about_this_device(hlofuse: Run, samples: Pat
 
 
 def test_an_empty_one_says_that_nothing_was_fused(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
-    """XLA leaves it so where the module has nothing to weigh; only who asks for it is told."""
+    """XLA leaves it so where the module has nothing to weigh; only who needs it is told."""
     shutil.copytree(samples / "gpu" / "softmax", tmp_path, dirs_exist_ok=True)
     (record,) = tmp_path.glob("priority_fusion.txtpb*")
     record.write_text("gpu_device_info {\n  core_count: 132\n}\n")
@@ -43,14 +43,14 @@ def test_an_empty_one_says_that_nothing_was_fused(hlofuse: Run, samples: Path, t
     assert replayed.status == 0, replayed.err
     requested = hlofuse("explain", tmp_path, "--target", "gpu", "--device", "h100_sxm", "--xla-trace", record)
     assert requested.status == 2
-    assert "holds no fusion steps" in requested.err
+    assert "found no fusion steps" in requested.err
 
 
 def test_one_of_another_module_is_doubted(hlofuse: Run, samples: Path) -> None:
     gpu, h100 = samples / "gpu", ("--device", "h100_sxm")
     (record,) = (gpu / "gpt2_block").glob("priority_fusion.txtpb*")
     requested = hlofuse("explain", gpu / "softmax", *h100, "--xla-trace", record, columns=160)
-    assert "entries agree: it may be of another module or device" in requested.out
+    assert "decisions match; it may be for another module or device" in requested.out
     assert "another module" not in hlofuse("explain", gpu / "softmax", *h100).out
 
 
@@ -60,12 +60,12 @@ def test_one_that_is_cut_short_is_said_to_be(hlofuse: Run, samples: Path, tmp_pa
     (tmp_path / "record.txtpb").write_text(whole[: whole.rindex("fusion_steps")])
     text = ("--device", "h100_sxm", "--xla-trace", tmp_path / "record.txtpb")
     requested = hlofuse("explain", folder, *text, columns=160)
-    assert "says less than the replay, as if cut short: all 5 entries agree" in requested.out
+    assert "is shorter than the replay: all its 5 decisions match" in requested.out
 
 
 def test_a_target_without_the_pass_takes_no_record(hlofuse: Run, samples: Path) -> None:
     module = samples / "cpu" / "softmax" / "before.hlo"
     requested = hlofuse("explain", module, "--xla-trace", "none.txt")
     assert requested.status == 2
-    assert "--xla-trace is about target gpu" in requested.err
+    assert "--xla-trace needs target gpu" in requested.err
     assert hlofuse("explain", module, "--xla-trace", "none").status == 0

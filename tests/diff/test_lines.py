@@ -68,8 +68,7 @@ def test_lines_below_an_edit() -> None:
     found = diff(module(*BEFORE), module(("sine", 37, "act"), ("tanh", 38, "act"), ("cosine", 50, "step")))
     assert moved_lines(found) == {"model.py:35": "model.py:37", "model.py:36": "model.py:38"}
     assert moved_lines_note(moved_lines(found)) == (
-        "2 source lines have other numbers, matched by function and structure:"
-        " model.py:35 → 37, model.py:36 → 38"
+        "2 source lines moved, matched by function and structure: model.py:35 → 37, model.py:36 → 38"
     )
 
 
@@ -112,7 +111,7 @@ def test_a_number_that_is_another_lines_now() -> None:
     found = diff(module(*BEFORE), module(("tanh", 35, "act"), ("cosine", 50, "step")))
     rows = by_source(as_compared(found), moved_lines(found))
     assert [(line_shown(r), r.kernels_before, r.kernels_after) for r in rows] == [
-        ("model.py:35 of BEFORE", 1, 0)
+        ("model.py:35 in BEFORE", 1, 0)
     ]
 
 
@@ -121,7 +120,7 @@ def test_the_report(tmp_path: Path, hlofuse: Run) -> None:
     files[0].write_text(text(BEFORE))
     files[1].write_text(text((("sine", 37, "act"), ("tanh", 36, "act"), ("cosine", 50, "step")), size=16))
     assert "model.py:37 (was 35)   kernels 1" in hlofuse("diff", *files).out
-    assert "1 source line has another number" in hlofuse("diff", *files, "--format", "markdown").out
+    assert "1 source line moved" in hlofuse("diff", *files, "--format", "markdown").out
     document = json.loads(hlofuse("diff", *files, "--format", "json").out)
     assert document["moved_lines"] == [["model.py:35", "model.py:37"]]
     line = next(x for x in document["lines"] if x["source"] == "model.py:37")

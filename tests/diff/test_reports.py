@@ -51,7 +51,7 @@ def test_of_what_is_not_fused_yet_no_fusions_are_said_to_be_the_same(hlofuse: Ru
     before = ("../gpu/softmax/before.hlo", "../gpu/softmax/before.hlo")
     plain = hlofuse("diff", *before)
     assert (plain.status, plain.err) == (0, "")
-    assert "\njit_softmax: the same, ahead of fusion\n" in plain.out
+    assert "\njit_softmax: same (both before fusion)\n" in plain.out
     timed = hlofuse("diff", *before, "--device", "h100_sxm", "--device-after", "v100")
     assert (timed.status, timed.err) == (0, "")
     assert "estimated time on h100_sxm → v100" in " ".join(timed.out.split())
@@ -156,7 +156,7 @@ def test_a_picture_of_both_sides(hlofuse: Run, tmp_path: Path) -> None:
     assert hlofuse("diff", *CASES["softmax"], "-o", picture).status == 1
     text = picture.read_text(encoding="utf-8")
     assert "before: entry" in text
-    assert "the same program, fused differently: 2 new" in text
+    assert "same program, different fusions: 2 new" in text
 
 
 def test_trouble(hlofuse: Run, tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_trouble(hlofuse: Run, tmp_path: Path) -> None:
     for arguments, text in (
         ((good, tmp_path / "none.hlo"), "does not exist"),
         ((good, broken), "broken.hlo:"),
-        (("-", "-"), "can be only one"),
+        (("-", "-"), "only one of BEFORE and AFTER can be"),
         ((good, good, "--limit", "-1"), "not in the range"),
     ):
         result = hlofuse("diff", *arguments)

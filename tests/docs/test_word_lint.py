@@ -61,3 +61,31 @@ def test_a_hit_names_the_standard_word(lint: Any) -> None:
 def test_prose(lint: Any, code: str, hits: list[str]) -> None:
     found = list(lint.prose_hits("a.py", code, ast.parse(code)))
     assert [h.replace("a.py:2: “told”", "a.py:1: “told”") for h in found] == hits
+
+
+@pytest.mark.parametrize(
+    ("page", "hits"),
+    [
+        ("The order is told.", ["told"]),
+        ("A kernel says no\n\nat first.", ["says no"]),
+        ("What is read, is written. It runs ahead of time, behind a flag.", ["What is read, is"]),
+        ("A field `dearest`.\n\n    code told\n\n```\nfilm\n```\n<!-- told -->\n", []),
+        ("<!-- begin x -->\n| told |\n<!-- end -->\n", []),
+        (f"{'word ' * 25}word.", ["26.0 words in a sentence"]),
+        ("# A heading\n\n- one item\n  that goes on.\n- another one\n\n| a | table |\n", []),
+    ],
+)
+def test_pages(lint: Any, page: str, hits: list[str]) -> None:
+    found = list(lint.page_hits("docs/a.md", page))
+    assert len(found) == len(hits)
+    assert [hit for hit, text in zip(hits, found, strict=True) if hit not in text] == []
+
+
+def test_sentences_of_a_page(lint: Any) -> None:
+    page = "# Title\n\nOne [link text](x.md) is read. And `code` counts\nas one.\n\n- An item, too\n- A second item"
+    assert lint.sentences(page) == [
+        "One link text is read.",
+        "And code counts as one.",
+        "An item, too",
+        "A second item",
+    ]

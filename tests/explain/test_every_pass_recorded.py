@@ -67,9 +67,9 @@ def test_a_sum_over_more_than_32_elements_names_the_pass_and_its_flag() -> None:
     story = why(result, "r")
     assert isinstance(story, Story)
     first, second = created_by_lines(story.created_by)
-    assert "were made by tree_reduction_rewriter: a reduction over 33 elements" in first
+    assert "were created by tree_reduction_rewriter: a reduction over 33 elements" in first
     assert second == (
-        'XLA_FLAGS="--xla_disable_hlo_passes=tree_reduction_rewriter" switches tree_reduction_rewriter off'
+        'XLA_FLAGS="--xla_disable_hlo_passes=tree_reduction_rewriter" disables tree_reduction_rewriter'
     )
 
 
@@ -90,7 +90,7 @@ def test_a_product_ends_at_a_value_with_two_readers() -> None:
     (explained,) = pair.created_by
     assert explained.rule.code == "RW013"
     assert explained.created == ("gemm_fusion_d", "v.1")
-    assert explained.reason == "d is read by 2 operations (a, v), and the product's kernel ends there"
+    assert explained.reason == "d is read by 2 operations (a, v), and the GEMM fusion ends there"
 
 
 def test_an_activation_with_one_reader_goes_into_the_product() -> None:

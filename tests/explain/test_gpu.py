@@ -89,7 +89,7 @@ def test_xlas_record_is_followed(hlofuse: Run, samples: Path, name: str) -> None
 def test_ties_are_marked_only_without_ids(hlofuse: Run, samples: Path) -> None:
     folder = samples / "gpu" / "softmax"
     text = ("explain", folder, *H100, "--details", "--xla-trace", "none")
-    assert "a tie: XLA may have fused" in hlofuse(*text, "--order", "estimated").out
+    assert "tie: XLA may have fused" in hlofuse(*text, "--order", "estimated").out
     assert "a tie" not in hlofuse(*text).out
 
 
@@ -139,7 +139,7 @@ def test_a_gpu_module_without_a_device_or_target(hlofuse: Run, deviceless: Path)
     assert "--device" in missing.err
     unsaid = hlofuse("explain", deviceless)
     assert unsaid.status == 2
-    assert "this is for target gpu" in unsaid.err
+    assert "target gpu (" in unsaid.err
     assert "--device" in unsaid.err
     foreign = hlofuse("explain", deviceless, "--target", "cpu")
     assert foreign.status == 0
@@ -169,7 +169,7 @@ def test_what_does_not_pay_is_told_with_its_price(hlofuse: Run, tmp_path: Path) 
     )
     answer = hlofuse("why", file, *H100, refused["producer"]["name"], refused["consumer_then"])
     assert "it would cost time" in answer.out
-    assert "evaluated 512 times" in answer.out
+    assert "computed 512 times" in answer.out
     assert "it would pay with" in answer.out
     file.write_text(TOO_EXPENSIVE.replace("512", "4096"))
     answer = hlofuse("why", file, *H100, refused["producer"]["name"], refused["consumer_then"])
@@ -266,7 +266,7 @@ def test_what_only_a_constant_joined_keeps_its_story(hlofuse: Run, tmp_path: Pat
     file.write_text(SUM)
     out = hlofuse("why", file, *H100, "sum").out
     assert "is gone" not in out
-    assert "\nsum.1 ended in " in out
+    assert "\nsum.1 runs in " in out
     assert "sum is named sum.1 where fusion begins" in out
 
 
@@ -306,7 +306,7 @@ def test_one_thread_is_one(hlofuse: Run, tmp_path: Path) -> None:
     file = tmp_path / "sums.hlo"
     file.write_text(SUM_OF_SUM)
     answer = hlofuse("why", file, *H100, "sum", "r")
-    assert "runs on 1 thread, not 32" in " ".join(answer.out.split())
+    assert "runs on 1 thread instead of 32" in " ".join(answer.out.split())
 
 
 def test_exponentials_are_told_of_where_their_number_shows(samples: Path) -> None:
@@ -322,7 +322,7 @@ def test_exponentials_are_told_of_where_their_number_shows(samples: Path) -> Non
 
     assert reported(51_400, 51_410) == []
     assert reported(51_400, 51_500) == [
-        "51.4 k → 51.5 k of exp, tanh and the like: some are computed in two kernels"
+        "51.4 k → 51.5 k transcendental operations: some are computed in two kernels"
     ]
 
 

@@ -192,9 +192,9 @@ def test_products_with_vectors_on_cpu() -> None:
 @pytest.mark.parametrize(
     ("instruction", "shape", "because"),
     [
-        ("concatenate(%p, %p, %p, %p, %p), dimensions={0}", "f32[320,64]{1,0}", "it joins 5 operands"),
+        ("concatenate(%p, %p, %p, %p, %p), dimensions={0}", "f32[320,64]{1,0}", "it concatenates 5 operands"),
         ("reduce(%t, %c), dimensions={1}, to_apply=%add", "f32[3]{0}", "the reduction is too short"),
-        ("transpose(%t), dimensions={1,0}", "f32[3,3]{1,0}", "the transpose has no tiles"),
+        ("transpose(%t), dimensions={1,0}", "f32[3,3]{1,0}", "the transpose is not tiled"),
     ],
 )
 def test_why_an_emitter_does_not_take_it(instruction: str, shape: str, because: str) -> None:

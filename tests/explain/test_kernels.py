@@ -75,10 +75,10 @@ def test_every_rule_says_who_runs_the_kernel() -> None:
 def test_wrong_input_is_told(hlofuse: Run, samples: Path, deviceless: Path) -> None:
     result = hlofuse("kernels", deviceless)
     assert result.status == 2
-    assert "target gpu asks for --device" in result.err
+    assert "target gpu needs --device" in result.err
     result = hlofuse("kernels", deviceless, "--target", "gpu")
     assert result.status == 2
-    assert "asks for --device" in result.err
+    assert "needs --device" in result.err
     result = hlofuse("kernels", samples / "cpu" / "softmax", "--disable", "EM040")
     assert result.status == 2
     assert "tells who runs a kernel" in result.err

@@ -65,7 +65,7 @@ def test_an_explanation_names_the_layer() -> None:
 def test_like_kernels_of_other_layers_are_counted() -> None:
     explanation = explain(replay(parse_module(TEXT)))
     (group,) = explanation.passes[0].fused
-    assert origin(group.fusion, 2).startswith("block_1, backward, and 2 like it: keras/")
+    assert origin(group.fusion, 2).startswith("block_1, backward and 2 more of its kind: keras/")
 
 
 def test_why_tells_it_as_well(hlofuse: Run, tmp_path: Path) -> None:

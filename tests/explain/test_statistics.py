@@ -71,7 +71,7 @@ ENTRY main {
 """
     )
     out = hlofuse("stats", path).out
-    rows = out[out.index("heaviest kernels") :].splitlines()[1:]
+    rows = out[out.index("largest kernels") :].splitlines()[1:]
     assert rows[0].split() == "small, 9 times 64 B 8 Net/layer_1, backward".split()
     assert rows[1].startswith("big ")
     assert ["body", "while", "body", "9", "2", "1"] in [line.split()[:6] for line in out.splitlines()]

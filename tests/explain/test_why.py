@@ -141,7 +141,7 @@ def test_parts_of_a_library_fusion_stand_for_it(gpt2: Replay, hlofuse: Run, samp
     assert both.outcome == "not considered"
     for form in ("text", "markdown"):
         out = hlofuse("why", samples / "cpu" / "gpt2_block", root.name, "--format", form).out
-        assert "is a part of ynn" in out.replace("\\", "")
+        assert "is inside ynn" in out.replace("\\", "")
 
 
 def test_the_function_of_a_reduce_stands_for_the_reduce() -> None:
@@ -195,7 +195,7 @@ def test_all_kernels_of_a_line_of_the_program_have_their_story(gpt2: Replay) -> 
     assert len(stories) == len(found) > 1
     assert "broadcast_select_fusion" in [s.described.name for s in stories]
     assert all(s.fate == "kernel" for s in stories)
-    with pytest.raises(HlofuseError, match="and no operation of that source line"):
+    with pytest.raises(HlofuseError, match="and no operation from that source line"):
         why(gpt2, "programs.py:9999")
 
 
@@ -242,12 +242,12 @@ def test_a_long_tuple_is_cut_behind_an_element() -> None:
 
     element = "f32[32,4,4,128]{3,2,1,0}"
     assert _shape_text(f"(f32[8], {element})") == f"(f32[8], {element})"
-    assert _shape_text(f"(f32[8], {', '.join(3 * [element])})") == f"(f32[8], {element}, … 4 in all)"
+    assert _shape_text(f"(f32[8], {', '.join(3 * [element])})") == f"(f32[8], {element}, … 4 elements)"
 
 
 def test_a_name_given_twice_is_one_instruction(hlofuse: Run, samples: Path) -> None:
     """It is said, and described once."""
     for form in ("text", "markdown"):
         reported = hlofuse("why", samples / "cpu" / "gpt2_block", "add.9", "add.9", "--format", form).out
-        assert "is one instruction: name two, or only this one." in reported
+        assert "was given twice: give two different instructions, or one." in reported
         assert reported.replace("\\", "").count("f32[4,64,128]") == 1

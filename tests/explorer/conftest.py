@@ -14,6 +14,7 @@ from hlofuse.inputs import load
 from hlofuse.ir import Module
 from hlofuse.replay import replay_config
 
+from ..running import Run
 from ..timeline.conftest import gpt2
 from .browser import Visit
 
@@ -53,4 +54,23 @@ def visit(browser: Browser, samples: Path, tmp_path: Path) -> Iterator[Open]:
 
     yield make
     for one in open_ones:
+        one.page.context.close()
+
+
+@pytest.fixture
+def explored(browser: Browser, hlofuse: Run, tmp_path: Path) -> Iterator[Open]:
+    """`explored(INPUT, "--source", folder, address="#tab=source")`: the page that the command writes."""
+    open_ones: list[Visit] = []
+
+    def make(*arguments: object, address: str = "") -> Visit:
+        file = tmp_path / f"explored{len(open_ones)}.html"
+        result = hlofuse("explore", *arguments, "-o", file)
+        assert result.status == 0, result.err
+        found = Visit(browser, file, address)
+        open_ones.append(found)
+        return found
+
+    yield make
+    for one in open_ones:
+        assert one.problems == []
         one.page.context.close()

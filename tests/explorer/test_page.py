@@ -29,7 +29,7 @@ def test_opens_without_a_complaint_and_asks_for_nothing(visit: Open, sample: str
     for view in ("steps", "fusion", "scope", "computation"):
         seen.page.click(f"#views [data-key={view}]")
         assert seen.page.locator("#panes svg .node, #panes svg .group").count() >= 1
-    for tab in ("held", "decisions", "kernels"):
+    for tab in ("kernels", "source", "refused", "decisions"):
         seen.page.click(f"#tab-{tab}")
         assert seen.page.get_attribute(f"#tab-{tab}", "aria-selected") == "true"
     seen.page.click("#splits [data-key=ends]")
@@ -153,8 +153,8 @@ def test_a_picture_is_walked_by_keys(visit: Open) -> None:
     assert page.evaluate(wide) == pytest.approx(before)
 
 
-def test_the_list_of_what_is_held_back_is_walked_by_keys(visit: Open) -> None:
-    seen = visit("cpu/softmax", "#tab=held")
+def test_the_list_of_refused_pairs_is_stepped_by_keys(visit: Open) -> None:
+    seen = visit("cpu/softmax", "#tab=refused")
     seen.page.focus(".long-list")
     for n in range(2):
         seen.page.keyboard.press("ArrowDown")
@@ -221,7 +221,7 @@ def test_search_suggests_and_shows(visit: Open) -> None:
     assert page.input_value("#filter-rule") == "PF002"
     page.keyboard.press("/")
     page.keyboard.type("no such thing")
-    assert "Nothing of that name" in page.inner_text("#suggestions")
+    assert "No match" in page.inner_text("#suggestions")
     page.keyboard.press("Escape")
     assert page.is_hidden("#suggestions")
 
@@ -245,8 +245,8 @@ def test_filters_list_and_step_through_what_is_listed(visit: Open) -> None:
     assert every == page.evaluate("explorer.panels.listed.length")
 
 
-def test_what_holds_back_leads_to_its_decision(visit: Open) -> None:
-    seen = visit("cpu/softmax")
+def test_a_refused_pair_leads_to_its_decision(visit: Open) -> None:
+    seen = visit("cpu/softmax", "#tab=held")  # as links of earlier pages name the tab
     seen.page.click("#panel .row >> nth=0")
     assert "refused" in seen.page.inner_text("#details .badge")
     assert "What you can do" in seen.page.inner_html("#details")
@@ -370,7 +370,7 @@ def test_a_rule_lists_the_pairs_it_holds_back(visit: Open) -> None:
 def test_a_link_shows_a_fusion_by_name(visit: Open) -> None:
     seen = visit("cpu/softmax", "#view=steps&show=broadcast_multiply_fusion")
     assert seen.page.inner_text("#details h2") == "broadcast_multiply_fusion"
-    assert "Holds" in seen.details
+    assert "Contains" in seen.details
     seen.page.keyboard.press("Escape")
     assert "Why 4 kernels?" in seen.details
 
@@ -466,7 +466,7 @@ ENTRY main {
 def test_figures_that_xla_does_not_know_are_not_noughts(visit: Open) -> None:
     seen = visit(parse_module(CALL), "#view=fusion")
     text = str(seen.page.text_content("#panes svg"))
-    assert "1 operation · 64 B" in text
+    assert "64 B · kLoop" in text
     assert "0 B" not in text
 
 
@@ -474,7 +474,7 @@ def test_the_welcome_leads_to_the_first_decision(visit: Open) -> None:
     """The page opens at the end, where the arrow leads nowhere."""
     seen = visit("gpu/softmax")
     assert seen.at > 1
-    seen.page.click("#details >> text=Begin with the first decision")
+    seen.page.click("#details >> text=Go to the first decision")
     assert seen.at == 1
 
 
@@ -492,14 +492,17 @@ def test_final_names_come_first(with_final_names: Visit) -> None:
     seen = with_final_names
     both, final = "loop_multiply_fusion (fusion.21)", "loop_multiply_fusion"
     seen.page.click("#views [data-key=fusion]")
-    assert both in seen.page.locator("#panes .group .name").all_text_contents()
-    seen.page.click("#tab-held")
+    box = seen.page.locator("#panes .group.kernel", has=seen.page.locator(f".name:text-is('{final}')"))
+    assert box.locator("title").first.text_content().split("\n")[0] == both  # type: ignore[union-attr]
+    seen.page.click("#tab-refused")
     assert f"gemm_fusion_dot.2 → {final}" in seen.page.locator("#panel .first").all_text_contents()
     seen.page.click("#tab-kernels")
     row = seen.page.locator("#panel [role=option]", has_text=final)
     assert "fusion.21" in row.locator(".second").inner_text()
     row.click()
     assert seen.details.startswith(both)
+    assert seen.page.locator("#panes .group.chosen .name").all_text_contents() == [final]
+    seen.page.click("#views [data-key=steps]")
     assert both in seen.page.locator("#panes .fusion-name").all_text_contents()
     seen.page.evaluate("explorer.goTo(100)")
     assert f"fusion.34 fused into {both}" in seen.details

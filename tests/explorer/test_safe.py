@@ -21,7 +21,7 @@ def test_names_are_text_and_nothing_else(visit: Open) -> None:
     page = seen.page
     for view in ("fusion", "scope", "computation", "steps"):
         page.click(f"#views [data-key={view}]")
-    for tab in ("held", "kernels", "decisions"):
+    for tab in ("refused", "kernels", "source", "decisions"):
         page.click(f"#tab-{tab}")
     for step in range(seen.at + 1):
         page.evaluate(f"explorer.goTo({step})")
@@ -31,7 +31,7 @@ def test_names_are_text_and_nothing_else(visit: Open) -> None:
     page.keyboard.press("Enter")
     assert page.evaluate("window.pwned") is None
     assert page.locator("img").count() == 0
-    assert page.locator("script").count() == 2
+    assert page.locator("script").count() == 3
     assert EVIL in seen.details
     assert "\x1b" not in page.content()
     assert "\u202e" not in page.content()
@@ -43,7 +43,7 @@ def test_names_are_text_and_nothing_else(visit: Open) -> None:
 def test_the_file_holds_no_name_in_the_clear() -> None:
     html = page_html(page_of({"": observed_replay(evil_module(), replay_config("cpu", None))}))
     assert "pwned" not in html
-    assert html.count("</script>") == 2
+    assert html.count("</script>") == 3
 
 
 def test_the_policy_lets_nothing_else_run_or_load(visit: Open) -> None:

@@ -79,6 +79,8 @@ def test_a_state_replays_on_its_own_module_only() -> None:
     assert module_hash(HloPassEnv.replay(module(), state)) == module_hash(env.module)
     with pytest.raises(HlofuseError, match="the state is of module"):
         HloPassEnv.replay("gru_infer", state)
+    with pytest.raises(HlofuseError, match="no such action"):
+        HloPassEnv.replay(module(), {**state, "actions": ["no-such-pass"]})
 
 
 def test_a_fork_goes_its_own_way() -> None:

@@ -119,12 +119,12 @@ def test_a_program_for_many_devices_says_so(tmp_path: Path, hlofuse: Run) -> Non
     for command in ("explain", "kernels", "stats"):
         out = hlofuse(command, path, columns=200).out
         assert " · 128 partitions" in out
-        assert "Note: the program is for 128 devices: figures are for one of them." in out
+        assert "Note: the program is for 128 devices: figures are for one device." in out
 
 
 def test_every_command_says_it_first(tmp_path: Path, hlofuse: Run, samples: Path) -> None:
     case = samples / "cpu" / "softmax"
-    start = "jit_softmax: input of fusion · cpu · XLA 0.11.1 · from JAX"
+    start = "jit_softmax: fusion input · cpu · XLA 0.11.1 · from JAX"
     for command, *more in (
         ("explain", case),
         ("why", case, "divide"),

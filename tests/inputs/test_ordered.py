@@ -65,8 +65,8 @@ def test_the_first_line_and_the_json_say_where_the_order_comes_from(
     requested = ("--order", order) if order is not None else ()
     phrases = {
         "replayed": "order replayed",
-        "estimated": "order estimated, ties open",
-        "text": "order of the text, ties open",
+        "estimated": "order estimated (ties uncertain)",
+        "text": "order text (ties uncertain)",
     }
     line = hlofuse(*text, *requested, columns=200).out.splitlines()[0]
     assert phrases[order or "replayed"] in line

@@ -75,7 +75,7 @@ def test_a_check_takes_the_device_of_its_baseline(hlofuse: Run, deviceless: Path
     text = "check", deviceless, "--baseline", baseline
     assert hlofuse(*text, "--device", "v100", "--update").status == 0
     done = hlofuse(*text)
-    assert (done.status, done.err) == (0, "note: for v100, as the baseline has it\n")
+    assert (done.status, done.err) == (0, "note: for v100, as the baseline records it\n")
     baseline.write_text(baseline.read_text().replace('"v100"', '"ours"'))  # not one that ships
     result = hlofuse(*text)
     assert (result.status, "asks for --device" in result.err) == (2, True)
@@ -96,7 +96,7 @@ def test_and_its_target_where_the_module_tells_none(hlofuse: Run, tmp_path: Path
     module.write_text(PLAIN)
     text = "check", module, "--baseline", baseline
     assert hlofuse(*text, "--device", "v100", "--update").status == 0
-    assert hlofuse(*text).err == "note: for v100, as the baseline has it\n"
+    assert hlofuse(*text).err == "note: for v100, as the baseline records it\n"
     assert "keep a baseline for each" in hlofuse(*text, "--target", "cpu").err
 
 

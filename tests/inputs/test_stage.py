@@ -101,7 +101,7 @@ def refusal(text: str, target: str = "cpu") -> str:
 
 def test_the_refusal_names_the_flags() -> None:
     text = refusal(module(NEGATE, ", is_scheduled=true"))
-    assert "after all optimizations, fused and scheduled (its header says is_scheduled=true)" in text
+    assert "after all optimizations, fused and scheduled (header has is_scheduled=true)" in text
     assert 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"' in text
     assert "--assume-input" in text
 

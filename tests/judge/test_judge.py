@@ -250,7 +250,11 @@ def test_the_command(hlofuse: Run, tmp_path: Path) -> None:
     assert hlofuse("judge", a, b, "--seed", 3).out.startswith("Different: output 0 is off by ")
     b.write_text("HloModule m\nENTRY e { ROOT x = f32[4] parameter(0) }")
     other = hlofuse("judge", a, b)
-    assert (other.status, other.out, other.err) == (2, "", "the modules differ in what they take or return\n")
+    assert (other.status, other.out, other.err) == (
+        2,
+        "",
+        "the modules have different parameters or results\n",
+    )
     assert hlofuse("judge", a, a, "--python", "/nowhere/python").status == 2
 
 

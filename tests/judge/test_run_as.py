@@ -56,7 +56,7 @@ def test_modules_take_the_place_of_xlas(hlofuse: Run, modules: Path) -> None:
     (modules / "site/sitecustomize.py").write_text("open('site.txt', 'a').write('.')")
     Path("other.hlo").write_text(Path("own.hlo").read_text().replace("[16,32]", "[16,64]"))
     plain, err = run("other.hlo")
-    assert err == "other.hlo: not replaced: the module of this name has other parameters or results\n"
+    assert err == "other.hlo: not replaced: the module of this name has different parameters or results\n"
     assert Path("site.txt").read_text() == "."
     own, err = run("own.hlo")
     assert (own, err) == (plain, "own.hlo: replaced 1 time\n")
@@ -71,7 +71,7 @@ def test_what_never_came(hlofuse: Run, modules: Path) -> None:
     assert found.status == 7
     first, note = found.err.splitlines()
     assert first == "own.hlo: never compiled"
-    assert note == "note: nothing could be replaced: no Python in it imported JAX 0.11 or newer"
+    assert note == "note: nothing was replaced: COMMAND did not import JAX 0.11 or later"
     wrong = hlofuse("run-as", "out/norm/before_optimizations.hlo", "--", "true")
     assert wrong.status == 2
     assert "does not leave the fusion passes of XLA:CPU" in wrong.err

@@ -56,7 +56,7 @@ def test_the_magic_explains_what_the_cell_calls(run: Any) -> None:
 
 
 def test_a_cell_without_a_jitted_function_says_so(run: Any, tmp_path: Path) -> None:
-    cells = ["%load_ext hlofuse", "%%hlofuse\n1 + 1"]
+    cells = ["%load_ext hlofuse", "%%hlofuse\n1 + 1", "%%hlofuse\n1 / 0"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in cells])
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
     done = nbclient.NotebookClient(notebook, kernel_name="python3", allow_errors=True).execute(
@@ -64,3 +64,6 @@ def test_a_cell_without_a_jitted_function_says_so(run: Any, tmp_path: Path) -> N
     )
     assert "called no jitted function" in str(done.cells[1].outputs)
     assert "Traceback" not in str(done.cells[1].outputs)
+    shown, raised = done.cells[2].outputs
+    assert shown.ename == "ZeroDivisionError"
+    assert raised.traceback == [], "shown once"

@@ -27,7 +27,7 @@ INPUTS: dict[str, tuple[str, dict[str, Any]]] = {
     "gpu, without a rule": ("samples/gpu/gpt2_block/before.hlo", {"disable": ["PF009"]}),
     "gpu, another device": ("samples/gpu/softmax", {"device": "v100", "order": "text"}),
 }
-QUESTIONS: dict[str, tuple[list[str], Callable[[Report], Any]]] = {
+REPORTS: dict[str, tuple[list[str], Callable[[Report], Any]]] = {
     "explain": ([], lambda r: r.explain()),
     "kernels": ([], lambda r: r.kernels),
     "stats": ([], lambda r: r.stats),
@@ -54,21 +54,21 @@ def document(run: Run, *arguments: str) -> Any:
     return json.loads(result.out)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@pytest.mark.parametrize("command", REPORTS)
 def test_the_json_of_both_is_the_same(
-    hlofuse: Run, opened: tuple[list[str], Report], question: str, monkeypatch: pytest.MonkeyPatch
+    hlofuse: Run, opened: tuple[list[str], Report], command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
     arguments, report = opened
-    more, ask = QUESTIONS[question]
-    if question == "what-if" and arguments[0].endswith("after.hlo"):
-        with pytest.raises(HlofuseError, match="already fused"):
-            ask(report)
+    more, answer_of = REPORTS[command]
+    if command == "what-if" and arguments[0].endswith("after.hlo"):
+        with pytest.raises(HlofuseError, match="is a fused module"):
+            answer_of(report)
         return
-    command = document(hlofuse, question, *arguments, *more)
-    answer = ask(report)
-    assert plain(answer) == command
-    figures = set(numbers(command))
+    expected = document(hlofuse, command, *arguments, *more)
+    answer = answer_of(report)
+    assert plain(answer) == expected
+    figures = set(numbers(expected))
     for row in answer.rows():
         assert all(isinstance(v, str | int | float | None) for v in row.values())
         assert {v for k, v in row.items() if k in FIGURES and v is not None} <= figures
@@ -134,8 +134,8 @@ def test_a_gpu_dump_is_a_gpu_dump(hlofuse: Run, deviceless: Path) -> None:
     assert len(library.open(library.load(path)).kernels) == len(kernels)
     with pytest.raises(HlofuseError) as error:
         _ = library.open(deviceless).totals
-    assert hlofuse("explain", deviceless).err == f"{error.value}\n"
-    with pytest.raises(HlofuseError, match="asks for --device"):
+    assert hlofuse("explain", deviceless).err == f"error: {error.value}\n"
+    with pytest.raises(HlofuseError, match="needs --device"):
         library.replay(library.load(deviceless))
 
 

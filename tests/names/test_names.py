@@ -205,7 +205,7 @@ def test_a_copy_that_was_added_after_fusion(gpt2_whole: Path, tmp_path: Path, hl
 
 def test_trace_op_and_render_take_the_same_names(gpt2_whole: Path, hlofuse: Run) -> None:
     out = hlofuse("trace-op", gpt2_whole, "jit(gpt2_block)/tanh").out
-    assert "ends in loop_multiply_fusion" in out
+    assert "final: in loop_multiply_fusion" in out
     for name in ("loop_multiply_fusion", "jit(gpt2_block)/tanh"):
         arguments = ["--focus", name, "--device", "h100_sxm", "-o", "-"]
         result = hlofuse("render", gpt2_whole, *arguments)

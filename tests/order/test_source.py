@@ -62,7 +62,7 @@ def test_ids_of_a_file_are_xlas(hlofuse: Run, samples: Path, tmp_path: Path) -> 
     assert hlofuse(*text, "--order", "xla", *ids).status == 0
     refused = hlofuse(*text, "--order", "text", *ids)
     assert refused.status == 2
-    assert "--ids FILE goes with --order xla" in refused.err
+    assert "--ids FILE needs --order xla" in refused.err
 
 
 def test_only_an_estimate_leaves_ties_open(hlofuse: Run, samples: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -46,11 +47,15 @@ def test_ci_runs_the_commands_of_the_readme() -> None:
         assert f"{command}\n" in (ROOT / ".ci" / "run").read_text()
 
 
-def test_ci_and_classifiers_name_the_same_pythons() -> None:
+def test_ci_releases_and_classifiers_name_the_same_pythons() -> None:
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
     (matrix,) = re.findall(r"^ +python: \[(.+)\]$", workflow, re.MULTILINE)
     project = (ROOT / "pyproject.toml").read_text()
-    assert re.findall(r"3\.\d+", matrix) == re.findall(r":: Python :: (3\.\d+)", project)
+    pythons = re.findall(r":: Python :: (3\.\d+)", project)
+    assert re.findall(r"3\.\d+", matrix) == pythons
+    assert tomllib.loads(project)["tool"]["cibuildwheel"]["build"] == [
+        f"cp{version.replace('.', '')}-*" for version in pythons
+    ]
 
 
 def test_the_hooks_run_what_lint_runs() -> None:

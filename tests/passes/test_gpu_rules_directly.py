@@ -9,11 +9,16 @@ from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.replay import replay
-from hlofuse.rules.gpu_multi_output_fusion import LoneProducer, MultiOutputState, ProducerPair
-from hlofuse.rules.gpu_multi_output_fusion.producer import producer_is_multi_output, too_much_code
-from hlofuse.rules.instruction_fusion.candidate import FusionState
+from hlofuse.rules.gpu_multi_output_fusion import (
+    LoneProducer,
+    MultiOutputState,
+    ProducerPair,
+    producer_is_multi_output,
+    too_much_code,
+)
+from hlofuse.rules.instruction_fusion import FusionState
 from hlofuse.rules.priority_fusion.candidate import PriorityPair, PriorityState
-from hlofuse.rules.priority_fusion.eligible import consumer_is_bitcast
+from hlofuse.rules.priority_fusion.conditions import consumer_is_bitcast
 from hlofuse.rules.settings import Settings
 
 from ..running import find

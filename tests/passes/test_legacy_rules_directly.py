@@ -8,9 +8,13 @@ from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Module
 from hlofuse.releases import release_of
-from hlofuse.rules.gpu_instruction_fusion import GpuFusionState, GpuPair
-from hlofuse.rules.gpu_instruction_fusion.fusible import producer_has_several_results, producer_is_scatter
-from hlofuse.rules.gpu_multi_output_fusion.shapes import heroes_verdict
+from hlofuse.rules.fusion_heroes import heroes_verdict
+from hlofuse.rules.gpu_instruction_fusion import (
+    GpuFusionState,
+    GpuPair,
+    producer_has_several_results,
+    producer_is_scatter,
+)
 from hlofuse.rules.settings import AS_XLA, Settings
 
 from ..running import find

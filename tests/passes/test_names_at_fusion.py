@@ -1,4 +1,4 @@
-"""Names at the input of fusion, from before optimizations: those of jaxlib 0.11.1 on an H100."""
+"""Names at the fusion input, from before optimizations: those of jaxlib 0.11.1 on an H100."""
 
 from __future__ import annotations
 

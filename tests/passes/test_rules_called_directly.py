@@ -11,7 +11,7 @@ from hlofuse.passes import make_pass
 from hlofuse.passes.base import Pass
 from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
 from hlofuse.releases import AROUND_FUSION as RELEASE
-from hlofuse.rules.instruction_fusion.driver import NOTHING_AGAINST
+from hlofuse.rules.instruction_fusion import NOTHING_AGAINST
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Event, Recorder
 
@@ -259,7 +259,7 @@ ENTRY e {
 
 
 def test_mo022_a_constant_is_no_candidate() -> None:
-    from hlofuse.rules.cpu_multi_output_fusion import is_constant
+    from hlofuse.rules.multi_output_fusion import is_constant
 
     module = parse_module("HloModule m\nENTRY e {\n  ROOT c = f32[2] constant({1, 2})\n}\n")
     verdict = is_constant(module.entry.root)

@@ -12,7 +12,7 @@ from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.rules.evaluate import first_verdict
-from hlofuse.rules.instruction_fusion.candidate import FusionState
+from hlofuse.rules.instruction_fusion import FusionState
 from hlofuse.rules.priority_fusion import (
     OF_CONSUMER,
     OF_PRODUCER,

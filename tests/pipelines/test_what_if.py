@@ -10,7 +10,7 @@ from hlofuse.passes import make_pass
 from hlofuse.pipelines import TARGETS, passes_of
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.replay import replay
-from hlofuse.rules.parse_settings import parse_settings
+from hlofuse.rules.settings import parse_settings
 
 SOFTMAX = """HloModule m
 most {

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
 from hlofuse.account import Account, KernelTimes
 from hlofuse.inputs import load
@@ -14,10 +16,11 @@ from hlofuse.pipelines import device_of
 from hlofuse.plot.bars import plot_kernels, plot_passes
 from hlofuse.plot.roofline import plot_roofline
 from hlofuse.releases import AROUND_FUSION as RELEASE
+from hlofuse.render import engine
 from hlofuse.render.options import ModulePair, pair_of
 from hlofuse.replay import ModuleTexts, replay
 
-from ..render.modules import needs_graphviz
+from ..render.modules import SVG, needs_graphviz, texts
 from ..running import Run
 
 GPU = ("--device", "h100_sxm")
@@ -44,7 +47,7 @@ def test_a_row_for_each_pass_that_changed_something(samples: Path) -> None:
     done = replay(load(samples / "cpu/softmax/before.hlo"), "cpu", [ModuleTexts()])
     found = labels(plot_passes(done, None).dot)
     assert found[0] == "jit_softmax"
-    assert {"as it enters", "kernels", "bytes moved"} <= set(found)
+    assert {"input of fusion", "kernels", "bytes moved"} <= set(found)
     figures = found[found.index("kernels") + 1 : found.index("bytes moved")]
     changed = [p.name for p in done.passes if p.changed]
     assert len(figures) == 1 + len(changed) + 1
@@ -67,25 +70,83 @@ def test_no_byte_of_before_is_lost_or_counted_twice(samples: Path) -> None:
     pair, final = pair_of(done, ""), done.final
     sides = Account(pair.before), Account(final.module), final.names_at_fusion
     whole = labels(plot_kernels(pair, *sides, "title", most=0).dot)
-    assert "4 other kernels" in whole
+    assert "… 4 more kernels" in whole
     assert whole[-2:] == ["29.4 MB", "21.0 MB"]
     lost = ModulePair(pair.before, pair.after, {})
     removed = labels(plot_kernels(lost, *sides, "title").dot)
     assert removed[removed.index("bytes moved") + 1] == "29.4 MB"
-    assert "gone: computed in no kernel" in removed
+    assert "removed: no kernel computes it" in removed
 
 
-def test_the_roofline_shows_what_computes(samples: Path) -> None:
+def test_the_roofline_shows_every_kernel_in_units(samples: Path) -> None:
     device, _ = device_of("gpu", "h100_sxm")
     assert device is not None
     done = replay(load(samples / "gpu/gpt2_block/before.hlo"), "gpu", device=device)
-    plot = plot_roofline(done.before, done.after, KernelTimes(device, RELEASE), "title")
-    found = labels(plot.dot)
-    assert "3.35 TB/s" in found
-    assert any("a second, float32" in text for text in found)
-    attributes = [lines[0] for lines in plot.tooltips.values()]
-    assert sum(text.startswith("after: ") for text in attributes) == 5
-    assert any("10 after, that compute nothing or have no estimate" in text for text in found)
+    times = KernelTimes(device, RELEASE)
+    svg = plot_roofline(done.before, done.after, times, "title").to_svg()
+    titles = [t.text or "" for t in ET.fromstring(svg).iter(f"{SVG}title")]
+    for side, module in (("before", done.before), ("after", done.after)):
+        rows = times.account(module).rows
+        shown = [t for t in titles if t.startswith(f"{side}: ")]
+        assert len(shown) == len(rows)
+        assert {t.split(", ")[0] for t in shown} == {f"{side}: {r.instruction.name}" for r in rows}
+    assert any("TFLOP/s" in t and "programs.py:" in t for t in titles)
+    found = texts(svg).split("\n")
+    assert {"3.35 TB/s", "66.9 TFLOP/s, float32", "1 TFLOP/s", "10 TFLOP/s"} <= set(found)
+    assert "squares: 6 matmul or library kernels at the lower bound of the time" in found
+
+
+def test_the_roofline_counts_the_iterations_of_loops(samples: Path) -> None:
+    device, _ = device_of("gpu", "h100_sxm")
+    assert device is not None
+    done = replay(load(samples / "cartpole/gpu/scan/before.hlo"), "gpu", device=device)
+    svg = plot_roofline(done.before, done.final.module, KernelTimes(device, RELEASE), "title").to_svg()
+    assert ", ×10,000, programs.py:" in svg
+
+
+@pytest.mark.parametrize("sample", ["gpt2_block", "softmax"])
+@pytest.mark.parametrize("kind", ["passes", "kernels", "roofline"])
+def test_no_text_is_small_or_lies_over_another(kind: str, sample: str, browser: Browser, samples: Path,
+                                               tmp_path: Path, hlofuse: Run) -> None:  # fmt: skip
+    file = tmp_path / "plot.svg"
+    assert hlofuse("plot", samples / "gpu" / sample, *GPU, "--kind", kind, "-o", file).status == 0
+    page = browser.new_page(viewport={"width": 2000, "height": 1400})
+    page.goto(file.as_uri())
+    areas = page.evaluate(
+        """() => [...document.querySelectorAll("text")].map(t => {
+             const r = t.getBoundingClientRect();
+             return [t.textContent, parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a,
+                     r.left, r.top, r.right, r.bottom]; })"""
+    )
+    page.close()
+    assert min(size for _, size, *_ in areas) >= 11
+    for n, (text, _, left, top, right, bottom) in enumerate(areas):
+        for other, _, l2, t2, r2, b2 in areas[:n]:
+            # A line of text has room above and below its letters.
+            apart = right <= l2 or r2 <= left or bottom - 3 <= t2 or b2 - 3 <= top
+            assert apart, f"{text!r} lies over {other!r}"
+
+
+def test_bars_carry_final_names_lines_and_iterations(hlofuse: Run, samples: Path, tmp_path: Path) -> None:
+    out = hlofuse("plot", samples / "gpu/gpt2_block", *GPU, "--kind", "kernels", "-o", "-").out
+    assert "loop_multiply_fusion (fusion.21)" in labels(out)
+    assert "programs.py:305" in labels(out)
+    loop = hlofuse("plot", samples / "cartpole/gpu/scan", *GPU, "--kind", "kernels", "-o", "-").out
+    assert "programs.py:144, ×10,000" in labels(loop)
+    cpu = hlofuse("plot", samples / "cpu/softmax", "--kind", "kernels", "-o", "-").out
+    assert any(label.startswith("programs.py:") for label in labels(cpu))
+
+
+def test_plots_as_svg_need_no_graphviz(
+    hlofuse: Run, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "engine", lambda: pytest.fail("Graphviz is used"))
+    for kind in ("passes", "kernels", "roofline"):
+        file = tmp_path / f"{kind}.svg"
+        result = hlofuse("plot", samples / "gpu/softmax", *GPU, "--kind", kind, "-o", file)
+        assert result.status == 0, result.err
+        assert f"wrote {file}: open it in a browser" in result.err
+        assert file.read_bytes().startswith(b"<?xml")
 
 
 def test_names_that_would_stand_one_over_another_share_a_line() -> None:
@@ -100,7 +161,7 @@ def test_names_that_would_stand_one_over_another_share_a_line() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (("-o", "x.svg", "--kind", "roofline"), "asks for --device"),
+        (("-o", "x.svg", "--kind", "roofline"), "needs a GPU and its --device"),
         (("-o", "x.gif"), "the output's suffix"),
         (("-o", "x.dot", "--kind", "pie"), "pie"),
     ],

@@ -65,7 +65,7 @@ def test_every_report_says_first_that_it_took_part(install, name: str, hlofuse: 
     install("acme", GOOD)
     before = samples / "cpu" / "softmax" / "before.hlo"
     change = "with the rules of acme (acme-rules 1.0)"
-    banner = f"Not XLA's behaviour: {change}."
+    banner = f"Settings differ from XLA's: {change}."
     text = (before, "--rules", name)
     explained = hlofuse("explain", "--details", *text, columns=200)
     lines = explained.out.splitlines()
@@ -85,7 +85,7 @@ def test_every_report_says_first_that_it_took_part(install, name: str, hlofuse: 
     escaped = change.replace("(", r"\(").replace(")", r"\)")
     for command in (("explain", before), ("why", before, requested), ("stats", before)):
         markdown = hlofuse(*command, "--rules", name, "--format", "markdown").out
-        assert f"\n\n> **Not XLA's behaviour: {escaped}.**\n" in markdown
+        assert f"\n\n> **Settings differ from XLA's: {escaped}.**\n" in markdown
     assert change in hlofuse("replay", *text, "-o", "-").err
     picture = hlofuse("render", *text, "-o", "-")
     assert (picture.status, change in picture.out) == (0, True)
@@ -112,8 +112,8 @@ def test_one_of_its_rules_can_be_switched_off(install, hlofuse: Run, samples: Pa
 BAD = {
     "import no_such_module_at_all": "acme (acme-rules 1.0) cannot be imported: ModuleNotFoundError: ",
     "x = 1": "cannot be imported: AttributeError",
-    "RULES = 3": "expected FusionRule objects in a tuple, got int",
-    "RULES = ('x',)": "expected FusionRule objects in a tuple, got str among them",
+    "RULES = 3": "expected a tuple of FusionRule objects, found int",
+    "RULES = ('x',)": "expected a tuple of FusionRule objects, found str among them",
     GOOD.replace("ACME001", "CPU007"): "'CPU007' is the code of a rule of XLA's: ",
     GOOD.replace("ACME001", "acme-1"): "'acme-1' is no code: expected two to eight capitals and three digits",
     GOOD + "RULES *= 2": "'ACME001' is there twice",

@@ -59,7 +59,7 @@ def stored(name: str) -> dict[str, str]:
 
 @pytest.fixture
 def read(tmp_path: Path) -> Callable[[str, str, str], Loaded]:
-    """Reads the input of fusion of one side of a recipe on a device."""
+    """Reads the fusion input of one side of a recipe on a device."""
 
     def read(name: str, device: str, side: str) -> Loaded:
         path = tmp_path / side / "before.hlo"

@@ -13,7 +13,7 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.order.restore import reserve_counted_names
 from hlofuse.passes.fusion.priority_fusion.priority_fusion import PriorityFusion
 from hlofuse.releases import release_of
-from hlofuse.rules.instruction_fusion.candidate import FusionState
+from hlofuse.rules.instruction_fusion import FusionState
 from hlofuse.rules.priority_fusion import PriorityPair, PriorityState
 from hlofuse.rules.priority_fusion.budget import triton_over_limit
 from hlofuse.rules.settings import Settings

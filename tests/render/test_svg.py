@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, Page
 
+from hlofuse.account import Account
 from hlofuse.ir import HlofuseError, Module, parse_module
 from hlofuse.render import Drawing, engine, render
+from hlofuse.render import __file__ as package
+from hlofuse.render.launched import LaunchedModule
+from hlofuse.render.model_explorer import to_model_explorer
+from hlofuse.render.perfetto import to_trace
 from hlofuse.replay import replay
 
-from .modules import FUSED, SVG, UNFUSED, needs_graphviz, quoted_strings, texts, tooltips
+from .modules import FUSED, SVG, UNFUSED, chain, needs_graphviz, quoted_strings, texts, tooltips
 
 HOSTILE = [
     "</script><script>alert(1)</script>",
@@ -59,7 +68,7 @@ def hostile_module(text: str) -> Module:
 def test_dot_holds_names_as_data(text: str) -> None:
     dot = render(hostile_module(text)).dot
     dot.encode()
-    assert all(c == "\n" or c.isprintable() for c in dot)
+    assert all(line.lstrip("\t").isprintable() for line in dot.split("\n"))
     # Nothing of the dump reaches a quoted string unescaped: Graphviz would expand \N and the like.
     assert not any("\\" in s or "<" in s for s in quoted_strings(dot))
     assert dot.count("digraph") == 1 + (0 if "digraph" not in text else dot.count("; digraph"))
@@ -93,6 +102,15 @@ def test_svg_holds_names_as_data(text: str) -> None:
     assert len(svg) < 200_000
     if text.isprintable() and 0 < len(text.strip()) < 20 and "\\" not in text:
         assert text in texts(svg)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_other_viewers_get_names_as_data(text: str) -> None:
+    launched = LaunchedModule(Account(hostile_module(text)), "cpu", {}, {})
+    for written in (*to_model_explorer(launched), to_trace(launched)):
+        json.loads(written)
+        decoded = json.dumps(json.loads(written), ensure_ascii=False)
+        assert all(c.isprintable() for c in decoded)
 
 
 @needs_graphviz
@@ -199,25 +217,110 @@ def test_without_graphviz_there_is_one_clear_sentence(monkeypatch: pytest.Monkey
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     drawing: Drawing = render(parse_module(FUSED))
     assert drawing.to_bytes("dot").startswith(b"digraph")
-    with pytest.raises(HlofuseError, match=r"hlofuse\[render\]") as caught:
+    with pytest.raises(HlofuseError, match=r"no wheels of pygraphviz .* install Graphviz") as caught:
         drawing.to_svg()
     assert "\n" not in str(caught.value)
 
 
 @needs_graphviz
 def test_arrows_run_below_the_headings_of_frames() -> None:
-    svg = render(parse_module(FUSED)).to_svg()
-    root = ET.fromstring(svg)
+    """Headings come last, and a halo in the colour of the card keeps their letters apart from an arrow."""
+    text = render(parse_module(FUSED)).to_svg()
+    root = ET.fromstring(text)
     last = [e for e in root if e.get("class") == "heading"]
     assert len(last) == 1
-    plates, text = last[0].findall(f"{SVG}rect"), last[0].findall(f"{SVG}text")
-    assert list(last[0]) == [*plates, *text]  # no plate hides a word
+    assert "fusion.1" in [t.text for t in last[0].findall(f"{SVG}text")]
     drawn = [k for k, e in enumerate(root) if e.find(f".//{SVG}path") is not None]
     assert list(root).index(last[0]) > max(drawn)
-    for word in text:
-        x, y = float(word.get("x", "")), float(word.get("y", ""))
-        assert any(
-            float(p.get("x", "")) <= x <= float(p.get("x", "")) + float(p.get("width", ""))
-            and float(p.get("y", "")) <= y <= float(p.get("y", "")) + float(p.get("height", ""))
-            for p in plates
-        )
+    assert ".heading{pointer-events:none;paint-order:stroke;stroke:#fff" in text
+
+
+@needs_graphviz
+def test_parts_that_never_meet_are_packed() -> None:
+    """Twenty of them next to each other would be a row."""
+    lines = [f"  p{n} = f32[8]{{0}} parameter({n})\n  t{n} = f32[8]{{0}} tanh(p{n})" for n in range(20)]
+    results = ", ".join(f"t{n}" for n in range(20))
+    lines.append(f"  ROOT r = ({', '.join(['f32[8]{0}'] * 20)}) tuple({results})")
+    width, height = render(parse_module("HloModule m\n\nENTRY e {\n" + "\n".join(lines) + "\n}\n")).size()
+    assert width < 2 * height
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[[str], Page]]:
+    """Opens the picture of a module in a window of 1,280 × 800."""
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+
+    def open_picture(text: str) -> Page:
+        file = tmp_path / "picture.svg"
+        file.write_bytes(render(parse_module(text)).to_bytes("svg"))
+        page.goto(file.as_uri())
+        return page
+
+    yield open_picture
+    page.close()
+
+
+_SCALE = "document.querySelector('text').getScreenCTM().a"
+_PLACE = """(() => {
+  const r = document.querySelector('rect').getBoundingClientRect();
+  return [r.x, r.y, r.right, r.bottom];
+})()"""
+
+
+@needs_graphviz
+def test_a_picture_fits_the_window_and_zooms_and_pans(opened: Callable[[str], Page]) -> None:
+    page = opened(FUSED)
+    left, top, right, bottom = page.evaluate(_PLACE)
+    assert left >= 0
+    assert top >= 0
+    assert right <= 1280
+    assert bottom <= 800
+    before = page.evaluate(_SCALE)
+    page.mouse.move(640, 400)
+    page.mouse.wheel(0, -200)
+    page.wait_for_function(f"{_SCALE} > {before} * 1.5")
+    place = page.evaluate(_PLACE)
+    page.mouse.down()
+    page.mouse.move(700, 430)
+    page.mouse.up()
+    moved = page.evaluate(_PLACE)
+    assert [round(m - p) for m, p in zip(moved, place, strict=True)] == [60, 30, 60, 30]
+    page.keyboard.press("0")
+    assert page.evaluate(_PLACE) == [left, top, right, bottom]
+    page.set_viewport_size({"width": 1280, "height": round(0.9 * (bottom - top))})
+    page.wait_for_function(f"{_SCALE} < {before}", timeout=3000)
+
+
+@needs_graphviz
+def test_a_large_picture_opens_readable_and_a_double_click_fits_it(opened: Callable[[str], Page]) -> None:
+    page = opened(chain(150))
+    sizes = """[...document.querySelectorAll('text')].map(
+        t => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a)"""
+    assert min(page.evaluate(sizes)) >= 11
+    page.mouse.dblclick(640, 400)
+    *_, bottom = page.evaluate(_PLACE)
+    assert bottom <= 801
+    page.mouse.dblclick(640, 400)
+    assert min(page.evaluate(sizes)) >= 11
+
+
+@needs_graphviz
+def test_without_its_script_a_picture_still_fits_the_window(browser: Browser, tmp_path: Path) -> None:
+    """An `img` runs no script, and neither does a page that forbids it."""
+    file = tmp_path / "picture.svg"
+    file.write_text(render(parse_module(chain(60))).to_svg(), encoding="utf-8")
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.goto(file.as_uri())
+    *_, right, bottom = page.evaluate(_PLACE)
+    assert right <= 1280
+    assert bottom <= 801
+    page.close()
+
+
+@needs_graphviz
+def test_only_the_script_of_a_file_is_active() -> None:
+    text = render(hostile_module("</script><script>alert(1)</script>")).to_bytes("svg").decode()
+    (script,) = ET.fromstring(text).iter(f"{SVG}script")
+    assert script.text == Path(package).with_name("pan.js").read_text(encoding="utf-8")
+    for word in ("fetch", "XMLHttpRequest", "innerHTML", "eval", "http"):
+        assert word not in script.text

@@ -15,6 +15,7 @@ from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.flags import joined
 from hlofuse.replay import replay_config
 from hlofuse.search.actions import ACTIONS
+from hlofuse.search.report import change
 from hlofuse.search.space import Objective, Space, module_hash
 from hlofuse.search.strategies import METHODS, minimized, search
 
@@ -141,3 +142,17 @@ def test_the_list_of_passes(hlofuse: Run) -> None:
     listed = json.loads(hlofuse("passes", "--format", "json").out)["passes"]
     assert [a["name"] for a in listed] == list(ACTIONS)
     assert {a["kind"] for a in listed} == {"simplify", "expand", "merge"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "text"),
+    [
+        (200, 150, "−25.0%"),
+        (4, 4, "same"),
+        (4, 17e6, "× 4,250,000"),
+        (0, 8, "from nothing"),
+        (8, 0, "−100.0%"),
+    ],
+)
+def test_a_change_is_a_percentage_or_a_multiple(before: float, after: float, text: str) -> None:
+    assert change(before, after) == text

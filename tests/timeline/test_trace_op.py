@@ -98,7 +98,7 @@ def test_wrong_names(tmp_path: Path, gpt2_whole: Path, hlofuse: Run) -> None:
     write(tmp_path, ALL)
     assert "no dump of module_0000.jit_f has q7" in hlofuse("trace-op", tmp_path, "q7").err
     no_sources = hlofuse("trace-op", tmp_path, "a.py:3").err
-    assert "do not say where in the program" in no_sources
+    assert "have no source lines" in no_sources
     assert "programs.py:304" in hlofuse("trace-op", gpt2_whole, "programs.py:1").err
     write(tmp_path, ALL, "module_0001.jit_g")
     several = hlofuse("trace-op", tmp_path, "d")

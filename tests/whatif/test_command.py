@@ -101,12 +101,13 @@ def test_every_report_says_first_that_it_is_not_xla(
         "CPU007",
     ]
     text = hlofuse(*phrase).out
-    assert "Not XLA's behaviour: without CPU007.\n" in text[:200]
+    assert "Settings differ from XLA's: without CPU007.\n" in text[:200]
     assert "4 → 3 kernels (−25 %)" in text
     assert "divide → broadcast.1" in text
     markdown = hlofuse(*phrase, "--format", "markdown").out
     assert any(
-        part.startswith("> **Not XLA's behaviour: without CPU007.**") for part in markdown.split("\n\n")[:5]
+        part.startswith("> **Settings differ from XLA's: without CPU007.**")
+        for part in markdown.split("\n\n")[:5]
     )
     difference = json.loads(hlofuse(*phrase, "--format", "json").out)["difference"]
     assert (difference["xla"]["kernels"], difference["ours"]["kernels"]) == (4, 3)

@@ -151,9 +151,7 @@ def compile_module(module: Any, devices: Devices, begin: Callable[[], None]) -> 
     here = devices.all if devices.mesh is not None else (devices.all or jax.devices("cpu"))[:1]
     partitions = partitions_of(module.operation)
     if partitions > len(here):
-        raise ValueError(
-            f"the module has {partitions} partitions: --mesh {partitions} divides it over devices"
-        )
+        raise ValueError(f"the module has {partitions} partitions; give --mesh {partitions}")
     backend = here[0].client
     options = compiler.get_compile_options(
         num_replicas=1,

@@ -81,7 +81,9 @@ def devices_of(request: dict[str, Any]) -> Devices:
         raise Problem(kind, f"{target} plugin ({text[:400]})") from None
     if axes:
         if len(devices.all) < count:
-            raise Problem(PROGRAM, f"a mesh of {count}: there are {len(devices.all)} {target} devices")
+            raise Problem(
+                PROGRAM, (f"--mesh needs {count} devices, but there are {len(devices.all)} {target} devices")
+            )
         _set_mesh(devices, axes, count)
     return devices
 
@@ -121,7 +123,7 @@ def _gpu_topology(config: str, topology: str) -> tuple[Any, list[str]]:
         if refused is None or not lines[at].lstrip().startswith(refused[2]):
             text = _REFUSED.search(why)
             note = (text[0] if text is not None else why)[:400]
-            raise Problem(PROGRAM, f"the XLA of jaxlib {version_of('jaxlib')} refuses the device: {note}")
+            raise Problem(PROGRAM, f"the XLA of jaxlib {version_of('jaxlib')} rejects the device: {note}")
         del lines[at : _end_of_field(lines, at)]
         unknown.append(refused[2])
 

@@ -99,8 +99,8 @@ def _check_call(function: Any, arguments: tuple[Any, ...], name: str) -> None:
     try:
         signature.bind(*arguments)
     except TypeError as error:
-        given = f"{len(arguments)} given" if arguments else "none given: --args says their shapes"
-        raise Problem(PROGRAM, f"the arguments of {name}{signature} do not fit, {given} ({error})") from None
+        given = f"{len(arguments)} given" if arguments else "none given; give their shapes with --args"
+        raise Problem(PROGRAM, f"arguments do not match {name}{signature}: {given} ({error})") from None
 
 
 def _argument(spec: dict[str, Any]) -> Any:

@@ -48,7 +48,7 @@ until_option = click.option(
     type=click.Choice(["fusion", "end"]),
     default="fusion",
     show_default=True,
-    help="Where the replay ends: after the fusion passes, or with the kernels that are launched.",
+    help="End of the replay: after the fusion passes, or after all passes.",
 )
 """`--until fusion|end`: where a replay ends."""
 
@@ -57,7 +57,7 @@ module_option = click.option(
     "--module",
     metavar="NAME",
     shell_complete=completion.modules,
-    help="The module to take from a dump directory or file.",
+    help="Module to read from a dump directory or file.",
 )
 """`--module NAME`: which module of a dump directory."""
 
@@ -76,20 +76,22 @@ target_options = stacked(
         "--target",
         metavar="T",
         shell_complete=completion.targets,
-        help="What XLA compiles for (hlofuse targets).  [default: gpu with --device, else what the dump says,"
-        " else cpu]",
+        help=(
+            "Backend to replay (hlofuse targets).  [default: gpu with --device, else read from the dump, else"
+            " cpu]"
+        ),
     ),
     click.option(
         "--xla",
         metavar="V|auto",
         shell_complete=completion.releases,
-        help="The XLA to repeat, as a release of jaxlib.  [default: auto, what the dump says]",
+        help="XLA to replay, as a jaxlib release.  [default: auto, read from the dump]",
     ),
     click.option(
         "--device",
         metavar="D",
         shell_complete=completion.devices,
-        help="The device, a name or a file (hlofuse devices); taken from the dump unless said.",
+        help="Device name or file (hlofuse devices).  [default: read from the dump]",
     ),
     click.option(
         "--option",
@@ -100,13 +102,15 @@ target_options = stacked(
     click.option(
         "--order",
         type=click.Choice(["xla", "replayed", "estimated", "text"]),
-        help="Source of the order of instructions: XLA's ids, its earlier passes repeated, an"
-        " estimate, or the text.  [default: the best there is]",
+        help=(
+            "Source of instruction order: XLA's ids, its earlier passes replayed, an estimate, or the text."
+            "  [default: the best available]"
+        ),
     ),
     click.option(
         "--ids",
         metavar="FILE",
-        help="XLA's unique ids of the instructions (.hlo.pb); default: the file beside the input.",
+        help="File with XLA's unique instruction ids (.hlo.pb).  [default: the file next to INPUT]",
     ),
 )
 """`--target`, `--xla`, `--device`, `--option`, `--order`, `--ids`: what is replayed, as XLA does it."""
@@ -115,7 +119,7 @@ target_options = stacked(
 xla_flags_option = click.option(
     "--xla-flags",
     metavar="FLAGS",
-    help="XLA flags the module was compiled with, as in XLA_FLAGS.  [default: read from the dump]",
+    help="XLA_FLAGS of the compilation.  [default: read from the dump]",
 )
 """`--xla-flags`."""
 
@@ -124,13 +128,13 @@ stage_options = stacked(
     click.option(
         "--stage",
         type=click.Choice(["before-optimizations", "fusion-input", "after-fusion", "scheduled"]),
-        help="Where in the compilation the module stands.  [default: read from the module]",
+        help="Stage of the compilation that the module comes from.  [default: read from the module]",
     ),
     xla_flags_option,
     click.option(
         "--assume-input",
         is_flag=True,
-        help="The same as --stage fusion-input: replay the fusion passes whatever the module looks like.",
+        help="Same as --stage fusion-input: replay the fusion passes on any module.",
     ),
 )
 """`--stage`, and `--assume-input` for the commonest of them."""
@@ -143,33 +147,35 @@ what_if_options = stacked(
         multiple=True,
         metavar="NAME=VALUE",
         shell_complete=completion.knobs,
-        help="What if this knob, or number of the device, had another value?  (hlofuse what-if --knobs)",
+        help="Replay with another value of a knob or device number (hlofuse what-if --knobs).",
     ),
     click.option(
         "--disable",
         multiple=True,
         metavar="CODE",
         shell_complete=completion.rules,
-        help="What if this rule did not exist?",
+        help="Replay without this rule.",
     ),
     click.option(
         "--enable",
         multiple=True,
         metavar="NAME",
         shell_complete=completion.optional_passes,
-        help="What if XLA ran this pass, or asked this rule, that it leaves out (hlofuse targets)?",
+        help="Replay with an optional pass or rule that XLA leaves out (hlofuse targets).",
     ),
     click.option(
         "--rules",
         multiple=True,
         metavar="NAME|all",
-        help="What if the rules of an installed package took part (hlofuse rule lists them)?",
+        help="Replay with the rules of an installed package (hlofuse rule lists them).",
     ),
     click.option(
         "--passes",
         metavar="LIST",
         shell_complete=completion.passes,
-        help="What if these passes ran? Separated by commas; fixpoint(A, B) repeats until nothing changes.",
+        help=(
+            "Replay these passes instead, separated by commas; fixpoint(A, B) repeats until nothing changes."
+        ),
     ),
 )
 """`--set`, `--disable`, `--enable`, `--rules`, `--passes`: what is to be other than in XLA."""
@@ -187,7 +193,7 @@ def report_options(command: Callable[..., Any]) -> Any:
 
     Colours are automatic on a terminal that wants them (NO_COLOR and TERM=dumb are heeded).
     """
-    return report_options_with(FORMATS, "How to report.")(command)
+    return report_options_with(FORMATS, "Report format.")(command)
 
 
 def report_options_with(

@@ -87,7 +87,7 @@ def emit(text: str, output: Path | None = None) -> None:
     if not text.endswith("\n"):
         text += "\n"
     if output is not None and str(output) != "-":
-        write_file(output, text)
+        save(output, text)
         return
     try:
         sys.stdout.write(text)
@@ -119,6 +119,17 @@ def _width(to_terminal: bool) -> int:
         text = os.environ.get("COLUMNS", "")
         columns = int(text) if text.isascii() and text.isdigit() and len(text) < 5 else fallback
     return min(max(columns, 40), 400)
+
+
+def save(path: Path, content: str | bytes, how: str = "") -> None:
+    """Write the file that an option names, and report it on standard error.
+
+    `how` to open it is taken from the suffix unless it is given.
+    """
+    from hlofuse.cli.common.messages import wrote
+
+    write_file(path, content)
+    wrote(path, how)
 
 
 def write_file(path: Path, content: str | bytes) -> None:

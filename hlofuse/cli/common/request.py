@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hlofuse.cli.common.messages import say
 from hlofuse.cli.common.options import module_option, stage_options, target_options, what_if_options
 from hlofuse.cli.common.progress import progress_bar, spinner
 from hlofuse.library.listener import Listener
@@ -21,8 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def warn(note: str) -> None:
     """Print a note on standard error, if there is one: for results that have no place for it."""
-    if note:
-        click.echo(f"note: {note}", err=True)
+    say("note", note)
 
 
 TERMINAL = Listener(warn, spinner, progress_bar)
@@ -55,7 +55,9 @@ def replay_options(command: F) -> F:
     command = click.option(
         "--xla-trace",
         metavar="FILE|none",
-        help="XLA's own record of PriorityFusion (…priority_fusion_dump.txt), to be followed where priorities"
-        " are equal; taken from beside the input unless said.",
+        help=(
+            "XLA's PriorityFusion log (…priority_fusion_dump.txt), used to break ties.  [default: the file"
+            " next to INPUT]"
+        ),
     )(command)
     return module_option(target_options(what_if_options(stage_options(command))))

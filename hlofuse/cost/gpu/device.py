@@ -172,11 +172,11 @@ def load_device(name: str) -> DeviceDescription:
         names = device_names()
         if name and (like := [n for n in names if name.lower() in n]):
             raise DeviceError(f"no device {name!r}; did you mean {any_of(like)}? (hlofuse devices lists all)")
-        raise DeviceError(f"no device {name!r}; known are {', '.join(names)}, or give a file")
+        raise DeviceError(f"no device {name!r}; expected one of {', '.join(names)}, or a file")
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeError):
-        raise DeviceError(f"{name} is no text that describes a device") from None
+        raise DeviceError(f"{name}: not a device file") from None
     return (
         _from_toml(text, name)
         if path.suffix == ".toml"
@@ -193,7 +193,7 @@ def device_from_text_proto(text: str, name: str = "device", *, source: str = "")
     try:
         config = parse_text_proto(text)
     except TextProtoError as error:
-        raise DeviceError(f"{source} describes no device: {error}") from None
+        raise DeviceError(f"{source}: not a device file: {error}") from None
     info = _message(config, "gpu_device_info") if "gpu_device_info" in config else config
     values = {f.name: info[f.name] for f in fields(DeviceDescription) if f.name in info}
     values["name"] = info.get("name") or config.get("device_description_str") or name
@@ -214,7 +214,7 @@ def _message(within: dict[str, Any], name: str) -> Any:
     """A field that holds others; None where it is not given."""
     found = within.get(name)
     if found is not None and not isinstance(found, dict):
-        raise DeviceError(f"{name} is no message")
+        raise DeviceError(f"{name} must be a message")
     return found
 
 
@@ -224,7 +224,7 @@ def _matrix_units(description: dict[str, Any]) -> dict[str, list[Any]]:
     units: dict[str, list[Any]] = {}
     for info in infos if isinstance(infos, list) else [infos]:
         if not isinstance(info, dict):
-            raise DeviceError("rate_infos is no message")
+            raise DeviceError("rate_infos must be a message")
         key = info.get("key", 0)
         name = _PRIMITIVE_TYPES.get(key) if isinstance(key, int) else None
         value = _message(info, "value") or {}
@@ -238,7 +238,7 @@ def _from_toml(text: str, name: str) -> DeviceDescription:
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise DeviceError(f"{name} describes no device: {error}") from None
+        raise DeviceError(f"{name}: not a device file: {error}") from None
     return _device(values, name)
 
 
@@ -247,4 +247,4 @@ def _device(values: dict[str, Any], name: str) -> DeviceDescription:
         return DeviceDescription(**typed_numbers(values))
     except (TypeError, DeviceError) as error:
         reason = str(error).removeprefix("DeviceDescription.__init__() ")
-        raise DeviceError(f"{name} describes no device: {reason}") from None
+        raise DeviceError(f"{name}: not a device file: {reason}") from None

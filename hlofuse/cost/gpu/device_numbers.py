@@ -57,11 +57,11 @@ def _possible(key: str, value: Any) -> int | float:
         return -1
     if not math.isfinite(number) or number < 0 or (number == 0 and key in _DIVISORS):
         least = "more than 0" if key in _DIVISORS else "0 or more"
-        raise DeviceError(f"{key}: a number of {least} was expected, not {value}")
+        raise DeviceError(f"{key}: expected a number of {least}, found {value}")
     if key == "memory_compute_parallelism" and number > 1:
-        raise DeviceError(f"{key}: a part from 0 to 1 was expected, not {value}")
+        raise DeviceError(f"{key}: expected a fraction from 0 to 1, found {value}")
     if key in _FRACTIONS:
         return fp32(number) if key == "clock_rate_ghz" else number
     if not number.is_integer():
-        raise DeviceError(f"{key}: a whole number was expected, not {value}")
+        raise DeviceError(f"{key}: expected an integer, found {value}")
     return int(value) if isinstance(value, int) or value.isdigit() else int(number)

@@ -37,14 +37,14 @@ def parse_text_proto(text: str) -> dict[str, Any]:
         mark = token["mark"]
         if mark in ("{", "<"):
             if name is None:
-                raise TextProtoError("a message without a name")
+                raise TextProtoError("a message has no name")
             inner: dict[str, Any] = {}
             _put(stack[-1], name, inner)
             stack.append(inner)
             name = None
         elif mark in ("}", ">"):
             if len(stack) == 1:
-                raise TextProtoError("a closing brace too many")
+                raise TextProtoError("extra closing brace")
             stack.pop()
         elif token["name"] is not None and name is None:
             name = token["name"]
@@ -52,7 +52,7 @@ def parse_text_proto(text: str) -> dict[str, Any]:
             _put(stack[-1], name, _scalar(value))
             name = None
         elif token["text"] or token["number"]:
-            raise TextProtoError(f"a value without a name: {token[0]}")
+            raise TextProtoError(f"a value has no name: {token[0]}")
     if len(stack) > 1 or name is not None:
         raise TextProtoError("the text ends inside a message")
     return root

@@ -7,9 +7,9 @@ const VIEWS = [
   ["computation", "Computations", "The whole module by computation"],
   ["film", "Passes", "What every pass of the compilation did, first dump to last"],
 ];
-const DEFAULTS = { view: "", split: "one", tab: "held", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", dump: "", op: "", only: "", order: "", every: "" };
+const DEFAULTS = { view: "", split: "one", tab: "", line: "", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", group: "", edge: "", why: "", find: "", colour: "kind", open: "", dump: "", op: "", only: "", order: "", every: "" };
 
-const MOST_AHEAD = 120, AHEAD_AFTER = 500;
+const MOST_AHEAD = 120, AHEAD_AFTER = 500, LONGEST_LINK = 2000;
 
 class App {
   constructor(data) {
@@ -21,6 +21,10 @@ class App {
     this.chosenOp = NONE;
     this.region = -1;
     this.panes = [];
+    this.outlines = new Map();
+    this.opened = new Map();  // by view: what was opened and closed by hand
+    this.hits = null;
+    this.hitAt = -1;
     this.panels = new Panels(this);
     this.timeline = new Timeline(this);
     this.search = new Search(this);
@@ -28,9 +32,15 @@ class App {
     this.passesView = data.film ? new PassesView(this) : null;
     this.keys = new Keys(this);
     this.act = {
-      box: (box) => this.showBox(box), operation: (op, box) => this.choose(box, op), decision: (n) => this.goTo(n + 1), edge: (from, to) => this.showEdge(from, to),
-      group: (group) => this.openGroup(group),
+      box: (box) => this.choose(box), operation: (op, box) => this.choose(box, op), edge: (from, to, pairs) => this.showEdge(from, to, pairs),
+      rule: (decision, pair) => this.showRule(decision, pair), group: (node) => this.chooseGroup(node.id), toggle: (id, opened) => this.toggle(id, opened),
+      leave: (box) => this.showBox(box),
     };
+    byId("fold").addEventListener("click", () => this.foldAll(false));
+    byId("unfold").addEventListener("click", () => this.foldAll(true));
+    byId("hit-back").addEventListener("click", () => this.nextHit(-1));
+    byId("hit-next").addEventListener("click", () => this.nextHit(1));
+    byId("colour").addEventListener("change", (event) => this.change({ colour: event.target.value }));
     byId("fit").addEventListener("click", () => this.panes.forEach((p) => p.fit()));
     byId("region-back").addEventListener("click", () => this.openRegion(this.region - 1));
     byId("region-next").addEventListener("click", () => this.openRegion(this.region + 1));
@@ -53,7 +63,7 @@ class App {
   get run() { return this.data.runs[Number(this.view.run)]; }
 
   // What is drawn: what was asked for, else the step if one was chosen, else all of the module.
-  get drawn() { return this.view.view || (this.told || this.chosen !== NONE || this.run.regions.length < 2 ? "steps" : "fusion"); }
+  get drawn() { return this.view.view || (this.told || this.run.regions.length < 2 ? "steps" : "fusion"); }
 
   get state() { return this.states[Number(this.view.run)]; }
 
@@ -65,23 +75,51 @@ class App {
     for (const name of Object.keys(DEFAULTS)) if (said.has(name)) view[name] = said.get(name);
     if (!this.data.runs[Number(view.run)]) view.run = "0";
     if (!this.views.some(([key]) => key === view.view)) view.view = "";
-    if (!TABS.some(([key]) => key === view.tab)) view.tab = DEFAULTS.tab;
+    if (!COLOURINGS.some(([key]) => key === view.colour)) view.colour = DEFAULTS.colour;
     this.view = view;
     const { length } = this.run;
     const step = said.has("step") ? Number(said.get("step")) : length;
     this.state.goTo(Number.isInteger(step) ? Math.min(length, Math.max(0, step)) : length);
     this.letGo();
+    Object.assign(view, { group: said.get("group") ?? "", edge: said.get("edge") ?? "", why: said.get("why") ?? "" });
     if (view.show && this.run.boxOf(view.show) !== undefined) {
       this.chosen = this.run.boxOf(view.show);
       this.chosenOp = this.run.names[this.chosen] === view.show ? this.chosen : NONE;
+      if (this.chosenOp !== NONE && !this.state.alive[this.chosen]) this.chosen = [...this.state.holders[this.chosenOp]].at(-1) ?? this.chosen;
     }
+    const pair = view.edge.split("-").map(Number);
+    if (pair.length === 2 && pair.every((box) => Number.isInteger(box) && box >= 0 && box < this.run.boxes)) this.edge = pair;
+    this.why = this.edge && view.why !== "" && this.run.decisions.kind[Number(view.why)] ? Number(view.why) : NONE;
+    this.readOpened(view.open);
+    this.hits = view.find.length > 1 ? this.search.hits(view.find) : null;
+    byId("search").value = view.find;
     this.told = said.has("step") && this.state.at > 0;
     this.settleRegion();
+    if (this.chosen !== NONE) this.reveal(this.chosen, this.chosenOp);
     this.open();
   }
 
+  // What was opened by hand, in the view of the link.
+  readOpened(text) {
+    let pairs = [];
+    try { pairs = JSON.parse(text || "[]"); } catch { /* a link that was cut: as if it did not say */ }
+    if (!Array.isArray(pairs)) return;
+    const opened = this.openedHere;
+    for (const id of pairs) if (typeof id === "string") opened.set(id.slice(1), id[0] === "+");
+  }
+
+  get openedHere() {
+    if (!this.opened.has(this.drawn)) this.opened.set(this.drawn, new Map());
+    return this.opened.get(this.drawn);
+  }
+
   writeHash() {
-    const said = new URLSearchParams({ step: this.state.at });
+    const open = JSON.stringify([...this.openedHere].map(([id, on]) => `${on ? "+" : "-"}${id}`));
+    this.view.open = open === "[]" || open.length > LONGEST_LINK ? "" : open;
+    this.view.edge = this.edge ? this.edge.join("-") : "";
+    this.view.why = this.edge && this.why !== NONE ? String(this.why) : "";
+    // Without a step: the final module, and no decision in question.
+    const said = new URLSearchParams(this.told || this.state.at !== this.run.length ? { step: this.state.at } : {});
     for (const [name, value] of Object.entries(this.view)) if (value !== DEFAULTS[name]) said.set(name, value);
     this.hash = `#${said}`;
     if (location.hash !== this.hash) history.replaceState(null, "", this.hash);
@@ -104,29 +142,62 @@ class App {
 
   clearFilters() { this.change({ kind: "", pass: "", rule: "", computation: "", source: "", q: "" }); }
 
+  // All kernels with an operation of a source line: `file:line`.
+  chooseLine(line) {
+    this.letGo();
+    this.view.show = "";
+    this.view.line = line;
+    this.told = false;
+    this.state.goTo(this.run.length);
+    const kernels = [...linesOf(this.run).get(line)?.kernels ?? []];
+    if (kernels.length && !kernels.some((k) => this.run.regionOfBox(k.box) === this.region)) this.region = this.run.regionOfBox(kernels[0].box) ?? this.region;
+    this.follow();
+    this.panes.forEach((pane) => pane.revealMarked());
+  }
+
   goTo(step) {
     const at = Math.min(this.run.length, Math.max(0, step));
     this.state.goTo(at);
     this.told = true;
     this.letGo();
-    this.view.show = "";
+    this.view.show = this.view.line = "";
     this.settleRegion();
     this.follow();
   }
 
   letGo() {
-    this.chosen = this.chosenOp = NONE;
+    this.chosen = this.chosenOp = this.why = NONE;
     this.edge = null;
+    this.pairs = [];
+    this.view.group = "";
+  }
+
+  // Nothing chosen, nothing searched.
+  clear() {
+    this.letGo();
+    this.view.show = "";
+    byId("search").value = "";
+    this.find("");
+    this.follow();
   }
 
   choose(box, op = NONE) {
-    this.edge = null;
+    this.letGo();
     this.chosen = box;
     this.chosenOp = op;
+    this.view.line = "";
     this.view.show = op !== NONE ? this.run.names[op] : this.state.nameOf(box);
     this.follow();
   }
 
+  chooseGroup(id) {
+    this.letGo();
+    this.view.show = "";
+    this.view.group = id;
+    this.follow();
+  }
+
+  // Shows a box where it is: in the picture there is, opened as far as need be, else among its operations.
   showBox(box, op = NONE) {
     if (box === NONE) return;
     // What has gone into a fusion is shown there.
@@ -134,15 +205,83 @@ class App {
     if (!this.state.alive[seen] && op !== NONE) seen = [...this.state.holders[op]].at(-1) ?? seen;
     const region = this.run.regionOfBox(seen);
     if (region !== undefined) this.region = region;
-    if (this.drawn !== "steps") this.view.view = "steps";
+    this.reveal(seen, op);
     this.choose(seen, op);
   }
 
-  // From the box that is read to the one that reads it.
-  showEdge(from, to) {
+  // Opens all that is around a box; what no collapsed picture draws is among the operations.
+  reveal(box, op) {
+    if (this.drawn === "steps") return;
+    const outline = this.drawn === "film" ? null : this.outline(Number(this.view.run), this.state);
+    if (!outline?.leafOf.has(box)) { this.view.view = "steps"; return; }
+    outline.open(this.openedHere);
+    for (const id of outline.around(box)) if (!outline.nodes.get(id).opened) this.openedHere.set(id, true);
+    if (op !== NONE && this.state.members[box].length > 1) this.openedHere.set(`box ${box}`, true);
+  }
+
+  // From the box that is read to the one that reads it; a line may stand for several pairs.
+  showEdge(from, to, pairs = []) {
     this.letGo();
+    this.view.show = "";
     this.edge = [from, to];
+    this.pairs = pairs;
     this.follow();
+  }
+
+  // The decision that keeps two boxes apart, where they are.
+  showRule(decision, pair) {
+    if (!pair) return this.goTo(decision + 1);
+    this.letGo();
+    this.view.show = "";
+    this.edge = [...pair];
+    this.why = decision;
+    this.follow();
+  }
+
+  toggle(id, opened) {
+    this.anchor = id;
+    this.openedHere.set(id, !opened);
+    this.follow();
+  }
+
+  toggleChosen() {
+    const id = this.view.group || (this.chosen !== NONE ? `box ${this.chosen}` : ""), outline = this.shownOutline;
+    const node = outline && (outline.nodes.get(id) ?? outline.leafOf.get(this.chosen));
+    if (node && (node.kind !== "kernel" || this.state.members[node.box].length > 1)) this.toggle(node.id, node.opened);
+  }
+
+  // One more level of folds opened, or the innermost closed.
+  foldAll(open) {
+    if (!this.shownOutline) return;
+    const nodes = visibleNodes(this.shownOutline.root), folds = nodes.filter((n) => n.opened !== open && n.kind !== "kernel");
+    const kernels = nodes.filter((n) => n.opened !== open && n.kind === "kernel" && this.state.members[n.box].length > 1);
+    const first = open ? (folds.length ? folds : kernels) : kernels.length ? kernels : folds.filter((n) => n.depth === greatest(0, folds.map((f) => f.depth)));
+    for (const node of first) this.openedHere.set(node.id, open);
+    this.follow();
+  }
+
+  // ------------------------------------------------------------ the search in the picture
+
+  find(words) {
+    this.view.find = words;
+    this.hits = words.length > 1 ? this.search.hits(words) : null;
+    this.hitAt = -1;
+    this.follow();
+  }
+
+  nextHit(by) {
+    const list = this.hits?.list ?? [];
+    if (!list.length) return;
+    this.hitAt = (this.hitAt + by + list.length + (this.hitAt < 0 && by < 0 ? 1 : 0)) % list.length;
+    this.showBox(...list[this.hitAt]);
+  }
+
+  showHits() {
+    const { hits } = this, count = hits?.list.length ?? 0;
+    if (hits && this.chosen !== NONE) this.hitAt = hits.list.findIndex(([box, op]) => (op !== NONE ? op === this.chosenOp : box === this.chosen));
+    byId("hits").hidden = !hits;
+    byId("hit-count").textContent = this.hitAt >= 0 ? `${numberText(this.hitAt + 1)} of ${countText(count, "hit")}` : countText(count, "hit");
+    byId("hit-back").disabled = byId("hit-next").disabled = !count;
   }
 
   showRefused(held) { held.decision !== NONE ? this.goTo(held.decision + 1) : this.showBox(this.run.boxNamed.get(held.producer) ?? NONE); }
@@ -154,13 +293,6 @@ class App {
     this.follow();
   }
 
-  openGroup(group) {
-    if (group.region === undefined) return;
-    this.region = group.region;
-    this.told = false;
-    this.change({ view: "steps" });
-  }
-
   settleRegion() {
     const found = this.state.at && this.told !== false ? this.run.regionOfDecision(this.state.at - 1) : undefined;
     if (this.chosen !== NONE) this.region = this.run.regionOfBox(this.chosen) ?? 0;
@@ -168,19 +300,29 @@ class App {
     else if (this.region < 0 || this.region >= this.run.regions.length) this.region = busiest(this.run);
   }
 
-  scene(runNumber, region) {
-    const key = `${runNumber}:${region}`;
-    if (!this.scenes.has(key)) this.scenes.set(key, new Scene(this.data.runs[runNumber], region));
+  scene(runNumber, region, room = this.panes[0]?.room) {
+    const key = `${runNumber}:${region}:${room ? [room.width, room.height].map((x) => Math.round(x / 40)) : ""}`;
+    if (!this.scenes.has(key)) this.scenes.set(key, new Scene(this.data.runs[runNumber], region, room));
     return this.scenes.get(key);
+  }
+
+  // Of the last few steps looked at.
+  outline(number, state) {
+    const key = `${number}:${this.drawn}:${state.at}`;
+    let outline = this.outlines.get(key);
+    if (!outline) {
+      if (this.outlines.size > 3) this.outlines.clear();
+      this.outlines.set(key, outline = new Outline(this.data.runs[number], state, this.drawn));
+    }
+    return outline;
   }
 
   // ------------------------------------------------------------ drawing
 
   open() {
     document.title = `${this.data.title} · hlofuse explore`;
-    byId("title").textContent = this.run.headline;
-    const figures = this.run.result.split(/( {2,})/).map((t) => t.trim() ? el("span", {}, t) : t);
-    byId("totals").replaceChildren(...figures);
+    byId("title").textContent = byId("title").title = this.run.headline;
+    byId("totals").replaceChildren(...totalsLine(this.run).map((text) => el("span", {}, text)));
     const picker = byId("run-picker");
     picker.hidden = this.data.runs.length < 2;
     segments(picker, this.data.runs.map((run, n) => [String(n), run.label, run.headline]), this.view.run,
@@ -193,8 +335,8 @@ class App {
 
   bars() {
     segments(byId("views"), this.views, this.drawn, (view) => this.change({ view }));
-    const splits = [["one", "One", "This step"], ["ends", "Before | after", "The module as given, and in the end"]];
-    if (this.data.runs.length > 1) splits.push(["runs", "Both", `${this.data.runs.map((r) => r.label).join(" and ")}, each in the end`]);
+    const splits = [["one", "One", "This step"], ["ends", "Before | after", "The module before and after fusion"]];
+    if (this.data.runs.length > 1) splits.push(["runs", "Both", `${this.data.runs.map((r) => r.label).join(" and ")}, each after fusion`]);
     if (!splits.some(([key]) => key === this.view.split)) this.view.split = "one";
     segments(byId("splits"), splits, this.view.split, (split) => this.change({ split }));
   }
@@ -204,11 +346,16 @@ class App {
     this.panels.follow();
     this.bars();
     this.draw();
-    legend(this.drawn);
+    this.showHits();
     const { at } = this.state;
     const parts = this.drawn === "film" ? this.passesView.details() : [];
     if (parts.length) return this.tell(parts);
+    const group = this.view.group && this.shownOutline?.nodes.get(this.view.group);
+    if (group?.text) parts.push(groupDetails(this, group));
+    if (this.edge && this.why !== NONE) parts.push(decisionDetails(this, this.why));
+    if (this.edge && this.pairs.length > 1) parts.push(pairsDetails(this));
     if (this.edge) parts.push(edgeDetails(this, ...this.edge));
+    if (this.view.line) parts.push(lineDetails(this, this.view.line));
     if (this.chosen !== NONE) parts.push(boxDetails(this, this.chosen, this.chosenOp));
     if (at && this.told) parts.push(decisionDetails(this, at - 1));
     if (!parts.length) parts.push(welcome(this));
@@ -223,10 +370,26 @@ class App {
   // What the panes show: [run, step, label] each.
   shown() {
     const now = Number(this.view.run);
-    if (this.view.split === "ends") return [[now, 0, "as given"], [now, this.run.length, "in the end"]];
-    if (this.view.split === "runs")
-      return this.data.runs.map((run, n) => [n, run.length, `${run.label}: ${countText(run.kernels.length, "kernel")}`]);
+    if (this.view.split === "ends") return [[now, 0, sideText("Before fusion", this.run.before)], [now, this.run.length, sideText("After fusion", this.run.after, this.run.before)]];
+    if (this.view.split === "runs") {
+      const [first, second] = this.data.runs;
+      return [[0, first.length, sideText(first.label, first.after)], [1, second.length, sideText(second.label, second.after, first.after)]];
+    }
     return [[now, this.state.at, ""]];
+  }
+
+  // The kernels of a chosen line, and those that differ between two runs.
+  mark() {
+    const line = linesOf(this.run).get(this.view.line), shown = this.shown();
+    const own = this.chosen === NONE ? undefined : this.run.kernelOfBox(this.chosen), paired = pairedKernel(this.data, this.run, own);
+    this.panes.forEach((pane, k) => pane.element.querySelectorAll("[data-box], .node[data-op]").forEach((element) => {
+      const run = this.data.runs[shown[k][0]], box = Number(element.dataset.box ?? element.dataset.op);
+      const kernel = element.dataset.box === undefined ? run.kernelAt.get(box) : run.kernelOfBox(box);
+      const chosen = run === this.run ? line?.kernels.has(kernel) || own === kernel : paired === kernel;
+      element.classList.toggle("marked", Boolean(kernel && chosen));
+      const different = this.view.split === "runs" ? differencesOf(this, run, kernel) : [];
+      for (const name of DIFFERENCES) element.classList.toggle(name, different.includes(name));
+    }));
   }
 
   draw() {
@@ -241,11 +404,24 @@ class App {
       return;
     }
     const shown = this.shown();
+    this.shownOutline = null;
     if (this.panes.length !== shown.length) {
-      this.panes = shown.map(() => new Pane());
+      this.panes = shown.map(() => new Pane(() => this.draw(), () => { if (this.chosen !== NONE || this.edge || this.view.group) { this.letGo(); this.view.show = ""; this.follow(); } }));
       byId("panes").replaceChildren(...this.panes.map((p) => p.element));
     }
     shown.forEach(([number, step, label], n) => this.drawPane(this.panes[n], number, step, label));
+    const choice = byId("colour"), ways = colouringsOf(this.run);
+    if (choice.length !== ways.length) choice.replaceChildren(...ways.map(([value, words]) => el("option", { value }, words)));
+    choice.value = this.view.colour;
+    legend(this.drawn, colouring(this.run, this.view.colour));
+    // A legend of more lines leaves the picture less room.
+    shown.forEach(([number, step, label], n) => {
+      if (this.panes[n].measured === this.panes[n].measure()) return;
+      this.panes[n].views.clear();
+      this.drawPane(this.panes[n], number, step, label);
+    });
+    this.mark();
+    byId("fold").hidden = byId("unfold").hidden = this.drawn === "steps";
     const many = this.run.regions.length, steps = this.drawn === "steps";
     byId("where").textContent = byId("where").title = steps && many > 1 ? `part ${this.region + 1} of ${many}  ${regionText(this.run, this.region)}` : "";
     byId("region-back").hidden = byId("region-next").hidden = !steps || many < 2;
@@ -263,18 +439,38 @@ class App {
       if (!state.has(key)) { const s = new State(run); s.goTo(step); state.set(key, s); }
       state = state.get(key);
     }
+    const colours = colouring(run, this.view.colour), decision = own && step === this.state.at && this.told && this.view.split === "one" ? step - 1 : NONE;
+    const marks = this.marks(run, own, decision), seen = `${number}:${step}:${marks.chosen}:${marks.op}:${this.hitAt}`, moved = pane.seen !== seen;
+    pane.seen = seen;
+    pane.label.hidden = !label;
+    const { room } = pane;
     if (this.drawn !== "steps") {
-      const drawn = drawOverview(run, state, this.drawn, own && this.told ? this.state.at - 1 : NONE, this.act, pane.width);
-      pane.show(`${number}:${this.drawn}`, drawn.group, drawn.width, drawn.height, label, undefined, READABLE_SHEET);
+      const outline = this.outline(number, state), anchor = this.anchor, before = anchor && placeIn(outline, anchor);
+      outline.open(this.openedHere);
+      if ((own && step === this.state.at) || !this.shownOutline) this.shownOutline = outline;
+      const drawn = drawOutline(outline, colours, marks, this.act, room), after = anchor && placeIn(outline, anchor);
+      if (before && after) pane.shift(after[0] - before[0], after[1] - before[1]);
+      pane.show(`${number}:${this.drawn}`, drawn.group, drawn.width, drawn.height, label, moved ? drawn.focus : undefined, drawn.hottest);
+      if (pane === this.panes.at(-1)) this.anchor = "";
       return;
     }
     if (!run.regions.length) return;
     const region = own ? this.region : this.regionAlike(run);
-    const scene = this.scene(number, region);
-    const decision = own && step === this.state.at && this.told && this.view.split === "one" ? step - 1 : NONE;
-    const group = drawRegion(scene, state, decision, own ? (this.chosenOp !== NONE ? this.chosenOp : this.chosen) : NONE, this.act);
+    const scene = this.scene(number, region, room);
+    const group = drawRegion(scene, state, decision, colours, marks, this.act);
     const focus = decision !== NONE ? focusOf(scene, state, decision) : this.chosen !== NONE && own ? placeOf(scene, state, this.chosen) : undefined;
-    pane.show(`${number}:${region}`, group, scene.width, scene.height + 44, label, focus);
+    pane.show(`${number}:${region}`, group, scene.width, scene.height + 30, label, moved ? focus : undefined, beginOf(scene, state));
+  }
+
+  // What is marked in a picture: of another replay only what was found.
+  marks(run, own, decision) {
+    const d = run.decisions, inQuestion = decision === NONE ? [] : [d.producer[decision], d.consumer[decision]];
+    const [, consumer = NONE] = inQuestion;
+    if (!own) return { chosen: NONE, op: NONE, group: "", edge: null, hits: null, inQuestion: [], kind: "" };
+    return {
+      chosen: this.chosen, op: this.chosenOp, group: this.view.group, edge: this.edge, hits: this.hits, inQuestion, kind: decision === NONE ? "" : d.kind[decision],
+      focus: this.chosen !== NONE ? { box: this.chosen, op: this.chosenOp } : consumer !== NONE ? { box: consumer, op: NONE } : null,
+    };
   }
 
   // The part of the other replay that holds the same operations as the part on show.

@@ -1,18 +1,34 @@
-// The page's data, as encode.py writes it.
+// The page's data, as page.py encodes it.
 
 const NONE = -1;
 
-async function readData() {
-  const packed = atob(document.getElementById("data").textContent);
+// The JSON in one of the page's data elements.
+async function unpacked(id) {
+  const packed = atob(document.getElementById(id).textContent);
   const bytes = new Uint8Array(packed.length);
   for (let n = 0; n < packed.length; n++) bytes[n] = packed.charCodeAt(n);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-  const json = await new Response(stream).json();
+  return new Response(stream).json();
+}
+
+async function readData() {
+  const json = await unpacked("data");
   const text = (n) => json.strings[n];
   const rules = new Map(json.rules.map(([code, title, sections]) =>
     [text(code), { code: text(code), title: text(title), sections: sections.map((s) => s.map(text)) }]));
   const film = json.passes ? new PassTimeline(json.passes, json.strings) : null;
-  return { title: json.title, rules, film, runs: json.runs.map((run) => new Run(run, json.strings, json.kinds)) };
+  const runs = json.runs.map((run) => new Run(run, json.strings, json.kinds));
+  // One scale for all pictures, so that bars can be compared.
+  const most = greatest(1e-9, runs.flatMap((run) => [...run.kernels, ...run.ops.alone.values()].map((figures) => costOf(run, figures))));
+  for (const run of runs) run.most = most;
+  let texts;
+  return {
+    title: json.title, rules, film, runs,
+    files: json.files.map(([name, note, embedded]) => ({ name: text(name), note: text(note), embedded })),
+    pairs: json.pairs,
+    // HLO text of the kernels and the source files, unpacked on first use.
+    texts: () => (texts ??= unpacked("texts")),
+  };
 }
 
 // Of any number of values: as arguments of Math.max, a hundred thousand overflow the call stack.
@@ -20,6 +36,9 @@ function greatest(least, values) {
   for (const value of values) if (value > least) least = value;
   return least;
 }
+
+// What bars show: time of all iterations, or bytes where there are no times.
+function costOf(run, figures) { return !figures ? 0 : (run.timed ? figures.us ?? 0 : figures.bytes) * figures.iterations; }
 
 function summed(differences) {
   let last = 0;
@@ -32,8 +51,9 @@ class Run {
     const text = (n) => strings[n];
     const texts = (column) => column.map(text);
     Object.assign(this, {
-      label: json.label, headline: json.headline, result: json.result, notes: json.notes, verdict: json.verdict,
-      target: json.target, device: json.device, boxes: json.boxes, kernelsBefore: json.kernels_before,
+      label: json.label, headline: json.headline, before: json.before, after: json.after, notes: json.notes,
+      verdict: json.verdict, slowest: json.slowest,
+      boxes: json.boxes, kernelsBefore: json.kernels_before,
       computations: texts(json.computations), passes: texts(json.passes), names: texts(json.names),
       endsAs: summed(json.ends_as),
     });
@@ -44,8 +64,12 @@ class Run {
     this.ops = {
       count: o.opcode.length, opcode: texts(o.opcode), shape: texts(o.shape), computation: o.computation,
       operands: o.operands.map((list, n) => list.map((d) => n - d)), calls: o.calls, bytes: o.bytes,
-      launched: o.launched, source: texts(o.source), opName: texts(o.op_name), layer: texts(o.layer), us: o.us,
+      launched: o.launched, source: texts(o.source), opName: texts(o.op_name), layer: texts(o.layer),
+      file: o.file, line: summed(o.line),
     };
+    // Figures of an operation as a kernel of its own.
+    this.ops.alone = new Map(Object.entries(o.alone).map(([n, [us, bytes, flops, floor, iterations]]) =>
+      [Number(n), { us, bytes, flops, floor: floor === 1, iterations }]));
     this.ops.users = Array.from({ length: this.ops.count }, () => []);
     this.ops.operands.forEach((list, n) => new Set(list).forEach((i) => this.ops.users[i].push(n)));
     const d = json.decisions;
@@ -59,19 +83,24 @@ class Run {
     };
     this.regions = json.regions.map(([computation, kernels]) =>
       ({ computation, kernels: kernels.map(([box, inside]) => ({ box, inside: summed(inside) })) }));
-    this.regionOf = new Map();  // by the box as it is in the end
+    this.regionOf = new Map();  // by box at the last step
     this.regions.forEach((r, n) => r.kernels.forEach((k) => this.regionOf.set(k.box, n)));
     const k = json.kernels;
     this.kernels = k.name.map((name, n) => ({
-      name: text(name), box: k.box[n], kind: text(k.kind[n]), bytes: k.bytes[n], flops: k.flops[n], us: k.us[n],
-      usMemory: k.us_memory[n], usCompute: k.us_compute[n], emitter: text(k.emitter[n]), source: text(k.source[n]),
-      layer: text(k.layer[n]), turns: k.turns[n], floor: k.floor[n] === 1,
+      n, name: text(name), box: k.box[n], kind: text(k.kind[n]), bytes: k.bytes[n], read: k.read[n], written: k.written[n],
+      flops: k.flops[n], us: k.us[n], usFloor: k.us_floor[n], usMemory: k.parts[n]?.[0] ?? null, usCompute: k.parts[n]?.[1] ?? null,
+      measured: k.measured_us[n], bound: text(k.bound[n]), emitter: text(k.parts[n]?.[2] ?? 0), source: text(k.source[n]),
+      layer: text(k.layer[n]), iterations: k.iterations[n], floor: k.floor[n] === 1, result: k.result[n] === 1,
+      shape: text(k.shape[n]), bytesOut: k.bytes_out[n], place: k.line[n],
+      reads: k.reads[n].map(([kernel, value, shape, bytes]) => ({ kernel, name: text(value), shape: text(shape), bytes })),
       atFusion: this.namesAtFusion.get(text(name)) ?? "",
     }));
-    const h = json.held;
-    this.held = h.decision.map((decision, n) => ({
+    this.kernelAt = new Map(this.kernels.map((kernel) => [kernel.box, kernel]));  // by box at the last step
+    this.timed = this.after.time_us !== null;
+    const h = json.refused;
+    this.refusedEdges = h.decision.map((decision, n) => ({
       decision, producer: text(h.producer[n]), consumer: text(h.consumer[n]), rule: text(h.rule[n]), us: h.us[n],
-      bytes: h.bytes[n], source: text(h.source[n]),
+      bytes: h.bytes[n],
     }));
     this.boxNamed = new Map(json.names.slice(0, this.ops.count).map((name, n) => [text(name), n]));
     d.ops.forEach((ops) => {
@@ -85,13 +114,34 @@ class Run {
   // `loop_add_fusion (fusion.3)`: the final name, then that at fusion.
   shown(name) { return this.finalNames.has(name) ? `${this.finalNames.get(name)} (${name})` : name; }
 
+  // The kernel that contains what is in a box, at the last step.
+  kernelOfBox(box) { return this.kernelAt.get(this.endsAs[box]); }
+
+  // The names of a box, from the input to the end of fusion.
+  namesOf(box) {
+    if (!this.renamed) {
+      this.renamed = new Map();
+      for (const ops of this.decisions.ops)
+        for (let n = 0; n < ops.length; n += 3)
+          if (ops[n] === RENAME || ops[n] === APPEAR)
+            this.renamed.set(ops[n + 1], [...(this.renamed.get(ops[n + 1]) ?? []), this.names[ops[n + 2]]]);
+    }
+    return [...new Set([...(box < this.ops.count ? [this.names[box]] : []), ...(this.renamed.get(box) ?? [])])];
+  }
+
+  // What a box costs at a step: a kernel of the input or of the result; undefined for what is in between.
+  figures(state, box) {
+    if (state.at === this.length) return this.kernelAt.get(box);
+    return state.fused[box] ? undefined : this.ops.alone.get(box);
+  }
+
   boxOf(name) { return this.boxNamed.get(name) ?? this.boxNamed.get(this.namesAtFusion.get(name)); }
 
   get length() { return this.decisions.count; }
 
   regionOfBox(box) { return box === NONE ? undefined : this.regionOf.get(this.endsAs[box]); }
 
-  // Where a decision is to be seen: with its consumer, since that is what lives on.
+  // The region that shows a decision.
   regionOfDecision(n) {
     const d = this.decisions;
     for (const box of [d.producer[n], d.consumer[n], ...d.others[n]]) {
@@ -112,7 +162,7 @@ class Run {
     return this.sourceOfBox(this.decisions.producer[n]) || this.sourceOfBox(this.decisions.consumer[n]);
   }
 
-  // Every decision about a box, in order; made when first asked for.
+  // Every decision about a box, in order.
   historyOf(box) {
     if (!this.history) {
       this.history = new Map();

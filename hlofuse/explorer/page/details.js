@@ -1,4 +1,4 @@
-// What is known about the step, and about what was clicked.
+// The panel at the right: the verdict, the decision of the step, what was clicked.
 
 function facts(pairs) {
   return el("dl", {}, ...pairs.filter(([, value]) => value && value !== "–")
@@ -12,12 +12,12 @@ function boxLink(app, box, words) {
   return el("button", { type: "button", class: "link-button", onclick: () => app.showBox(box) }, words);
 }
 
-// All that was decided about a line of the user's program.
-function sourceLink(app, source) {
+// Every decision about a line of the user's program.
+function sourceLink(app, source, text = source) {
   return source && el("button", {
     type: "button", class: "link-button", title: "All decisions about this line",
     onclick: () => app.change({ tab: "decisions", source, kind: "", pass: "", rule: "", computation: "", q: "" }),
-  }, source);
+  }, text);
 }
 
 function decisionDetails(app, n) {
@@ -34,9 +34,9 @@ function decisionDetails(app, n) {
         ? el("span", { class: "many" }, ...d.others[n].map((b) => boxLink(app, b, app.state.shownOf(b))))
         : d.consumerName[n] && boxLink(app, d.consumer[n], run.shown(d.consumerName[n]))],
       ["fused", unit(d.usFused[n])], ["unfused", unit(d.usUnfused[n])], ["saves", unit(d.usSaved[n])],
-      ["figures", d.usSaved[n] === null && d.figures[n]], ["XLA's words", d.reason[n] && `“${d.reason[n]}”`],
+      ["figures", d.usSaved[n] === null && d.figures[n]], ["XLA's message", d.reason[n] && `“${d.reason[n]}”`],
       ["layer", run.layerOfDecision(n)], ["source", sourceLink(app, run.sourceOfDecision(n))], ["computation", d.computation[n]],
-      ["copy kept", d.duplicated[n] ? "yes, for its other users" : ""],
+      ["duplicated", d.duplicated[n] ? "the producer remains for its other users" : ""],
     ]),
     rule && fold(`Rule ${rule.code}: ${rule.title}`, false,
       ...rule.sections.flatMap(([heading, text]) => [el("h3", {}, heading), el("p", {}, text)])));
@@ -45,38 +45,33 @@ function decisionDetails(app, n) {
 function boxDetails(app, box, chosenOp) {
   const { run, state } = app, { ops } = run;
   const op = chosenOp === NONE && !state.fused[box] && box < ops.count ? box : chosenOp;
-  const kernel = run.kernels.find((k) => k.box === run.endsAs[box]);
-  const alone = op !== NONE && op < ops.count;
-  const inside = state.members[box];
-  const name = alone && op !== box ? run.names[op] : state.shownOf(box);
-  const now = state.alive[box] ? (state.fused[box] ? `in ${state.shownOf(box)}` : "on its own") : "gone by this step";
-  const history = run.historyOf(alone && op !== box ? op : box);
+  const kernel = run.kernelOfBox(box), final = state.at === run.length;
+  const isOp = op !== NONE && op < ops.count, inside = state.members[box];
+  // A fusion goes by the number of its consumer: only what was chosen tells the two apart.
+  const name = isOp && (op !== box || state.fused[box]) ? run.names[op] : state.shownOf(box);
+  const now = state.alive[box] ? (state.fused[box] ? `in ${state.shownOf(box)}` : "not fused") : "removed before this step";
   return el("article", { class: "box" },
     el("h2", {}, name),
-    alone && facts([
-      ["operation", `${ops.opcode[op]} ${ops.shape[op]}`], ["now", now], ["bytes", bytesText(ops.bytes[op])],
-      ["alone", launchedText(ops.us[op])], ["layer", ops.layer[op]],
+    isOp && facts([
+      ["operation", `${ops.opcode[op]} ${ops.shape[op]}`], ["at this step", now], ["result", bytesText(ops.bytes[op])],
+      ["as one kernel", launchedText(ops.alone.get(op))], ["layer", ops.layer[op]],
       ["source", sourceLink(app, ops.source[op])], ["scope", ops.opName[op]],
       ["runs", (ops.calls[op] ?? []).map((c) => run.computations[c]).join(", ")],
     ]),
-    kernel && fold(`Kernel ${kernel.name}`, true, facts([
-      ["at fusion", kernel.atFusion], ["kind", kernel.kind],
-      ["time", kernel.us === null ? "" : `${kernelTime(kernel)}, launch included`], ["runs", timesText(kernel)],
-      ["memory", kernel.usMemory === null ? "" : timeText(kernel.usMemory)],
-      ["compute", kernel.usCompute === null ? "" : timeText(kernel.usCompute)],
-      ["moves", bytesText(kernel.bytes)], ["flops", numberText(kernel.flops)], ["emitter", kernel.emitter],
-    ])),
-    inside.length > 1 && fold(`Holds ${countText(inside.length, "operation")} at this step`, inside.length < 9,
-      el("ul", {}, ...inside.slice(0, 200).map((m) => el("li", {}, el("button", {
+    kernel && el("section", { class: "kernel", "aria-label": `Kernel ${kernel.name}` },
+      (!final || isOp) && el("h3", {}, final ? `Kernel ${kernel.name}` : `Final kernel ${kernel.name}`), ...kernelDetails(app, kernel),
+      comparisonDetails(app, kernel)),
+    inside.length > 1 && fold(`Contains ${countText(inside.length, "operation")} at this step`, inside.length < 9,
+      el("ul", {}, ...capped(inside, 100, (m) => el("li", {}, el("button", {
         type: "button", class: "link-button", onclick: () => app.showBox(m, m),
       }, `${run.names[m]} `), el("small", {}, ops.opcode[m]))))),
-    neighbours(app, "Reads", state.alive[box] ? state.inputs(box) : [], (b) => app.showEdge(b, box)),
-    neighbours(app, "Read by", state.alive[box] ? state.outputs(box) : [], (b) => app.showEdge(box, b)),
-    historyList(app, history),
-    alone && throughPasses(app, op));
+    neighbours(app, "Edges from", state.alive[box] && !(kernel && final) ? state.inputs(box) : [], (b) => [b, box]),
+    neighbours(app, "Edges to", state.alive[box] && !(kernel && final) ? state.outputs(box) : [], (b) => [box, b]),
+    historyList(app, run.historyOf(isOp && op !== box ? op : box)),
+    isOp && throughPasses(app, op));
 }
 
-// Everything that was decided about two boxes, the last of it first.
+// Every decision about two boxes.
 function edgeDetails(app, from, to) {
   const { run, state, data } = app, d = run.decisions;
   const about = run.historyOf(from).filter((n) => d.producer[n] === from && (d.consumer[n] === to || d.others[n].includes(to)));
@@ -85,8 +80,8 @@ function edgeDetails(app, from, to) {
   const last = about.at(-1);
   return el("article", { class: "edge-details" },
     el("h2", {}, `${state.shownOf(from)} → ${state.shownOf(to)}`),
-    facts([["passes", bytesText(bytes)], ["producer", boxLink(app, from, state.shownOf(from))], ["consumer", boxLink(app, to, state.shownOf(to))]]),
-    last === undefined ? el("p", {}, "No pass was asked about these two.")
+    facts([["bytes", bytesText(bytes)], ["producer", boxLink(app, from, state.shownOf(from))], ["consumer", boxLink(app, to, state.shownOf(to))]]),
+    last === undefined ? el("p", {}, "No fusion pass considered this pair.")
       : el("p", { class: "reason" }, `${KIND_WORDS[d.kind[last]]}${d.rule[last] && ` (${d.rule[last]})`}: ${reasonLine(data, run, last)}`),
     historyList(app, about));
 }
@@ -94,56 +89,72 @@ function edgeDetails(app, from, to) {
 function historyList(app, decisions) {
   const d = app.run.decisions;
   return fold(`History: ${countText(decisions.length, "decision")}`, decisions.length < 12,
-    el("ol", { class: "history" }, ...decisions.slice(-200).map((n) => el("li", {}, el("button", {
+    el("ol", { class: "history" }, ...capped(decisions, 100, (n) => el("li", {}, el("button", {
       type: "button", class: "link-button", onclick: () => app.goTo(n + 1),
     }, el("span", { class: `dot ${d.kind[n]}`, "aria-hidden": "true" }), `${n + 1} ${sentence(app.run, n)}`)))));
 }
 
-function neighbours(app, words, boxes, edge) {
-  const list = [...boxes];
-  if (!list.length) return null;
-  return fold(`${words} ${list.length}`, list.length < 5,
-    el("ul", {}, ...list.slice(0, 100).map((b) => el("li", {}, boxLink(app, b, app.state.shownOf(b)), " ",
-      el("button", { type: "button", class: "small", "aria-label": `The edge to or from ${app.state.shownOf(b)}`, onclick: () => edge(b) }, "edge")))));
+function edgeButton(app, from, to) {
+  const label = `Decisions about ${app.state.shownOf(from)} and ${app.state.shownOf(to)}`;
+  return el("button", { type: "button", class: "small", "aria-label": label, onclick: () => app.showEdge(from, to) }, "decisions");
 }
 
-// First of all: the verdict, then why there are so many kernels.
+function neighbours(app, title, boxes, edge) {
+  const list = [...boxes];
+  if (!list.length) return null;
+  return fold(`${title} ${countText(list.length, "box", "boxes")}`, list.length < 5,
+    el("ul", {}, ...capped(list, 60, (b) => el("li", {}, boxLink(app, b, app.state.shownOf(b)), " ", edgeButton(app, ...edge(b))))));
+}
+
+// The page opens with the verdict, as `hlofuse explain` does.
 function welcome(app) {
-  const { run, data } = app;
-  const count = (kind) => run.decisions.kind.filter((k) => k === kind).length;
-  return el("article", {},
+  const { run, data } = app, { split } = app.view;
+  const refused = run.refusedEdges.length;
+  return el("article", { class: "verdict" },
+    split === "ends" && el("h2", {}, "Before and after fusion"),
+    split === "ends" && totalsTable(["before", "after"], run.before, run.after),
     el("h2", {}, "Verdict"),
     ...run.verdict.map((line) => el("p", { class: /^\d\. /.test(line) ? "suggestion" : "" }, line)),
+    slowest(app),
     el("h2", {}, `Why ${countText(run.kernels.length, "kernel")}?`),
-    el("p", {}, `XLA was given ${countText(run.kernelsBefore, "kernel")} and took ${countText(run.length, "decision")}: `
-      + `${countText(count("fuse"), "time")} it fused two of them, ${countText(count("ineligible"), "time")} it refused.`),
-    run.held.length ? el("p", {}, "What keeps the rest apart:") : el("p", {}, "No rule keeps two of the rest apart."),
-    el("ul", { class: "why" }, ...refusedByRule(run).map(([code, held]) => el("li", {},
-      el("button", { type: "button", class: "link-button", onclick: () => app.change({ tab: "held", rule: code }) }, code),
-      el("strong", {}, ` ${countText(held.length, "pair")}, ${worthOf(held)}`),
+    el("p", {}, refused ? `Rules forbid to fuse ${countText(refused, "pair")} of them:` : "No rule forbids to fuse two of them."),
+    el("ul", { class: "why" }, ...refusedByRule(run).map(([code, edges]) => el("li", {},
+      el("button", { type: "button", class: "link-button", onclick: () => app.change({ tab: "refused", rule: code }) }, code),
+      el("strong", {}, ` ${countText(edges.length, "pair")}, ${worthOf(edges)}`),
       el("div", {}, data.rules.get(code)?.title ?? "")))),
-    kindsOf(run),
-    run.length ? el("p", {}, el("button", { type: "button", class: "link-button", onclick: () => app.goTo(1) }, "Begin with the first decision"),
-      " (→ goes on), or choose from the lists.") : null,
+    decisionCounts(app),
     ...run.notes.map((note) => el("p", { class: "note" }, note)));
+}
+
+// The kernels of the verdict, grouped as there; a name leads to the first of its kernels.
+function slowest(app) {
+  const { run } = app;
+  if (!run.slowest.length) return null;
+  const timed = run.after.time_us !== null, more = run.kernels.length - run.slowest.length;
+  return el("table", { class: "totals slowest" },
+    el("caption", {}, `${timed ? "Slowest kernels, launch overhead included" : "Kernels that move most"}${more > 0 ? ` (${run.slowest.length} of ${numberText(run.kernels.length)})` : ""}`),
+    el("tbody", {}, ...run.slowest.map(([name, figure, share, shown, source, bound]) => el("tr", {},
+      el("td", {}, figure), el("td", {}, share),
+      el("td", {}, boxLink(app, run.boxOf(name) ?? NONE, shown), el("div", { class: "soft" }, [source, bound].filter(Boolean).join(" · ")))))));
+}
+
+function decisionCounts(app) {
+  const { run } = app, count = (kind) => run.decisions.kind.filter((k) => k === kind).length;
+  if (!run.length) return null;
+  return el("p", {}, `${countText(run.length, "decision")}: ${numberText(count("fuse"))} fusions, ${numberText(count("ineligible"))} refusals, `
+    + `${numberText(count("priority"))} estimates, ${numberText(count("rewrite"))} rewrites. `,
+    el("button", { type: "button", class: "link-button", onclick: () => app.goTo(1) }, "Go to the first decision"), " (→ for the next).");
 }
 
 function refusedByRule(run) {
   const found = new Map();
-  run.held.forEach((h) => found.set(h.rule, [...(found.get(h.rule) ?? []), h]));
+  run.refusedEdges.forEach((h) => found.set(h.rule, [...(found.get(h.rule) ?? []), h]));
   return [...found];
 }
 
-// A producer counts once, and what does not pay not at all, as in `hlofuse explain`.
-function worthOf(held) {
-  const timed = new Map(held.filter((h) => h.us > 0).map((h) => [h.producer, h.us]));
+// A producer counts once, and a fusion that saves nothing does not count, as in `hlofuse explain`.
+function worthOf(edges) {
+  const timed = new Map(edges.filter((h) => h.us > 0).map((h) => [h.producer, h.us]));
   const us = [...timed.values()].reduce((sum, t) => sum + t, 0);
-  return us > 0 ? `${timeText(us)} if allowed` : bytesText(held.reduce((sum, h) => sum + h.bytes, 0));
-}
-
-function kindsOf(run) {
-  const found = new Map();
-  for (const k of run.kernels) found.set(k.kind, (found.get(k.kind) ?? 0) + 1);
-  const told = [...found].sort((a, b) => b[1] - a[1]).map(([kind, n]) => `${numberText(n)} ${kind}`);
-  return told.length ? el("p", {}, `The kernels: ${told.join(", ")}.`) : null;
+  return us > 0 ? `${timeText(us)} if allowed` : bytesText(edges.reduce((sum, h) => sum + h.bytes, 0));
 }

@@ -35,3 +35,16 @@ function presses(event) {
   event.stopPropagation();
   return true;
 }
+
+let lastPress = {};
+
+// What a press does: a click or a key selects, a second click or Enter on what is selected opens it.
+function pressing(id, chosen, select, open) {
+  return (event) => {
+    if (!presses(event)) return;
+    const now = performance.now(), twice = event.type === "click" && lastPress.id === id && now - lastPress.at < 400;
+    if (event.type === "click") lastPress = twice ? {} : { id, at: now };
+    if (open && (twice || (event.key === "Enter" && chosen))) open();
+    else select();
+  };
+}

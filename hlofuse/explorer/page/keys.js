@@ -19,7 +19,8 @@ class Keys {
       Home: () => app.goTo(0), End: () => app.goTo(app.run.length), " ": () => app.timeline.play(),
       n: () => app.timeline.listed(1), p: () => app.timeline.listed(-1), f: () => app.panes.forEach((pane) => pane.fit()),
       "+": () => app.panes.forEach((pane) => pane.magnify(0.8)), "-": () => app.panes.forEach((pane) => pane.magnify(1.25)),
-      "/": () => byId("search").focus(), "?": () => this.showKeys(), Escape: () => { app.letGo(); app.view.show = ""; app.follow(); },
+      "/": () => { byId("search").focus(); byId("search").select(); }, "?": () => this.showKeys(), Escape: () => app.clear(),
+      ".": () => app.nextHit(1), ",": () => app.nextHit(-1), o: () => app.toggleChosen(), "]": () => app.foldAll(true), "[": () => app.foldAll(false),
     };
     if (app.drawn === "film") Object.assign(keys, {
       ArrowRight: () => app.passesView.move(1), ArrowLeft: () => app.passesView.move(-1), ArrowDown: () => app.passesView.move(1),
@@ -35,9 +36,10 @@ class Keys {
 
   showKeys() {
     const dialog = byId("keys");
-    const rows = [["→ ←", "a step on, a step back"], ["Page ↓ ↑", "ten steps"], ["Home End", "the module as given, in the end"],
-      ["Space", "play"], ["n p", "next and previous decision of the list"], ["/", "search"], ["f", "show all of the picture"],
-      ["Esc", "let go of what is chosen"], ["+ −", "zoom"], ["Tab, Enter", "from box to box, choose or open one"],
+    const rows = [["→ ←", "next step, previous step"], ["Page ↓ ↑", "ten steps"], ["Home End", "the module as given, the final module"],
+      ["Space", "play"], ["n p", "next and previous decision of the list"], ["click", "select"], ["double click, o", "open or close what is selected"],
+      ["] [", "open, close one more level"], ["Tab, Enter", "from box to box; select, then open"], ["/", "search"],
+      [". ,", "next and previous hit of the search"], ["Esc", "clear selection and search"], ["f", "fit the picture into the window"], ["+ −", "zoom"],
       ["wheel, drag", "zoom and move the picture"]];
     dialog.replaceChildren(el("h2", {}, "Keys"), el("dl", {}, ...rows.flatMap(([k, words]) => [el("dt", {}, k), el("dd", {}, words)])),
       el("form", { method: "dialog" }, el("button", {}, "Close")));

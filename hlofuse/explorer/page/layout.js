@@ -3,9 +3,14 @@
 // `nodes` have width and height; `edges` are [from, to] and, where an arrow does not start or end in the
 // middle, how far from the left. Sets x and y (top left corner) of the nodes and returns the size of the whole,
 // and for each edge its route: places [x, top, bottom] that it passes straight down. What closes a circle
-// is led as if it went the other way.
+// is led as if it went the other way, and its route says so (`back`). With a `room` the rows go on in a second
+// and further columns where that shows them larger; a fourth value of a place is then [foot, gutter, head]: how
+// the line gets from there to the top of the next column.
 
-function layered(nodes, edges, { gapX = 16, gapY = 34, widest = 1800 } = {}) {
+// On screen a text is never smaller than 11 of 12 when a picture opens, and never larger than this.
+const READABLE = 0.917, LARGEST = 1.3, LANE = 6;
+
+function layered(nodes, edges, { gapX = 16, gapY = 34, widest = 1800, room } = {}) {
   if (!nodes.length) return { width: 0, height: 0, routes: [] };
   const rank = new Array(nodes.length);
   forward(nodes.length, edges).forEach((n, k) => { rank[n] = k; });
@@ -13,14 +18,19 @@ function layered(nodes, edges, { gapX = 16, gapY = 34, widest = 1800 } = {}) {
   const layer = layersOf(nodes, going.map(([edge]) => edge), widest, gapX);
   const { items, bends } = withBends(nodes, going.map(([edge]) => edge), layer);
   const rows = ordered(items).filter((row) => row.length);
-  const width = across(rows, gapX);
-  const height = down(rows, gapY);
+  let width = across(rows, gapX), height = down(rows, gapY);
+  const columns = room ? columnsFor(rows, height, room) : [];
+  if (columns.length > 1) [width, height] = wrap(rows, columns);
   const routes = new Array(edges.length);
   going.forEach(([[a, b, ax, bx], number], n) => {
     const start = items[a], end = items[b];
     const x1 = nodes[a].x + (ax ?? nodes[a].width / 2), x2 = nodes[b].x + (bx ?? nodes[b].width / 2);
-    routes[number] = [[x1, nodes[a].y + nodes[a].height, start.bottom],
+    const route = routes[number] = [[x1, nodes[a].y + nodes[a].height, start.bottom],
       ...bends[n].map((bend) => [bend.x + bend.width / 2, bend.top, bend.bottom]), [x2, end.top, nodes[b].y]];
+    route.back = edges[number][0] !== a;
+    [start, ...bends[n]].forEach((item, k, passed) => {
+      if ((passed[k + 1] ?? end).column !== item.column) route[k] = [...route[k], item.detours.get(k ? 1 : ax ?? nodes[a].width / 2)];
+    });
   });
   return { width, height, routes };
 }
@@ -130,16 +140,101 @@ function packed(row, want, weight, gap) {
   for (const group of groups) for (let n = 0; n < group.count; n++, k++) row[k].x = group.sum / group.weight + offsets[k];
 }
 
+// The rows where columns begin, for the picture to be seen as large as can be in a room.
+function columnsFor(rows, height, room) {
+  let best = [0], bestScore = -1;
+  for (let n = 1; n <= Math.min(10, rows.length); n++) {
+    const starts = [0], most = (height / n) * 1.04;
+    rows.forEach((row, k) => {
+      if (k && row[0].bottom - rows[starts.at(-1)][0].top > most) starts.push(k);
+    });
+    const wide = starts.reduce((sum, from, i) => sum + extent(rows.slice(from, starts[i + 1])).width + (i ? gutterOf(rows, from) : 0), 0);
+    const tall = greatest(0, starts.map((from, i) => rows[(starts[i + 1] ?? rows.length) - 1][0].bottom - rows[from][0].top)) + (n > 1 ? 60 : 0);
+    const score = Math.min(room.width / wide, room.height / tall, LARGEST) * (1 - 0.03 * (n - 1));
+    if (score > bestScore) [best, bestScore] = [starts, score];
+  }
+  return best;
+}
+
+function extent(rows) {
+  let left = Infinity, right = -Infinity;
+  for (const row of rows) for (const item of row) { left = Math.min(left, item.x); right = Math.max(right, item.x + item.width); }
+  return { left, right, width: right - left };
+}
+
+// The lines that leave the row before this one, each end once, from left to right.
+function lanesBefore(rows, from) {
+  const found = [];
+  for (const item of rows[from - 1]) for (const x of new Set(item.down.map((l) => l.x))) found.push([item, x]);
+  return found.sort((a, b) => a[0].x + a[1] - b[0].x - b[1]);
+}
+
+function gutterOf(rows, from) { return 30 + LANE * lanesBefore(rows, from).length; }
+
+// Puts the rows into columns. Lines go below a column, up between the two and down into the next.
+function wrap(rows, starts) {
+  const lanes = starts.map((from) => (from ? lanesBefore(rows, from) : []));
+  const head = 10 + LANE * greatest(0, lanes.map((list) => list.length));
+  let x = 0, height = 0;
+  starts.forEach((from, column) => {
+    const part = rows.slice(from, starts[column + 1]), { left, width } = extent(part);
+    const foot = column ? rows[from - 1][0].bottom : 0, count = lanes[column].length;
+    const gutter = x + 15;
+    if (column) x += gutterOf(rows, from);
+    const dy = head - part[0][0].top;
+    lanes[column].forEach(([item, at], j) => {
+      item.detours ??= new Map();
+      item.detours.set(at, [foot + 10 + LANE * (count - 1 - j), gutter + LANE * (count - 1 - j), head - 10 - LANE * j]);
+      height = Math.max(height, foot + 10 + LANE * count);
+    });
+    for (const item of part.flat()) {
+      item.column = column;
+      item.x += x - left;
+      item.top += dy;
+      item.bottom += dy;
+      if (item.node) [item.node.x, item.node.y] = [item.x, item.node.y + dy];
+    }
+    x += width;
+    height = Math.max(height, part.at(-1)[0].bottom);
+  });
+  return [x, height];
+}
+
 // A line along a route: straight down through its places, bent between them.
 function along(route) {
-  let [x, , y] = route[0], d = `M${round1(x)} ${round1(route[0][1])}V${round1(y)}`;
-  for (const [nextX, top, bottom] of route.slice(1)) {
+  let [x, , y, detour] = route[0], d = `M${round1(x)} ${round1(route[0][1])}V${round1(y)}`;
+  for (const [nextX, top, bottom, nextDetour] of route.slice(1)) {
     const middle = (y + top) / 2;
-    d += Math.abs(nextX - x) < 0.5 ? `V${round1(bottom)}`
+    if (detour) {
+      const [foot, gutter, head] = detour;
+      d += cornered([[x, y], [x, foot], [gutter, foot], [gutter, head], [nextX, head], [nextX, top]]) + `V${round1(bottom)}`;
+    } else d += Math.abs(nextX - x) < 0.5 ? `V${round1(bottom)}`
       : `C${round1(x)} ${round1(middle)} ${round1(nextX)} ${round1(middle)} ${round1(nextX)} ${round1(top)}V${round1(bottom)}`;
-    [x, y] = [nextX, bottom];
+    [x, y, detour] = [nextX, bottom, nextDetour];
   }
   return d;
+}
+
+// Straight lines from corner to corner, rounded.
+function cornered(points) {
+  let d = "";
+  for (let k = 1; k + 1 < points.length; k++) {
+    const [a, b, c] = [points[k - 1], points[k], points[k + 1]];
+    const toward = (p) => { const far = Math.hypot(p[0] - b[0], p[1] - b[1]) || 1, by = Math.min(6, far / 2) / far; return [b[0] + (p[0] - b[0]) * by, b[1] + (p[1] - b[1]) * by].map(round1); };
+    d += `L${toward(a).join(" ")}Q${b.map(round1).join(" ")} ${toward(c).join(" ")}`;
+  }
+  return `${d}L${points.at(-1).map(round1).join(" ")}`;
+}
+
+// A route somewhere else.
+function shifted(route, dx, dy) {
+  return route.map(([x, top, bottom, detour]) => [x + dx, top + dy, bottom + dy, detour && [detour[0] + dy, detour[1] + dx, detour[2] + dy]]);
+}
+
+// Where a sign on a line is seen best: in the last gap before the reader.
+function markOn(route) {
+  const [x1, , y1, detour] = route.at(-2), [x2, y2] = route.at(-1);
+  return detour ? [x2, (detour[2] + y2) / 2] : [(x1 + x2) / 2, (y1 + y2) / 2];
 }
 
 function round1(number) { return Math.round(number * 10) / 10; }

@@ -1,11 +1,10 @@
-// What colours and lines mean.
+// What colours and lines mean: of those that are drawn.
 
-function legend(view) {
-  const signs = view === "steps"
-    ? [["sign element", "computes"], ["sign move", "moves"], ["sign reduce", "reduces"], ["sign matmul", "library or matrix product"],
-      ["sign source", "input"], ["sign hull-sign", "one kernel"], ["line fuse", "fused"], ["line ineligible", "refused"], ["line priority", "estimated"]]
-    : view === "fusion" && byId("panes").querySelector(".edge.refused") ? [["line is", "time of the kernel, or its bytes"], ["line ineligible", "refused, with its rule"]]
-    : [["line was", "kernels as given"], ["line is", "kernels at this step"]];
-  byId("legend").replaceChildren(...signs.map(([name, words]) =>
-    el("li", {}, el("span", { class: name, "aria-hidden": "true" }), words)));
+function legend(view, colours) {
+  const panes = byId("panes"), drawn = (name) => panes.querySelector(`svg .${name}`);
+  const lines = view === "steps" ? [["line fuse", "fused", ".pair.fuse"], ["line ineligible", "refused, with its rule", ".refused, .pair.ineligible"], ["line priority", "estimated", ".pair.priority"]]
+    : [["line ineligible", "refused, with its rule", ".refused"], ["line is", "share of time, or of bytes", ".share"], ["line back", "back to an earlier part", ".back"]];
+  const signs = [...colours.legend.filter(([name]) => drawn(name)).map(([name, words]) => [`sign ${name}`, words]),
+    ...lines.filter(([, , which]) => panes.querySelector(which))];
+  byId("legend").replaceChildren(...signs.map(([name, words]) => el("li", {}, el("span", { class: name, "aria-hidden": "true" }), words)));
 }

@@ -1,9 +1,10 @@
-// A long list of which only what is in view is made. Rows are all of one height.
+// A long list that creates only the rows in view, all of one height.
 
 const ROW_HEIGHT = 44;
 
 class LongList {
-  constructor(label, makeRow, choose) {
+  constructor(label, makeRow, choose, rowHeight = ROW_HEIGHT) {
+    this.rowHeight = rowHeight;
     this.makeRow = makeRow;
     this.choose = choose;
     this.items = [];
@@ -18,30 +19,30 @@ class LongList {
 
   show(items, chosen) {
     this.items = items;
-    this.room.style.height = `${items.length * ROW_HEIGHT}px`;
+    this.room.style.height = `${items.length * this.rowHeight}px`;
     this.select(chosen);
   }
 
   // `chosen` is a place in the list; it is scrolled to if it cannot be seen.
   select(chosen) {
     this.chosen = chosen;
-    const top = chosen * ROW_HEIGHT, { scrollTop, clientHeight } = this.element;
-    if (chosen >= 0 && (top < scrollTop || top + ROW_HEIGHT > scrollTop + clientHeight))
+    const top = chosen * this.rowHeight, { scrollTop, clientHeight } = this.element;
+    if (chosen >= 0 && (top < scrollTop || top + this.rowHeight > scrollTop + clientHeight))
       this.element.scrollTop = Math.max(0, top - clientHeight / 2);
     this.draw();
   }
 
   draw() {
-    const { scrollTop, clientHeight } = this.element;
-    const first = Math.max(0, Math.floor(scrollTop / ROW_HEIGHT) - 4);
-    const last = Math.min(this.items.length, Math.ceil((scrollTop + clientHeight) / ROW_HEIGHT) + 4);
+    const { scrollTop, clientHeight } = this.element, { rowHeight } = this;
+    const first = Math.max(0, Math.floor(scrollTop / this.rowHeight) - 4);
+    const last = Math.min(this.items.length, Math.ceil((scrollTop + clientHeight) / this.rowHeight) + 4);
     const rows = [];
     for (let n = first; n < last; n++) {
       const row = el("div", {
         class: "row", role: "option", id: `row-${n}`, "aria-selected": String(n === this.chosen),
         "aria-setsize": this.items.length, "aria-posinset": n + 1, onclick: () => this.take(n),
       }, ...this.makeRow(this.items[n]));
-      row.style.top = `${n * ROW_HEIGHT}px`;
+      row.style.top = `${n * this.rowHeight}px`;
       rows.push(row);
     }
     this.room.replaceChildren(...rows);

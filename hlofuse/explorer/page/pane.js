@@ -1,9 +1,10 @@
 // A picture one can zoom and move.
 
-const READABLE = 0.8, READABLE_SHEET = 0.5;
+const TEXT = 12, UNREADABLE = 8;
 
 class Pane {
-  constructor() {
+  // `resized` draws anew what is laid out for the room there is; `letGo` is for a click beside everything.
+  constructor(resized, letGo) {
     this.svg = svg("svg", { role: "group", "aria-label": "The module at this step" });
     this.label = el("p", { class: "pane-label" });
     this.element = el("div", { class: "pane" }, this.label, this.svg);
@@ -12,41 +13,57 @@ class Pane {
     this.svg.addEventListener("pointerdown", (event) => this.drag(event));
     // Not on the picture itself: that alone would make it a stop of Tab.
     this.element.addEventListener("focusin", (event) => this.toFocus(event.target));
+    this.svg.addEventListener("click", (event) => { if (event.target === this.svg) letGo(); });
     new ResizeObserver(() => {
+      if (!this.size || this.measured === this.measure()) return;
       this.views.clear();
-      if (this.size) this.start(this.focus);
+      resized();
     }).observe(this.svg);
   }
 
-  get width() { return this.svg.getBoundingClientRect().width; }
+  // The size of the picture on the screen. Asking for it costs a layout: once for each drawing is enough.
+  measure() {
+    this.box = this.svg.getBoundingClientRect();
+    return `${this.box.width} ${this.box.height}`;
+  }
 
-  show(key, group, width, height, label, focus, readable = READABLE) {
-    this.readable = readable;
+  // What a layout may fill for its text to be as large as it should be.
+  get room() {
+    this.measured = this.measure();
+    const { width, height } = this.box;
+    return { width: Math.max(200, width - 30), height: Math.max(200, height - (this.label.hidden ? 30 : 60)) };
+  }
+
+  // `focus` is what is to be seen, `begin` where to begin if not all can be.
+  show(key, group, width, height, label, focus, begin) {
     this.size = [width, height];
     this.label.textContent = label;
     this.label.hidden = !label;
     this.key = key;
     this.focus = focus;
+    const active = this.svg.contains(document.activeElement) && document.activeElement.dataset.id;
     this.svg.replaceChildren(group);
+    if (active) [...group.querySelectorAll("[data-id]")].find((e) => e.dataset.id === active)?.focus({ preventScroll: true });
     if (this.views.has(key)) this.look(this.views.get(key));
-    else this.start(focus);
+    else this.start(focus, begin);
     if (focus) this.reveal(focus);
   }
 
   // All of it if that can be read, else a part of it at a size that can.
-  start(focus) {
+  start(focus, begin) {
     this.fit();
-    const view = this.views.get(this.key), room = this.svg.getBoundingClientRect();
-    if (!room.width || room.width / view.w >= this.readable) return;
-    const w = room.width / this.readable, h = room.height / this.readable, [width] = this.size;
-    this.look(this.within({ x: focus ? focus[0] - w / 2 : (width - w) / 2, y: focus ? focus[1] - 0.4 * h : -h, w, h }));
+    const view = this.views.get(this.key), room = this.box;
+    if (!room.width || room.width / view.w >= READABLE) return;
+    const w = room.width / READABLE, h = room.height / READABLE, [width] = this.size;
+    const [x, y] = focus ?? begin ?? [width / 2, 0];
+    this.look(this.within({ x: x - w / 2, y: y - (focus ? 0.4 : 0.2) * h, w, h }));
   }
 
   // Nothing to be seen of what lies around the picture, as long as the picture fills the room.
   within(view) {
     const [width, height] = this.size;
     // Room for the label, which is of one size whatever that of the picture is.
-    const top = this.label.hidden ? 30 : Math.max(30, (36 * view.h) / this.svg.getBoundingClientRect().height);
+    const top = this.label.hidden ? 30 : Math.max(30, (36 * view.h) / this.box.height);
     const along = (at, room, whole, edge) => (room > whole + 2 * edge ? (whole - room) / 2 : Math.min(whole + 30 - room, Math.max(-edge, at)));
     return { ...view, x: along(view.x, view.w, width, 30), y: along(view.y, view.h, height, top) };
   }
@@ -57,6 +74,15 @@ class Pane {
     const shift = (at, from, size, edge) => (at < from + edge || at > from + size - edge ? at - size / 2 : from);
     const moved = { ...view, x: shift(x, view.x, view.w, inX), y: shift(y, view.y, view.h, inY) };
     if (moved.x !== view.x || moved.y !== view.y) this.look(this.within(moved));
+  }
+
+  // The first marked box, if none is in view.
+  revealMarked() {
+    const marked = [...this.element.querySelectorAll(".marked")], room = this.svg.getBoundingClientRect();
+    const inView = (e) => { const r = e.getBoundingClientRect(); return r.top >= room.top && r.bottom <= room.bottom && r.left >= room.left && r.right <= room.right; };
+    if (!marked.length || marked.some(inView)) return;
+    const box = marked[0].getBBox(), moved = marked[0].transform.baseVal.consolidate()?.matrix;
+    this.reveal([box.x + box.width / 2 + (moved?.e ?? 0), box.y + box.height / 2 + (moved?.f ?? 0)]);
   }
 
   // Whoever goes from box to box by Tab sees where.
@@ -70,18 +96,28 @@ class Pane {
     ]);
   }
 
+  // Keeps in its place what stands elsewhere in the next picture.
+  shift(dx, dy) {
+    const view = this.views.get(this.key);
+    if (view) this.views.set(this.key, { ...view, x: view.x + dx, y: view.y + dy });
+  }
+
   fit() {
     if (!this.size) return;
-    const [width, height] = this.size, room = this.svg.getBoundingClientRect();
-    // Never larger than life: a few boxes would fill the screen.
+    const [width, height] = this.size, room = this.box;
+    // Not too large: a few boxes would fill the screen.
     const head = this.label.hidden ? 0 : 30;
-    const scale = Math.min(1.15, room.width / (width + 20), Math.max(1, room.height - head) / (height + 20)) || 1;
+    const scale = Math.min(LARGEST, room.width / (width + 4), Math.max(1, room.height - head) / (height + 4)) || 1;
     const w = room.width / scale, h = room.height / scale;
     this.look({ x: (width - w) / 2, y: (height - h - head / scale) / 2, w, h });
   }
 
   look(view) {
     this.views.set(this.key, view);
+    const scale = this.box.width / view.w;
+    // Far away only names of containers stay, in the size they can be read at.
+    this.svg.classList.toggle("far", scale * TEXT < UNREADABLE);
+    this.svg.style.setProperty("--far-text", `${TEXT / scale}px`);
     if (view.w > 0 && view.h > 0) this.svg.setAttribute("viewBox", `${view.x} ${view.y} ${view.w} ${view.h}`);
   }
 
@@ -101,11 +137,23 @@ class Pane {
   drag(event) {
     if (event.button !== 0) return;
     const start = this.views.get(this.key), room = this.svg.getBoundingClientRect();
-    const move = (e) => this.look({
-      ...start, x: start.x - ((e.clientX - event.clientX) * start.w) / room.width,
-      y: start.y - ((e.clientY - event.clientY) * start.h) / room.height,
-    });
+    if (!start) return;
+    let moved = false;
+    const move = (e) => {
+      if (!moved && Math.hypot(e.clientX - event.clientX, e.clientY - event.clientY) < 4) return;
+      moved = true;
+      this.look({
+        ...start, x: start.x - ((e.clientX - event.clientX) * start.w) / room.width,
+        y: start.y - ((e.clientY - event.clientY) * start.h) / room.height,
+      });
+    };
     const stop = () => {
+      // Whoever moves the picture presses nothing in it.
+      if (moved) {
+        const swallow = (e) => e.stopPropagation();
+        window.addEventListener("click", swallow, { capture: true, once: true });
+        setTimeout(() => window.removeEventListener("click", swallow, { capture: true }), 0);
+      }
       window.removeEventListener("pointermove", move);
       window.removeEventListener("pointerup", stop);
     };

@@ -1,7 +1,7 @@
-// The lists at the left: decisions with their filters, kernels by cost, what holds back fusion.
+// The lists at the left: kernels by cost, source, refused pairs, decisions with their filters, differences.
 
 const FILTERS = ["kind", "pass", "rule", "computation", "source"];
-const TABS = [["held", "Held back"], ["decisions", "Decisions"], ["kernels", "Kernels"]];
+const TABS = [["differences", "Differences"], ["kernels", "Kernels"], ["source", "Source"], ["refused", "Refused"], ["decisions", "Decisions"]];
 
 function distinct(column) { return [...new Set(column)].filter(Boolean).sort(); }
 
@@ -11,74 +11,92 @@ class Panels {
     this.listed = [];
     this.lists = {
       decisions: new LongList("Decisions", (n) => this.decisionRow(n), (n) => app.goTo(n + 1)),
-      kernels: new LongList("Kernels, dearest first", (k) => this.kernelRow(k), (k) => app.showBox(k.box)),
-      held: new LongList("What holds back fusion", (h) => this.refusedRow(h), (h) => app.showRefused(h)),
+      kernels: new LongList("Kernels, slowest first", (k) => this.kernelRow(k), (k) => app.showBox(k.box)),
+      refused: new LongList("Refused pairs of kernels", (h) => this.refusedRow(h), (h) => app.showRefused(h)),
     };
+    this.source = new SourcePane(app);
+    this.differences = new Differences(app);
+    this.all = TABS.filter(([key]) => key !== "differences" || app.data.runs.length > 1);
+  }
+
+  // The tab on show; `held` is the name of the refused pairs in older links.
+  get tab() {
+    const wanted = this.app.view.tab === "held" ? "refused" : this.app.view.tab;
+    return (this.all.find(([key]) => key === wanted) ?? this.all[0])[0];
   }
 
   tabs() {
-    const { app } = this;
-    byId("tabs").replaceChildren(...TABS.map(([key, words]) => el("button", {
-      type: "button", role: "tab", id: `tab-${key}`, "aria-selected": String(key === app.view.tab), "aria-controls": "panel",
-      tabindex: key === app.view.tab ? 0 : -1, onclick: () => app.change({ tab: key }),
+    const { app, all, tab } = this;
+    byId("tabs").replaceChildren(...all.map(([key, words]) => el("button", {
+      type: "button", role: "tab", id: `tab-${key}`, "aria-selected": String(key === tab), "aria-controls": "panel",
+      tabindex: key === tab ? 0 : -1, onclick: () => app.change({ tab: key }),
       onkeydown: (event) => {
         const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
         if (!by) return;
         event.preventDefault();
         event.stopPropagation();
-        const at = TABS.findIndex(([k]) => k === app.view.tab);
-        app.change({ tab: TABS[(at + by + TABS.length) % TABS.length][0] });
-        byId(`tab-${app.view.tab}`).focus();
+        app.change({ tab: all[(all.findIndex(([k]) => k === tab) + by + all.length) % all.length][0] });
+        byId(`tab-${this.tab}`).focus();
       },
     }, words)));
   }
 
-  // Everything anew: another tab, another run, another filter.
+  // Another tab, another run, another filter.
   open() {
     this.tabs();
-    const { tab } = this.app.view, { run } = this.app;
+    const { tab } = this, { run } = this.app;
     this.filter();
     const panel = byId("panel");
     panel.setAttribute("aria-labelledby", `tab-${tab}`);
-    if (tab === "decisions") {
+    document.body.classList.toggle("program", tab === "source" && this.app.data.files.some((f) => f.embedded));
+    if (tab === "differences") panel.replaceChildren(...this.differences.open());
+    else if (tab === "source") panel.replaceChildren(...this.source.open());
+    else if (tab === "decisions") {
       panel.replaceChildren(this.filters(), this.lists.decisions.element);
       this.lists.decisions.show(this.listed, this.listed.indexOf(this.app.state.at - 1));
     } else if (tab === "kernels") {
-      // As often as their loops run them.
-      const cost = (k) => (k.us ?? -1) * k.turns, moved = (k) => k.bytes * k.turns;
-      this.sorted = [...run.kernels].sort((a, b) => cost(b) - cost(a) || moved(b) - moved(a));
-      this.most = greatest(1e-9, run.kernels.map(cost));
-      this.mostBytes = greatest(1, run.kernels.map(moved));
+      this.sorted = [...run.kernels].sort((a, b) => totalUs(b) - totalUs(a) || b.bytes * b.iterations - a.bytes * a.iterations);
+      this.most = greatest(1e-9, run.kernels.map((k) => costOf(run, k)));
+      const loops = run.kernels.some((k) => k.iterations > 1);
       panel.replaceChildren(el("p", { class: "note" },
-        `${countText(run.kernels.length, "kernel")} in the end, dearest first${run.kernels.some((k) => k.us !== null) ? ", launches included" : ""}${run.kernels.some((k) => k.turns > 1) ? ", as often as their loops run them" : ""}`), this.lists.kernels.element);
-      this.lists.kernels.show(this.sorted, this.sorted.findIndex((k) => k.box === this.app.chosen));
+        `${countText(run.kernels.length, "kernel")}, ${run.timed ? "slowest first, launch overhead included" : "most bytes first"}${loops ? ", all iterations of loops" : ""}`), this.lists.kernels.element);
+      this.lists.kernels.show(this.sorted, this.kernelIndex());
     } else {
-      const { rule } = this.app.view, held = this.held = run.held.filter((h) => !rule || h.rule === rule);
+      const { rule } = this.app.view;
+      this.edges = run.refusedEdges.filter((h) => !rule || h.rule === rule);
       const all = rule && el("button", { type: "button", onclick: () => this.app.clearFilters() }, "all rules");
-      panel.replaceChildren(el("p", { class: "note" }, this.refusedText(held), " ", all), this.lists.held.element);
-      this.lists.held.show(held, this.refusedIndex());
+      panel.replaceChildren(el("p", { class: "note" }, this.refusedText(this.edges), " ", all), this.lists.refused.element);
+      this.lists.refused.show(this.edges, this.refusedIndex());
     }
   }
 
   // Another step only.
   follow() {
-    if (this.app.view.tab === "decisions") this.lists.decisions.select(this.listed.indexOf(this.app.state.at - 1));
-    else if (this.app.view.tab === "kernels") this.lists.kernels.select(this.sorted.findIndex((k) => k.box === this.app.chosen));
-    else this.lists.held.select(this.refusedIndex());
+    const { tab } = this;
+    if (tab === "differences") this.differences.follow();
+    else if (tab === "source") this.source.follow();
+    else if (tab === "decisions") this.lists.decisions.select(this.listed.indexOf(this.app.state.at - 1));
+    else if (tab === "kernels") this.lists.kernels.select(this.kernelIndex());
+    else this.lists.refused.select(this.refusedIndex());
+  }
+
+  kernelIndex() {
+    const { chosen, run } = this.app;
+    return chosen === NONE ? -1 : this.sorted.indexOf(run.kernelOfBox(chosen));
   }
 
   // The pair that the decision shown is about; of several, the one taken from the list.
   refusedIndex() {
-    const shown = this.app.state.at - 1, { chosen } = this.lists.held;
+    const shown = this.app.state.at - 1, { chosen } = this.lists.refused;
     if (shown < 0) return -1;
-    return this.held[chosen]?.decision === shown ? chosen : this.held.findIndex((h) => h.decision === shown);
+    return this.edges[chosen]?.decision === shown ? chosen : this.edges.findIndex((h) => h.decision === shown);
   }
 
-  refusedText(held) {
+  refusedText(edges) {
     const { rule } = this.app.view;
-    if (!held.length) return `${rule ? `${rule} keeps no two kernels` : "No rule keeps two kernels"} apart.`;
-    const most = held[0].us > 0 ? "most time at stake first, then most traffic" : "most traffic at stake first";
-    return `${countText(held.length, "pair")} of kernels that ${rule || "a rule"} keeps apart, ${rule ? most : `rule by rule, ${most}`}`;
+    if (!edges.length) return `${rule || "No rule"} ${rule ? "forbids no" : "forbids a"} fusion of two kernels.`;
+    const most = edges[0].us > 0 ? "most time at stake first, then most bytes" : "most bytes first";
+    return `${countText(edges.length, "pair")} of kernels that ${rule || "a rule"} forbids to fuse, ${rule ? most : `rule by rule, ${most}`}`;
   }
 
   filter() {
@@ -111,7 +129,7 @@ class Panels {
       }, el("option", { value: "" }, `any ${name}`), ...options);
     });
     const text = el("input", {
-      id: "filter-text", type: "search", placeholder: "names or words", "aria-label": "Only with these words", value: view.q,
+      id: "filter-text", type: "search", placeholder: "name or text", "aria-label": "Only with this text", value: view.q,
       onchange: (event) => app.change({ q: event.target.value }),
     });
     const some = FILTERS.some((name) => view[name]) || view.q;
@@ -132,13 +150,13 @@ class Panels {
   }
 
   kernelRow(k) {
-    const us = k.us === null ? null : k.us * k.turns, bytes = k.bytes * k.turns;
-    const part = us !== null ? us / this.most : bytes / this.mostBytes;
+    const timed = k.us !== null, us = totalUs(k), bytes = k.bytes * k.iterations;
     const bar = el("span", { class: "bar-line", "aria-hidden": "true" });
-    bar.style.width = `${Math.max(1, part * 100)}%`;
+    bar.style.width = `${Math.max(1, (100 * costOf(this.app.run, k)) / this.most)}%`;
+    const measured = k.measured !== null && `measured ${timeText(k.measured * k.iterations)}`;
     return [
-      el("span", { class: "first" }, k.name), el("span", { class: "worth" }, us !== null ? kernelTime(k, us) : bytesText(bytes)),
-      el("span", { class: "second" }, [k.atFusion, timesText(k), k.kind, bytesText(bytes), k.layer, k.source].filter(Boolean).join(" · ")), bar,
+      el("span", { class: "first" }, k.name), el("span", { class: "worth" }, timed ? kernelTime(k, us) : bytesText(bytes)),
+      el("span", { class: "second" }, [measured, k.atFusion, iterationsText(k), k.bound, k.kind, timed && bytesText(bytes), k.layer, k.source].filter(Boolean).join(" · ")), bar,
     ];
   }
 

@@ -1,4 +1,4 @@
-// The compilation pass by pass: a list with bars, and the step that was chosen line by line.
+// The compilation pass by pass: a list with bars, and the chosen pass line by line.
 
 const MOST_STOPS = 120;
 
@@ -10,7 +10,7 @@ class PassesView {
     this.list = new LongList("Passes of the compilation", (n) => this.row(n), (n) => this.choose(n));
     this.note = el("p", { class: "note", "aria-live": "polite" });
     this.text = el("input", {
-      id: "film-text", type: "search", placeholder: "a pass, opcode or name", "aria-label": "Only passes with these words",
+      id: "film-text", type: "search", placeholder: "a pass, opcode or name", "aria-label": "Only passes with this text",
       oninput: () => { app.view.only = this.text.value; this.fill(); app.writeHash(); },
     });
     const orders = [["", "in order"], ["weight", "largest change first"], ...(this.timed ? [["time", "longest first"]] : [])];
@@ -22,7 +22,7 @@ class PassesView {
       el("div", { class: "film-bar" }, this.text, this.order, el("label", {}, this.every, " every dump")), this.note, this.list.element);
   }
 
-  // The steps that are to be seen, in the order asked for.
+  // The steps on show, in the chosen order.
   fill() {
     const { view } = this.app, words = view.only.toLowerCase();
     this.text.value = view.only;
@@ -47,7 +47,7 @@ class PassesView {
     return step.low;
   }
 
-  // The step that is told at the right; -1 while none is.
+  // The step in the panel at the right; -1 for none.
   get chosen() {
     const said = this.app.view.dump;
     return said === "" ? -1 : this.film.steps.findIndex((s) => dumpKey(s) === said);
@@ -98,8 +98,8 @@ class PassesView {
       first && facts(["instructions", "kernels", "fusions"].map((what) => [what, `${numberText(first[what])} → ${numberText(last[what])}`])),
       el("p", {}, "The largest changes:"),
       el("ul", {}, ...largest.map((s) => el("li", {}, this.link(s), " ", el("small", {}, s.what)))),
-      el("p", {}, "Each dump is compared with the one ahead of it, instruction by instruction and by structure: names and numbers are no difference."
-        + " Click an operation to see its way through all passes."),
+      el("p", {}, "Each dump is compared with the one before it, by structure: other names and numbers do not count as differences."
+        + " Click an operation to follow it through all passes."),
       ...this.film.notes.map((note) => el("p", { class: "note" }, note)));
   }
 
@@ -116,12 +116,12 @@ class PassesView {
         ["instructions", this.change(step, "instructions")], ["kernels", this.change(step, "kernels")], ["fusions", this.change(step, "fusions")],
         ["time", step.ms === null ? "" : msText(step.ms)], ["compared with", since && this.link(since)], ["file", step.file],
       ]),
-      step.n === this.film.start && el("p", {}, "This is the module that the fusion passes were given, and that the other views replay."),
-      step.opcodes.length > 0 && fold(`${countText(step.opcodes.length, "opcode")} in other numbers`, step.opcodes.length < 7,
+      step.n === this.film.start && el("p", {}, "The fusion passes start from this module, and the other views replay it."),
+      step.opcodes.length > 0 && fold(`${countText(step.opcodes.length, "opcode")} with another count`, step.opcodes.length < 7,
         el("ul", { class: "opcodes" }, ...step.opcodes.map(([op, before, after]) =>
           el("li", {}, `${op} ${numberText(before)} → ${numberText(after)} (${after > before ? "+" : "−"}${numberText(Math.abs(after - before))})`)))),
       ...step.groups.map((group, k) => this.group(step, group, k < 4)),
-      step.hidden > 0 && el("p", { class: "note" }, `and ${countText(step.hidden, "other group")} of changes; hlofuse diff of the two files tells all`));
+      step.hidden > 0 && el("p", { class: "note" }, `… ${numberText(step.hidden)} more groups (hlofuse diff of the two files shows all)`));
   }
 
   group(step, group, open) {
@@ -131,11 +131,11 @@ class PassesView {
       el("ul", { class: "lines" },
         ...group.before.map((line) => this.line(line, "−", "before", step.since)),
         ...group.after.map((line) => this.line(line, "+", "after", step.n))),
-      group.hidden > 0 && el("p", { class: "note" }, `and ${countText(group.hidden, "line")} more`),
-      group.count > 1 && el("p", { class: "note" }, `the first of ${group.count} alike`));
+      group.hidden > 0 && el("p", { class: "note" }, `… ${countText(group.hidden, "more line")}`),
+      group.count > 1 && el("p", { class: "note" }, `the first of ${group.count} equal changes`));
   }
 
-  // An instruction; its name leads to its way.
+  // An instruction; a click on its name follows it through the passes.
   line(line, sign, when, step) {
     const [, root, name, rest] = /^(ROOT )?(\S+)( = [^]*)$/.exec(line) ?? [];
     const thread = name === undefined ? undefined : this.film.at(name, step);
@@ -145,11 +145,11 @@ class PassesView {
 
   threadLink(thread, words) {
     return el("button", {
-      type: "button", class: "link-button", title: "Its way through all passes", onclick: () => this.app.change({ view: "film", op: String(thread) }),
+      type: "button", class: "link-button", title: "Follow it through all passes", onclick: () => this.app.change({ view: "film", op: String(thread) }),
     }, words);
   }
 
-  // ------------------------------------------------------------ one operation's way
+  // ------------------------------------------------------------ one operation through all passes
 
   spot(thread) {
     const { name, shape, opcode, fusion } = this.film.threads;
@@ -158,18 +158,18 @@ class PassesView {
 
   way(thread, whole) {
     const { film } = this, { threads, steps } = film, { begins, links, ends } = film.wayOf(thread);
-    const rows = begins.map((t) => [threads.begins[t], [threads.begins[t] ? `made here: ${this.spot(t)}${threads.instead[t] && `, in place of ${threads.instead[t]}`}` : `is ${this.spot(t)}`]]);
+    const rows = begins.map((t) => [threads.begins[t], [threads.begins[t] ? `created here: ${this.spot(t)}${threads.instead[t] && `, in place of ${threads.instead[t]}`}` : `is ${this.spot(t)}`]]);
     for (const link of links) {
       const words = this.became(link), row = rows.find(([step]) => step === link.step);
       if (!row) rows.push([link.step, [words]]);
       else if (!row[1].includes(words)) row[1].push(words);
     }
     rows.sort((a, b) => a[0] - b[0]);
-    const names = [...new Set(ends.map((t) => (threads.fusion[t] ? `${threads.fusion[t]}` : `${threads.name[t]}, a ${threads.opcode[t]} by itself`)))];
+    const names = [...new Set(ends.map((t) => (threads.fusion[t] ? `${threads.fusion[t]}` : `${threads.name[t]}, ${threads.opcode[t]}, not fused`)))];
     const source = begins.map((t) => threads.source[t]).find(Boolean) || threads.source[thread];
     const told = el("ol", { class: "way" }, ...rows.slice(0, MOST_STOPS).map(([n, words]) => el("li", {}, this.link(steps[n]),
-      ...words.slice(0, 6).map((w) => el("div", {}, w)), words.length > 6 && el("div", {}, `and ${words.length - 6} more`))));
-    const end = el("p", {}, !names.length ? "It is in no kernel in the end."
+      ...words.slice(0, 6).map((w) => el("div", {}, w)), words.length > 6 && el("div", {}, `… ${words.length - 6} more`))));
+    const end = el("p", {}, !names.length ? "No final kernel contains it."
       : `${names.length > 1 ? `Ends in ${names.length} places: ` : "Ends in "}${names.slice(0, 6).join("; ")}${names.length > 6 ? "; …" : ""}.`);
     if (!whole) return [told, end];
     return el("article", {}, el("p", { class: "kicker" }, "Through all passes"), el("h2", {}, threads.name[thread]),
@@ -179,11 +179,11 @@ class PassesView {
   became({ thread, how, to }) {
     const { name, opcode, shape, fusion } = this.film.threads;
     switch (how) {
-      case "gone": return `${name[thread]} is gone, nothing put in its place`;
+      case "gone": return `${name[thread]} removed without a replacement`;
       case "replaced": return `${name[thread]} replaced by ${this.spot(to)}`;
       case "rewritten": return `rewritten, now ${this.spot(to)}`;
-      case "copied": return `computed once more: ${this.spot(to)}`;
-      case "fused": return `into fusion ${fusion[to]}`;
+      case "copied": return `duplicated as ${this.spot(to)}`;
+      case "fused": return `fused into ${fusion[to]}`;
       case "unfused": return `out of its fusion: ${this.spot(to)}`;
       default: {
         const said = [];
@@ -201,12 +201,12 @@ const GROUP_KIND = { new: "fuse", merged: "fuse", grown: "fuse", regrouped: "fus
 
 function dumpNumber(step) { return step.number >= 0 ? String(step.number).padStart(4, "0") : ""; }
 
-// What the address calls a dump.
+// The name of a dump in the address.
 function dumpKey(step) { return dumpNumber(step) || step.pass; }
 
 function msText(ms) { return ms >= 1000 ? `${(ms / 1000).toFixed(2)} s` : ms >= 10 ? `${ms.toFixed(0)} ms` : `${ms.toFixed(1)} ms`; }
 
-// What a box's operation was before, and became after the dump that is replayed.
+// An operation before and after the dump that is replayed.
 function throughPasses(app, op) {
   const { film } = app.data;
   const thread = film && film.start >= 0 ? film.at(app.run.names[op], film.start) : undefined;

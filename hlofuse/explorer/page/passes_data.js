@@ -1,4 +1,4 @@
-// What every pass of the compilation did, as encode_passes.py writes it.
+// What every pass of the compilation did, as page.py encodes it.
 
 class PassTimeline {
   constructor(json, strings) {
@@ -28,7 +28,7 @@ class PassTimeline {
     }
   }
 
-  // Up to this step, exclusive, a thread is what it is.
+  // The step that changes a thread.
   endOf(thread) { return this.next[thread].find((link) => link.how !== "copied")?.step ?? this.steps.length; }
 
   // The thread of that name in the dump of a step; undefined if there is none.
@@ -44,7 +44,7 @@ class PassTimeline {
     return this.byName.get(name) ?? [];
   }
 
-  // All that led to a thread and all that came of it: links in order, and where they begin and end.
+  // All that led to a thread and all that it became: links in order, and where they begin and end.
   wayOf(thread) {
     const links = new Set(), seen = new Set([thread]);
     const walk = (begin, near, far) => {

@@ -1,4 +1,4 @@
-// Sentences and figures.
+// Sentences and figures, in the words of the reports.
 
 const KIND_WORDS = { fuse: "fused", ineligible: "refused", priority: "estimated", rewrite: "rewritten" };
 
@@ -7,27 +7,107 @@ function timeText(us) {
   const size = Math.abs(us), sign = us < 0 ? "−" : "";
   if (size >= 999950) return `${sign}${(size / 1e6).toFixed(size < 9995000 ? 2 : 1)} s`;
   if (size >= 9999.5) return `${sign}${(size / 1000).toFixed(1)} ms`;
-  return `${sign}${size.toFixed(size >= 999.5 ? 0 : size >= 99.95 ? 1 : 2)} µs`;
+  return `${sign}${size >= 999.5 ? numberText(Math.round(size)) : size.toFixed(size >= 99.95 ? 1 : 2)} µs`;
 }
 
-// A lower bound where XLA has no estimate, or one that no machine reaches.
+// `≥` marks a lower bound: XLA has no estimate, or one below what any device can reach.
 const kernelTime = (kernel, us = kernel.us) => (us === null ? "" : `${kernel.floor ? "≥ " : ""}${timeText(us)}`);
 
-const launchedText = (us) => (us === null ? "" : `${timeText(us)}, launch included`);
+const launchedText = (figures) => (figures && figures.us !== null ? `${kernelTime(figures)}, launch included` : "");
 
-function bytesText(bytes) {
-  const units = ["B", "kB", "MB", "GB", "TB"];
-  let value = bytes, n = 0;
-  while (value >= 999.5 && n < units.length - 1) { value /= 1000; n++; }
-  return `${n === 0 ? value : value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${units[n]}`;
+function quantityText(value, unit) {
+  const prefixes = ["", "k", "M", "G", "T", "P"];
+  let n = 0;
+  while (value >= 999.5 && n < prefixes.length - 1) { value /= 1000; n++; }
+  return `${n === 0 ? value : value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${prefixes[n]}${unit}`;
 }
+
+function bytesText(bytes) { return quantityText(bytes, "B"); }
+
+function flopText(flops) { return quantityText(flops, "FLOP"); }
 
 function numberText(n) { return n.toLocaleString("en"); }
 
 function countText(n, one, many = `${one}s`) { return `${numberText(n)} ${n === 1 ? one : many}`; }
 
+function percentText(part) { return `${(100 * part).toFixed(0)}%`; }
+
+// `−1.01 µs (−14%)`, as in reports; `±0` for no difference.
+function differenceText(before, after, text) {
+  const change = after - before;
+  if (Math.abs(change) < 0.005 || text(before) === text(after)) return "±0";
+  const sign = change < 0 ? "−" : "+";
+  return `${sign}${text(Math.abs(change))}${before ? ` (${sign}${percentText(Math.abs(change) / before)})` : ""}`;
+}
+
+// In a narrow column: the part, or the difference of small numbers.
+function differencePart(before, after, text) {
+  const whole = differenceText(before, after, text);
+  return text === numberText || Math.abs(after) > 10 * Math.abs(before) ? whole.replace(/ \(.*/, "") : /\((.*)\)$/.exec(whole)?.[1] ?? whole;
+}
+
+// A long list ends in the words of every report, but the page can show the rest.
+function capped(items, most, item) {
+  const shown = items.slice(0, most).map(item);
+  if (items.length > most) {
+    const more = el("li", {}, el("button", {
+      type: "button", class: "link-button", onclick: () => more.replaceWith(...items.slice(most).map(item)),
+    }, `… ${numberText(items.length - most)} more`));
+    shown.push(more);
+  }
+  return shown;
+}
+
 // How often the loops around a kernel run it.
-function timesText(kernel) { return kernel.turns > 1 ? countText(kernel.turns, "time") : ""; }
+function iterationsText(kernel) { return kernel.iterations > 1 ? `× ${numberText(kernel.iterations)}` : ""; }
+
+// A kernel or an operation as a kernel of its own: time, else bytes.
+function costText(figures) {
+  if (!figures) return "";
+  const cost = figures.us !== null ? kernelTime(figures) : figures.bytes ? bytesText(figures.bytes) : ""; // no bytes: XLA does not know
+  return [cost, cost && iterationsText(figures)].filter(Boolean).join(" ");
+}
+
+// Time of all iterations.
+function totalUs(figures) { return (figures?.us ?? 0) * (figures?.iterations ?? 1); }
+
+// The quantities of a module: name, value and text, the same for every module.
+function quantities(totals) {
+  const floor = totals.floors ? "≥ " : "";
+  const rows = [["kernels", totals.kernels, numberText], ["launches", totals.launches, numberText]];
+  if (totals.time_us !== null) rows.push(["time est.", totals.time_us, timeText, floor]);
+  rows.push(["moved", totals.bytes, bytesText], ["work", totals.flop, flopText]);
+  if (totals.peak_temporary_bytes !== null) rows.push(["temporary", totals.peak_temporary_bytes, bytesText]);
+  return rows.filter(([name, value]) => name !== "launches" || value !== totals.kernels);
+}
+
+// The first line of figures: before fusion → after.
+function totalsLine(run) {
+  const others = new Map(quantities(run.after).map((row) => [row[0], row])), known = (row) => others.has(row[0]);
+  return quantities(run.before).filter(known).map(([name, value, text, floor = ""]) => {
+    const [, after, , floor2 = ""] = others.get(name), pair = `${floor}${text(value)} → ${floor2}${text(after)}`;
+    return { kernels: `${countText(value, "kernel")} → ${numberText(after)}`, launches: `${pair} launches`, moved: `${pair} moved`, work: pair }[name] ?? `est. ${pair}`;
+  });
+}
+
+// A module in one line; against another with the difference.
+function sideText(label, totals, other) {
+  const timed = totals.time_us !== null, [key, text] = timed ? ["time_us", timeText] : ["bytes", bytesText];
+  const change = other && other[key] !== totals[key] ? ` (${differencePart(other[key], totals[key], text)})` : "";
+  return `${label}: ${countText(totals.kernels, "kernel")}, ${timed && totals.floors ? "≥ " : ""}${text(totals[key])}${timed ? "" : " moved"}${change}`;
+}
+
+// Two modules side by side, with the differences.
+function totalsTable(labels, one, other) {
+  const rows = quantities(one), others = new Map(quantities(other).map((row) => [row[0], row]));
+  return el("table", { class: "totals" },
+    el("thead", {}, el("tr", {}, ...["", ...labels, "difference"].map((label) => el("th", { scope: "col", title: label }, label)))),
+    el("tbody", {}, ...rows.filter(([name]) => others.has(name)).map(([name, value, text, floor = ""]) => {
+      const [, value2, , floor2 = ""] = others.get(name);
+      return el("tr", { "data-quantity": name }, el("th", { scope: "row" }, name), el("td", {}, floor + text(value)),
+        el("td", {}, floor2 + text(value2)), el("td", { class: "difference", title: differenceText(value, value2, text) }, differencePart(value, value2, text)));
+    })));
+}
 
 // What a decision says, without its reason; `brief` leaves the names at fusion out where others are final.
 function sentence(run, n, brief = false) {
@@ -42,7 +122,7 @@ function sentence(run, n, brief = false) {
       const users = countText(d.others[n].length, "user");
       return worth > 0
         ? `Fusing ${producer} into its ${users} would save ${timeText(worth)}`
-        : `Fusing ${producer} into its ${users} would not pay`;
+        : `Fusing ${producer} into its ${users} would not save time`;
     }
     default: return result ? `${producer} became ${result}` : `${producer} removed`;
   }

@@ -9,11 +9,12 @@ function curve(a, b) {
   return `M${x1} ${y1}C${x1} ${y1 + bend} ${x2} ${y2 - bend} ${x2} ${y2}`;
 }
 
-function drawRegion(scene, state, decision, chosen, act) {
+// `marks`: what is chosen and what was found.
+function drawRegion(scene, state, decision, colours, marks, act) {
   const { run } = scene, { ops } = run;
   const boxes = boxesIn(scene, state);
   const hulls = svg("g", { class: "hulls" }), halos = svg("g", { class: "halos" }), lines = svg("g", { class: "edges" });
-  const nodes = svg("g", { class: "nodes" }), marks = svg("g", { class: "marks" });
+  const nodes = svg("g", { class: "nodes" }), signs = svg("g", { class: "marks" });
   const tags = svg("g", { class: "tags" });
   const refused = refusedPairs(run, state.at);
   for (const [box, slots] of boxes) {
@@ -34,24 +35,25 @@ function drawRegion(scene, state, decision, chosen, act) {
         // Between kernels only: that an input is not fused goes without saying.
         const rule = state.isKernel(home) && state.isKernel(box) ? refused.get(home * run.boxes + box) : undefined;
         const route = scene.route(o, home, m, box);
-        lines.append(edgeLine(lineOf(route, start, slot), rule === undefined ? "edge" : "edge refused", () => act.edge(home, box)));
-        if (rule !== undefined) marks.append(ruleMark(run, rule, start, slot, act, route?.mark));
+        const chosen = marks.edge?.[0] === home && marks.edge[1] === box ? " chosen" : "";
+        lines.append(edgeLine(lineOf(route, start, slot), `edge${rule === undefined ? "" : " refused"}${chosen}`, () => act.edge(home, box)));
+        if (rule !== undefined) signs.append(ruleMark(run, rule, start, slot, act, route?.mark, [home, box]));
       }
       if (state.home[m] === box)
         for (const u of ops.users[m]) if (!inside.has(u) && [...state.holders[u]].some((h) => !boxes.has(h))) to++;
     }
     if (fusion && slots.size) {
-      hulls.append(hull(scene, state, box, slots, inner, act));
+      hulls.append(hull(state, box, slots, inner, colours, marks, act));
       tags.append(nameTag(run, state.nameOf(box), slots));
     }
     inner.forEach(([, , d]) => lines.append(svg("path", { d, class: "edge inner" })));
     // What is not in a fusion stands clear of those that run behind it.
     if (!fusion) for (const s of slots.values()) halos.append(svg("rect", { x: s.x - 5, y: s.y - 5, width: s.width + 10, height: s.height + 10, rx: 8 }));
-    for (const [m, slot] of slots) nodes.append(node(run, state, box, m, slot, fusion, chosen, act));
-    if (from || to) marks.append(...stubs([...slots.values()], from, to, [...names]));
+    for (const [m, slot] of slots) nodes.append(opNode(run, state, box, m, slot, fusion, marks, act, colours));
+    if (from || to) signs.append(...stubs([...slots.values()], from, to, [...names]));
   }
   const pair = decision === NONE ? [] : pairMarks(scene, state, decision, act);
-  return svg("g", {}, hulls, halos, lines, nodes, marks, ...pair, tags);
+  return svg("g", {}, hulls, halos, lines, nodes, signs, ...pair, tags);
 }
 
 // Around what stands between, where a way is known.
@@ -59,7 +61,7 @@ function lineOf(route, a, b) { return route ? along(route) : curve(a, b); }
 
 // A line, and a wider one over it that a hand can hit.
 function edgeLine(d, name, press) {
-  return svg("g", { onclick: press }, svg("path", { d, class: name }), svg("path", { d, class: "reach" }));
+  return svg("g", { onclick: (event) => { event.stopPropagation(); press(); } }, svg("path", { d, class: name }), svg("path", { d, class: "reach" }));
 }
 
 // The boxes to be seen here and where their operations stand.
@@ -80,14 +82,14 @@ function boxesIn(scene, state) {
   return found;
 }
 
-function hull(scene, state, box, slots, inner, act) {
+function hull(state, box, slots, inner, colours, marks, act) {
   const rects = [...slots.values()].map((s) => `M${s.x} ${s.y}h${s.width}v${s.height}h${-s.width}z`).join("");
   const links = spanning(slots, inner).map(([a, b, d]) => {
     const [x1, y1] = centreOf(a), [x2, y2] = centreOf(b);
     return d ? `M${x1} ${y1}${d.replace("M", "L")}L${x2} ${y2}` : `M${x1} ${y1}L${x2} ${y2}`;
   }).join("");
-  const colour = scene.region.kernels.findIndex((k) => k.box === scene.run.endsAs[box]) % 6;
-  return svg("g", { class: `hull c${colour}`, "data-box": box, onclick: () => act.box(box) },
+  const chosen = marks.chosen === box && marks.op === NONE ? " chosen" : "";
+  return svg("g", { class: `hull ${colours.box(box, NONE)}${chosen}`, "data-box": box, onclick: (event) => { event.stopPropagation(); act.box(box); } },
     svg("title", {}, `${state.shownOf(box)}: ${countText(slots.size, "operation")}`),
     svg("path", { d: links, class: "rim band" }), svg("path", { d: rects, class: "rim" }),
     svg("path", { d: links, class: "body band" }), svg("path", { d: rects, class: "body" }));
@@ -96,7 +98,7 @@ function hull(scene, state, box, slots, inner, act) {
 // The final name; that at fusion where there is room.
 function nameTag(run, name, slots) {
   const top = [...slots.values()].reduce((a, b) => (b.y < a.y || (b.y === a.y && b.x < a.x) ? b : a));
-  return svg("text", { x: top.x - 6, y: top.y - 13, class: "fusion-name" },
+  return svg("text", { x: top.x - 6, y: top.y - 14, class: "fusion-name" },
     run.shown(name).length <= 40 ? run.shown(name) : shortName(run.finalOf(name), 34));
 }
 
@@ -122,23 +124,22 @@ function spanning(slots, inner) {
   return found;
 }
 
-function node(run, state, box, op, slot, fusion, chosen, act) {
-  const name = run.names[op], opcode = run.ops.opcode[op];
-  const label = fusion ? name : state.shownOf(box);
-  const classes = ["node", categoryOf(opcode)];
-  if (chosen === box || (chosen !== NONE && chosen === op)) classes.push("chosen");
-  const says = `${label}, ${opcode} ${run.ops.shape[op]}${fusion ? `, in ${state.shownOf(box)}` : ""}`;
-  const press = (event) => {
-    if (!presses(event)) return;
-    act.operation(op, box);
-  };
+// An operation: what it is called, its shape, the line it comes from; alone also its time.
+function opNode(run, state, box, op, slot, inside, marks, act, colours) {
+  const label = labelOf(run, op), opcode = run.ops.opcode[op], name = inside ? run.names[op] : state.shownOf(box);
+  const chosen = marks.op !== NONE ? marks.op === op && (marks.chosen === box || marks.chosen === op || !state.alive[marks.chosen]) : marks.chosen === box && !inside;
+  const classes = ["node", colours.box(box, op), chosen && "chosen", label.quiet && "quiet", (marks.hits?.ops.has(op) || (!inside && marks.hits?.boxes.has(box))) && "hit"];
+  const says = `${name}, ${opcode} ${run.ops.shape[op]}${inside ? `, in ${state.shownOf(box)}` : ""}`;
+  const press = pressing(`op ${op} ${box}`, chosen, () => act.operation(op, box), null);
+  const middle = slot.width / 2, first = inside || label.quiet ? label.first : label.first.replace(shortName(run.finalOf(run.names[op]), 24), shortName(run.finalOf(state.nameOf(box)), 24));
   return svg("g", {
-    class: classes.join(" "), tabindex: 0, role: "button", "aria-label": says, "data-op": op,
+    class: classes.filter(Boolean).join(" "), tabindex: 0, role: "button", "aria-label": says, "aria-pressed": String(Boolean(chosen)), "data-op": op, "data-id": `op ${op} ${box}`,
     transform: `translate(${slot.x} ${slot.y})`, onclick: press, onkeydown: press,
   },
-  svg("title", {}, `${label}\n${opcode} ${run.ops.shape[op]}\n${run.ops.source[op]}`),
-  svg("rect", { width: slot.width, height: slot.height, rx: slot.height < ROW ? 9 : 4 }),
-  svg("text", { x: slot.width / 2, y: slot.height / 2 + 4 }, shortName(fusion ? name : run.finalOf(state.nameOf(box)), 22)));
+  svg("title", {}, [name, `${opcode} ${run.ops.shape[op]}`, run.ops.source[op]].filter(Boolean).join("\n")),
+  svg("rect", { width: slot.width, height: slot.height, rx: label.quiet ? 12 : 5 }),
+  svg("text", { x: middle, y: label.second ? 17 : slot.height / 2 + 4, class: label.quiet ? "words" : "name" }, first),
+  label.second && svg("text", { x: middle, y: 32, class: "words" }, inside || !label.us ? label.second : `${label.second} · ${label.us}`));
 }
 
 function stubs(slots, from, to, names) {
@@ -174,12 +175,14 @@ function refusedPairs(run, at) {
   return found;
 }
 
-function ruleMark(run, decision, a, b, act, place) {
+// The rule that keeps a pair apart.
+function ruleMark(run, decision, a, b, act, place, pair) {
   const [x1] = centreOf(a), [x2] = centreOf(b), foot = a.y + a.height;
   const [x, y] = place ?? [x1 + 0.12 * (x2 - x1), foot + Math.max(12, 0.2 * (b.y - foot))];
-  return svg("g", { class: "rule-mark", transform: `translate(${x} ${y})`, onclick: () => act.decision(decision) },
+  const words = run.decisions.rule[decision], width = 14 + textWidth(words, BOLD);
+  return svg("g", { class: "rule-mark", transform: `translate(${x} ${y})`, onclick: (event) => { event.stopPropagation(); act.rule(decision, pair); } },
     svg("title", {}, run.decisions.reason[decision]),
-    svg("rect", { x: -20, y: -7, width: 40, height: 13, rx: 6 }), svg("text", { y: 3 }, run.decisions.rule[decision]));
+    svg("rect", { x: -width / 2, y: -9, width, height: 18, rx: 9 }), svg("text", { y: 4 }, words));
 }
 
 function pairMarks(scene, state, n, act) {
@@ -210,7 +213,7 @@ function pairMarks(scene, state, n, act) {
     if (!ends.length && rings.length) group.append(...ghost(scene, state, box, rings.at(-1), act));
     if (kind === "ineligible" && links.length) {
       const [a, b, route] = links[0];
-      group.append(ruleMark(run, n, a, b, act, route?.mark));
+      group.append(ruleMark(run, n, a, b, act, route?.mark, [producer, box]));
     }
   }
   if (consumers.every((c) => c === NONE))
@@ -226,12 +229,12 @@ function ring(slot, role) {
 
 // The other end of an edge that leaves the region.
 function ghost(scene, state, box, from, act) {
-  const name = shortName(run.finalOf(state.nameOf(box)), 26), width = 20 + 6.4 * name.length;
-  const slot = { x: from.x + from.width / 2 - width / 2, y: from.y + from.height + 46, width, height: ROW };
+  const name = shortName(scene.run.finalOf(state.nameOf(box)), 26), width = 20 + textWidth(name);
+  const slot = { x: from.x + from.width / 2 - width / 2, y: from.y + from.height + 46, width, height: ONE_LINE };
   return [svg("path", { d: curve(from, slot), class: "link" }),
-    svg("g", { class: "ghost", transform: `translate(${slot.x} ${slot.y})`, onclick: () => act.box(box) },
+    svg("g", { class: "ghost", transform: `translate(${slot.x} ${slot.y})`, onclick: (event) => { event.stopPropagation(); act.leave(box); } },
       svg("title", {}, "in another part of the module"),
-      svg("rect", { width, height: ROW, rx: 12 }), svg("text", { x: width / 2, y: ROW / 2 + 4 }, name))];
+      svg("rect", { width, height: ONE_LINE, rx: 12 }), svg("text", { x: width / 2, y: ONE_LINE / 2 + 4 }, name))];
 }
 
 // Where a box is to be seen; undefined if it is not here.
@@ -240,6 +243,14 @@ function placeOf(scene, state, box) {
   if (!slots.length) return undefined;
   const middle = slots.map(centreOf);
   return [0, 1].map((k) => (greatest(-Infinity, middle.map((c) => c[k])) - greatest(-Infinity, middle.map((c) => -c[k]))) / 2);
+}
+
+// Where to begin where not all can be shown: the kernel with most time.
+function beginOf(scene, state) {
+  const cost = ({ box }) => { const k = kernelOf(scene.run, box); return k ? (k.us ?? 0) * k.iterations + k.bytes / 1e9 : 0; };
+  const [first] = [...scene.region.kernels].sort((a, b) => cost(b) - cost(a));
+  const place = first && placeOf(scene, state, first.box), slots = first ? (state.members[first.box] ?? []).map((m) => scene.slot(m, first.box)).filter(Boolean) : [];
+  return place && [place[0], -greatest(-Infinity, slots.map((s) => -s.y))];
 }
 
 // Where the producer of a decision is to be seen.

@@ -47,7 +47,10 @@ class Search {
     const words = this.input.value.trim().toLowerCase();
     if (!words) return this.close();
     const hits = this.names().filter((entry) => entry.low.includes(words));
-    const rank = (entry) => (entry.low.trim() === words || entry.keys?.some((key) => key.toLowerCase() === words) ? 0 : entry.low.startsWith(words) ? 1 : 2);
+    this.app.find(this.input.value.trim());
+    // What is in the picture comes first.
+    const rank = (entry) => (entry.low.trim() === words || entry.keys?.some((key) => key.toLowerCase() === words) ? 0
+      : (entry.low.startsWith(words) ? 1 : 2) + (entry.box === undefined ? 2 : 0));
     hits.sort((a, b) => rank(a) - rank(b) || a.low.length - b.low.length);
     this.found = hits.slice(0, MOST_SUGGESTIONS);
     this.chosen = this.found.length ? 0 : -1;
@@ -55,7 +58,7 @@ class Search {
   }
 
   draw() {
-    const none = el("li", { class: "none" }, "Nothing of that name");
+    const none = el("li", { class: "none" }, "No match");
     this.list.replaceChildren(...(this.found.length ? this.found.map((entry, n) => el("li", {
       role: "option", id: `suggestion-${n}`, "aria-selected": String(n === this.chosen),
       onmousedown: (event) => { event.preventDefault(); this.take(entry); },
@@ -73,11 +76,28 @@ class Search {
     this.input.removeAttribute("aria-activedescendant");
   }
 
+  // What is found in the picture: operations whose name, opcode, source line or scope says so, and fusions.
+  hits(words) {
+    const { run } = this.app, low = words.toLowerCase(), { ops } = run;
+    run.findable ??= run.ops.opcode.map((opcode, n) => [run.names[n], run.finalOf(run.names[n]), opcode, ops.source[n], ops.opName[n]].join(" ").toLowerCase());
+    const found = { ops: new Set(), boxes: new Set(), list: [] };
+    run.findable.forEach((text, op) => { if (text.includes(low)) found.ops.add(op); });
+    for (const [name, box] of run.boxNamed)
+      if (run.names[box] !== name && run.shown(name).toLowerCase().includes(low)) found.boxes.add(box);
+    found.list = [...[...found.boxes].map((box) => [box, NONE]), ...[...found.ops].map((op) => [run.endsAs[op], op])]
+      .sort((a, b) => (run.regionOfBox(a[0]) ?? 0) - (run.regionOfBox(b[0]) ?? 0) || a[0] - b[0] || a[1] - b[1]);
+    return found;
+  }
+
   key(event) {
     if (event.key === "Escape") {
       this.input.value = "";
+      this.app.find("");
       this.close();
       this.input.blur();
+    } else if (event.key === "Enter" && this.list.hidden && this.app.hits) {
+      event.preventDefault();
+      this.app.nextHit(event.shiftKey ? -1 : 1);
     } else if (event.key === "Enter" && this.chosen >= 0 && this.found.length) {
       this.take(this.found[this.chosen]);
     } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && this.found.length) {
@@ -91,7 +111,7 @@ class Search {
   take(entry) {
     const { app } = this;
     this.close();
-    this.input.value = "";
+    if (entry.box === undefined) { this.input.value = ""; app.find(entry.source ?? ""); }
     this.input.blur();
     if (entry.dump !== undefined) return app.passesView.choose(entry.dump);
     if (entry.thread !== undefined) return app.change({ view: "film", op: String(entry.thread) });

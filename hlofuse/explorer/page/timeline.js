@@ -96,13 +96,13 @@ class Timeline {
       pen.fillStyle = colour("--refused");
       pen.fillRect(at, height - 5, 1, 5);
     }
-    pen.font = "10px system-ui, sans-serif";
+    pen.font = "11px system-ui, sans-serif";
     let free = -1;
     for (let n = 0; n < d.count; n++) {
       if (n && d.pass[n] === d.pass[n - 1]) continue;
       pen.fillStyle = colour("--faint");
       // Where a name stands already the line ends below it.
-      pen.fillRect(x(n), x(n) < free ? 13 : 0, 1, height);
+      pen.fillRect(x(n), x(n) < free ? 14 : 0, 1, height);
       const name = run.passes[d.pass[n]];
       if (x(n) < free) continue;
       pen.fillStyle = colour("--soft");

@@ -67,17 +67,14 @@ def _table() -> dict[str, Callable[[str], Any]]:
         patterns.slice_ranges: "slice",
         patterns.padding: "padding",
         patterns.dim_labels: "dim_labels",
-        patterns.groups: "replica_groups",
-        patterns.pairs: "source_target_pairs",
         patterns.frontend_attributes: "frontend_attributes",
-        patterns.input_aliases: "input_output_alias",
         patterns.output_aliases: "output_to_operand_aliasing",
-        patterns.sharding: "sharding",
         patterns.uncommon: """
             allow_spmd_sharding_propagation_to_parameters allow_spmd_sharding_propagation_to_output epsilon
             statistics parameter_replication origin operand_layout_constraints literal outfeed_shape domain
             result_accuracy sparsity_config sparsity buffer_donor
-            entry_computation_layout origin_recovery_table debug_attributes
+            entry_computation_layout origin_recovery_table debug_attributes input_output_alias replica_groups
+            source_target_pairs sharding
         """,
     }
     return {name: reader for reader, names in by_reader.items() for name in names.split()}

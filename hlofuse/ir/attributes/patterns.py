@@ -3,12 +3,10 @@
 Each reader takes the text of a value and makes what the grammar would make of it, or raises `Uncommon`.
 """
 
-import math
 import re
 from typing import Any
 
-from hlofuse.ir.attributes.metadata import InputAlias, OpMetadata, OutputAlias
-from hlofuse.ir.attributes.sharding import IotaGroups, ReplicaGroups, TileSharding
+from hlofuse.ir.attributes.metadata import OpMetadata, OutputAlias
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,
@@ -46,17 +44,9 @@ _RANGE = re.compile(r"\[([0-9]++):([0-9]++)(?::([0-9]++))?\]")
 _RANGES = re.compile(r"\{(?:\[[0-9]++:[0-9]++(?::[0-9]++)?\](?:, (?=\[)|(?=\})))*+\}")
 _PADDING = re.compile(r"-?[0-9]++_-?[0-9]++(?:_[0-9]++)?(?:x-?[0-9]++_-?[0-9]++(?:_[0-9]++)?)*+")
 _LABELS = re.compile(r"([0-9bf]{2,9})_([0-9io]{2,9})->([0-9bf]{2,9})")
-_GROUPS = re.compile(r"\{(?:\{[0-9]++(?:,[0-9]++)*+\}(?:,(?=\{)|(?=\})))*+\}")
-_IOTA = re.compile(r"\[([0-9]++),([0-9]++)\]<=\[([0-9]++)\]")
-
-
-_PAIRS = re.compile(r"\{(?:\{[0-9]++,[0-9]++\}(?:,(?=\{)|(?=\})))*+\}")
 _INDEX = r"\{([0-9]*+(?:, ?[0-9]++)*+)\}"
-_ALIAS = re.compile(rf"{_INDEX}: \(([0-9]{{1,9}}), {_INDEX}(?:, (may-alias|must-alias))?\)")
+_ALIAS = re.compile(rf"{_INDEX}: \(([0-9]{{1,9}}), {_INDEX}\)")
 _ALIASES = re.compile(rf"\{{ ?(?:{_ALIAS.pattern}(?:, (?=\{{)| ?(?=\}})))*+ ?\}}")
-_TILES = re.compile(
-    r"\{devices=\[([0-9]++(?:,[0-9]++)*+)\]<=\[([0-9]++)\]( last_tile_dim_replicate)?\}",
-)
 
 
 class Uncommon(Exception):
@@ -197,61 +187,13 @@ def dim_labels(text: str) -> ConvolutionDimensionNumbers:
     return ConvolutionDimensionNumbers(*match.groups())
 
 
-def groups(text: str) -> ReplicaGroups | IotaGroups:
-    """Groups written out, or an iota of one dimension."""
-    if _GROUPS.fullmatch(text) is not None:
-        groups = text[2:-2].split("},{") if len(text) > 2 else ()
-        return ReplicaGroups(tuple(tuple(map(int, g.split(","))) for g in groups))
-    match = _IOTA.fullmatch(text)
-    if match is None:
-        raise Uncommon
-    count, size, total = map(int, match.groups())
-    return IotaGroups(count, size, (total,), (0,))
-
-
-def pairs(text: str) -> tuple[tuple[int, ...], ...]:
-    """`{{0,1},{1,0}}`."""
-    if _PAIRS.fullmatch(text) is None:
-        raise Uncommon
-    return tuple(tuple(map(int, p.split(","))) for p in text[2:-2].split("},{")) if len(text) > 2 else ()
-
-
 def _path(text: str) -> tuple[int, ...]:
     return tuple(map(int, text.split(","))) if text else ()
 
 
-def _aliases(text: str) -> list[Any]:
-    if _ALIASES.fullmatch(text) is None:
-        raise Uncommon
-    return _ALIAS.findall(text)
-
-
-def input_aliases(text: str) -> tuple[InputAlias, ...]:
-    """`{ {0}: (1, {}, may-alias) }`."""
-    return tuple(
-        InputAlias(_path(out), int(number), _path(index), kind or "may-alias")
-        for out, number, index, kind in _aliases(text)
-    )
-
-
 def output_aliases(text: str) -> tuple[OutputAlias, ...]:
     """`{{0}: (1, {})}`."""
-    found = _aliases(text)
-    if any(kind for *_, kind in found):
+    if _ALIASES.fullmatch(text) is None:
         raise Uncommon
-    return tuple(OutputAlias(_path(out), int(number), _path(index)) for out, number, index, _ in found)
-
-
-def sharding(text: str) -> TileSharding:
-    """`{replicated}`, or tiles over an iota of one dimension."""
-    if text == "{replicated}":
-        return TileSharding("replicated")
-    match = _TILES.fullmatch(text)
-    if match is None:
-        raise Uncommon
-    tiles, total, last = match.groups()
-    types = ("replicated",) if last else ()
-    sizes = tuple(map(int, tiles.split(",")))
-    if math.prod(sizes) != int(total):
-        raise Uncommon
-    return TileSharding("tiled", sizes, None, (int(total),), (0,), types)
+    found = _ALIAS.findall(text)
+    return tuple(OutputAlias(_path(out), int(number), _path(index)) for out, number, index in found)

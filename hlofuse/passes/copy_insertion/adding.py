@@ -69,7 +69,7 @@ def _for_loop(alias: HloAlias, loop: Instruction, because: Because) -> None:
         return
     copies: dict[Index, Instruction] = {}
     init.replace_use_with(loop, deep_copy(init, indices, copies))
-    _explain(copies, f"the value that {loop.name} starts with is overwritten by its iterations", because)
+    _explain(copies, f"iterations of {loop.name} overwrite its initial value", because)
     body = dict(loop.called)["body"]
     parameter, root = body.parameters[0], body.root
     users = list(parameter.users)
@@ -81,8 +81,8 @@ def _for_loop(alias: HloAlias, loop: Instruction, because: Because) -> None:
         copy.add_control_dependency_to(last[index])
     for user in users:
         parameter.replace_use_with(user, begins)
-    _explain(first, f"an iteration of {loop.name} reads it after its place has been written", because)
-    _explain(last, f"the next iteration of {loop.name} has another value in its place", because)
+    _explain(first, f"an iteration of {loop.name} reads it after its buffer is written", because)
+    _explain(last, f"the next iteration of {loop.name} overwrites its buffer", because)
 
 
 def _for_conditional(alias: HloAlias, conditional: Instruction, because: Because) -> None:
@@ -104,7 +104,7 @@ def _for_conditional(alias: HloAlias, conditional: Instruction, because: Because
         for user in users:
             root.replace_use_with(user, new)
         branch.root = new
-        _explain(copies, f"the branches of {conditional.name} leave their results in one place", because)
+        _explain(copies, f"the branches of {conditional.name} write their results to one buffer", because)
 
 
 def _pairs(alias_info: AliasInfo, x: Instruction) -> list[InPlacePair]:
@@ -156,7 +156,7 @@ def _for_aliased_results(alias: HloAlias, module: Module, because: Because) -> N
         if before is not None and after is not None:
             before.add_control_dependency_to(after)
     entry.root = root
-    _explain(results, "the result lies in the memory of an argument", because)
+    _explain(results, "the result uses an argument's buffer", because)
 
 
 def _explain(copies: dict[Index, Instruction], reason: str, because: Because) -> None:

@@ -25,7 +25,7 @@ from hlofuse.passes.copy_insertion.adding import (
 from hlofuse.passes.copy_insertion.removing import remove_copies
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.releases import AROUND_FUSION
-from hlofuse.rules.rewrites.entries import COPY
+from hlofuse.rules.rewrites import COPY
 from hlofuse.trace import OnlySkipped, Recorder
 
 
@@ -153,7 +153,7 @@ class _SpecialCases:
             defined_by.setdefault(value.instruction, []).append(value)
         for value in buffer.values:
             if self._is_read_only(value):
-                reason = "constants may not be overwritten"
+                reason = "constants must not be overwritten"
                 if value.instruction.opcode == "parameter":
                     reason = "the argument is not donated"
                 self._want(value.instruction, value.index, reason)
@@ -170,7 +170,7 @@ class _SpecialCases:
             return
         operand = x.operands[use.operand_number]
         if not self._info.can_share(self.alias.dataflow, operand, use.operand_index, x, other.index):
-            self._want(operand, use.operand_index, f"{x.name} cannot write over it while reading it")
+            self._want(operand, use.operand_index, f"{x.name} cannot overwrite it while reading it")
 
     def check_root(self, computation: Computation) -> None:
         """Results that share memory, and results that are constants or arguments."""
@@ -189,7 +189,7 @@ class _SpecialCases:
             if first == index or not (is_entry or self._meets_at_conditional(computation, index)):
                 continue
             is_aliased = is_entry and index in alias.config.aliases
-            self._want(root, first if is_aliased else index, "the same value is a result twice")
+            self._want(root, first if is_aliased else index, "the same value is returned twice")
         if is_entry:
             for index, value in zip(indices, values, strict=True):
                 if value is not None and self._is_read_only(value):

@@ -13,7 +13,7 @@ from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.rules.rewrites.entries import SMALL_LOOP
+from hlofuse.rules.rewrites import SMALL_LOOP
 from hlofuse.trace import Recorder
 
 _CONTROL_FLOW = ("while", "conditional", "call")

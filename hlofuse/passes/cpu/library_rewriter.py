@@ -11,7 +11,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.rewriting import substituted
 from hlofuse.passes.cpu.ynn_support import is_preferred, is_supported
-from hlofuse.rules.rewrites.entries import LIBRARY
+from hlofuse.rules.rewrites import LIBRARY
 from hlofuse.trace import Recorder
 
 _CONFIG = '{"outer_dimension_partitions":[],"fusion_config":{"kind":"__ynn_fusion"}}'

@@ -24,7 +24,7 @@ from hlofuse.passes.common.rewriting import (
     visit,
 )
 from hlofuse.passes.common.shapes import array, is_identity, without
-from hlofuse.rules.rewrites.entries import WIDENED
+from hlofuse.rules.rewrites import WIDENED
 from hlofuse.trace import Recorder
 
 # Products with a vector as ones with a thin matrix (`xla/hlo/transforms/simplifiers/gemv_rewriter.cc`).

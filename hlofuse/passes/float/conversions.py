@@ -21,7 +21,7 @@ from hlofuse.passes.common.rewriting import (
     substituted,
 )
 from hlofuse.passes.common.shapes import array
-from hlofuse.rules.rewrites.entries import LOGISTIC
+from hlofuse.rules.rewrites import LOGISTIC
 from hlofuse.trace import Recorder
 
 _COMMUTES = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})

@@ -5,12 +5,12 @@ from typing import ClassVar
 
 from hlofuse.ir.graph import Computation
 from hlofuse.passes.fusion.multi_output_fusion import MultiOutputFusion, SiblingDriver
-from hlofuse.rules.cpu_multi_output_fusion import CANDIDATE, LEGAL
+from hlofuse.rules.multi_output_fusion import CPU_CANDIDATE, CPU_LEGAL
 
 
 class _Driver(SiblingDriver):
-    candidate_rules = CANDIDATE
-    legal_rules = LEGAL
+    candidate_rules = CPU_CANDIDATE
+    legal_rules = CPU_LEGAL
 
     def run(self) -> bool:
         return not _is_inside_fusion(self.computation) and super().run()

@@ -27,7 +27,7 @@ from hlofuse.rules.fusion_merger import (
 )
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations
 from hlofuse.rules.gpu_instruction_fusion import RULES, GpuFusionState, GpuPair
-from hlofuse.rules.instruction_fusion.driver import NOTHING_AGAINST
+from hlofuse.rules.instruction_fusion import NOTHING_AGAINST
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
@@ -125,7 +125,7 @@ class _LegacyDriver(FusionDriver):
         super().__init__(options, module, recorder)
         assert isinstance(options, GpuInstructionFusion)
         if options.device is None:
-            raise HlofuseError("fusion asks for a device")
+            raise HlofuseError("fusion needs a device")
         self.model = MergingModel(options.device, options.release)
         self.state: GpuFusionState = GpuFusionState(
             options.may_duplicate, self.release, options.settings, self.is_expensive, model=self.model

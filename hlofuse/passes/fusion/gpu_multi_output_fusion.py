@@ -16,16 +16,20 @@ from hlofuse.passes.base import DevicePass
 from hlofuse.rules.evaluate import Q, first_verdict, pair_refusal
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations, is_nested_variadic_reduction
 from hlofuse.rules.gpu_multi_output_fusion import (
+    ANOTHER_PREFERRED,
     CONSUMER_RULES,
+    IS_CONSTANT,
+    IS_SCALAR,
     PRODUCER_RULES,
+    SAVES_TIME,
+    SHARED_READ,
     SIBLING_RULES,
     LoneProducer,
     MultiOutputState,
     ProducerPair,
     SiblingPair,
+    is_possible_root,
 )
-from hlofuse.rules.gpu_multi_output_fusion.producer import ANOTHER_PREFERRED, SAVES_TIME, is_possible_root
-from hlofuse.rules.gpu_multi_output_fusion.siblings import IS_CONSTANT, IS_SCALAR, SHARED_READ
 from hlofuse.rules.plan import APART_BY_PLAN, PlanInForce
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder

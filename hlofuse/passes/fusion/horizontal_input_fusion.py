@@ -12,7 +12,7 @@ from hlofuse.ir.fusing import fuse_in_place_of, merge_fusion_into_multi_output
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import DevicePass
-from hlofuse.rules.gpu_multi_output_fusion.shapes import hero_input_shape, shapes_differ
+from hlofuse.rules.fusion_heroes import hero_input_shape, shapes_differ
 from hlofuse.rules.horizontal_fusion import (
     JOINED_REDUCTIONS,
     WRAPPED_REDUCTION,

@@ -18,20 +18,19 @@ from hlofuse.passes.fusion.fusion_queue import ReversePostOrderQueue, globally_u
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.evaluate import in_force, pair_verdict
-from hlofuse.rules.instruction_fusion.candidate import CandidatePair, FusionState
-from hlofuse.rules.instruction_fusion.driver import (
+from hlofuse.rules.instruction_fusion import (
     CANNOT_BE_DUPLICATED,
     MULTI_OUTPUT_CYCLE,
     MULTI_OUTPUT_UNSUPPORTED,
     NOTHING_AGAINST,
     OPERAND_NOT_FUSIBLE,
-)
-from hlofuse.rules.instruction_fusion.duplication import (
+    CandidatePair,
+    FusionState,
     expensive_would_be_duplicated,
+    may_fuse_into_in_place,
     pass_cannot_duplicate,
     producer_is_root,
 )
-from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 

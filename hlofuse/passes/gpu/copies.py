@@ -19,7 +19,7 @@ from hlofuse.passes.cse import HloCSE
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.priority_fusion.budget import MAX_PARAMETERS, over_budget
-from hlofuse.rules.rewrites.entries import COPY_IN_FUSION
+from hlofuse.rules.rewrites import COPY_IN_FUSION
 from hlofuse.trace import Recorder
 
 _ONE_ARRAY = frozenset({"pad", "slice", "dynamic-slice", "reduce-window", "reverse"})

@@ -12,7 +12,7 @@ from hlofuse.releases import Release
 from hlofuse.trace import Recorder
 
 _KINDS = {"kLoop": "loop", "kInput": "input", "kOutput": "output"}
-_REASON = "XLA names a fusion after its kind and its heroes"
+_REASON = "XLA names a fusion by its kind and heroes"
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.make import added, bitcast, numbers
 from hlofuse.passes.common.rewriting import Explained, VisitPass, replaced
 from hlofuse.passes.common.shapes import array, physical, with_layout, without_ones
-from hlofuse.rules.rewrites.entries import GROUPED_DIMENSIONS
+from hlofuse.rules.rewrites import GROUPED_DIMENSIONS
 
 
 def inputs_of(reduce: Instruction) -> list[Instruction]:

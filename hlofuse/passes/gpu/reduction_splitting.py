@@ -20,7 +20,7 @@ from hlofuse.passes.gpu.reduction_dimensions import (
     reduce_like,
     results_of,
 )
-from hlofuse.rules.rewrites.entries import LONG_SUM_ON_GPU, SPLIT_DIMENSIONS
+from hlofuse.rules.rewrites import LONG_SUM_ON_GPU, SPLIT_DIMENSIONS
 from hlofuse.trace import Recorder
 
 

@@ -20,7 +20,7 @@ from hlofuse.passes.gpu.reduction_dimensions import ReductionDimensionGrouper
 from hlofuse.passes.gpu.reduction_splitting import ReductionSplitter, TreeReductionRewriter
 from hlofuse.passes.registry import make_pass
 from hlofuse.releases import AROUND_FUSION
-from hlofuse.rules.rewrites.entries import TRITON_SOFTMAX
+from hlofuse.rules.rewrites import TRITON_SOFTMAX
 from hlofuse.trace import OnlySkipped, Recorder
 
 _FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})

@@ -18,7 +18,7 @@ from hlofuse.passes.layout.constraints import (
     subshapes,
 )
 from hlofuse.passes.layout.requests import output_aliases
-from hlofuse.rules.rewrites.entries import LAYOUT_COPY
+from hlofuse.rules.rewrites import LAYOUT_COPY
 from hlofuse.trace import Recorder
 
 

@@ -21,7 +21,7 @@ from hlofuse.passes.loop.parts import (
     replace_loop,
 )
 from hlofuse.passes.loop.trip_count import trip_count
-from hlofuse.rules.rewrites.entries import INVARIANT
+from hlofuse.rules.rewrites import INVARIANT
 from hlofuse.trace import Recorder
 
 # Constants that a loop carries are made in the loop (`xla/service/while_loop_constant_sinking.cc`).

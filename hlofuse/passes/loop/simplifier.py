@@ -21,7 +21,7 @@ from hlofuse.passes.loop.parts import (
     replace_loop,
 )
 from hlofuse.passes.loop.trip_count import merge_induction_variables, trip_count
-from hlofuse.rules.rewrites.entries import SINGLE_ITERATION
+from hlofuse.rules.rewrites import SINGLE_ITERATION
 from hlofuse.trace import Recorder
 
 _MESSAGES = frozenset({"send", "send-done", "recv", "recv-done"})

@@ -13,7 +13,7 @@ from hlofuse.passes.common.builder import Builder, Parts
 from hlofuse.passes.common.rewriting import Explained, NotRepresentable, expand_each, substituted
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.random.generators import normal, philox, three_fry, uniform
-from hlofuse.rules.rewrites.entries import RANDOM_BITS, RANDOM_NUMBERS
+from hlofuse.rules.rewrites import RANDOM_BITS, RANDOM_NUMBERS
 from hlofuse.trace import Recorder
 
 _FLOATS = ("f16", "f32", "f64")

@@ -1,10 +1,10 @@
 """Recipes about collectives between devices."""
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
 from hlofuse.reports.advice.matching import combines_by, each, is_constant, only_reader, source, sum_of
-from hlofuse.reports.advice.recipe import Finding, Recipe
+from hlofuse.reports.advice.recipe import Recipe
 
 
 def _is_mapped_later(x: Instruction) -> bool:
@@ -24,11 +24,10 @@ def _is_summed_later(x: Instruction) -> bool:
     return combines_by(x, "add") and sum_of(only_reader(x)) is not None
 
 
-def _move(module: Module, finding: Finding) -> bool:
+def _move(x: Instruction) -> bool:
     """Have what follows the collective be done before it."""
-    x = module.find(finding.at)
-    user = only_reader(x) if x is not None else None
-    if x is None or user is None or x not in user.operands:
+    user = only_reader(x)
+    if user is None or x not in user.operands:
         return False
     part = x.operands[0]
     shape = user.shape if x.opcode == "all-reduce" else part.shape.with_element_type(user.shape.element_type)

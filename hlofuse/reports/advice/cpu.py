@@ -3,8 +3,8 @@
 from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.fusing import computation_of, module_of
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.unfusing import unfuse
 from hlofuse.passes.common import make
 from hlofuse.passes.reduction import TreeReductionRewriter
@@ -17,7 +17,7 @@ from hlofuse.reports.advice.matching import (
     is_product,
     only_reader,
 )
-from hlofuse.reports.advice.recipe import Finding, Recipe
+from hlofuse.reports.advice.recipe import Recipe
 from hlofuse.trace import OnlySkipped
 
 
@@ -26,10 +26,8 @@ def _is_library_sum(x: Instruction) -> bool:
     return has(x.called_computations[0], "reduce") and not is_product(x)
 
 
-def _without_library(module: Module, finding: Finding) -> bool:
-    x = module.find(finding.at)
-    if x is None:
-        return False
+def _without_library(x: Instruction) -> bool:
+    module = module_of(computation_of(x))
     unfuse(x)
     split = TreeReductionRewriter(lambda r: computation_of(r).fusion is not None)
     while split.run(module, OnlySkipped()):
@@ -43,10 +41,9 @@ def _is_split_sum(x: Instruction) -> bool:
     return user is not None and user.opcode == "reduce" and user.operands[0] is x
 
 
-def _without_tree(module: Module, finding: Finding) -> bool:
-    x = module.find(finding.at)
-    total = only_reader(x) if x is not None else None
-    if x is None or total is None:
+def _without_tree(x: Instruction) -> bool:
+    total = only_reader(x)
+    if total is None:
         return False
     while x.opcode == "reduce-window":
         x = x.operands[0]
@@ -83,10 +80,9 @@ def _summed(x: Instruction) -> Instruction | None:
     return _summed(x.operands[0]) if x.operands[0].opcode == "reduce" else x.operands[0]
 
 
-def _add_first(module: Module, finding: Finding) -> bool:
-    x = module.find(finding.at)
-    a, b = map(_summed, x.operands) if x is not None else (None, None)
-    if x is None or a is None or b is None or a.shape != b.shape:
+def _add_first(x: Instruction) -> bool:
+    a, b = map(_summed, x.operands)
+    if a is None or b is None:
         return False
     both = make.binary(x, "add", a, b)
     reduce = x.operands[0]

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from hlofuse.analysis.bitcasts import without_bitcasts
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array
@@ -80,10 +80,9 @@ def _labels(x: Instruction) -> Instruction | None:
     return columns if rows.opcode == "iota" and len(lengths) == 1 and len(pairs.operands) == 2 else None
 
 
-def _compare(module: Module, finding: Finding) -> bool:
-    x = module.find(finding.at)
-    labels = _labels(x) if x is not None else None
-    if x is None or labels is None:
+def _compare(x: Instruction) -> bool:
+    labels = _labels(x)
+    if labels is None:
         return False
     kind, shape = labels.shape.element_type, x.shape.with_element_type(labels.shape.element_type)
     column = make.broadcast(x, shape, make.bitcast(labels, array(kind, shape.dimensions[:1])), (0,))
@@ -120,10 +119,9 @@ def _maximum(x: Instruction) -> Instruction | None:
     return next((i for i in found if i.opcode == "reduce" and x.operands[0] in i.operands), None)
 
 
-def _read_maximum(module: Module, finding: Finding) -> bool:
-    x = module.find(finding.at)
-    found = _maximum(x) if x is not None else None
-    if x is None or found is None or found.operands[0] is not x.operands[0]:
+def _read_maximum(x: Instruction) -> bool:
+    found = _maximum(x)
+    if found is None or found.operands[0] is not x.operands[0]:
         return False
     user = only_reader(x)
     checked = user if user is not None and user.opcode == "select" and user.operands[1] is x else x

@@ -5,12 +5,12 @@ from __future__ import annotations
 from math import prod
 
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.reports.advice.matching import places, value_of, where
-from hlofuse.reports.advice.recipe import Finding, Recipe
+from hlofuse.reports.advice.recipe import Recipe
 
 _WARP = 32
 
@@ -35,9 +35,8 @@ def _joins(x: Instruction) -> bool:
     return _has_odd_parts(x) and not all(o.opcode == "slice" for o in x.operands)
 
 
-def _pads_for_parts(module: Module, finding: Finding) -> bool:
-    x = module.find(finding.at)
-    if x is None or x.opcode != "concatenate" or not _has_odd_parts(x):
+def _pads_for_parts(x: Instruction) -> bool:
+    if x.opcode != "concatenate":
         return False
     (dimension,), (a, b) = x.dimensions, x.operands
     zero, rank = make.zero(x, x.shape.element_type), len(x.shape.dimensions)
@@ -62,9 +61,8 @@ def _complex_divisions(x: Instruction) -> bool:
     return x.shape.element_type in COMPLEX_TYPES
 
 
-def _reciprocal(module: Module, finding: Finding) -> bool:
-    x = module.find(finding.at)
-    if x is None or x.opcode != "divide" or x.operands[1].opcode != "broadcast":
+def _reciprocal(x: Instruction) -> bool:
+    if x.opcode != "divide" or x.operands[1].opcode != "broadcast":
         return False
     spread = x.operands[1]
     divisor = spread.operands[0]
@@ -83,13 +81,11 @@ def _half_integer(x: Instruction) -> float | None:
 _half_integers = where("power(_, broadcast(constant))")(lambda x: _half_integer(x) is not None)
 
 
-def _root_for_power(module: Module, finding: Finding) -> bool:
-    x = module.find(finding.at)
-    exponent = _half_integer(x) if x is not None and x.opcode == "power" else None
-    if x is None or exponent is None:
+def _root_for_power(x: Instruction) -> bool:
+    if x.opcode != "power":
         return False
     base = x.operands[0]
-    power = make.binary(x, "multiply", base, base) if exponent == 2.5 else base
+    power = make.binary(x, "multiply", base, base) if _half_integer(x) == 2.5 else base
     x.replace_all_uses_with(make.binary(x, "multiply", power, make.unary(x, "sqrt", base)))
     return True
 

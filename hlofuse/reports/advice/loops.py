@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.fusing import computation_of, module_of
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import inline
@@ -28,7 +29,7 @@ from hlofuse.reports.advice.matching import (
     source,
     sum_of,
 )
-from hlofuse.reports.advice.recipe import Finding, Recipe
+from hlofuse.reports.advice.recipe import Recipe
 from hlofuse.reports.advice.unrolling import unrolled
 from hlofuse.trace import OnlySkipped
 
@@ -161,12 +162,11 @@ def _is_small_choice(x: Instruction) -> bool:
     return cheap.issuperset(i.opcode for i in inside) and len(inside) < 40 and x.shape.byte_size < SMALL
 
 
-def _select(module: Module, finding: Finding) -> bool:
+def _select(x: Instruction) -> bool:
     """Have all branches be done where the conditional is, and choose among what they yield."""
-    x = module.find(finding.at)
-    if x is None or not x.shape.is_tuple or any(b.root.opcode != "tuple" for b in x.called_computations):
+    if not x.shape.is_tuple or any(b.root.opcode != "tuple" for b in x.called_computations):
         return False
-    results = []
+    module, results = module_of(computation_of(x)), []
     for branch, given in zip(x.called_computations, x.operands[1:], strict=True):
         call = make.add(x, "call", x.shape, [given], called=[("to_apply", branch)])
         results.append(make.elements(call, range(len(x.shape.tuple_shapes))))

@@ -7,7 +7,7 @@ from math import prod
 
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.cost.gpu.backend_config import is_tuned_product
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
 from hlofuse.reports.advice.matching import (
     Find,
@@ -128,9 +128,8 @@ def _cast_tables(x: Instruction) -> bool:
     return x.operands[0].opcode == "convert" and x.shape.byte_size * 2 < x.operands[0].shape.byte_size
 
 
-def _gather_first(module: Module, finding: Finding) -> bool:
-    gather = module.find(finding.at)
-    if gather is None or gather.operands[0].opcode != "convert":
+def _gather_first(gather: Instruction) -> bool:
+    if gather.operands[0].opcode != "convert":
         return False
     table = gather.operands[0].operands[0]
     narrow = gather.shape.with_element_type(table.shape.element_type)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from hlofuse.ir.graph import Module
 from hlofuse.reports.advice.situation import Situation
 
 
@@ -29,8 +28,9 @@ class Recipe:
     """What to do: an imperative sentence of at most 70 characters, without a full stop."""
     find: Callable[[Situation], Iterable[Finding]]
     """The places where it applies, each once."""
-    rewrite: Callable[[Module, Finding], bool] | None = None
-    """Makes the change in a copy of the module at the input of fusion; False where it cannot be made.
+    rewrite: Callable[..., bool] | None = None
+    """Given the instruction of a finding and its parts, in a copy of the module at the input of fusion: makes
+    the change there. False where it cannot be made.
 
     Without it the gain is that of a replay without `Finding.rule`.
     """

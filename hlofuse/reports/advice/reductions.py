@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from math import prod
 
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import with_dimensions
@@ -79,10 +79,8 @@ def _constant_operand(x: Instruction) -> Instruction | None:
     return None
 
 
-def _fold_constant(module: Module, finding: Finding) -> bool:
-    total = module.find(finding.at)
-    if total is None:
-        return False
+def _fold_constant(found: Instruction) -> bool:
+    total = found
     while len(total.users) == 1:
         user = next(iter(total.users))
         if user.opcode == "bitcast" and len(user.users) == 1:
@@ -108,14 +106,13 @@ def _fold_constant(module: Module, finding: Finding) -> bool:
         )
         user.replace_all_uses_with(make.reshaped(new, user.shape) if new.shape != user.shape else new)
         total = new
-    return total.name != finding.at
+    return total is not found
 
 
-def _fold_bias(module: Module, finding: Finding) -> bool:
-    total = module.find(finding.at)
-    user = next(iter(total.users), None) if total is not None else None
-    bias = _bias_of(user, total) if user is not None and total is not None else None
-    if total is None or user is None or bias is None or bias.shape != total.shape:
+def _fold_bias(total: Instruction) -> bool:
+    user = next(iter(total.users), None)
+    bias = _bias_of(user, total) if user is not None else None
+    if user is None or bias is None or bias.shape != total.shape:
         return False
     summands, start = total.operands
     reduced = total.dimensions
@@ -166,9 +163,8 @@ def _tall_sums(x: Instruction) -> bool:
     return _is_sum(x) and is_column_reduction(x) and rows >= 1024 and prod(x.shape.dimensions) <= 8192
 
 
-def _split_in_two(module: Module, finding: Finding) -> bool:
-    total = module.find(finding.at)
-    if total is None or not _is_sum(total) or total.dimensions != (0,):
+def _split_in_two(total: Instruction) -> bool:
+    if not _is_sum(total) or total.dimensions != (0,):
         return False
     array, start = total.operands
     rows, *others = array.shape.dimensions
@@ -199,9 +195,8 @@ def _row_variances(x: Instruction) -> bool:
     return same_twice(square) and mean is not None and not is_column_reduction(mean)
 
 
-def _square_deviations(module: Module, finding: Finding) -> bool:
-    x = module.find(finding.at)
-    if x is None or x.opcode != "subtract":
+def _square_deviations(x: Instruction) -> bool:
+    if x.opcode != "subtract":
         return False
     scaled, square = map(value_of, x.operands)
     mean, total = (
@@ -224,10 +219,9 @@ def _column_variances(x: Instruction) -> bool:
     return is_column_reduction(x) and same_twice(value_of(x.operands[0]))
 
 
-def _sum_squares(module: Module, finding: Finding) -> bool:
+def _sum_squares(total: Instruction) -> bool:
     """Σ(x − m)² becomes Σx² − n m²."""
-    total = module.find(finding.at)
-    if total is None or total.opcode != "reduce":
+    if total.opcode != "reduce":
         return False
     array, spread = value_of(value_of(total.operands[0]).operands[0]).operands
     mean = spread.operands[0]

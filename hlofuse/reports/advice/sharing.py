@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from hlofuse.analysis.bitcasts import without_bitcasts
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.fusing import computation_of
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
-from hlofuse.reports.advice.matching import Find, is_column_reduction, reader, value_of
+from hlofuse.reports.advice.matching import Find, is_column_reduction, reader, readers, value_of
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
 
@@ -30,18 +31,9 @@ def _results_that(condition: Callable[[Instruction], bool]) -> Find:
     return find
 
 
-def _users(x: Instruction) -> Iterator[Instruction]:
-    """Who reads a value, bitcasts passed over."""
-    for user in x.users:
-        if user.opcode == "bitcast":
-            yield from _users(user)
-        else:
-            yield user
-
-
 def _normalizes(x: Instruction) -> bool:
     """True for a statistic of rows that the same program spreads over the rows again."""
-    if not x.shape.dimensions or not any(i.opcode in ("broadcast", "add", "fusion") for i in _users(x)):
+    if not x.shape.dimensions or not any(i.opcode in ("broadcast", "add", "fusion") for i in readers(x)):
         return False
     source = value_of(x)
     while source.opcode in ("multiply", "add", "rsqrt", "sqrt", "convert"):
@@ -51,20 +43,19 @@ def _normalizes(x: Instruction) -> bool:
 
 def _is_summed(x: Instruction) -> bool:
     """True for a computed array whose other readers are reductions."""
-    readers = [reader(u) for u in _users(x) if u.opcode != "tuple"]
+    others = [reader(u) for u in readers(x) if u.opcode != "tuple"]
     return (
-        x.opcode not in ("parameter", "reduce")
-        and bool(readers)
-        and all(u.opcode == "reduce" for u in readers)
+        x.opcode not in ("parameter", "reduce") and bool(others) and all(u.opcode == "reduce" for u in others)
     )
 
 
-def _drop_result(module: Module, finding: Finding) -> bool:
-    root = module.entry.root
-    remaining = [o for o in root.operands if o.name not in (finding.at, *finding.parts)]
-    if root.opcode != "tuple" or not remaining or len(remaining) == len(root.operands):
+def _drop_results(*results: Instruction) -> bool:
+    entry = computation_of(results[0])
+    root = entry.root
+    remaining = [o for o in root.operands if o not in results]
+    if not remaining:
         return False
-    module.entry.root = make.tuple_of(root, remaining) if len(remaining) > 1 else remaining[0]
+    entry.root = make.tuple_of(root, remaining) if len(remaining) > 1 else remaining[0]
     return True
 
 
@@ -100,9 +91,9 @@ SHARING = (
         "drop-logged-statistics",
         "Do not return the mean or variance with what they normalize",
         _results_that(_normalizes),
-        _drop_result,
+        _drop_results,
     ),
-    Recipe("drop-logged-summands", "Do not return what is summed", _results_that(_is_summed), _drop_result),
+    Recipe("drop-logged-summands", "Do not return what is summed", _results_that(_is_summed), _drop_results),
     Recipe(
         "update-as-one-vector", "Keep small arrays in one vector, update it", _many_kernels(reductions=False)
     ),

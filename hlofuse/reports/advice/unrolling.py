@@ -3,24 +3,22 @@
 import json
 
 from hlofuse.ir.fusing import clone_of, computation_of
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.removing import set_attribute
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, set_called
 from hlofuse.passes.common.literals import integer_of
 from hlofuse.passes.loop.parts import body_of, condition_of, drop_unused, is_element, only_elements_are_read
 from hlofuse.passes.loop.trip_count import Counter, counter_of
-from hlofuse.reports.advice.recipe import Finding
 
 
-def unrolled(module: Module, finding: Finding, times: int | None) -> bool:
+def unrolled(loop: Instruction, times: int | None) -> bool:
     """Have the loop do so many iterations in one, as `jax.lax.scan` does; None for all, without a loop.
 
     One more or one less where the trip count asks for that.
     """
-    loop = module.find(finding.at)
-    counter = counter_of(loop) if loop is not None else None
-    if loop is None or counter is None or counter.step != 1 or counter.init or not counter.trips:
+    counter = counter_of(loop)
+    if counter is None or counter.step != 1 or counter.init or not counter.trips:
         return False
     body = body_of(loop)
     if any(x.opcode == "while" or x.control_predecessors for x in body) or not only_elements_are_read(loop):

@@ -6,6 +6,7 @@ from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.hlo_alias import alias_config, write_alias_config
 from hlofuse.analysis.shape_tree import Index
+from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import integer_of
@@ -40,9 +41,10 @@ def _not_donated(s: Situation) -> Iterator[Finding]:
                 yield Finding(x.name)
 
 
-def _donate(module: Module, finding: Finding) -> bool:
+def _donate(found: Instruction) -> bool:
+    module = module_of(computation_of(found))
     for index, x in _results(module):
-        number = _argument(module, without_bitcasts(x.operands[0])) if x.name == finding.at else None
+        number = _argument(module, without_bitcasts(x.operands[0])) if x is found else None
         if number is not None:
             config = alias_config(module)
             config.set_up(index, (number, ()))
@@ -73,13 +75,12 @@ def _origin(x: Instruction) -> Instruction | None:
     return None
 
 
-def _update_only(module: Module, finding: Finding) -> bool:
-    x = module.find(finding.at)
-    origin = _origin(x.operands[0]) if x is not None else None
-    if x is None or origin is None or origin.shape != x.shape:
+def _update_only(x: Instruction) -> bool:
+    origin = _origin(x.operands[0])
+    if origin is None or origin.shape != x.shape:
         return False
     x.replace_operand(0, origin)
-    _donate(module, finding)
+    _donate(x)
     return True
 
 
@@ -103,10 +104,9 @@ def _row(x: Instruction) -> tuple[int, Instruction] | None:
     return None if along in new.dimensions else (along, positions[0])
 
 
-def _write_row(module: Module, finding: Finding) -> bool:
-    x = module.find(finding.at)
-    row = _row(x) if x is not None else None
-    if x is None or row is None:
+def _write_row(x: Instruction) -> bool:
+    row = _row(x)
+    if row is None:
         return False
     along, position = row
     new, old = x.operands[1:]
@@ -129,10 +129,9 @@ def _is_second_scatter(x: Instruction) -> bool:
     )
 
 
-def _scatter_once(module: Module, finding: Finding) -> bool:
-    x = module.find(finding.at)
-    first = x.operands[0] if x is not None else None
-    if x is None or first is None or first.opcode != "scatter" or x.operands[1].shape.rank != 2:
+def _scatter_once(x: Instruction) -> bool:
+    first = x.operands[0]
+    if first.opcode != "scatter" or x.operands[1].shape.rank != 2:
         return False
     joined = [make.concatenate(x, [first.operands[k], x.operands[k]], 0) for k in (1, 2)]
     x.replace_all_uses_with(make.copy_of(x, [first.operands[0], *joined]))
@@ -165,11 +164,10 @@ def _written_along(x: Instruction) -> int | None:
     return smaller[0] if len(smaller) == 1 and fits else None
 
 
-def _concatenate(module: Module, finding: Finding) -> bool:
+def _concatenate(x: Instruction) -> bool:
     """Have an update, and a second one of what it leaves, be parts of one concatenation."""
-    x = module.find(finding.at)
-    along = _written_along(x) if x is not None else None
-    if x is None or along is None:
+    along = _written_along(x)
+    if along is None:
         return False
     updates, last = [x], only_reader(x)
     if last is not None and last.opcode == "dynamic-update-slice" and _written_along(last) == along:

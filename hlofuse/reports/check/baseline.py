@@ -18,7 +18,7 @@ from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, Where
 VERSION = 1
 HEAD = """\
 # What XLA's fusion passes leave of each module: kernels, and where they come from. Written by
-# `hlofuse check … --baseline FILE --update`; what stands above the first module is yours to edit.
+# `hlofuse check … --baseline FILE --update`; edit what is above the first module.
 
 version = 1
 """
@@ -43,9 +43,11 @@ def read_baseline(path: Path) -> Baseline:
     if path.is_dir():
         files = sorted(path.glob("*.toml"))
         if not files:
-            raise HlofuseError(f"{printable(str(path))} holds no baseline (*.toml): --update writes one")
+            raise HlofuseError(
+                f"{printable(str(path))}: no baseline (*.toml) in this directory; --update writes one"
+            )
     elif not path.exists():
-        raise HlofuseError(f"there is no {printable(str(path))} yet: --update writes it")
+        raise HlofuseError(f"{printable(str(path))}: no such file; --update writes it")
     else:
         files = [path]
     for file in files:
@@ -58,18 +60,18 @@ def _read_file(file: Path, into: Baseline) -> None:
     try:
         data = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as e:
-        raise HlofuseError(f"{printable(str(file))} is no TOML: {printable(str(e))}") from None
+        raise HlofuseError(f"{printable(str(file))}: not TOML: {printable(str(e))}") from None
     try:
         if data.get("version") != VERSION:
-            raise ValueError(f"`version = {VERSION}` was expected, at the top")
+            raise ValueError(f"expected version = {VERSION} at the top")
         _check_names(data, {"version", "budget", "module"}, "the file")
         into.budgets += [_budget(b) for b in _list(data.get("budget", []), "[[budget]]")]
         for name, table in _table(data.get("module", {}), "[module]").items():
             if name in into.profiles:
-                raise ValueError(f"module {name} is in another file as well")
+                raise ValueError(f"module {name} is also in another file")
             into.profiles[name] = _profile(name, _table(table, f"module {name}"))
     except ValueError as e:
-        raise HlofuseError(f"{printable(str(file))} is no baseline: {printable(str(e))}") from None
+        raise HlofuseError(f"{printable(str(file))}: not a baseline: {printable(str(e))}") from None
 
 
 def _budget(value: Any) -> Budget:
@@ -86,7 +88,7 @@ def _budget(value: Any) -> Budget:
         parse_time(str(time)) if time is not None else None,
     )
     if budget.is_empty:
-        raise ValueError("a [[budget]] has none of max-kernels, max-bytes, max-time")
+        raise ValueError("a [[budget]] needs max-kernels, max-bytes or max-time")
     return budget
 
 
@@ -95,7 +97,7 @@ def _profile(name: str, table: Mapping[str, Any]) -> Profile:
     _check_names(table, {"target", "device", "xla", "kernels", "bytes", "time_us", "list"}, where)
     us = table.get("time_us")
     if us is not None and (isinstance(us, bool) or not isinstance(us, int | float)):
-        raise ValueError(f"time_us of {where} is no number")
+        raise ValueError(f"time_us of {where} must be a number")
     device = table.get("device")
     figures = Figures(
         _count(table.get("kernels"), f"kernels of {where}"),
@@ -104,7 +106,7 @@ def _profile(name: str, table: Mapping[str, Any]) -> Profile:
     )
     listed = [k for line in _list(table.get("list", []), f"list of {where}") for k in _kernels(line)]
     if len(listed) != figures.kernels:
-        raise ValueError(f"the list of {where} has {len(listed)} kernels, its figure says {figures.kernels}")
+        raise ValueError(f"the list of {where} has {len(listed)} kernels, but kernels = {figures.kernels}")
     return Profile(
         name,
         _text(table.get("target"), f"target of {where}"),
@@ -118,7 +120,7 @@ def _profile(name: str, table: Mapping[str, Any]) -> Profile:
 def _kernels(line: Any) -> list[BaselineKernel]:
     found = _LINE.fullmatch(_text(line, "a line of a list"))
     if found is None or found[1] == "0":
-        raise ValueError(f"a line of a list is `PLACE | KERNEL` or `2 × PLACE | KERNEL`, not {line!r}")
+        raise ValueError(f"expected a line `PLACE | KERNEL` or `2 × PLACE | KERNEL`, found {line!r}")
     place = _PLACE.fullmatch(found[2])
     where = Where(place[1], int(place[2]), place[3] or "") if place else Where(found[2])
     return [BaselineKernel(found[3], where if found[2] != "?" else Where())] * int(found[1] or 1)
@@ -126,32 +128,32 @@ def _kernels(line: Any) -> list[BaselineKernel]:
 
 def _table(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"{what} is no table")
+        raise ValueError(f"{what} must be a table")
     return value
 
 
 def _list(value: Any, what: str) -> list[Any]:
     if not isinstance(value, list):
-        raise ValueError(f"{what} is no list")
+        raise ValueError(f"{what} must be a list")
     return value
 
 
 def _text(value: Any, what: str) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{what} is no text")
+        raise ValueError(f"{what} must be a string")
     return value
 
 
 def _count(value: Any, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ValueError(f"{what} is no whole number")
+        raise ValueError(f"{what} must be an integer")
     return value
 
 
 def _check_names(table: Mapping[str, Any], names: set[str], what: str) -> None:
     unknown = sorted(set(table) - names)
     if unknown:
-        raise ValueError(f"{what} has {unknown[0]!r}, which is none of {', '.join(sorted(names))}")
+        raise ValueError(f"{what} has unknown {unknown[0]!r}; expected one of {', '.join(sorted(names))}")
 
 
 def updated_files(path: Path, profiles: Iterable[Profile]) -> dict[Path, str]:
@@ -171,12 +173,16 @@ def updated_files(path: Path, profiles: Iterable[Profile]) -> dict[Path, str]:
 
 def _refuse_clashes(path: Path, files: dict[Path, list[Profile]], wanted: int) -> None:
     if len(files) < wanted:
-        raise HlofuseError("two modules would have the same file name in the baseline: give a FILE instead")
+        raise HlofuseError(
+            "two modules would have the same file name in the baseline directory; give a FILE instead"
+        )
     read_baseline(path)
     for file, (profile,) in files.items():
         others = set(read_baseline(file).profiles) - {profile.name} if file.exists() else set()
         if others:
-            raise HlofuseError(f"{printable(str(file))} is of {printable(min(others))}: give a FILE instead")
+            raise HlofuseError(
+                f"{printable(str(file))} belongs to module {printable(min(others))}; give a FILE instead"
+            )
 
 
 def _file_name(module: str) -> str:

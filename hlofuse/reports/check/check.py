@@ -85,7 +85,7 @@ def check_modules(
             Code.MODULE_MISSING,
             Level.ERROR if strict else Level.NOTE,
             name,
-            "in the baseline, not in the input: take its lines out if it is gone for good",
+            "in the baseline, not in the input; delete its lines if the module was removed",
         )
         for name in (baseline.profiles if baseline is not None and all_there else ())
         if name not in names
@@ -113,8 +113,8 @@ def compare(
     if now.device != baseline.device:
         now_on, baseline_on = (printable(p.device or f"target {p.target}") for p in (now, baseline))
         raise HlofuseError(
-            f"the baseline of {printable(now.name)} is of {baseline_on}, this is {now_on}: keep a baseline "
-            "for each"
+            f"the baseline of {printable(now.name)} is for {baseline_on}, the input for {now_on}; use one"
+            " baseline per target"
         )
     groups = list(_groups(baseline.kernels, now.kernels))
     worse = list(_worse(now.figures, baseline.figures, tolerance))
@@ -127,7 +127,7 @@ def compare(
     found = [replace(f, where=place) if not (f.now or f.before) else f for f in found]
     better = [] if worse else list(_better(now.figures, baseline.figures))
     if better:
-        message = f"{', '.join(better)}: --update makes this the baseline"
+        message = f"{', '.join(better)}; --update makes this the baseline"
         found.insert(0, Finding(Code.FEWER, Level.NOTE, now.name, message))
     return found
 
@@ -180,13 +180,13 @@ def _finding(
 ) -> Finding:
     before, now = tuple(group.before), tuple(group.now)
     text = {
-        Code.REMOVED: f"{plural(len(before), 'kernel')} less than in the baseline",
+        Code.REMOVED: f"{plural(len(before), 'kernel')} fewer than in the baseline",
         Code.NEW: f"{plural(len(now), 'kernel')} more than in the baseline",
-        Code.CHANGED: f"{plural(len(now), 'kernel')} with other operations inside",
+        Code.CHANGED: f"{plural(len(now), 'kernel')} with changed contents",
     }
     message = text.get(group.code)
     if message is None:
-        verb = "became" if len(before) == 1 or len(before) < len(now) else "became only"
+        verb = "became" if len(before) == 1 or len(before) < len(now) else "merged into"
         message = f"{plural(len(before), 'kernel')} {verb} {len(now):,}"
     places = [k.where for k in (*now, *before) if k.where.file]
     reasons = between(now, refused_edges()) if group.grows and len(now) else ()

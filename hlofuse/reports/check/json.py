@@ -1,4 +1,4 @@
-"""`hlofuse check --format json`; the fields are described in docs/json-check.md."""
+"""`hlofuse check --format json`; the fields are described in docs/json.md."""
 
 from dataclasses import asdict
 from typing import Any

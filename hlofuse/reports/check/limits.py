@@ -39,8 +39,8 @@ def parse_bytes(text: str) -> int:
     number, unit = _split(text)
     if number is None or unit not in _BYTES:
         raise HlofuseError(
-            f"{printable(text)!r} is no number of bytes: 1500000, 1.5MB or 2GiB were expected"
-            f" (units: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)"
+            f"{printable(text)!r}: expected bytes such as 1500000, 1.5MB or 2GiB"
+            " (units: B, kB, MB, GB, TB, KiB, MiB, GiB, TiB)"
         )
     return round(number * _BYTES[unit])
 
@@ -50,7 +50,7 @@ def parse_time(text: str) -> float:
     number, unit = _split(text)
     if number is None or unit not in _MICROSECONDS:
         raise HlofuseError(
-            f"{printable(text)!r} is no time: 120us or 0.5ms were expected (units: ns, us, ms, s)"
+            f"{printable(text)!r}: expected a time such as 120us or 0.5ms (units: ns, us, ms, s)"
         )
     return number * _MICROSECONDS[unit]
 
@@ -99,8 +99,8 @@ def _broken(now: Figures, budget: Budget, name: str) -> Iterable[tuple[Code, str
     if budget.us is not None:
         if now.us is None:
             raise HlofuseError(
-                f"{printable(name)} has no estimate of its time to be bounded: that takes a GPU module from"
-                " before its fusion passes, and --device"
+                f"{printable(name)} has no time estimate to check; --max-time needs a GPU module before"
+                " fusion, and --device"
             )
         if now.us > budget.us:
             one, other = distinguishable(now.us, budget.us, us_text, "µs")

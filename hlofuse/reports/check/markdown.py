@@ -72,13 +72,13 @@ class _Parts:
     def text(self) -> str:
         cut = []
         if self._rows_cut:
-            cut.append(f"{plural(self._rows_cut, 'module')} of the table")
+            cut.append(f"{plural(self._rows_cut, 'module')} table rows")
         if self._findings_cut:
             cut.append(plural(self._findings_cut, "finding"))
         if cut:
             self._texts.append(
-                f"\n**Cut to stay within the size of a job summary:** {' and '.join(cut)} left out."
-                " `hlofuse check` in a terminal, or `--format json`, tells all.\n"
+                f"\n**Truncated to fit a job summary:** {' and '.join(cut)} omitted. `hlofuse check --format"
+                " json` has all.\n"
             )
         return "".join(self._texts)
 
@@ -103,7 +103,7 @@ def _finding(f: Finding, seen: set[str]) -> str:
         lines += [f"- {title}: {markdown_code(line)}" for line in listed(kernels)]
     for h in f.refused_edges:
         source = f", {markdown_code(origin(h.where))}" if h.where.file else ""
-        lines.append(f"- {h.rule} keeps {markdown_code(pair(h))} apart ({worth(h)}{source})")
+        lines.append(f"- {h.rule} refused {markdown_code(pair(h))} ({worth(h)}{source})")
         if h.rule not in seen:
             seen.add(h.rule)
             lines.append(f"  *{markdown(h.title)}.* {markdown(h.advice)}")

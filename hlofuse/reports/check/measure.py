@@ -34,7 +34,7 @@ def profile_of_replay(name: str, facts: Facts, root: Path) -> Profile:
 def profile_of_result(
     name: str, account: Account, target: str, device: DeviceDescription | None, root: Path
 ) -> Profile:
-    """What runs of a module that XLA has fused already."""
+    """What runs of a fused module already."""
     return _profile(name, account, target, device.name if device is not None else None, "", root)
 
 

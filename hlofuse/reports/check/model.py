@@ -134,13 +134,13 @@ TITLES: dict[Code, str] = {
     Code.MORE_BYTES: "More bytes moved than in the baseline",
     Code.MORE_TIME: "More estimated time than in the baseline",
     Code.FEWER: "Better than the baseline",
-    Code.SPLIT: "A fusion of the baseline is several kernels now",
-    Code.CHANGED: "Kernels of the baseline hold other operations now",
-    Code.MERGED: "Kernels of the baseline are fewer now",
-    Code.NEW: "A kernel that is not in the baseline",
-    Code.REMOVED: "A kernel of the baseline that is gone",
-    Code.MODULE_NEW: "A module that is not in the baseline",
-    Code.MODULE_MISSING: "A module of the baseline that is not in the input",
+    Code.SPLIT: "A fusion of the baseline was split",
+    Code.CHANGED: "Kernels of the baseline have changed contents",
+    Code.MERGED: "Kernels of the baseline were merged",
+    Code.NEW: "A kernel is not in the baseline",
+    Code.REMOVED: "A kernel of the baseline was removed",
+    Code.MODULE_NEW: "A module is not in the baseline",
+    Code.MODULE_MISSING: "A module of the baseline is not in the input",
 }
 
 

@@ -21,17 +21,13 @@ def figures(f: Figures) -> str:
 def verdict(check: Check) -> str:
     """The first line: what broke, in how many modules."""
     if check.updated and not check.failed:
-        return f"baseline written: {plural(len(check.modules), 'module')}"
+        return f"wrote baseline: {plural(len(check.modules), 'module')}"
     if not check.failed:
         warnings = sum(f.level is Level.WARNING for f in check.findings)
         extra = f", {plural(warnings, 'warning')}" if warnings else ""
-        return (
-            f"{plural(len(check.modules), 'module')} as it should be{extra}"
-            if len(check.modules) == 1
-            else f"{plural(len(check.modules), 'module')} as they should be{extra}"
-        )
+        return f"{plural(len(check.modules), 'module')} OK{extra}"
     modules = {f.module for f in check.findings if f.level is Level.ERROR}
-    return f"{len(modules):,} of {plural(len(check.modules), 'module')} broke"
+    return f"{len(modules):,} of {plural(len(check.modules), 'module')} failed"
 
 
 def listed(kernels: Iterable[BaselineKernel]) -> list[str]:
@@ -44,7 +40,7 @@ def listed(kernels: Iterable[BaselineKernel]) -> list[str]:
         times = f"{len(names)} × " if len(names) > 1 else ""
         lines.append(times + "  ".join(filter(None, (where, what, listing(list(filter(None, names)), 2)))))
     if len(similar) > MOST_KERNELS:
-        lines.append(f"and {len(similar) - MOST_KERNELS:,} more")
+        lines.append(f"… {len(similar) - MOST_KERNELS:,} more")
     return lines
 
 
@@ -69,7 +65,7 @@ def one_line(finding: Finding) -> str:
     elif finding.before or finding.now:
         text += f": {'; '.join(_whats(finding.before or finding.now))}"
     for h in finding.refused_edges[:2]:
-        text += f". {h.rule} keeps {pair(h)} apart ({h.title}; {worth(h)})"
+        text += f". {h.rule} refused {pair(h)} ({h.title}; {worth(h)})"
     return text
 
 

@@ -10,8 +10,8 @@ from hlofuse.reports.check.phrases import one_line
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 HELP = (
-    "hlofuse check holds what XLA's fusion passes leave of a module against a budget or a stored baseline."
-    " A result names the rules that keep kernels apart: hlofuse rule CODE tells what each asks."
+    "hlofuse check compares a module after XLA's fusion passes with a budget or a stored baseline. A result"
+    " names the rules that refused fusions; hlofuse rule CODE explains each."
 )
 
 

@@ -17,7 +17,7 @@ def print_check(check: Check, console: Console) -> None:
     """The verdict, then each module with what broke, where and by which rule."""
     console.print(verdict(check), style="bold red" if check.failed else "bold green")
     if check.what_if:
-        console.print(f"what if: {', '.join(map(printable, check.what_if))}")
+        console.print(f"changed: {', '.join(map(printable, check.what_if))}")
     for note in check.notes:
         console.print(printable(note), style="yellow")
     seen: set[str] = set()
@@ -51,7 +51,7 @@ def _hanging(console: Console, lead: str, text: str, style: str | None = None) -
 
 
 def _release(name: str) -> str:
-    return f"XLA in {printable(name)}" if name else "a module that XLA has fused"
+    return f"XLA in {printable(name)}" if name else "a fused module"
 
 
 def _finding(f: Finding, console: Console, seen: set[str]) -> None:

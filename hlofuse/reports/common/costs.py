@@ -25,7 +25,7 @@ def roofline(k: KernelTime) -> str:
     factor = f" {factor_text(more / less)}" if less > _NOTABLE else ""
     launch = f", {k.blocks:,} × {k.threads:,} threads, {_access(k)}" if k.blocks else ""
     if k.us_floor:
-        by_model = f"XLA's model, which does not count all that has to move, says {us_text(k.us)}"
+        by_model = f"XLA's model, which omits some of the traffic, gives {us_text(k.us)}"
         return f"at least {us_text(k.us_floor)} + launch ({by_model}); {printable(k.emitter)}{launch}"
     return (
         f"{us_text(k.us)} + launch, {k.bound_by}-bound{factor} (compute {_bare(k.us_compute)}, memory"
@@ -39,7 +39,7 @@ def _access(k: KernelTime) -> str:
         return f"tile {_tiles(k)}"
     if k.emitter == "triton":
         return "by tiles"
-    return "coalesced" if k.coalesced else "reads not coalesced"
+    return "coalesced" if k.coalesced else "uncoalesced reads"
 
 
 def _bare(value: float) -> str:
@@ -64,9 +64,9 @@ def why_saves(cost: StepCost, producer_opcode: str = "") -> str:
     elif cost.bytes_less < 0:
         pays.append((-memory, f"{bytes_text(-cost.bytes_less)} more traffic"))
     elif memory < -_NOTABLE:
-        pays.append((-memory, f"reading is slower by {us_text(-memory)}"))
+        pays.append((-memory, f"reads take {us_text(-memory)}"))
     if cost.consumer.coalesced and not cost.fused.coalesced:
-        pays.append((0.0, "reads are no longer coalesced"))
+        pays.append((0.0, "reads become uncoalesced"))
     elif cost.fused.coalesced and not cost.consumer.coalesced:
         gains.append((0.0, "reads become coalesced"))
     more = cost.us_compute_more
@@ -92,16 +92,18 @@ def _because(cost: StepCost, opcode: str) -> str:
     what = printable(opcode) if opcode and opcode != "fusion" else "the producer"
     if cost.evaluations > 1.05:
         times = f"{cost.evaluations:,.0f}" if cost.evaluations >= 1000 else f"{cost.evaluations:.3g}"
-        return f" because {what} is evaluated {times} times"
+        return f" because {what} is computed {times} times"
     if cost.consumers > 1 or not cost.leaves:
-        return f" because {what} is computed here, too"
+        return f" because {what} is also computed here"
     before, after = _busy(cost.producer), _busy(cost.fused)
-    return f" because {what} runs on {plural(after, 'thread')}, not {before:,}" if after < before else ""
+    return (
+        (f" because {what} runs on {plural(after, 'thread')} instead of {before:,}") if after < before else ""
+    )
 
 
 def _wider(cost: StepCost) -> str:
     before, after = _busy(cost.producer), _busy(cost.fused)
-    return f" ({after:,} threads work on it, not {before:,})" if after > before else ""
+    return f" ({after:,} threads instead of {before:,})" if after > before else ""
 
 
 def _busy(k: KernelTime) -> int:
@@ -140,20 +142,20 @@ def turning_text(d: PairDetail, *, forbidden: bool = False) -> str:
     """Which number of the device would decide otherwise; empty for none."""
     if not d.flips:
         return ""
-    effect = "pay" if d.us_saved < 0 else "cost time" if forbidden else "stop paying"
+    effect = "pay" if d.us_saved < 0 else "cost time" if forbidden else "no longer pay off"
     return f"it would {effect} {' or '.join(flip_text(f) for f in d.flips[:3])}"
 
 
 def cost_heading(*, forbidden: bool) -> str:
     """Whose figures these are, and what for."""
-    return "by XLA's cost model" + (", if the rule allowed it" if forbidden else "")
+    return "by XLA's cost model" + (" if the rule allowed it" if forbidden else "")
 
 
 def choice_text(k: KernelTime) -> str:
     """`tile 1×1×32×64 is the fastest of 196 tilings`; empty where there are no tiles or was no choice."""
     if not k.tilings:
         return ""
-    return f"fused, tile {_tiles(k)} is the fastest of {k.tilings:,} tilings"
+    return f"fused: tile {_tiles(k)}, the fastest of {k.tilings:,} tilings"
 
 
 def _tiles(k: KernelTime) -> str:
@@ -163,7 +165,7 @@ def _tiles(k: KernelTime) -> str:
 
 def share_text(r: ReadTerm) -> str:
     """`at 50 % of the bandwidth`; empty where all of what is fetched is used."""
-    return f"at {100 * r.share:.3g} % of the bandwidth" if r.share < 0.995 and r.us > _NOTABLE else ""
+    return f"at {100 * r.share:.3g}% of the bandwidth" if r.share < 0.995 and r.us > _NOTABLE else ""
 
 
 def kernel_json(k: KernelTime | None) -> dict[str, Any] | None:
@@ -173,8 +175,8 @@ def kernel_json(k: KernelTime | None) -> dict[str, Any] | None:
     return {
         **fields(
             k,
-            "us~ us_memory~ us_compute~ bound_by bytes_read bytes_written flops emitter "
-            "blocks threads coalesced",
+            "us~ us_memory~ us_compute~ bound_by bytes_read bytes_written flops emitter blocks threads"
+            " coalesced",
         ),
         "tile_sizes": [list(t) for t in k.tile_sizes],
         "tilings": k.tilings,

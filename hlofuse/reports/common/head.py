@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 _STAGES = {
     "before-optimizations": "before optimizations",
-    "fusion-input": "input of fusion",
+    "fusion-input": "fusion input",
     "after-fusion": "after fusion",
     "scheduled": "after all passes",
 }
 _ORDERS = {
     "xla": "XLA's ids",
     "replayed": "replayed",
-    "estimated": "estimated, ties open",
-    "text": "of the text, ties open",
+    "estimated": "estimated (ties uncertain)",
+    "text": "text (ties uncertain)",
 }
 
 
@@ -41,7 +41,7 @@ def identity_line(
     if order is not None:
         shown = _ORDERS[order]
         parts.append(
-            f"order {shown.partition(',')[0]}, ties as in XLA's log" if follows_log else f"order {shown}"
+            f"order {shown.partition(' (')[0]}, ties from XLA's log" if follows_log else f"order {shown}"
         )
     if identity.front_end:
         parts.append(f"from {identity.front_end}")
@@ -54,7 +54,7 @@ def identity_line(
     if identity.excerpt:
         line += f" ({identity.excerpt})"
     what, weakest = identity.weakest
-    return f"{line}. Least certain: {what}, {weakest.evidence}"
+    return f"{line}. Least certain: {what} ({weakest.evidence})"
 
 
 @dataclass(frozen=True, slots=True)

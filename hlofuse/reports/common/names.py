@@ -37,7 +37,7 @@ def launched_in(module: Module, text: str) -> set[str]:
         raise HlofuseError(not_found(module, text, (i.name for i in module.instructions())))
     names = {outermost(i).name for i in found} & {k.name for k in kernels(module)}
     if not names:
-        raise HlofuseError(f"{printable(module.name)} launches nothing for {printable(text.strip())}")
+        raise HlofuseError(f"{printable(module.name)} has no kernel for {printable(text.strip())}")
     return names
 
 
@@ -52,7 +52,7 @@ def not_found(module: Module, text: str, names: Iterable[str]) -> str:
     """That nothing has this name, and which of `names` it resembles."""
     plain, owner = plain_name(text), printable(module.name)
     if source_line(plain) is not None:
-        return f"{owner} has no instruction {printable(plain)}, and no operation of that source line"
+        return f"{owner} has no instruction {printable(plain)} and no operation from that source line"
     meant = did_you_mean(plain, sorted(names))
     return f"{owner} has no instruction or op_name {printable(plain)}{meant}"
 
@@ -173,8 +173,8 @@ class Names:
                 meant.setdefault(kernel, []).extend(o for o in operations if o != kernel)
         if not any(p.name in meant for p in rows):
             raise HlofuseError(
-                f"{printable(facts.replay.before.name)} launches nothing for {printable(plain)}:"
-                " hlofuse why says what became of it"
+                f"{printable(facts.replay.before.name)} has no kernel for {printable(plain)}; hlofuse why"
+                " explains what happened to it"
             )
         return {p.name: tuple(dict.fromkeys(meant[p.name])) for p in rows if p.name in meant}
 

@@ -23,15 +23,15 @@ def created_by_lines(explained: Sequence[CreatedBy]) -> list[str]:
         names = [printable(n) for n in m.created]
         pass_name = printable(m.pass_name)
         if m.removed:
-            verb = "was made" if len(names) == 1 else "were made"
+            verb = "was created" if len(names) == 1 else "were created"
             head = f"{listing(names, 4)} {verb} by {pass_name}"
             if set(m.removed) - set(m.created):
                 head += f" from {listing([printable(n) for n in m.removed], 4)}"
         else:
-            head = f"{pass_name} did not take {names[-1]} into {names[0]}"
+            head = f"{pass_name} did not fuse {names[-1]} into {names[0]}"
         lines.append(f"{head}: {printable(m.reason)} ({m.rule.code})")
         if m.rule.flag:
-            lines.append(f'XLA_FLAGS="{m.rule.flag}" switches {pass_name} off')
+            lines.append(f'XLA_FLAGS="{m.rule.flag}" disables {pass_name}')
     return lines
 
 
@@ -42,7 +42,7 @@ def origin(place: Place, count: int = 0) -> str:
     """
     layer = layer_of(place.op_name)
     if layer and count:
-        layer += f", and {count} like it"
+        layer += f" and {count} more of its kind"
     line = ", from ".join(filter(None, (place.source, place.called_from)))
     return ": ".join(filter(None, (layer, line)))
 
@@ -76,12 +76,12 @@ def floors_and_copies(t: Totals) -> list[str]:
     if t.floors and t.floor_us is not None:
         whose = plural(t.floors, "kernel")
         found.append(
-            f"of {whose} XLA's model tells too little: {us_text(t.floor_us)} of the time is a lower bound"
+            f"{us_text(t.floor_us)} of the time is a lower bound: XLA's model does not cover {whose}"
         )
     if t.copies:
         found.append(f"{plural(t.copies, 'copy', 'copies')}: {bytes_text(t.copy_bytes)} moved")
     if t.peak_temporary_bytes:
-        found.append(f"temporary memory: at most about {bytes_text(t.peak_temporary_bytes)} at once")
+        found.append(f"peak temporary memory: about {bytes_text(t.peak_temporary_bytes)}")
     return found
 
 
@@ -97,7 +97,7 @@ def loops_line(loops: Sequence[Loop], most: int = 2) -> str:
 
 def _trips(loop: Loop) -> str:
     if loop.trips is None:
-        return "does not tell how often it runs, so one iteration is counted"
+        return "has no known trip count: one iteration is counted"
     return f"runs {loop.trips:,} times"
 
 
@@ -105,5 +105,5 @@ def headline(e: Replayed) -> str:
     """`jit_f on cpu, as XLA in jaxlib 0.11.1 fuses it`."""
     device = f" ({printable(e.device)})" if e.device else ""
     if e.what_if:
-        return f"{printable(e.module)} on {e.target}{device}, what if: {', '.join(map(printable, e.what_if))}"
-    return f"{printable(e.module)} on {e.target}{device}, as XLA in {e.release}"
+        return f"{printable(e.module)} on {e.target}{device}, changed: {', '.join(map(printable, e.what_if))}"
+    return f"{printable(e.module)} on {e.target}{device}, {e.release}"

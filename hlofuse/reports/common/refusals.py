@@ -9,7 +9,7 @@ from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.lineage import Lineage, is_view, readers, through_views, view_read
 from hlofuse.reports.common.model import Refusal
-from hlofuse.rules.priority_fusion.outcome import DOES_NOT_PAY
+from hlofuse.rules.priority_fusion.conditions import DOES_NOT_PAY
 from hlofuse.trace import Event
 
 KernelNames = tuple[str, str | None]

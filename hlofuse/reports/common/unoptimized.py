@@ -30,11 +30,11 @@ BRIEF = "approximate: from a module before optimizations"
 
 _BEFORE = "APPROXIMATE: this is a module before optimizations. "
 _BASIC = (
-    "Calls were inlined, tuples, equal and unused operations and reshapes cleaned up; the other passes that"
-    " XLA runs before fusion were not repeated."
+    "Calls were inlined; tuples, duplicate and unused operations and reshapes were simplified. XLA's other"
+    " passes before fusion were not replayed."
 )
 
-_EXACT_HINT = ' For XLA\'s own decisions run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'
+_EXACT_HINT = ' For XLA\'s own decisions, run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ def _worth(prepared: FusionInput) -> str:
     ]
     left = Counter(s.pass_name for s in prepared.left_alone if s.pass_name not in prepared.not_repeated)
     missing += [f"{name} (for {n} {'instruction' if n == 1 else 'instructions'})" for name, n in left.items()]
-    text = f"The passes before fusion were repeated first, as in XLA {AROUND_FUSION.name}."
-    return f"{text} Not repeated: {', '.join(missing)}." if missing else text
+    text = f"The passes before fusion were replayed first, as in XLA {AROUND_FUSION.name}."
+    return f"{text} Not replayed: {', '.join(missing)}." if missing else text
 
 
 def simplified(module: Module, target: str, device: DeviceDescription | None = None) -> Module:

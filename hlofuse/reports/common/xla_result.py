@@ -36,10 +36,10 @@ class XlaResult:
         name = printable(Path(self.file).name)
         if self.same == self.kernels == self.replayed:
             return f"XLA's own result has the same {plural(self.kernels, 'kernel')} ({name})"
-        end = ", copies left out" if self.after_all_passes else ""
+        end = ", copies excluded" if self.after_all_passes else ""
         return (
             f"XLA's own result has {plural(self.kernels, 'kernel')}, the replay {self.replayed:,};"
-            f" {self.same:,} are the same ({name}{end})"
+            f" {self.same:,} match ({name}{end})"
         )
 
     def to_json(self) -> dict[str, Any]:

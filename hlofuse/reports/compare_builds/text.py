@@ -15,7 +15,7 @@ from hlofuse.reports.difference.phrases import warning_line
 
 
 def by_kernels(flipped: Sequence[FlippedEdge]) -> list[list[FlippedEdge]]:
-    """Edges that come apart because of the same two kernels, together."""
+    """Edges that come apart cause the same two kernels, together."""
     found: dict[object, list[FlippedEdge]] = {}
     for e in flipped:
         key = (e.unfused_on, *(e.kernels or (e.producer.name, e.consumer.name)))
@@ -27,10 +27,10 @@ def beginning_lines(c: Comparison, most: int = 3) -> list[str]:
     """Whether each device ran its own passes before fusion, and what these leave on one device only."""
     first, second = (printable(s.label) for s in c.sides)
     if not c.from_program:
-        own = f"what {second}'s own passes before fusion do differently is not in them"
+        own = f"differences from {second}'s own passes before fusion are not included"
         return [
-            f"Both replays begin with the module that enters fusion on {first}: {own}.",
-            "Give the module before optimizations for that.",
+            f"Both replays start at the fusion input of {first}: {own}.",
+            "Give the module before optimizations to include them.",
         ]
     lines = []
     for device, places in zip((first, second), c.alone, strict=True):
@@ -65,13 +65,13 @@ def edge_phrases(e: FlippedEdge) -> list[str]:
             out.append(f"on {printable(e.unfused_on)}:{between} {worth_text(e.answer.cost)}")
     for name, own, other_value in e.terms[:3]:
         out.append(
-            f"{name} alone would turn that: {number_text(name, own)} on {printable(e.unfused_on)},"
+            f"{name} alone changes that: {number_text(name, own)} on {printable(e.unfused_on)},"
             f" {number_text(name, other_value)} on {printable(e.fused_on)}"
         )
     if not out:
-        out.append("what was decided before about their neighbours leads there")
+        out.append("earlier decisions about neighbouring operations cause it")
     elif not e.terms and not e.between_releases:
-        out.append("no number of the device turns that alone: several do together")
+        out.append("no single device number changes that; several together do")
     return out
 
 
@@ -81,7 +81,7 @@ _EDGES = 4  # named of those between the same two kernels
 def print_comparison(c: Comparison, console: Console, *, limit: int = 10) -> None:
     """Both results in figures, then what is decided differently and why."""
     names = " and ".join(printable(s.label) for s in c.sides)
-    xla = "" if c.what_if else f", as XLA in {c.release}"
+    xla = "" if c.what_if else f", {c.release}"
     console.print(Text(f"{printable(c.module)} on {names}{xla}", style="bold"))
     if c.what_if:
         console.print(Text(warning_line(c.what_if), style="bold yellow"))
@@ -93,9 +93,7 @@ def print_comparison(c: Comparison, console: Console, *, limit: int = 10) -> Non
     for line in beginning_lines(c):
         console.print(Text(line))
     if not c.flipped:
-        console.print(
-            Text(f"Every edge {'that both have ' if any(c.alone) else ''}is decided the same on both.")
-        )
+        console.print(Text(f"Both decide every edge {'that both have ' if any(c.alone) else ''}the same."))
         return
     print_flipped(c, console, limit=limit)
 
@@ -106,7 +104,7 @@ def print_flipped(c: Comparison, console: Console, *, limit: int = 10) -> None:
     console.print(Text(f"{plural(len(c.flipped), 'edge')} decided differently", style="bold cyan"))
     for edges in groups[: limit or None]:
         _print_edges(edges, console)
-    print_more(console, sum(map(len, groups[limit:])) if limit else 0, "edge")
+    print_more(console, sum(map(len, groups[limit:])) if limit else 0)
 
 
 def _print_edges(edges: Sequence[FlippedEdge], console: Console) -> None:
@@ -114,13 +112,13 @@ def _print_edges(edges: Sequence[FlippedEdge], console: Console) -> None:
     for e in edges[:_EDGES]:
         line = Text(f"{printable(e.producer.name)} → {printable(e.consumer.name)}", style="bold")
         if e is first:
-            where = f"  fused on {printable(e.fused_on)}, apart on {printable(e.unfused_on)}"
+            where = f"  fused on {printable(e.fused_on)}, not fused on {printable(e.unfused_on)}"
             line.append(where, style="not bold")
         if e.producer.source:
             line.append(f"  {printable(e.producer.source)}", style="not bold dim")
         console.print(Padding(line, (0, 0, 0, 2)))
     if len(edges) > _EDGES:
-        more = Text(f"and {len(edges) - _EDGES:,} more between the same two", style="dim")
+        more = Text(f"… {len(edges) - _EDGES:,} more between the same two", style="dim")
         console.print(Padding(more, (0, 0, 0, 2)))
     for text in edge_phrases(first):
         console.print(Padding(Text(text), (0, 0, 0, 6)))

@@ -25,12 +25,8 @@ class Cluster:
     def note(self) -> str:
         """What else is to be said of it."""
         if self.copy:
-            return "a second copy of what is computed anyway"
-        return (
-            "nothing used the result"
-            if self.unused and self.removed
-            else ("nothing uses the result" if self.unused else "")
-        )
+            return "a duplicate"
+        return "unused" if self.unused and self.removed else ("unused" if self.unused else "")
 
     @property
     def sides(self) -> list[tuple[Instruction, ...]]:

@@ -64,7 +64,7 @@ def _body(s: Summary, text: str, limit: int, only: Collection[str], picture: str
             rows.append([_kind("moved", "note"), esc(phrases.names(g.members)), esc(where)])
         yield from _table(["", "instructions", "what"], rows, limit)
         if s.following:
-            yield f"<p class=faint>and {plural(s.following, 'change')} that only follow from these</p>"
+            yield f"<p class=faint>and {plural(s.following, 'change')} that follow from these</p>"
     if "header" in only and diff.header:
         yield "<h2>Module header</h2>"
         yield "<ul>" + "".join(f"<li>{esc(phrases.detail(d))}</li>" for d in diff.header) + "</ul>"

@@ -16,7 +16,7 @@ from hlofuse.format.fields import fields
 from hlofuse.format.html import esc, figures, page
 from hlofuse.format.page import as_markdown
 from hlofuse.format.terminal import print_command
-from hlofuse.format.units import plural
+from hlofuse.format.units import more, plural
 from hlofuse.reports.diff.phrases import ARROW, change_of, count_change_of, limited, time_change_of
 
 _MARK = " *"
@@ -28,15 +28,15 @@ def verdict(found: BatchDiff) -> str:
     modules = found.compared
     same = sum(m.same for m in modules)
     if found.same:
-        return f"{plural(same, 'module')}, all the same, fusions included"
+        return f"{plural(same, 'module')}, all the same including fusions"
     count = sum(m.same_program and not (m.same or m.fusions) for m in modules)
     differently = sum(m.same_program and not m.same for m in modules) - count
     parts = [
         f"{same} the same" if same else "",
-        f"{count} the same but for annotations" if count else "",
+        f"{count} same except annotations" if count else "",
         f"{differently} fused differently" if differently else "",
-        f"{n} another program" if (n := len(modules) - same - count - differently) else "",
-        f"{n} could not be compared" if (n := len(found.modules) - len(modules)) else "",
+        f"{n} with a different program" if (n := len(modules) - same - count - differently) else "",
+        f"{n} not comparable" if (n := len(found.modules) - len(modules)) else "",
         f"{len(found.only_before)} only in BEFORE" if found.only_before else "",
         f"{len(found.only_after)} only in AFTER" if found.only_after else "",
     ]
@@ -68,8 +68,8 @@ def notes(found: BatchDiff) -> list[str]:
     lines += [f"{m.name}: {m.error}" for m in found.modules if m.error is not None]
     if any(m.unknown[0] != m.unknown[1] for m in found.compared):
         lines.append(
-            f"{_MARK.strip()} more custom calls on one side than on the other:"
-            " their bytes and times are not counted"
+            f"{_MARK.strip()} different numbers of custom calls on the two sides; their bytes and times are"
+            " not counted"
         )
     return [*filter(None, lines), *found.skipped]
 
@@ -91,11 +91,11 @@ def draw(found: BatchDiff, console: Console, *, limit: int = 20) -> None:
         console.print()
         console.print(grid)
     if rest:
-        console.print(Text(f"  … and {rest:,} more (--limit 0 shows all)", style="dim"))
+        console.print(Text(f"  {more(rest)}", style="dim"))
     for note in notes(found):
         console.print(Text(printable(note), style="dim"))
     if shown:
-        console.print(Text("one of them in full:", style="dim"))
+        console.print(Text("largest change in detail:", style="dim"))
         print_command(console, 2, "diff", *shown[0].files)
 
 
@@ -133,7 +133,7 @@ def heads(timed: bool) -> list[str]:
 
 def cells_of(m: ModuleChange, timed: bool) -> list[str]:
     """A row, in plain text."""
-    what = "" if m.same_program else "another program; "
+    what = "" if m.same_program else "different program; "
     cells = [m.name, count_change_of(*m.kernels), change_of(*m.bytes, "B")]
     cells[2] += _MARK if m.unknown[0] != m.unknown[1] else ""
     if timed:

@@ -44,20 +44,19 @@ def opcodes(instructions: Iterable[Instruction], limit: int = 10) -> str:
 def line_shown(line: SourceLine) -> str:
     """`model.py:37 (was 35)`."""
     if line.removed:
-        return f"{line.source} of BEFORE"
+        return f"{line.source} in BEFORE"
     if line.source == line.source_before:
         return line.source
     return f"{line.source} (was {_number_only(line.source_before, line.source)})"
 
 
 def moved_lines_note(moved: Mapping[str, str]) -> str:
-    """`3 source lines have other numbers: model.py:35 → 37, …`; empty for none."""
+    """`3 source lines moved: model.py:35 → 37, …`; empty for none."""
     if not moved:
         return ""
     pairs = [f"{old} {ARROW} {_number_only(new, old)}" for old, new in sorted(moved.items(), key=_in_order)]
-    have = "has another number" if len(pairs) == 1 else "have other numbers"
     return (
-        f"{plural(len(pairs), 'source line')} {have}, matched by function and structure: {listing(pairs, 3)}"
+        f"{plural(len(pairs), 'source line')} moved, matched by function and structure: {listing(pairs, 3)}"
     )
 
 
@@ -85,13 +84,13 @@ def sources(module: Module, instructions: Iterable[Instruction], limit: int = 3)
         names = sorted(n for n in found if n)
         parts.append(f"{file}:{ranges(names)}" if names else file)
     if len(parts) > limit:
-        parts[limit:] = [f"and {plural(len(parts) - limit, 'more file')}"]
+        parts[limit:] = [f"… {plural(len(parts) - limit, 'more file')}"]
     return ": ".join(filter(None, (_layers(members), "; ".join(parts))))
 
 
 def _layers(instructions: Iterable[Instruction], limit: int = 2) -> str:
     found = [layer for layer in dict.fromkeys(layer_of(i.op_name) for i in instructions) if layer]
-    return "; ".join(found[:limit]) + (f"; {len(found) - limit} more" if len(found) > limit else "")
+    return "; ".join(found[:limit]) + (f"; … {len(found) - limit} more" if len(found) > limit else "")
 
 
 def change_of(before: float, after: float, unit: str = "") -> str:
@@ -164,7 +163,7 @@ def detail(d: Detail) -> str:
     elif d.kind is Kind.ROOT and d.name != "results":
         title = f"root of {d.name}"
     elif d.kind is Kind.ORDER:
-        title = "operands in another order"
+        title = "operands reordered"
     elif d.name:
         title = d.name
     else:
@@ -185,7 +184,7 @@ def config_changes(before: str | None, after: str | None, limit: int = 4) -> str
     paths = [p for p in dict.fromkeys([*actual, *expected]) if actual.get(p) != expected.get(p)]
     parts = [f"{p} {value(actual.get(p))} {ARROW} {value(expected.get(p))}" for p in paths[:limit]]
     if len(paths) > limit:
-        parts.append(f"and {len(paths) - limit} more fields")
+        parts.append(f"… {len(paths) - limit} more fields")
     return ", ".join(parts)
 
 
@@ -274,19 +273,19 @@ def verdict(diff: ModuleDiff) -> str:
     actual, expected = diff.before.module.name, diff.after.module.name
     name = actual if actual == expected else f"{actual} and {expected}"
     if diff.same:
-        return f"{name}: the same, {'fusions included' if is_fused(diff) else 'ahead of fusion'}"
+        return f"{name}: same {'including fusions' if is_fused(diff) else '(both before fusion)'}"
     fusions = fusions_text(diff.fusions)
     if diff.same_program:
-        return f"{name}: the same program, fused differently: {fusions}"
+        return f"{name}: same program, different fusions: {fusions}"
     fusions = fusions or "fusions unchanged"
     if not diff.edits:
-        return f"{name}: the same program, another module header; {fusions}"
+        return f"{name}: same program, different module header; {fusions}"
     if only_annotations(diff.edits):
         count = plural(len(diff.edits), "instruction")
-        return f"{name}: the same program, annotations differ on {count}; {fusions}"
+        return f"{name}: same program, different annotations on {count}; {fusions}"
     counts = Counter(type(e).__name__.lower() for e in diff.edits)
     reported = ", ".join(f"{counts[w]} {w}" for w in ("removed", "added", "changed", "moved") if counts[w])
-    return f"{name}: the program differs ({reported}); {fusions}"
+    return f"{name}: different program ({reported}); {fusions}"
 
 
 def is_fused(diff: ModuleDiff) -> bool:
@@ -301,7 +300,7 @@ def fusions_text(changes: Iterable[FusionChange]) -> str:
 
 
 def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
-    """Label and figure of what runs: kernels, launches, copies, bytes, flops, and time on a device."""
+    """Label and figure of what runs: kernels, launches, copies, bytes, FLOP, and time on a device."""
     accounts = summary.accounts
     b, a = accounts.before.totals, accounts.after.totals
     pairs = [("kernels", count_change_of(b.kernels, a.kernels))]
@@ -321,7 +320,7 @@ def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
         pairs.append((f"estimated time on {devices}", time_change_of(b.us, a.us)))
         if b.floors or a.floors:
             floors = time_change_of(b.floor_us or 0.0, a.floor_us or 0.0)
-            pairs.append(("of it a lower bound for what XLA's model leaves out:", floors))
+            pairs.append(("lower bounds included, outside XLA's model:", floors))
     return pairs
 
 

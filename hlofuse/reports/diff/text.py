@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hlofuse.diff.model import FusionKind, Matched
 from hlofuse.format.escape import printable
-from hlofuse.format.units import plural
+from hlofuse.format.units import more, plural
 from hlofuse.reports.diff import phrases
 from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import ChangeGroup, FusionGroup, Summary
@@ -69,7 +69,7 @@ class _Report:
         sides = ((diff.before.unreachable, "BEFORE"), (diff.after.unreachable, "AFTER"))
         parts = [f"{plural(n, 'computation')} of {word}" for n, word in sides if n]
         if parts and not diff.same:
-            self._print(f"\nnot compared: {' and '.join(parts)}, which nothing calls", "dim")
+            self._print(f"\nnot compared: {' and '.join(parts)}, which have no callers", "dim")
 
     def _fusion(self, group: FusionGroup) -> tuple[str, str, list[str], str]:
         change = group.first
@@ -89,14 +89,15 @@ class _Report:
         found = list(duplicated)
         if not found and not trivial:
             return
-        self._head("computed in more places than before")
+        self._head("duplicated more than before")
         rows = []
         for m in found:
             fusions = list(dict.fromkeys(p.fusion for p in m.after if p.fusion))
             head = f"{m.before[0].instruction.name}  duplicated into {plural(len(fusions), 'fusion')}"
             rows.append(("", "", [f"{head}: {phrases.names(fusions, 4)}"], ""))
         if trivial:
-            rows.append(("", "dim", [f"{plural(trivial, 'constant, broadcast or other trivial op')}"], ""))
+            text = plural(trivial, "constant, broadcast or similar", "constants, broadcasts and similar")
+            rows.append(("", "dim", [text], ""))
         self._list(rows)
 
     def _sources(self) -> None:
@@ -120,7 +121,7 @@ class _Report:
             rows.append(("moved", "yellow", [head, phrases.names(g.members)], ""))
         self._list(rows)
         if s.following:
-            self._print(f"  and {plural(s.following, 'change')} that only follow from these", "dim")
+            self._print(f"  and {plural(s.following, 'change')} that follow from these", "dim")
 
     def _cluster(self, group: tuple[Cluster, ...]) -> tuple[str, str, list[str], str]:
         first = group[0]
@@ -179,4 +180,4 @@ class _Report:
             grid.add_row(*cells)
         self.console.print(grid)
         if rest:
-            self._print(f"  … and {rest:,} more (--limit 0 shows all)", "dim")
+            self._print(f"  {more(rest)}", "dim")

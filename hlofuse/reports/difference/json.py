@@ -1,4 +1,4 @@
-"""The difference to XLA as JSON values (docs/json-what-if.md)."""
+"""The difference to XLA as JSON values (docs/json.md)."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from hlofuse.reports.difference.model import ChangedEdge, Difference
 
 
 def difference_json(d: Difference) -> dict[str, Any]:
-    """The difference as JSON values (docs/json-what-if.md)."""
+    """The difference as JSON values (docs/json.md)."""
     return {
         "changes": list(d.changes),
         "other_model": d.other_model,

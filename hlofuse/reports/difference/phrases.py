@@ -7,25 +7,25 @@ from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
 from hlofuse.reports.difference.model import ChangedEdge, Difference
 
-FUSED_HEADING, PARTED_HEADING = "fused here, apart in XLA's", "apart here, fused in XLA's"
+FUSED_HEADING, PARTED_HEADING = "fused here, not fused by XLA", "not fused here, fused by XLA"
 
 
 def warning_line(changes: Sequence[str]) -> str:
-    """`Not XLA's behaviour: without PF008.`"""
-    return f"Not XLA's behaviour: {', '.join(map(printable, changes))}."
+    """`Settings differ from XLA's: without PF008.`"""
+    return f"Settings differ from XLA's: {', '.join(map(printable, changes))}."
 
 
 def difference_lines(d: Difference) -> list[str]:
     """What everyone who reads such a report has to know first."""
     parts = [decisions_line(d)]
     if d.other_model:
-        parts.append("Numbers of the device are changed, so the two times are by different models.")
+        parts.append("Device numbers differ, so the two times come from different models.")
     if d.xla.floors != d.replayed.floors:
         parts.append(
-            f"The times hold lower bounds for kernels that XLA's model does not cover: {d.xla.floors:,} of"
-            f" XLA's, {d.replayed.floors:,} of these."
+            f"Times include lower bounds for kernels outside XLA's model: {d.xla.floors:,} by XLA,"
+            f" {d.replayed.floors:,} here."
         )
-    return [warning_line(d.changes), f"against XLA's own: {figures_line(d)}", " ".join(parts)]
+    return [warning_line(d.changes), f"compared with XLA: {figures_line(d)}", " ".join(parts)]
 
 
 def figures_line(d: Difference) -> str:
@@ -51,12 +51,12 @@ def work(t: Totals) -> int:
 def decisions_line(d: Difference) -> str:
     """How many edges are decided otherwise."""
     if not d.fused and not d.parted:
-        return "No decision changes." if d.same_decisions else "No edge is decided otherwise."
+        return "No decision changes." if d.same_decisions else "Every edge is decided the same."
     parts = []
     if d.fused:
-        parts.append(f"{plural(len(d.fused), 'edge')} fused that XLA leaves apart")
+        parts.append(f"{plural(len(d.fused), 'edge')} fused that XLA does not fuse")
     if d.parted:
-        parts.append(f"{plural(len(d.parted), 'edge')} left apart that XLA fuses")
+        parts.append(f"{plural(len(d.parted), 'edge')} not fused that XLA fuses")
     return f"{', '.join(parts)}."
 
 
@@ -68,7 +68,7 @@ def percent(old: float, new: float) -> str:
     if abs(change) < 0.05:
         return "±0 %"
     digits = f"{abs(change):.0f}" if abs(change) >= 9.95 else f"{abs(change):.1f}"
-    return f"{'−' if change < 0 else '+'}{digits} %"
+    return f"{'−' if change < 0 else '+'}{digits}%"
 
 
 def share(old: float, new: float) -> str:

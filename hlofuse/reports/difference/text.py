@@ -31,4 +31,4 @@ def _print_edges(heading: str, edges: tuple[ChangedEdge, ...], console: Console,
             Text(shorten(e.consumer.source or "", width), style="dim"),
         )
     indented(console, rows)
-    print_more(console, len(edges) - len(shown), "edge")
+    print_more(console, len(edges) - len(shown))

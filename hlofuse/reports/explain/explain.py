@@ -41,7 +41,7 @@ def explain(
     """Say what a replay means.
 
     `only_pass` and `computation` keep the decisions of that pass or computation alone; the totals stay
-    those of the module. `what_if` names overrides the replay was made with; `costs` come with it from
+    those of the module. `what_if` names overrides the replay was created with; `costs` come with it from
     `observed_replay`; so do `facts`, where they are known already. `names` are XLA's final names.
     """
     facts = facts or Facts(replay, costs, names)

@@ -114,7 +114,7 @@ class BlockingRule:
 
     @property
     def bytes_between(self) -> int:
-        """Bytes that pass through memory because of it; a value read by two kernels counts twice."""
+        """Bytes that pass through memory cause it; a value read by two kernels counts twice."""
         return sum(r.bytes_between for r in self.refusals)
 
     @property
@@ -160,7 +160,7 @@ class HotKernel:
             return "at least" if self.is_floor else ""
         if k.us < self.us / self.count / self.iterations / 2:
             return "launch-bound"
-        return f"{k.bound_by}-bound" + ("" if k.coalesced or k.tile_sizes else ", reads not coalesced")
+        return f"{k.bound_by}-bound" + ("" if k.coalesced or k.tile_sizes else ", uncoalesced reads")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,17 +27,17 @@ from hlofuse.reports.explain.model import (
 
 _OPERATIONS = 8  # named of those asked for in one kernel
 
-SIBLINGS_UNTIMED = "XLA joins kernels that read the same array without asking how long they take"
+SIBLINGS_UNTIMED = "XLA merges kernels that read the same array, whatever their times"
 
 
 def result_line(e: Explanation) -> str:
-    """Kernels, bytes and flops, before → after."""
+    """Kernels, bytes and FLOP, before → after."""
     b, a = e.before, e.after
     parts = [
         f"{plural(b.kernels, 'kernel')} → {a.kernels:,}",
         *([f"{b.launches:,} → {plural(a.launches, 'launch', 'launches')}"] if _loops_count(b, a) else []),
         f"{bytes_text(b.cost.bytes_accessed)} → {bytes_text(a.cost.bytes_accessed)} moved",
-        f"{quantity(b.cost.flops)} → {quantity(a.cost.flops)} flops",
+        f"{quantity(b.cost.flops)} → {quantity(a.cost.flops)} FLOP",
     ]
     if b.us is not None and a.us is not None:
         parts.append(f"est. {us_text(b.us)} → {us_text(a.us)}")
@@ -55,17 +55,17 @@ def notes(e: Explanation) -> list[str]:
     before, after = (quantity(c.transcendentals) for c in costs)
     if costs[1].transcendentals > costs[0].transcendentals and after != before:
         # Copies of an operation in several kernels; of these the copies are dear.
-        found.append(f"{before} → {after} of exp, tanh and the like: some are computed in two kernels")
+        found.append(f"{before} → {after} transcendental operations: some are computed in two kernels")
     if e.before.cost.unknown:
         calls = plural(e.before.cost.unknown, "custom call")
-        found.append(f"{calls} not in these figures: XLA does not know their cost")
+        found.append(f"{calls} excluded: XLA does not know their cost")
     found += floors_and_copies(e.after)
     if e.loops:
         found.append(loops_line(e.loops))
     if e.ties:
         found.append(
             f"{plural(e.ties, 'decision')} of {_fused_count(e)} {'hangs' if e.ties == 1 else 'hang'} on a tie"
-            f" that only XLA's ids settle (--xla_dump_hlo_as_proto writes them): marked below"
+            " that only XLA's ids settle (dump with --xla_dump_hlo_as_proto); marked below"
         )
     if e.record is not None:
         found += record_lines(e.record)
@@ -92,7 +92,7 @@ def selected_kernel_lines(k: SelectedKernel, e: Explanation, s: Selection) -> li
         figures.append(("≥ " if row.is_floor else "") + us_text(row.us) + total + share)
     elif row.runs != 1:
         figures.append(f"runs {row.runs:,} times")
-    figures.append(f"{bytes_text(row.bytes_accessed)} moved{' each time' if row.runs != 1 else ''}")
+    figures.append(f"{bytes_text(row.bytes_accessed)} moved{' per iteration' if row.runs != 1 else ''}")
     if row.kind != "kernel":
         figures.append(row.kind if row.input_name is not None else f"{row.kind}, added after fusion")
     lines = [f"{', '.join(figures)}  {printable(origin(row.place))}".rstrip()]
@@ -101,34 +101,38 @@ def selected_kernel_lines(k: SelectedKernel, e: Explanation, s: Selection) -> li
     if k.operations:
         names = listing([printable(n) for n in k.operations], _OPERATIONS)
         many = f"{plural(len(k.operations), 'operation')} of {printable(s.name)}: {names}"
-        lines.append(f"holds {names}" if k.operations == (s.name.lstrip("%"),) else many)
+        lines.append(f"contains {names}" if k.operations == (s.name.lstrip("%"),) else many)
     return lines + created_by_lines(k.created_by)
 
 
 def blocking_title(e: Explanation) -> str:
     """The heading above the rules that keep kernels apart."""
-    return "what holds back most" if e.selected is None else "rules that keep other kernels apart from these"
+    return (
+        ("biggest remaining opportunities")
+        if e.selected is None
+        else ("rules that refused to fuse these with other kernels")
+    )
 
 
 def nothing_blocks(e: Explanation) -> str:
     """What stands there without such a rule."""
     if e.selected is None:
-        return "Nothing stands between two kernels that a rule of these passes could allow."
-    return "No rule of these passes keeps another kernel apart from these."
+        return "No rule of these passes separates two kernels."
+    return "No rule of these passes separates these kernels from others."
 
 
 def record_lines(r: RecordCheck, most: int = 3) -> list[str]:
     """How far XLA's own record and the replay agree, and the first places where they do not."""
     name = printable(r.file.rsplit("/", 1)[-1])
     if r.agreed == r.records and not r.disagreements:
-        of = f"{r.records:,} of {r.records:,} entries"
-        return [f"XLA's own record ({name}), followed among equals, says the same: {of}"]
-    parts = f"differs: {r.agreed:,} of {r.records:,} entries agree"
+        of = f"{r.records:,} of {r.records:,} decisions"
+        return [f"Matches XLA's fusion log ({name}): {of}"]
+    parts = f"differs: {r.agreed:,} of {r.records:,} decisions match"
     if not r.agreed:
-        parts += ": it may be of another module or device"
+        parts += "; it may be for another module or device"
     elif r.agreed == r.records:
-        parts = f"says less than the replay, as if cut short: all {r.records:,} entries agree"
-    lines = [f"XLA's own record ({name}) {parts}"]
+        parts = f"is shorter than the replay: all its {r.records:,} decisions match"
+    lines = [f"XLA's fusion log ({name}) {parts}"]
     for d in r.disagreements[:most]:
         xla, actual = printable(d.xla or "nothing"), printable(d.ours or "nothing")
         lines.append(
@@ -136,7 +140,7 @@ def record_lines(r: RecordCheck, most: int = 3) -> list[str]:
             f"{actual}"
         )
     if len(r.disagreements) > most:
-        lines.append(f"  and {len(r.disagreements) - most:,} more")
+        lines.append(f"  … {len(r.disagreements) - most:,} more")
     return lines
 
 
@@ -166,7 +170,7 @@ def pass_summary(story: PassStory) -> str:
     refused = sum(r.between_kernels for r in story.refused)
     if refused:
         parts.append(f"{plural(refused, 'edge')} refused")
-    return ", ".join(parts) or ("changed nothing" if not story.changed else "nothing of its own to tell")
+    return ", ".join(parts) or ("changed nothing" if not story.changed else "changed nothing itself")
 
 
 def rewrites_by_rule(rewrites: Sequence[Rewrite]) -> dict[str, list[Rewrite]]:
@@ -221,13 +225,13 @@ def step_text(s: FusedStep) -> str:
         return why_saves(s.cost, s.producer.opcode)
     fused, unfused = (float(s.figures.get(key, 0.0)) for key in ("us_fused", "us_unfused"))
     if s.consumers > 1:
-        return f"apart {us_text(unfused)}, fused into all {s.consumers} users {us_text(fused)}"
-    return f"apart {us_text(unfused)}, one kernel {us_text(fused)}"
+        return f"unfused {us_text(unfused)}, fused into all {s.consumers} users {us_text(fused)}"
+    return f"unfused {us_text(unfused)}, fused {us_text(fused)}"
 
 
 def tie_text(tied_with: Sequence[str]) -> str:
     """`a tie: XLA may have fused add.3 first`."""
-    return f"a tie: XLA may have fused {_some(tied_with, 2, ' or ')} first"
+    return f"tie: XLA may have fused {_some(tied_with, 2, ' or ')} first"
 
 
 def _some(names: Sequence[str], most: int, joint: str) -> str:

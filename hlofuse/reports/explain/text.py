@@ -90,10 +90,10 @@ def _print_fused(
     else:
         for g in shown:
             _fused_block(g, console)
-    print_more(console, len(groups) - len(shown), "kernel")
+    print_more(console, len(groups) - len(shown))
     _legend(console, dict.fromkeys(s.rule for g in shown for s in g.steps), rules)
     if any(s.kind == "sibling" and s.us_saved is not None for g in shown for s in g.steps):
-        indented(console, f"({phrases.SIBLINGS_UNTIMED}; the times are the model's)", 2, "dim")
+        indented(console, f"({phrases.SIBLINGS_UNTIMED}; times from XLA's model)", 2, "dim")
 
 
 def _fused_block(g: FusedGroup, console: Console) -> None:
@@ -163,7 +163,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
         if len(refused) > 1:
             pair.append(f" ×{len(refused)}", style="bold")
         if r.refused_user is not None:
-            pair.append(f" (said of {printable(r.refused_user)})", style="dim")
+            pair.append(f" (refused for {printable(r.refused_user)})", style="dim")
         row = [pair, Text(bytes_text(sum(x.bytes_between for x in refused))), Text(r.rule or "")]
         if timed:
             row.insert(1, Text(phrases.at_stake_text(refused)))
@@ -175,7 +175,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
         table.add_row(*row)
     console.print()
     indented(console, table)
-    print_more(console, len(groups) - len(shown), "kind of refusal", "kinds of refusal")
+    print_more(console, len(groups) - len(shown))
 
 
 def _print_blocking_rules(
@@ -189,7 +189,7 @@ def _print_blocking_rules(
     shown = e.blocking_rules[:limit] if limit else e.blocking_rules
     for o in shown:
         _print_blocking_rule(o, console, input_arguments)
-    print_more(console, len(e.blocking_rules) - len(shown), "rule")
+    print_more(console, len(e.blocking_rules) - len(shown))
 
 
 def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Sequence[str]) -> None:
@@ -250,7 +250,7 @@ def print_selected(e: Explanation, selection: Selection, console: Console, limit
         indented(console, name)
         for line in others:
             indented(console, line, 4, "dim")
-    print_more(console, len(selection.kernels) - (limit or len(selection.kernels)), "kernel")
+    print_more(console, len(selection.kernels) - (limit or len(selection.kernels)))
 
 
 def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
@@ -309,8 +309,8 @@ def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
 
 def _free(steps: Sequence[FusedStep]) -> str:
     if all(s.producer.opcode in ("bitcast", "") for s in steps):
-        return f"{plural(len(steps), 'bitcast')} went in for free"
-    return f"took in {listing([printable(s.producer.name) for s in steps], _FREE)}"
+        return f"{plural(len(steps), 'bitcast')} fused at no cost"
+    return f"fused {listing([printable(s.producer.name) for s in steps], _FREE)}"
 
 
 def _hot_kernels(s: FusedStep) -> tuple[float, int]:

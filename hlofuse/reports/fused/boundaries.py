@@ -21,7 +21,7 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import microseconds
-from hlofuse.format.units import us_text
+from hlofuse.format.units import plural, us_text
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.stage import Stage
 from hlofuse.ir.copy import copy_module
@@ -42,8 +42,8 @@ from hlofuse.reports.common.refusals import refusals_between_kernels
 from hlofuse.reports.fused.model import Boundary, Fused, edges, kernels_of
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.gpu_fusible import fusible_computations, is_fusible_bitcast
-from hlofuse.rules.gpu_multi_output_fusion.siblings import CONNECTED
-from hlofuse.rules.priority_fusion.outcome import DOES_NOT_PAY
+from hlofuse.rules.gpu_multi_output_fusion import CONNECTED
+from hlofuse.rules.priority_fusion.conditions import DOES_NOT_PAY
 from hlofuse.rules.settings import AS_XLA
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Event, Recorder
@@ -88,14 +88,14 @@ def explain_fused(
 
 def _without_reasons(module: Module, stage: Stage) -> Fused:
     backend = (stage.backend or "").upper()
-    reason = f"the fusion passes of {backend} are not public"
+    reason = f"{backend}'s fusion passes are not public"
     return Fused(
         module.name,
         backend.lower(),
         None,
         f"{backend}'s own compiler",
         stage.evidence,
-        "Kernels and what passes between them are read off the module.",
+        "Kernels and the bytes between them come from the module.",
         kernels_of(module),
         tuple(Boundary(p.name, c.name, size, None, reason) for p, _, c, size in edges(module)),
         {},
@@ -130,7 +130,7 @@ def _rules(found: list[Boundary]) -> dict[str, RuleText]:
     }
 
 
-HOW = "Priority fusion's rules and cost model were asked about each pair of kernels as it stands here."
+HOW = "Priority fusion's rules and cost model were evaluated for each pair of kernels in this module."
 
 _CONSIDERED_PASSES = (FusionMerger.name, GpuInstructionFusion.name)
 """Whose words are taken, the best first."""
@@ -147,7 +147,7 @@ def gpu_boundaries(module: Module, device: DeviceDescription, release: Release) 
     for producer, value, consumer, size in edges(considered_count):
         names = producer.name, consumer.name, size
         if producer not in considered:
-            found.append(Boundary(*names, None, "the pass does not go through this computation"))
+            found.append(Boundary(*names, None, "the pass does not run on this computation"))
             continue
         # Of what is read as a bitcast only, XLA asks before it looks at who reads that; a kernel of several
         # results was asked about before it had them.
@@ -156,7 +156,7 @@ def gpu_boundaries(module: Module, device: DeviceDescription, release: Release) 
         computed = producer if is_async_end(value.opcode) else value
         verdict = unread or result or queries.answer(computed, consumer)
         if verdict is None:
-            reason = "nothing in priority fusion keeps them apart: a later pass made it so"
+            reason = "priority fusion allows it; a later pass created the kernels"
             found.append(Boundary(*names, None, reason))
         else:
             found.append(Boundary(*names, verdict.rule.code, verdict.reason, verdict.figures))
@@ -224,10 +224,8 @@ def legacy_boundaries(module: Module, device: DeviceDescription) -> tuple[list[B
             )
         out.append(b)
     if considered_count:
-        how += (
-            f" For {considered_count:,} pairs more the passes were asked about the kernels as they stand "
-            f"here."
-        )
+        pairs = plural(considered_count, "more pair")
+        how += f" For {pairs} the passes were evaluated on the kernels of this module."
     return out, how
 
 
@@ -308,22 +306,22 @@ def recreated_boundaries(
         if refusal is not None:
             rule, reason, figures = refusal.rule, refusal.reason or "", refusal.figures
         elif not is_fusible(consumer):
-            reason = f"{consumer.opcode} takes no producer in: the pass does not ask about it"
+            reason = f"{consumer.opcode} cannot be fused into"
         elif None in names_:
             other = producer.name if names_[0] is None else consumer.name
-            reason = f"{other} comes out differently when it is made again"
+            reason = f"{other} differs when it is re-fused"
         else:
-            reason = "no decision was taken about the two"
+            reason = "no pass considered fusing the two"
         found.append(Boundary(producer.name, consumer.name, size, rule, reason, figures))
     how = (
-        f"The fusions were taken apart and made again as XLA would: {len(remade):,} of"
-        f" {len(kernels(module)):,} kernels come out the same, and of those reasons are told."
+        f"Fusions were split and re-fused as in XLA: {len(remade):,} of {len(kernels(module)):,} kernels"
+        " match; reasons cover these."
     )
     return found, how
 
 
 def _recreated(module: Module, facts: Facts, merged: dict[str, str]) -> dict[Instruction, str]:
-    """The kernels that were made again with the same content, and their new names."""
+    """The kernels that were created again with the same content, and their new names."""
 
     def survivor(name: str) -> str:
         while name in merged:

@@ -14,7 +14,7 @@ from hlofuse.reports.common.phrases import advice_line, figures_text
 from hlofuse.reports.fused.model import Boundary, Fused, FusedKernel
 
 _OPCODES = 6
-BETTER = "The dump ahead of fusion lies beside it and tells every decision:"
+BETTER = "The module before fusion is next to it and shows every decision:"
 
 Group = tuple[str, list[Boundary]]
 """A rule's code, or why nothing is known, and the pairs it is about."""
@@ -33,9 +33,11 @@ def head_lines(f: Fused) -> list[tuple[str, str]]:
         (f.how, ""),
     ]
     if f.unknown:
-        lines.append((f"Of {len(f.unknown):,} the reason is not known, and none is made up.", "yellow"))
+        lines.append((f"The reason for {len(f.unknown):,} is unknown.", "yellow"))
     if f.right_file is None:
-        lines.append(("Every decision in order is told by the dump ahead of fusion (docs/cli.md).", "dim"))
+        lines.append(
+            (("A dump of the module before fusion shows every decision in order (docs/cli.md)."), "dim")
+        )
     return lines
 
 
@@ -72,26 +74,26 @@ def print_fused(f: Fused, console: Console, *, limit: int = 10, better: Sequence
         console.print(Text(BETTER, style="green"))
         print_command(console, 2, "explain", *better)
     console.print()
-    console.print(Text("kernels that are there", style="bold cyan"))
-    rows = plain_table(("kernel", "left"), ("moves", "right"), ("what is in it", "left"))
+    console.print(Text("kernels", style="bold cyan"))
+    rows = plain_table(("kernel", "left"), ("moves", "right"), ("contents", "left"))
     for k in f.kernels[: limit or None]:
         rows.add_row(name_text(k.name), bytes_text(k.bytes), Text(printable(contents(k))))
     indented(console, rows)
-    print_more(console, len(f.kernels) - (limit or len(f.kernels)), "kernel")
+    print_more(console, len(f.kernels) - (limit or len(f.kernels)))
     console.print()
     if not f.boundaries:
-        console.print(Text("No kernel reads what another one wrote."))
+        console.print(Text("No kernel reads the output of another."))
         return
-    console.print(Text("why these are still two kernels", style="bold cyan"))
+    console.print(Text("why these kernels are not fused", style="bold cyan"))
     groups = by_rule(f)
     for code, refused in groups[: limit or None]:
         _print_group(f, code, refused, console, limit)
-    print_more(console, len(groups) - (limit or len(groups)), "reason")
+    print_more(console, len(groups) - (limit or len(groups)))
 
 
 def _print_group(f: Fused, code: str, refused: list[Boundary], console: Console, limit: int) -> None:
     rule = f.rules.get(code)
-    head = Text(f"{code}  {printable(rule.title)}" if rule else f"not known: {printable(code)}")
+    head = Text(f"{code}  {printable(rule.title)}" if rule else f"unknown: {printable(code)}")
     head.stylize("yellow" if rule else "dim")
     head.append(
         f"   {plural(len(refused), 'boundary', 'boundaries')}, {bytes_text(bytes_between(refused))}",
@@ -103,7 +105,7 @@ def _print_group(f: Fused, code: str, refused: list[Boundary], console: Console,
         if b.figures:
             line.append(f"  {figures_text(b.figures)}", style="dim")
         indented(console, line, 6)
-    if limit and len(refused) > min(3, limit):
-        indented(console, f"and {len(refused) - min(3, limit)} more", 6, "dim")
+    if limit:
+        print_more(console, len(refused) - min(3, limit), indent=6)
     if rule and rule.advice:
         indented(console, advice_line(rule), 6)

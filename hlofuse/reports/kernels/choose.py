@@ -44,7 +44,7 @@ def kernel_selection(
 ) -> KernelSelection:
     """Who runs each kernel of a fused module. A GPU target wants the device, a CPU target none.
 
-    `replay` is what left the module so; `what_if` are the changes it was made with,
+    `replay` is what left the module so; `what_if` are the changes it was created with,
     `names` both names of what it launches.
     """
     costs = KernelCosts()

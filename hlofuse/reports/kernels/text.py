@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hlofuse.format.escape import printable
 from hlofuse.format.page import name_text
-from hlofuse.format.terminal import plain_table
+from hlofuse.format.terminal import plain_table, print_more
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.common.phrases import figures_text, headline
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Runner
@@ -24,7 +24,7 @@ _PASSES = 2  # other than those of fusion, of one kernel
 
 def result_line(s: KernelSelection) -> str:
     """How many kernels, of which moment, and their estimated time."""
-    when = "after fusion, replayed" if s.replayed else "as the dump has them"
+    when = "after fusion, replayed" if s.replayed else "as in the dump"
     line = f"{plural(len(s.kernels), 'kernel')} {when}"
     if s.selected is not None:
         own = f"{len(s.kernels):,} of {plural(s.launched, 'kernel')}"
@@ -33,7 +33,7 @@ def result_line(s: KernelSelection) -> str:
     if times:
         line += f"    est. {us_text(sum(times))}"
         if len(times) < len(s.kernels):
-            line += f" without {len(s.kernels) - len(times)} that XLA makes no estimate of"
+            line += f" without {len(s.kernels) - len(times)} that XLA does not estimate"
     return line
 
 
@@ -78,12 +78,6 @@ def note_lines(k: Choice) -> list[str]:
     return found + [f"{m.rule.code} {m.pass_name}: {m.reason}" for m in k.created_by[:_PASSES]]
 
 
-def omitted(s: KernelSelection, shown: int) -> str:
-    """`and 12 more (--limit 0 shows all)`; empty when nothing is left out."""
-    left = len(s.kernels) - shown
-    return f"and {left:,} more (--limit 0 shows all)" if left > 0 else ""
-
-
 def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Console) -> None:
     """First who runs how much, then the kernels `shown`, then what the rules quoted say."""
     console.print(Text(headline(s), style="bold"))
@@ -92,16 +86,16 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
         return
     console.print()
     timed = any(k.us is not None for k in s.kernels)
-    table = plain_table(("run by", "left"), ("kernels", "right"), ("est." if timed else "bytes", "right"))
+    table = plain_table(
+        ("implementation", "left"), ("kernels", "right"), ("est." if timed else "bytes", "right")
+    )
     for r in s.runners:
         figure = runner_figure(r) if r.us is not None or not timed else "–"
         table.add_row(Text(printable(r.name)), f"{r.kernels:,}", figure)
     console.print(table)
     console.print()
     _print_kernels(shown, console, timed)
-    more = omitted(s, len(shown))
-    if more:
-        console.print(Text(more, style="dim"))
+    print_more(console, len(s.kernels) - len(shown), indent=0)
     _print_rules(shown, console)
 
 
@@ -113,7 +107,7 @@ def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> No
         columns.insert(1, ("measured", "right"))
     if launched:
         columns.append(("blocks × threads", "right"))
-    table = plain_table(*columns, ("run by", "left"))
+    table = plain_table(*columns, ("implementation", "left"))
     for k in shown:
         why = Text(f"{printable(k.run_by)}  ", style="bold")
         why.append(because(k), style="not bold")
@@ -144,9 +138,4 @@ def _print_rules(shown: Sequence[Choice], console: Console) -> None:
     if rules:
         console.print()
         names = " ".join(sorted(rules))
-        console.print(
-            Text(
-                f"What {plural(len(rules), 'rule')} asked and why: hlofuse rule {names}",
-                style="dim",
-            )
-        )
+        console.print(Text(f"Conditions and reasons: hlofuse rule {names}", style="dim"))

@@ -83,7 +83,7 @@ class ModuleStatistics:
     applied_computations: int
     """Functions applied by reduce, sort, scatter and so on, and computations nobody calls."""
     heaviest: tuple[KernelStatistics, ...] = field(repr=False)
-    """By bytes accessed, then by flops, of all iterations."""
+    """By bytes accessed, then by FLOP, of all iterations."""
 
 
 def statistics(
@@ -93,7 +93,7 @@ def statistics(
     target: str = "cpu",
     names: LaunchedNames | None = None,
 ) -> ModuleStatistics:
-    """The figures of `module`, with that many of its heaviest kernels, None for all; `names`: final ones."""
+    """The figures of `module`, with that many of its largest kernels, None for all; `names`: final ones."""
     account = Account(module, backend=TARGETS[target].backend)
     executed = launched_computations(module)
     bodies = sum(c.fusion is not None for c in module.computations)

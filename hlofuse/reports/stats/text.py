@@ -11,22 +11,22 @@ from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.stats.model import KernelStatistics, ModuleStatistics
 
 STAGES = {
-    "fusion-input": "no sign of fusion yet",
+    "fusion-input": "not fused",
     "before-optimizations": "before optimizations",
     "after-fusion": "fused",
     "scheduled": "fused and scheduled",
 }
-ITERATIONS = "Bytes and flops are those of all iterations of a loop"
+ITERATIONS = "Bytes and FLOP include all iterations of loops"
 
 
 def headline(m: ModuleStatistics) -> tuple[str, ...]:
-    """Kernels, launches where loops or branches change their number, bytes, flops and transcendentals."""
+    """Kernels, launches where loops or branches change their number, bytes, FLOP and transcendentals."""
     t = m.totals
     return (
         plural(t.kernels, "kernel"),
         *([plural(t.launches, "launch", "launches")] if t.launches != t.kernels else []),
         f"{bytes_text(m.totals.cost.bytes_accessed)} moved",
-        f"{quantity(m.totals.cost.flops)} flops",
+        f"{quantity(m.totals.cost.flops)} FLOP",
         f"{quantity(m.totals.cost.transcendentals)} transcendentals",
     )
 
@@ -47,7 +47,7 @@ def counts(m: ModuleStatistics) -> list[tuple[str, dict[str, int]]]:
 
 
 def kernel_figures(k: KernelStatistics) -> tuple[str, str]:
-    """Bytes and flops of one turn."""
+    """Bytes and FLOP of one turn."""
     if k.cost.unknown:
         return "unknown", "unknown"
     return bytes_text(k.cost.bytes_accessed), quantity(k.cost.flops + k.cost.transcendentals)
@@ -104,9 +104,9 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         console.print(Text(ITERATIONS, style="dim"))
     inside = []
     if m.fusion_bodies:
-        inside.append(plural(m.fusion_bodies, "fusion body", "fusion bodies"))
+        inside.append(plural(m.fusion_bodies, "fused computation", "fused computations"))
     if m.applied_computations:
-        inside.append(f"{plural(m.applied_computations, 'function')} applied by reduce, sort and the like")
+        inside.append(f"{plural(m.applied_computations, 'to_apply computation')}")
     if inside:
         console.print(Text("and " + ", ".join(inside), style="dim"))
 
@@ -117,7 +117,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     if m.heaviest:
         console.print()
         columns = [
-            ("heaviest kernels", "left"),
+            ("largest kernels", "left"),
             ("holds", "right"),
             ("bytes", "right"),
             ("flops", "right"),

@@ -51,8 +51,8 @@ def dump_sequences(path: str | os.PathLike[str], module: str | None = None) -> l
     if not folder.is_dir():
         what = "is a single dump" if folder.is_file() else "does not exist"
         raise HlofuseError(
-            f"{printable(str(path))} {what}; this command reads the whole directory that"
-            ' XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*" writes'
+            f'{printable(str(path))} {what}; expected the directory that XLA_FLAGS="--xla_dump_to=DIR'
+            ' --xla_dump_hlo_pass_re=.*" writes'
         )
     if is_corpus_case(folder):
         require_case(folder, module)
@@ -64,7 +64,7 @@ def dump_sequences(path: str | os.PathLike[str], module: str | None = None) -> l
         if not inside:
             raise
         listed = ", ".join(printable(str(p)) for p in inside[:8])
-        raise HlofuseError(f"{e}\nThere are dumps in folders below it; give one of them: {listed}") from None
+        raise HlofuseError(f"{e}\nSubdirectories have dumps; give one of them: {listed}") from None
     chosen = directory.modules if module is None else [directory.pick(module)]
     return [_of_module(m) for m in chosen]
 
@@ -88,9 +88,7 @@ def _of_module(module: DumpedModule) -> DumpSequence:
     between = [PassDump(f.path, f.number, f.pipeline or "", f.after or "") for f in module.between]
     notes = list(_odd_numbers([f.number for f in module.between if f.number is not None]))
     if not between:
-        notes.append(
-            "there are no dumps between passes; to see each pass, add --xla_dump_hlo_pass_re=.* to XLA_FLAGS"
-        )
+        notes.append("no dumps between passes; add --xla_dump_hlo_pass_re=.* to XLA_FLAGS to see each pass")
     return DumpSequence(module.label, (*first, *between, *last), tuple(notes))
 
 
@@ -116,14 +114,14 @@ def _odd_numbers(numbers: Sequence[int]) -> list[str]:
         missing = [n for n in range(max(numbers)) if n not in present]
         if missing:
             notes.append(
-                f"{plural(len(missing), 'dump is', 'dumps are')} missing ({_listed(missing)}):"
-                " what their passes did is told with the dump that follows"
+                f"{plural(len(missing), 'dump is', 'dumps are')} missing ({_listed(missing)}): the next dump"
+                " includes what their passes did"
             )
     double = sorted({n for n in numbers if numbers.count(n) > 1}) if len(present) < len(numbers) else []
     if double:
         notes.append(
-            f"more than one dump has the number {_listed(double)}: two compilations wrote into one folder,"
-            " and what is said of their passes may mix them"
+            f"several dumps have the number {_listed(double)}: two compilations wrote into one directory, and"
+            " their passes may be mixed"
         )
     return notes
 
@@ -139,11 +137,11 @@ def written_at(sequence: DumpSequence) -> tuple[list[int], str]:
         times = [os.stat(f.path).st_mtime_ns for f in sequence.dumps]
         is_unchanged = sequence.final_copy is None or os.stat(sequence.final_copy).st_mtime_ns == times[-1]
     except OSError:
-        return [], "a dump went away while it was looked at"
+        return [], "a dump was removed while it was read"
     if not is_unchanged or sequence.final_copy == sequence.dumps[-1].path:
-        return [], "the files' times are not those of XLA's dumps: they were copied"
+        return [], "file times are not those of XLA's dumps (copied files)"
     if any(a > b for a, b in pairwise(times)):
-        return [], "the files' times are not in the order of the passes: they were copied or unpacked"
+        return [], "file times are not in pass order (copied or unpacked files)"
     if all(t % 1_000_000_000 == 0 for t in times):
-        return [], "the files' times are whole seconds: they were copied or unpacked"
+        return [], "file times are whole seconds (copied or unpacked files)"
     return times, ""

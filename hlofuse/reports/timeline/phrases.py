@@ -15,7 +15,7 @@ _FOLLOWING = frozenset({"operand", "order", "root", "callee", "control"})
 def pass_name(dump: PassDump) -> str:
     """The pass; for a dump that follows none, the moment it shows."""
     if dump.number is not None and dump.after == "pipeline-start":
-        return f"ahead of {dump.pipeline}"
+        return f"before {dump.pipeline}"
     return dump.after
 
 
@@ -118,8 +118,8 @@ def sizes_text(first: Size, last: Size) -> str:
 def headline(timeline: PassTimeline) -> str:
     """The first line of a film."""
     out = (
-        f"{timeline.label}: {plural(len(timeline.steps), 'dump')}, {plural(len(timeline.changed), 'step')} "
-        f"changed it"
+        f"{timeline.label}: {plural(len(timeline.steps), 'dump')}, {plural(len(timeline.changed), 'dump')}"
+        " with changes"
     )
     if timeline.seconds is not None:
         out += f", {seconds_text(timeline.seconds)} from the first to the last"
@@ -127,7 +127,6 @@ def headline(timeline: PassTimeline) -> str:
 
 
 TIMES_NOTE = (
-    "A time is that between two dumps being written; passes that changed nothing and left no dump count with"
-    " the next that did."
+    "A time is the interval between two dumps. It includes passes that changed nothing and wrote no dump."
 )
-BEFORE_NOTE = "“ahead of P”: by passes that left no dump of their own before pipeline P began."
+BEFORE_NOTE = "“before P”: by passes without a dump of their own before pipeline P."

@@ -22,11 +22,11 @@ def print_sequences(found: Sequence[DumpSequence], console: Console, *, path: st
     for sequence in ranked[: limit or None]:
         table.add_row(Text(printable(sequence.label)), f"{len(sequence.dumps):,}", bytes_text(sequence.size))
     indented(console, table)
-    print_more(console, len(ranked) - (limit or len(ranked)), "smaller module")
+    print_more(console, len(ranked) - (limit or len(ranked)))
     console.print()
     one = command_line("timeline", path, "--module", ranked[0].label)
     console.print(Text(f"  {one}", style="green"), soft_wrap=True)
-    console.print(Text("  --all shows every module's film.", style="dim"))
+    console.print(Text("  --all shows every module.", style="dim"))
 
 
 def print_timeline(timeline: PassTimeline, console: Console, *, limit: int = 5, every: bool = False) -> None:
@@ -49,7 +49,7 @@ def print_timeline(timeline: PassTimeline, console: Console, *, limit: int = 5, 
         return
     console.print()
     quiet = len(timeline.steps) - len(shown)
-    rest = f"   ({plural(quiet, 'dump')} without a change left out)" if quiet and not every else ""
+    rest = f"   ({plural(quiet, 'dump')} without a change omitted)" if quiet and not every else ""
     console.print(Text.assemble(("in order", "bold"), (rest, "dim")))
     _print_steps(timeline, shown, console)
     console.print()
@@ -63,7 +63,7 @@ def _print_steps(timeline: PassTimeline, steps: Sequence[Step], console: Console
     timed = timeline.seconds is not None
     width = max(22, min(40, console.width // 4), console.width // 16)
     columns = [("dump", "right"), ("pass", "left"), ("instructions", "right"), ("kernels", "right")]
-    table = plain_table(*columns, *([("time", "right")] if timed else []), ("what it did", "left"))
+    table = plain_table(*columns, *([("time", "right")] if timed else []), ("changes", "left"))
     table.columns[1].no_wrap = True
     pipeline = None
     for step in steps:

@@ -46,7 +46,7 @@ def timeline(
                     watch(k, module, found)
             except HlofuseError as e:  # a text that reads well and makes no sense
                 since = last[0] if last is not None else None
-                problem = f"it cannot be compared: {e!s}"
+                problem = f"not comparable: {e!s}"
                 steps.append(Step(dump, since, problem=problem, after=_size(module), seconds=seconds))
             last = (dump, text, module)
         if progress is not None:
@@ -65,7 +65,7 @@ def _damage(steps: Iterable[Step]) -> Iterable[str]:
     damaged = [s for s in steps if s.problem is not None]
     if damaged:
         count = plural(len(damaged), "dump")
-        yield f"{count} cannot be read, cut short or still being written: {damaged[0].dump.path.name}" + (
+        yield f"{count} cannot be read, truncated or still being written: {damaged[0].dump.path.name}" + (
             " and others" if len(damaged) > 1 else ""
         )
 
@@ -150,7 +150,7 @@ def _telling(instructions: Iterable[Instruction]) -> tuple[str, ...]:
 def _kinds(found: ModuleDiff) -> Iterable[str]:
     for edit in found.causes:
         if isinstance(edit, Changed):
-            yield from {str(d.kind) for d in edit.details if d.kind is not Kind.OPCODE}
+            yield from dict.fromkeys(str(d.kind) for d in edit.details if d.kind is not Kind.OPCODE)
         elif isinstance(edit, Moved):
             yield "computation"
 

@@ -54,7 +54,7 @@ class TpuPair:
     changes: tuple[FusionChange, ...]
     edges: tuple[TpuEdge, ...]
     changed: int
-    """Edges left out: other passes changed an end of them in between."""
+    """Edges excluded: other passes changed one of the two."""
     rules: dict[str, RuleText]
 
 

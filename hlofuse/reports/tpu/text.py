@@ -13,15 +13,11 @@ from hlofuse.reports.diff import phrases
 from hlofuse.reports.tpu.model import TpuEdge, TpuPair
 
 _NAMES = {"cpu": "CPU", "gpu": "GPU"}
-CLOSED = (
-    "XLA:TPU's fusion passes are closed: what they did is read off the dumps; why is not known, and no reason"
-    " is made up."
-)
+CLOSED = "XLA:TPU's fusion passes are not public: the dumps show what they did, not why."
 
 OTHERS = (
-    "For comparison the passes of CPU and GPU were replayed on the same module. They do not see the tiles of"
-    " its layouts, and the library fusions (matrix products, softmax) that come ahead of them in their own"
-    " compilations are not there."
+    "The CPU and GPU fusion passes were replayed on the same module for comparison, without its tiled layouts"
+    " and without the library fusions (matmul, softmax) that run before them."
 )
 
 
@@ -36,7 +32,7 @@ def kernels_line(p: TpuPair) -> str:
         f"{n:,} on {_NAMES[t]}" + (f" ({p.device})" if t == "gpu" else "")
         for t, n in p.kernels_elsewhere.items()
     )
-    return f"{p.kernels_before:,} kernels → {p.kernels_after:,}    (would be {others})"
+    return f"{p.kernels_before:,} kernels → {p.kernels_after:,}    (replayed: {others})"
 
 
 def agreement_lines(p: TpuPair) -> list[str]:
@@ -44,9 +40,9 @@ def agreement_lines(p: TpuPair) -> list[str]:
     lines = []
     for target in p.kernels_elsewhere:
         same = sum(e.on_tpu == e.elsewhere[target] for e in p.edges)
-        lines.append(f"{_NAMES[target]} would decide {same:,} of {len(p.edges):,} pairs as TPU did")
+        lines.append(f"{_NAMES[target]} decides {same:,} of {len(p.edges):,} pairs the same")
     if p.changed:
-        lines.append(f"{plural(p.changed, 'pair')} left out: other passes changed an end of them in between")
+        lines.append(f"{plural(p.changed, 'pair')} excluded: other passes changed one of the two")
     return lines
 
 
@@ -59,12 +55,12 @@ def differences(p: TpuPair) -> list[tuple[str, list[TpuEdge]]]:
                 continue
             name = _NAMES[target]
             if fused:
-                title = f"fused on {name}, kept apart on TPU, why is not known"
+                title = f"fused on {name}, not fused on TPU (reason unknown)"
             else:
                 code = e.rules.get(target)
                 rule = p.rules.get(code or "")
-                why = f"{code}, {rule.title}" if rule is not None else "no rule settled it by itself"
-                title = f"fused on TPU, kept apart on {name}: {why}"
+                why = f"{code}, {rule.title}" if rule is not None else "no single rule decides it"
+                title = f"fused on TPU, not fused on {name}: {why}"
             groups.setdefault(title, []).append(e)
     counts = Counter({title: len(edges) for title, edges in groups.items()})
     return [
@@ -74,20 +70,20 @@ def differences(p: TpuPair) -> list[tuple[str, list[TpuEdge]]]:
 
 
 def print_tpu(p: TpuPair, console: Console, *, limit: int = 10) -> None:
-    """The result, the fusions that were made, then how the others would have done."""
+    """The result, the fusions that were created, then how the others would have done."""
     console.print(Text(printable(headline(p)), style="bold"))
     console.print(Text(kernels_line(p), style="bold green" if p.kernels_after < p.kernels_before else "bold"))
     console.print(Text(CLOSED))
     console.print()
-    console.print(Text("what TPU did with fusions", style="bold cyan"))
+    console.print(Text("TPU fusions", style="bold cyan"))
     rows = plain_table(("", "left"), ("", "left"))
     for change in p.changes[: limit or None]:
         what = "\n".join([phrases.what_happened(change), *phrases.inside(change)])
         rows.add_row(Text(str(change.kind)), Text("\n".join(printable(x) for x in what.split("\n"))))
     indented(console, rows)
-    print_more(console, len(p.changes) - (limit or len(p.changes)), "fusion")
+    print_more(console, len(p.changes) - (limit or len(p.changes)))
     console.print()
-    console.print(Text("how CPU and GPU would have done", style="bold cyan"))
+    console.print(Text("CPU and GPU on the same module", style="bold cyan"))
     indented(console, OTHERS, 2, "dim")
     for line in agreement_lines(p):
         indented(console, line)
@@ -96,5 +92,5 @@ def print_tpu(p: TpuPair, console: Console, *, limit: int = 10) -> None:
         for e in edges[: min(3, limit) if limit else None]:
             pair = name_text(e.producer, e.consumer).append(f"  {bytes_text(e.bytes_between)}")
             indented(console, pair, 6)
-        if limit and len(edges) > min(3, limit):
-            indented(console, f"and {len(edges) - min(3, limit)} more", 6, "dim")
+        if limit:
+            print_more(console, len(edges) - min(3, limit), indent=6)

@@ -26,7 +26,7 @@ _MOVES_ONLY = frozenset(
 
 
 def follow(sequence: DumpSequence, text: str) -> Provenance:
-    """Follow any name through all dumps: back to where it was made, on to where it ends.
+    """Follow any name through all dumps: back to where it was created, on to where it ends.
 
     HlofuseError where no dump has it. Dumps that cannot be read are passed over and listed.
     """
@@ -227,7 +227,7 @@ class Query:
     def find(self, module: Module) -> Sequence[Instruction]:
         """The instructions meant; of a line or `op_name` those that compute, or all where none does.
 
-        A fusion is no operation of its own: what is in it stands for it.
+        A fusion is no operation of its own: contents stands for it.
         """
         named = module.find(self.query)
         if named is not None:
@@ -256,10 +256,10 @@ class Query:
             if lines:
                 break
         if not lines:
-            return f"{head}: its dumps do not say where in the program an operation came from"
+            return f"{head}; its dumps have no source lines"
         locations_ = [f"{file}:{line}" for file, found in lines.items() for line in sorted(found)]
         listed = ", ".join(printable(k) for k in locations_[:12]) + (", …" if len(locations_) > 12 else "")
-        return f"{head}\nIt has operations of {listed}"
+        return f"{head}\nSource lines with operations: {listed}"
 
 
 def _values(found: Instruction) -> tuple[Instruction, ...]:

@@ -28,7 +28,7 @@ class Thread:
     """The first dump that has it, counted from 0."""
     source: str = ""
     instead_of: str = ""
-    """Opcodes that were replaced, where it was made."""
+    """Opcodes that were replaced, where it was created."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class LineageGraph:
 
 
 def _is_operation(i: Instruction) -> bool:
-    """Not a fusion (what is in it is), nor what passes a value into one, nor what a reduction does with two
+    """Not a fusion (contents is), nor what passes a value into one, nor what a reduction does with two
     elements.
     """
     computation = i.computation

@@ -47,7 +47,7 @@ class Event:
     locations: tuple[Location, ...]
     """Several where it is computed more than once; empty where it is gone."""
     instead_of: tuple[str, ...] = ()
-    """Opcodes that were replaced, where it was made."""
+    """Opcodes that were replaced, where it was created."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,20 +34,20 @@ def event_text(event: Event, before: Event | None) -> str:
     if event.how is How.FOUND:
         return f"is {shown}"
     if event.how is How.CREATED:
-        instead = f", in place of {opcodes_text(event.instead_of)}" if event.instead_of else ""
-        return f"made here: {shown}{instead}"
+        instead = f", replacing {opcodes_text(event.instead_of)}" if event.instead_of else ""
+        return f"created: {shown}{instead}"
     if event.how is How.REPLACED:
         return f"replaced by {shown}"
     if event.how is How.REWRITTEN:
         return f"rewritten, now {shown}"
     if event.how is How.NAMESAKE:
-        return f"gone; new with its op_name, so likely it: {shown}"
+        return f"removed; new with the same op_name, probably its replacement: {shown}"
     if event.how is How.REMOVED:
-        return "gone, nothing put in its place"
+        return "removed without replacement"
     if event.how is How.FUSED:
-        return f"into {fusions_text(event.locations)}"
+        return f"fused into {fusions_text(event.locations)}"
     if event.how is How.UNFUSED:
-        return f"out of its fusion: {shown}"
+        return f"moved out of its fusion: {shown}"
     return (
         ", ".join(_changes(before.locations if before is not None else (), event.locations)) or f"is {shown}"
     )
@@ -99,9 +99,9 @@ def fusions_text(locations: tuple[Location, ...]) -> str:
 def end_text(kernel: FinalKernel) -> str:
     """What runs it in the end."""
     if kernel.opcode != "fusion":
-        return f"{kernel.name}, a {kernel.opcode} by itself, in {kernel.computation}"
+        return f"{kernel.name}, {kernel.opcode} in {kernel.computation}"
     inside = f"{plural(len(kernel.opcodes), 'operation')}: {opcodes_text(kernel.opcodes, 6)}"
-    return f"{kernel.name}, a {kernel.kind} fusion of {inside}; in {kernel.computation}"
+    return f"{kernel.name}, {kernel.kind} fusion of {inside}, in {kernel.computation}"
 
 
 def events_with_text(trail: Trail) -> list[tuple[Event, str]]:
@@ -113,8 +113,8 @@ def events_with_text(trail: Trail) -> list[tuple[Event, str]]:
 def end_lines(trail: Trail) -> list[str]:
     """The kernels it ends in."""
     if not trail.ends:
-        return ["ends: it is in no kernel"]
-    head = "ends in " if len(trail.ends) == 1 else f"ends in {len(trail.ends)} kernels: "
+        return ["final: in no kernel"]
+    head = "final: in " if len(trail.ends) == 1 else f"final: in {len(trail.ends)} kernels: "
     more = "; …" if len(trail.ends) > 4 else ""
     return [head + "; ".join(end_text(k) for k in trail.ends[:4]) + more]
 
@@ -128,7 +128,7 @@ def unreadable_line(provenance: Provenance) -> str:
     """The dumps that were left out."""
     names = ", ".join(f.path.name for f in provenance.unreadable[:3])
     count = plural(len(provenance.unreadable), "dump")
-    return printable(f"{count} cannot be read and left out: {names}")
+    return printable(f"{count} cannot be read and skipped: {names}")
 
 
 def print_provenance(provenance: Provenance, console: Console, *, limit: int = 5) -> None:
@@ -149,4 +149,4 @@ def print_provenance(provenance: Provenance, console: Console, *, limit: int = 5
     hidden = len(provenance.trails) - limit
     if limit and hidden > 0:
         console.print()
-        print_more(console, hidden, "operation", indent=0)
+        print_more(console, hidden, indent=0)

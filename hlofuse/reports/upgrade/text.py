@@ -13,7 +13,7 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.compare_builds.text import print_flipped
 from hlofuse.reports.upgrade.model import Cause, Upgrade
 
-HEADINGS = ("module", "kernels", "moved", "time", "change", "because of")
+HEADINGS = ("module", "kernels", "moved", "time", "change", "cause")
 
 
 def figures(before: Totals, after: Totals) -> tuple[str, str, str]:
@@ -51,7 +51,7 @@ def headline(found: Upgrade, old: str, new: str) -> str:
     launched = _launched(*figures(found.before, found.final))
     end = f", {changed}" if (changed := change(found)) else ""
     if found.same and found.compiled is None:
-        return f"XLA {old} and {new} fuse it the same: {launched}."
+        return f"XLA {old} and {new} create the same fusions: {launched}."
     return f"From XLA {old} to {new}: {launched}{end}."
 
 
@@ -60,7 +60,7 @@ def compiled_line(found: Upgrade) -> str:
     if found.compiled is None:
         return ""
     fusion, earlier = (figures(*s)[0] for s in ((found.before, found.after), (found.after, found.compiled)))
-    return f"The fusion passes alone: {_counted(fusion)}; then the passes before fusion: {earlier}."
+    return f"Fusion passes alone: {_counted(fusion)}; passes before fusion: {earlier}."
 
 
 def cause_phrases(cause: Cause, found: Upgrade) -> tuple[str, str]:
@@ -77,7 +77,7 @@ def unexplained(found: Upgrade) -> str:
     if found.same or found.causes:
         return ""
     changes = plural(len(found.considered), "change")
-    return f"No single one of the {changes} makes it: several do together."
+    return f"No single one of the {changes} causes it; several together do."
 
 
 def because(found: Upgrade) -> str:
@@ -88,7 +88,7 @@ def because(found: Upgrade) -> str:
 
 
 def row(found: Upgrade) -> tuple[str, ...]:
-    """One line of the table of modules."""
+    """One line table rows of modules."""
     return (printable(found.name), *figures(found.before, found.final), change(found), because(found))
 
 
@@ -99,7 +99,7 @@ def summary(all_found: Sequence[Upgrade], old: str, new: str) -> str:
     faster = sum((f.change_us or 0) < -0.005 for f in all_found)
     times = f"; {slower} slower, {faster} faster by XLA {new}'s cost model" if slower or faster else ""
     many = plural(len(all_found), "module")
-    return f"{len(changed):,} of {many} fused otherwise by XLA {new} than by {old}{times}."
+    return f"{len(changed):,} of {many} fused differently by XLA {new} than by {old}{times}."
 
 
 def print_upgrade(found: Sequence[Upgrade], old: str, new: str, console: Console, *, limit: int = 10) -> None:
@@ -107,11 +107,9 @@ def print_upgrade(found: Sequence[Upgrade], old: str, new: str, console: Console
     if len(found) > 1:
         console.print(Text(summary(found, old, new), style="bold"))
         rows = [[Text(cell) for cell in row(f)] for f in found]
-        columns = [
-            (heading, "left" if heading in ("module", "because of") else "right") for heading in HEADINGS
-        ]
+        columns = [(heading, "left" if heading in ("module", "cause") else "right") for heading in HEADINGS]
         print_rows(console, columns, rows[: limit or None])
-        print_more(console, len(rows[limit:]) if limit else 0, "module")
+        print_more(console, len(rows[limit:]) if limit else 0)
         console.print()
         found = [f for f in found if not f.same][:1]
     for f in found:
@@ -125,7 +123,7 @@ def _print_one(found: Upgrade, old: str, new: str, console: Console, limit: int)
         console.print(Text(line))
     if found.same:
         return
-    console.print(Text("What makes the difference", style="bold cyan"))
+    console.print(Text("Cause", style="bold cyan"))
     for cause in found.causes:
         what, alone = cause_phrases(cause, found)
         console.print(Padding(Text(what, style="bold"), (0, 0, 0, 2)))

@@ -156,12 +156,12 @@ def _flags(observed: Observed, facts: Facts) -> Iterator[tuple[str, tuple[str, s
         if rule.flag and rule.flag not in own:
             yield (
                 _with_own(rule.flag, own),
-                (f"Switch a pass off: {rule.title[:1].lower()}{rule.title[1:]}", code),
+                (f"Disable a pass: {rule.title[:1].lower()}{rule.title[1:]}", code),
             )
     for option in TARGETS[replay.target].options:
         flag = OPTION_FLAGS.get(option)
         if flag is not None and flag not in own:
-            yield flag, (f"Let XLA make kernels with several results ({option})", "")
+            yield flag, (f"Enable multi-output fusion ({option})", "")
 
 
 def _with_own(flag: str, own: tuple[str, ...]) -> str:
@@ -199,7 +199,8 @@ def tried(
     if recipe.rewrite is None:
         return None
     module = copy_module(input.module)
-    changed = tuple(f for f in findings if recipe.rewrite(module, f))
+    places = {f: [module.find(name) for name in (f.at, *f.parts)] for f in findings}
+    changed = tuple(f for f, found in places.items() if None not in found and recipe.rewrite(*found))
     if not changed:
         return None
     recorder = Recorder()

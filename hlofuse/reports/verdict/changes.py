@@ -28,7 +28,7 @@ from hlofuse.reports.whatif.phrases import CHANGED_DECISIONS, edges_text
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row of the table."""
+    """A row table rows."""
 
     label: str
     """`scale-the-summands`, a flag, `without PF009`, or `with other.hlo`."""
@@ -68,12 +68,12 @@ def with_flags(observed: Observed, totals: Totals, flags: str, unoptimized: Modu
     """
     given = parse_flags(flags)
     if not given or (unknown := not_honoured(given)):
-        raise HlofuseError(f"no replay follows {' '.join(unknown) if given else flags}")
+        raise HlofuseError(f"the replay does not model {' '.join(unknown) if given else flags}")
     module = observed.replay.input.unoptimized or unoptimized
     after = compiled(module, observed, merged(observed.replay.config.build.flags, given))
     if after is None:
         raise HlofuseError(f"the module cannot be compiled with {flags}")
-    how = "replayed with the flags" + ("" if module is not None else ", from the input of fusion")
+    how = "replayed with the flags" + ("" if module is not None else ", from the fusion input")
     return Change(flags, how, trial_of(totals, after.totals, how))
 
 
@@ -88,7 +88,9 @@ def without_passes(
     own, module = config.build.flags, observed.replay.input.unoptimized or module
     base = compiled(module, observed, own) if module is not None else None
     if module is None or base is None:
-        raise HlofuseError("--without-pass needs the module before optimizations: give that, or a whole dump")
+        raise HlofuseError(
+            "--without-pass needs the module before optimizations; give its dump or the whole dump directory"
+        )
     if "all" in names:
         names = [n for n in names if n != "all"] + [p.name for p in observed.replay.passes if p.changed]
         build = config.target, config.device, own
@@ -108,7 +110,7 @@ def without_passes(
 
 def print_passes(totals: Totals, rows: Sequence[Change], console: Console) -> None:
     """What the module has more, or less, without each pass."""
-    console.print(Text("What each pass earns: the module without it", style="bold"))
+    console.print(Text("The module without each pass", style="bold"))
     figures = ("kernels", "launches", "moved", *(["est. time"] if totals.us is not None else []))
     columns = [*figures, *(["XLA's kernels"] if any(r.title for r in rows) else [])]
     table = plain_table(("pass", "left"), *((c, "right") for c in columns))
@@ -134,7 +136,7 @@ def print_changes(
         for line in phrases.bound_lines(v):
             console.print(Text(line))
     else:
-        console.print(Text(f"Rules that keep other kernels apart from {printable(ranking.selected)}"))
+        console.print(Text(f"Rules that refused to fuse {printable(ranking.selected)} with other kernels"))
     rows = changes(v, ranking, also)
     shown = rows[: limit or None]
     best = rows[0] if rows and rows[0].trial.helps(v.totals) else None
@@ -144,10 +146,10 @@ def print_changes(
         console.print(Text(f"Best: {printable(best.label)}, {gain}", style="bold green"))
     else:
         tried = plural(v.replays, "replay")
-        console.print(Text(f"Nothing helps: {tried}, none better by a thousandth", style="bold"))
+        console.print(Text(f"No change helps: {tried}, none saves 0.1% or more", style="bold"))
     if shown:
         _print_table(shown, v, console)
-        print_more(console, len(rows) - len(shown), "change")
+        print_more(console, len(rows) - len(shown))
     if best is not None and best.label.startswith("without "):
         _print_blocks(best, console, limit)
         print_command(
@@ -196,7 +198,7 @@ def _print_blocks(c: Change, console: Console, limit: int) -> None:
         rows.add_row(Text(pair), Text(bytes_text(b.bytes_between)), Text(source, style="dim"))
     if c.blocks:
         indented(console, rows)
-    print_more(console, len(c.blocks) - (limit or len(c.blocks)), "edge")
+    print_more(console, len(c.blocks) - (limit or len(c.blocks)))
 
 
 def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> None:
@@ -204,7 +206,7 @@ def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> No
     if not blocking:
         return
     console.print()
-    console.print(Text("Rules without which there is no code", style="bold cyan"))
+    console.print(Text("Rules that code generation needs", style="bold cyan"))
     table = plain_table(("rule", "left"), ("edges", "right"), ("bytes", "right"), ("", "left"))
     for f in blocking[: limit or None]:
         size = bytes_text(sum(b.bytes_between for b in f.blocks))

@@ -43,7 +43,7 @@ def totals_line(t: Totals) -> str:
 def shares_lines(v: Verdict, width: int) -> list[str]:
     """`Time: fused kernels 5.06 µs (72%) · launches 2.00 µs (28%)`; bytes where no time is estimated."""
     if not v.shares:
-        return ["Nothing runs."]
+        return ["No kernels."]
     if v.totals.measured_us:
         parts = [
             f"{s.kind} {us_text(s.measured_us)}{_part(s.measured_us, v.totals.measured_us)}"
@@ -82,21 +82,21 @@ def bound_lines(v: Verdict) -> Iterator[str]:
         low = v.best.bytes_saved if v.best is not None and v.best.helps(v.totals) else 0
     most, low = max(total - floor, 0), low or 0
     if most <= _NOTHING_LEFT * total:
-        yield f"Nothing left to gain from fusion: at most {text(most)}{_part(most, total)}"
+        yield f"Fusion is near its optimum: at most {text(most)}{_part(most, total)} left to save"
     else:
         low_text = f"{text(low)} to " if 0.001 * total < low < most else "at most "
-        more = "; changes below save more" if low > most else _best(v)
+        more = "; the changes below save more" if low > most else _best(v)
         yield f"Fusion could still save {low_text}{text(most)}{_part(most, total)}{more}"
-    yield f"Floor: {text(floor)}, to move what enters and leaves the program and library calls"
+    yield f"Lower bound: {text(floor)}, to move the inputs and outputs of the program and its library calls"
 
 
 def _best(v: Verdict) -> str:
     if not v.is_replayed:
         return ""
     if not v.is_ranked:
-        return "; rules were not replayed one by one (what-if does)"
+        return "; rules not replayed one by one (what-if does)"
     if v.best is None or not v.best.helps(v.totals):
-        return f"; none of {plural(v.replays, 'replay')} did" if v.replays else ""
+        return f"; none of {plural(v.replays, 'replay')} saved anything" if v.replays else ""
     return f"; best of {plural(v.replays, 'replay')}"
 
 
@@ -115,11 +115,11 @@ def suggestion_text(s: Suggestion) -> str:
 def suggestions_title(v: Verdict, shown: int) -> str:
     """The heading above the suggestions, or that there is none."""
     if not v.is_replayed:
-        return "No change was tried: this module is fused; one from before fusion tells more"
+        return "No change was tried on this fused module; give the module before fusion"
     if not v.suggestions and not v.is_ranked:
-        return "No suggestion: nothing was tried on a module of this size (what-if tries rules)"
+        return "No suggestions: no change was tried on a module of this size (what-if tries rules)"
     if not v.suggestions:
-        return "No suggestion: nothing that was tried makes this module better"
+        return "No suggestions: no change that was tried saves anything"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
     tried = "replayed on this module" if v.is_ranked else "estimated by XLA's model, not replayed"
     return f"Suggestions, {tried}{more}"
@@ -151,7 +151,7 @@ def gain_text(t: Trial, totals: Totals) -> str:
     """`−1.01 µs (14%), 2 → 1 kernels`."""
     parts = []
     if t.us_saved is None and totals.us is not None:
-        parts.append("time unknown, products change")
+        parts.append("time unknown: library calls change")
     elif t.us_saved is not None:
         share = _part(abs(t.us_saved), totals.us) if totals.us else ""
         parts.append(f"{'−' if t.us_saved >= 0 else '+'}{us_text(abs(t.us_saved))}{share}")
@@ -172,8 +172,8 @@ def kernels_title(v: Verdict, shown: int) -> str:
     if v.totals.measured_us:
         return f"Slowest kernels, measured{of}"
     if v.totals.us is None:
-        return f"Kernels that move most{of}"
-    return f"Slowest kernels, launch overhead included{of}"
+        return f"Kernels that move most bytes{of}"
+    return f"Slowest kernels (launch overhead included){of}"
 
 
 def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:

@@ -18,7 +18,7 @@ _LINES = 24  # of a terminal as it opens
 _SUGGESTIONS = 3
 _KERNELS = 5
 _NOTES = 2
-_MORE = "More: --details shows every pass; explain INPUT NAME one kernel or model.py:35"
+_MORE = "More: --details shows every pass; explain INPUT NAME shows one kernel or line (model.py:35)"
 
 
 def print_screen(

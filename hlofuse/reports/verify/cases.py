@@ -82,7 +82,7 @@ def find_cases(
         if module is not None:
             folders = [p for p in folders if p.name == module]
             if not folders:
-                raise HlofuseError(f"{printable(str(path))} has no {printable(module)}")
+                raise HlofuseError(f"{printable(str(path))}: no module {printable(module)}")
         return [_corpus_case(p, target, until) for p in folders], []
     return _dumped(path, target, option, module, until)
 
@@ -140,9 +140,9 @@ def _dumped(
                 raise
             skipped.append(str(e).split("\n")[0])
     if not cases:
-        more = [f"and {len(skipped) - 10} more"] if len(skipped) > 10 else []
+        more = [f"… {len(skipped) - 10} more"] if len(skipped) > 10 else []
         stage = FUSION_STAGES.get(target)
-        flags = [f'XLA_FLAGS="{stage.flags}" writes what is needed.'] if stage is not None else []
+        flags = [f'XLA_FLAGS="{stage.flags}" writes the dumps needed.'] if stage is not None else []
         raise HlofuseError("\n".join(["nothing to verify:", *skipped[:10], *more, *flags]))
     return cases, skipped
 
@@ -151,7 +151,7 @@ def _final_case(module: DumpedModule, label: str, target: str) -> Case:
     """HlofuseError where the directory lacks the input of the passes, or the module after all of them."""
     before = module.pass_input(target)
     if module.finished is None:
-        raise HlofuseError(f"{printable(module.label)} has no dump of the module after all optimizations")
+        raise HlofuseError(f"{printable(module.label)}: no dump after all optimizations")
     return Case(label, before, module.finished)
 
 
@@ -174,15 +174,12 @@ def _dumped_case(module: DumpedModule, label: str, target: str, wanted: list[str
         after = passes[-1][1]
     else:
         raise HlofuseError(
-            f"{printable(module.label)} has no dump after a fusion pass of target {target}, and nothing shows"
-            f' that none changed the module.\nRun the program again with XLA_FLAGS="{stage.flags}".'
+            f"{printable(module.label)} has no dump after a fusion pass of target {target}.\n"
+            f'Run the program again with XLA_FLAGS="{stage.flags}".'
         )
     doubt = None
     if files[first].pipeline not in stage.pipelines:
-        doubt = (
-            f"The dumps may lack the module as it enters the fusion passes: the replay begins at"
-            f" {printable(before.name)}."
-        )
+        doubt = f"The dump at the fusion input may be missing: the replay starts at {printable(before.name)}."
     return Case(label, before, after, tuple(passes), None, _record_of(before), False, doubt)
 
 

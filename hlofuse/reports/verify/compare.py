@@ -94,14 +94,14 @@ def _note(before: Module, after: Module, actual: Replay, target: str, other_devi
     found = [doubt(before, "BEFORE", target)]
     if before.name != after.name:
         found.append(
-            f"BEFORE is {printable(before.name)}, AFTER {printable(after.name)}: not of one program."
+            f"BEFORE is {printable(before.name)}, AFTER is {printable(after.name)}: different programs."
         )
     if after.is_scheduled:
-        found.append("AFTER shows the module after all optimizations, to which later passes have added.")
+        found.append("AFTER is the module after all optimizations, changed by later passes.")
     elif not stage_of(after, target).is_fused and any(e.event == "fuse" for e in actual.events):
-        found.append("AFTER shows no sign of fusion.")
+        found.append("AFTER has no fusions.")
     if other_device:
-        found.append("XLA's own record beside it is of another device.")
+        found.append("XLA's fusion log next to it is for another device.")
     return " ".join(filter(None, found)) or None
 
 
@@ -127,7 +127,7 @@ class _Comparison:
         return structure
 
     def equal(self, actual: Module, xla: Module) -> tuple[bool, bool]:
-        """Exactly the same, and the same up to the order of results."""
+        """Exactly the same, and the same except the order of results."""
         if self.strict(actual).key == self.strict(xla).key:
             return True, True
         return False, self._loose.module(actual).key == self._loose.module(xla).key
@@ -195,7 +195,7 @@ def _compare_passes(
             xla, unsaid = left.pop(0)[1], False
         if unsaid:
             continue  # XLA's module is not known before the next dump
-        own = parse_module(done.module_text or "", f"<our module after {done.name}>")
+        own = parse_module(done.module_text or "", f"<replayed module after {done.name}>")
         exact, partition = compare.equal(own, xla)
         end = own
         verdicts.append(PassVerdict(done.name, exact, partition, done.changed, dumped))
@@ -227,7 +227,7 @@ def _compare_dumps(
             not_dumped += [done.name] if done.changed else []
             continue
         structure, xla = xla, left.pop(0)[1]
-        own = parse_module(done.module_text or "", f"<our module after {done.name}>")
+        own = parse_module(done.module_text or "", f"<replayed module after {done.name}>")
         exact, partition = compare.equal(own, xla)
         changed = not compare.equal(structure, xla)[
             0

@@ -41,9 +41,9 @@ def verify_final(
         difference = FirstDifference(None, *first)
     notes = [doubt(before, "BEFORE", target)] if not found.agrees else []
     if not found.agrees and end.not_repeated:
-        notes.append(f"Not repeated: {', '.join(end.not_repeated)}.")
+        notes.append(f"Not replayed: {', '.join(end.not_repeated)}.")
     if not found.agrees and not final.is_scheduled:
-        notes.append("AFTER does not show the module after all optimizations.")
+        notes.append("AFTER is not the module after all optimizations.")
     return Verdict(
         name or before.name,
         found.agrees,

@@ -75,9 +75,7 @@ def run(job: Job) -> Verdict:
         stage = stage_of(before, job.target)
         if stage.foreign_to(job.target):
             backend = str(stage.backend).upper()
-            raise HlofuseError(
-                f"it is a module for {backend}, not for target {job.target} ({stage.evidence})"
-            )
+            raise HlofuseError(f"the module is for {backend}, not for target {job.target} ({stage.evidence})")
         record = None
         if job.case.record is not None and TARGETS[job.target].has_history:
             record = read_priority_record(read_text(job.case.record, as_module=False))

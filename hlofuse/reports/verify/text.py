@@ -8,7 +8,7 @@ from rich.text import Text
 
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import indented
-from hlofuse.format.units import plural
+from hlofuse.format.units import more, plural
 from hlofuse.reports.verify.model import FinalVerdict, KernelSide, Report, Verdict
 
 _NAMES = 5
@@ -21,7 +21,7 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
         return _final_rows(report, finals)
     rows = [
         ("modules", f"{report.exact} of {len(compared)} exact"),
-        ("up to the order of results", f"{sum(v.partition for v in compared)} of {len(compared)}"),
+        ("except the order of results", f"{sum(v.partition for v in compared)} of {len(compared)}"),
     ]
     passes: dict[str, list[bool]] = {}
     for v in compared:
@@ -85,19 +85,19 @@ def undumped_line(report: Report) -> str:
     if not counts:
         return ""
     listed = ", ".join(f"{printable(name)} ({plural(n, 'module')})" for name, n in counts.items())
-    return f"Not compared, no dump: the result of {listed}. --xla_dump_hlo_pass_re=.* writes every dump."
+    return f"Not compared (no dump after them): {listed}. --xla_dump_hlo_pass_re=.* writes every dump."
 
 
 def _record_rows(report: Report) -> list[tuple[str, str]]:
     found = [v.record for v in report.compared if v.record is not None]
     if not found:
         return []
-    steps = "fusions in XLA's order" + (", ties as XLA" if found[0].followed else "")
+    steps = "fusions in XLA's order" + (", XLA's ties" if found[0].followed else "")
     rows = [(steps, f"{sum(r.in_order for r in found)} of {len(found)}")]
     if not found[0].followed:
         rows.append(("the same fusions in any order", f"{sum(r.any_order for r in found)} of {len(found)}"))
-    rows.append(_share("priorities to 1e-3", [(r.priorities, r.priorities_total) for r in found]))
-    rows.append(_share("refusals word for word", [(r.refusals, r.refusals_total) for r in found]))
+    rows.append(_share("priorities within 0.1%", [(r.priorities, r.priorities_total) for r in found]))
+    rows.append(_share("refusal messages", [(r.refusals, r.refusals_total) for r in found]))
     return rows
 
 
@@ -112,9 +112,9 @@ def step_lines(v: Verdict) -> list[str]:
     if d is None:
         return []
     return [
-        f"first step that differs: {d.kind} of {printable(d.producer)}, after {d.fusions:,} fusions",
-        f"  XLA   {printable(d.xla or 'nothing')}",
-        f"  ours  {printable(d.ours or 'nothing')}",
+        f"first difference: {d.kind} of {printable(d.producer)}, after {d.fusions:,} fusions",
+        f"  XLA       {printable(d.xla or 'nothing')}",
+        f"  replayed  {printable(d.ours or 'nothing')}",
     ]
 
 
@@ -179,16 +179,16 @@ def print_report(report: Report, console: Console, *, limit: int = 10, every: bo
         _print_bad(v, console)
     other = [v for v in report.compared if v not in bad and step_lines(v)]
     for v in other[: limit or None]:
-        console.print(Text(f"\n{printable(v.name)}  the same kernels by other steps", style="bold"))
+        console.print(Text(f"\n{printable(v.name)}  same kernels, different steps", style="bold"))
         for line in step_lines(v):
             indented(console, line)
     if limit and len(other) > limit:
-        console.print(Text(f"\nand {len(other) - limit} more by other steps (--limit)"))
+        console.print(Text(f"\n{more(len(other) - limit)}"))
     if limit and len(bad) > limit:
-        console.print(Text(f"\nand {len(bad) - limit} more that differ (--limit)"))
+        console.print(Text(f"\n{more(len(bad) - limit)}"))
     if report.skipped:
         console.print()
-        console.print(Text(f"{plural(len(report.skipped), 'module')} left out:", style="dim"))
+        console.print(Text(f"{plural(len(report.skipped), 'module')} skipped:", style="dim"))
         for reason in report.skipped[: limit or None]:
             console.print(Text(f"  {printable(reason)}", style="dim"))
 
@@ -202,7 +202,7 @@ def _print_bad(v: Verdict, console: Console) -> None:
     if v.note:
         indented(console, printable(v.note))
     if v.partition:
-        console.print(Text("  the kernels agree up to the order of a multi-output fusion's results"))
+        console.print(Text("  kernels agree except the order of a multi-output fusion's results"))
     for line in (*final_lines(v), *step_lines(v)):
         indented(console, line)
     d = v.difference
@@ -219,4 +219,4 @@ def _print_bad(v: Verdict, console: Console) -> None:
     table.add_row(Text("ours", style="bold"), Text(actual))
     indented(console, table, 4)
     if d.decision:
-        indented(console, f"our last decision about it: {printable(d.decision)}", 4, "dim")
+        indented(console, f"last replayed decision about it: {printable(d.decision)}", 4, "dim")

@@ -1,4 +1,4 @@
-"""`what-if --format json`; the schema is in docs/json-what-if.md."""
+"""`what-if --format json`; the schema is in docs/json.md."""
 
 from typing import Any
 

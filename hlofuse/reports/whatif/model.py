@@ -9,7 +9,7 @@ from hlofuse.reports.difference.model import Difference
 
 @dataclass(frozen=True, slots=True)
 class SweepAxis:
-    """A knob, or a number of the device, and the values it takes in a sweep."""
+    """A knob, or device number, and the values it takes in a sweep."""
 
     name: str
     values: tuple[str, ...]

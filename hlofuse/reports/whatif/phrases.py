@@ -15,13 +15,13 @@ def untimed_note(t: Totals) -> str:
     """For how many kernels the times hold a lower bound, or that there are no times; empty for neither."""
     if t.us is None:
         return (
-            "no time is estimated for this target: fewer kernels and bytes may yet be slower, where a value"
-            " is computed anew for each read"
+            "no time estimate for this target: fewer kernels and bytes can still be slower if values are"
+            " recomputed"
         )
     return "; ".join(floors_and_copies(t))
 
 
-CHANGED_DECISIONS = "Edges turned: + fused here and apart in XLA's, − the other way round."
+CHANGED_DECISIONS = "Changed decisions: + fused here but not by XLA, − fused by XLA but not here."
 _MARK = " *"
 
 
@@ -29,7 +29,7 @@ def marks_line(differences: Iterable[Difference]) -> str:
     """What a mark at a time means; empty where there is none."""
     if not any(map(_marked, differences)):
         return ""
-    return "*: this time holds lower bounds for more or fewer kernels than the one it is compared with."
+    return "*: this time includes lower bounds for more or fewer kernels than the time it is compared with."
 
 
 def _marked(d: Difference) -> str:
@@ -37,7 +37,7 @@ def _marked(d: Difference) -> str:
 
 
 def edges_text(d: Difference) -> str:
-    """`+5 −1`: edges fused that XLA leaves apart, and the other way round."""
+    """`+5 −1`: edges fused that XLA does not fuse, and the other way round."""
     parts = [f"+{len(d.fused):,}"] if d.fused else []
     parts += [f"−{len(d.parted):,}"] if d.parted else []
     return " ".join(parts) or "–"
@@ -73,16 +73,16 @@ def _totals(t: Totals, xla: Totals | None) -> tuple[str, ...]:
 def sweep_columns(s: Sweep) -> tuple[str, ...]:
     """The headings that go with `sweep_rows`."""
     head = ["device"] if len(s.devices) > 1 else []
-    return (*head, *(printable(a.name) for a in s.axes), "kernels", "moved", "est. time", "edges turned")
+    return (*head, *(printable(a.name) for a in s.axes), "kernels", "moved", "est. time", "changed decisions")
 
 
 def sweep_headline(s: Sweep) -> str:
     """What is swept, and that it is not XLA."""
     names = " × ".join(printable(a.name) for a in s.axes)
-    fixed = f", besides: {', '.join(map(printable, s.changes))}" if s.changes else ""
+    fixed = f", changed: {', '.join(map(printable, s.changes))}" if s.changes else ""
     devices = [printable(d) for d in s.devices if d]
     on = f" ({', '.join(devices)})" if devices else ""
-    return f"{printable(s.module)} on {s.target}{on}: a sweep of {names}{fixed}"
+    return f"{printable(s.module)} on {s.target}{on}: sweep of {names}{fixed}"
 
 
 def axis_line(a: SweepAxis, xla: list[str]) -> str:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from hlofuse.account import Totals
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, us_text
-from hlofuse.plot.figure import COLORS, Canvas, Plot, Position, plot_of, round_numbers
-from hlofuse.render.palette import ALERT, FAINT, INK, LINE, PALE
+from hlofuse.plot.figure import COLORS, Plot, Position, round_numbers
+from hlofuse.render.palette import FAINT, INK, LINE, PALE
+from hlofuse.render.scene import SMALL
 from hlofuse.reports.whatif import phrases
 from hlofuse.reports.whatif.model import Point, Sweep
 
@@ -45,20 +46,16 @@ def plot_sweep(s: Sweep) -> Plot:
     ]
     if s.timed:
         measures.append(_Measure("estimated time", lambda t: t.us or 0.0, us_text))
-    canvas = Canvas()
+    description = f"{', '.join(m.title for m in measures)} over {s.axes[0].name}"
+    canvas = Plot(phrases.sweep_headline(s), description)
     room = len(measures) * (_WIDTH + _GAP)
-    canvas.text((-44, _HEIGHT + 66), phrases.sweep_headline(s), size=14, width=room, bold=True)
-    lines = ["Not XLA's behaviour, except where ringed. Dashed: XLA's own result."]
-    note = phrases.untimed_note(s.xla[0])
-    for k, line in enumerate([*lines, note]):
-        color = ALERT if k == 0 else FAINT
-        canvas.text((-44, _HEIGHT + 50 - 13 * k), line, size=9, width=room, color=color)
+    alert = "Ringed points and dashed lines: XLA's own result."
+    canvas.heading((-44, _HEIGHT + 66), [alert], [phrases.untimed_note(s.xla[0])], room)
     for k, measure in enumerate(measures):
         _panel(canvas, s, series, measure, k * (_WIDTH + _GAP))
     if len(series) > 1:
         _legend(canvas, series, room)
-    description = f"{', '.join(m.title for m in measures)} over {s.axes[0].name}"
-    return plot_of(canvas, phrases.sweep_headline(s), description)
+    return canvas
 
 
 def _series(s: Sweep) -> list[_Series]:
@@ -74,7 +71,7 @@ def _series(s: Sweep) -> list[_Series]:
     return out
 
 
-def _panel(canvas: Canvas, s: Sweep, series: Sequence[_Series], measure: _Measure, left: float) -> None:
+def _panel(canvas: Plot, s: Sweep, series: Sequence[_Series], measure: _Measure, left: float) -> None:
     shown = [measure.value(p.totals) for one in series for p in one.points]
     xla = [measure.value(t) for t in s.xla]
     ticks = round_numbers(min(*shown, *xla), max(*shown, *xla), measure.whole)
@@ -90,7 +87,7 @@ def _panel(canvas: Canvas, s: Sweep, series: Sequence[_Series], measure: _Measur
     canvas.text((left - 44, _HEIGHT + 14), measure.title, size=11, bold=True)
     for tick in ticks:
         canvas.line([(left, y(tick)), (left + _WIDTH, y(tick))], PALE, width=0.7)
-        canvas.text((left - 5, y(tick)), measure.text(tick), size=8, color=FAINT, align="right", width=60)
+        canvas.text((left - 5, y(tick)), measure.text(tick), size=SMALL, color=FAINT, align="right", width=60)
     canvas.line([(left, 0), (left + _WIDTH, 0)], LINE)
     _x_labels(canvas, s, left)
     for value in dict.fromkeys(xla):
@@ -105,7 +102,7 @@ def _panel(canvas: Canvas, s: Sweep, series: Sequence[_Series], measure: _Measur
             canvas.point(place(k, value), one.color, ring=p.is_xla, tooltip=tooltip)
 
 
-def _x_labels(canvas: Canvas, s: Sweep, left: float) -> None:
+def _x_labels(canvas: Plot, s: Sweep, left: float) -> None:
     values = s.axes[0].values
     room = _WIDTH / len(values)
     widest = max(len(v) for v in values) * 4.6 + 6
@@ -113,13 +110,13 @@ def _x_labels(canvas: Canvas, s: Sweep, left: float) -> None:
     for k, value in enumerate(values):
         if k % every == 0:
             at = (left + room * (k + 0.5), -10.0)
-            canvas.text(at, value, size=8, color=FAINT, align="center", width=room * every)
+            canvas.text(at, value, size=SMALL, color=FAINT, align="center", width=room * every)
     unit = f" ({s.axes[0].unit})" if s.axes[0].unit else ""
     name = shorten(s.axes[0].name, 44) + unit
     canvas.text((left + _WIDTH / 2, -24), name, size=9, align="center", width=_WIDTH)
 
 
-def _legend(canvas: Canvas, series: Sequence[_Series], room: float) -> None:
+def _legend(canvas: Plot, series: Sequence[_Series], room: float) -> None:
     x, y = -44.0, -46.0
     for one in series:
         width = 26 + 5.2 * len(one.label) + 18

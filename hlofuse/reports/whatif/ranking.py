@@ -15,8 +15,7 @@ from hlofuse.reports.difference.model import compare_results, result_of
 from hlofuse.reports.explain.explain import blocking_rules_of
 from hlofuse.reports.explain.model import BlockingRule, Explanation
 from hlofuse.reports.whatif.model import FixedRule, Ranking, RelaxedRule
-from hlofuse.rules.catalogue import catalogue
-from hlofuse.rules.pages import family_of
+from hlofuse.rules.catalogue import catalogue, family_of
 from hlofuse.trace import Event
 
 _JOINS = "multi_output_fusion"
@@ -44,7 +43,7 @@ def rank(
     `narrowed` explains the kernels alone that the question is about: then only the rules count that keep
     another kernel apart from these.
 
-    A rule that says no only where another has, or only because of another, comes out as saving nothing.
+    A rule that says no only where another has, or only cause another, comes out as saving nothing.
     """
     base = replace(config, xla=None)
     structures = SharedTables()

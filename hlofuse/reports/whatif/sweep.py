@@ -12,7 +12,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.replay import ReplayConfig, ReplayInput
 from hlofuse.reports.difference.model import compare_results, result_of
 from hlofuse.reports.whatif.model import Point, Sweep, SweepAxis
-from hlofuse.rules.parse_settings import all_knobs
+from hlofuse.rules.settings import all_knobs
 
 Progress = Callable[[int, int], None]
 Vary = Callable[[Mapping[str, str]], ReplayConfig]
@@ -35,7 +35,7 @@ def sweep(
     grid = list(product(*axes.values()))
     total = len(grid) * len(devices)
     if total > MOST_POINTS:
-        raise HlofuseError(f"{total} combinations are too many for a sweep (at most {MOST_POINTS})")
+        raise HlofuseError(f"{total} combinations in a sweep; at most {MOST_POINTS} are allowed")
     configs = [[vary(dict(zip(axes, values, strict=True))) for values in grid] for vary in devices]
     points, xla_totals, xla_values = [], [], []
     structures = SharedTables()
@@ -81,12 +81,12 @@ def _fixed_changes(config: ReplayConfig, axes: Mapping[str, Sequence[str]]) -> t
 def _axis(name: str, values: Sequence[str]) -> SweepAxis:
     knob = all_knobs().get(name)
     if knob is None:
-        return SweepAxis(name, tuple(values), "", "a number of the device")
+        return SweepAxis(name, tuple(values), "", "device number")
     return SweepAxis(name, tuple(values), knob.unit, knob.summary)
 
 
 def _default(name: str, xla: ReplayConfig) -> str:
-    """XLA's value of a knob or of a number of the device."""
+    """XLA's value of a knob or of device number."""
     knob = all_knobs().get(name)
     if knob is not None:
         standard = knob.value_in(xla.release)

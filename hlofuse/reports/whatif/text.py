@@ -16,14 +16,14 @@ from hlofuse.reports.whatif import phrases
 from hlofuse.reports.whatif.model import Sweep
 from hlofuse.rules.catalogue import catalogue
 
-_NARROW = {"edges turned": "edges\nturned"}
+_NARROW = {"changed decisions": "changed\ndecisions"}
 """Headings with which a row stays on one line of 80 columns."""
 
 
 def print_sweep(s: Sweep, console: Console) -> None:
     """The table, XLA's own rows marked."""
     console.print(Text(phrases.sweep_headline(s), style="bold"))
-    text = "Not XLA's behaviour, but for the rows marked XLA; per cent are against those."
+    text = "Rows marked XLA are XLA's own result; percentages are relative to them."
     console.print(Text(text, style="bold yellow"))
     for k, axis in enumerate(s.axes):
         console.print(Text(phrases.axis_line(axis, [v[k] for v in s.xla_values]), style="dim"))
@@ -77,7 +77,7 @@ def _folded(heading: str, width: int = 12) -> str:
 
 
 def print_knobs(console: Console) -> None:
-    """The knobs of the rules, then the numbers of a device."""
+    """The rule knobs, then the numbers of a device."""
     rules: dict[str, list[str]] = {}
     knobs = {}
     for rule in catalogue().values():
@@ -88,9 +88,9 @@ def print_knobs(console: Console) -> None:
     table.columns[0].no_wrap = True
     for name, knob in sorted(knobs.items()):
         table.add_row(name, f"{knob.default:g}", " ".join(rules[name]), knob.summary)
-    console.print(Text("knobs of the rules", style="bold cyan"))
+    console.print(Text("rule knobs", style="bold cyan"))
     indented(console, table)
     console.print()
-    console.print(Text("numbers of the device (hlofuse devices NAME has its values)", style="bold cyan"))
+    console.print(Text("device numbers (hlofuse devices NAME shows the values)", style="bold cyan"))
     names = [f.name for f in fields(DeviceDescription) if f.name not in ("name", "matrix_units")]
     indented(console, ", ".join(names))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hlofuse.format.escape import printable
-from hlofuse.format.units import bytes_text, listing, plural, ranges
+from hlofuse.format.units import bytes_text, listing, more, plural, ranges
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.why import Decision, PairAnswer, Story
 
@@ -16,23 +16,23 @@ def story_headline(s: Story) -> str:
     """What became of it, in one sentence."""
     name = printable(s.described.shown)
     if s.fate == "added":
-        copy = f": it copies {printable(s.copies)}" if s.copies else ""
+        copy = f"; it copies {printable(s.copies)}" if s.copies else ""
         return f"{name} was added by a pass after fusion{copy}."
     if s.fate == "fused":
         if len(s.kernels) == 1:
-            origin_text = " was made on the way and" if not s.described.opcode else ""
-            return f"{name}{origin_text} ended in {printable(s.kernels[0].shown)}."
-        return f"{name} was copied into {len(s.kernels)} kernels: {names(s.kernels)}."
+            origin_text = " is an intermediate fusion and" if not s.described.opcode else ""
+            return f"{name}{origin_text} runs in {printable(s.kernels[0].shown)}."
+        return f"{name} was duplicated into {len(s.kernels)} kernels: {names(s.kernels)}."
     if s.fate == "kernel":
-        also = f", and is computed in {names(s.kernels)} as well" if s.kernels else ""
+        also = f" and is also computed in {names(s.kernels)}" if s.kernels else ""
         return f"{name} runs as a kernel of its own{also}."
     if s.holder is not None:
-        return f"{name} is a part of {printable(s.holder.shown)}, about which the passes decide as a whole."
+        return f"{name} is inside {printable(s.holder.shown)}, which the passes treat as one operation."
     if s.fate == "no kernel":
-        return f"{name} is no kernel: {_one(s.described.opcode or 'value')} costs nothing to run."
+        return f"{name} is not a kernel: {_one(s.described.opcode or 'value')} launches nothing."
     if s.before_fusion:
         return before_fusion_lines(s)[-1] + "."
-    return f"{name} was there for a while and is gone."
+    return f"{name} existed during fusion and was removed."
 
 
 def answers_headline(queries: Sequence[str], answers: Sequence[Story | PairAnswer]) -> str:
@@ -53,12 +53,12 @@ def more_answers_line(left_out: Sequence[Story | PairAnswer]) -> str:
     for a in left_out:
         places = (a.described,) if isinstance(a, Story) else (a.producer, a.consumer)
         found.append(" → ".join(printable(p.final or p.name) for p in places))
-    return f"… {len(left_out):,} more (--limit 0 shows all): {listing(found, _LEFT_OUT)}"
+    return f"{more(len(left_out))}: {listing(found, _LEFT_OUT)}"
 
 
 def meant_line(s: Story) -> str:
     """Which operations of a kernel a line or an `op_name` means; empty where a name was asked about."""
-    return f"asked for: {listing([printable(n) for n in s.meant], _LEFT_OUT)}" if s.meant else ""
+    return f"matches: {listing([printable(n) for n in s.meant], _LEFT_OUT)}" if s.meant else ""
 
 
 def before_fusion_lines(answer: Story | PairAnswer) -> list[str]:
@@ -67,13 +67,13 @@ def before_fusion_lines(answer: Story | PairAnswer) -> list[str]:
     for change in answer.before_fusion:
         name, by, pass_name = (printable(x or "") for x in (change.name, change.by, change.pass_name))
         if change.what == "removed":
-            lines.append(f"{name} was removed by {pass_name}: nothing reads it any more")
+            lines.append(f"{name} was removed by {pass_name}: unused")
         elif change.what == "copied":
-            lines.append(f"{name} stands elsewhere as {by} ({pass_name})")
+            lines.append(f"{name} was moved and is now {by} ({pass_name})")
         elif change.what == "renamed":
-            lines.append(f"{name} is named {by} where fusion begins")
+            lines.append(f"{name} is named {by} at the fusion input")
         elif pass_name == "cse":
-            lines.append(f"{name} was merged with {by}, which is equal (cse)")
+            lines.append(f"{name} was merged with its duplicate {by} (cse)")
         else:
             lines.append(f"{name} was replaced by {by} ({pass_name})")
     return lines
@@ -85,7 +85,7 @@ def _one(noun: str) -> str:
 
 def inside_lines(p: PairAnswer) -> list[str]:
     """`dot.1 is a part of ynn_fusion.4`, for names that stand for something larger."""
-    return [f"{printable(name)} is a part of {printable(holder)}" for name, holder in p.inside]
+    return [f"{printable(name)} is inside {printable(holder)}" for name, holder in p.inside]
 
 
 def pair_headline(p: PairAnswer) -> str:
@@ -98,10 +98,10 @@ def pair_headline(p: PairAnswer) -> str:
     if p.outcome == "does not pay":
         return f"{a} was not fused into {b}: it would cost time."
     if p.outcome == "not considered":
-        return f"Whether {a} may go into {b} was never asked."
+        return f"No pass considered fusing {a} into {b}."
     if a == b:
-        return f"{a} is one instruction: name two, or only this one."
-    return f"{a} is no operand of {b}, so nothing was decided about the two."
+        return f"{a} was given twice: give two different instructions, or one."
+    return f"{a} is not an operand of {b}: no pass considers fusing the two."
 
 
 def refused_user_line(p: PairAnswer) -> str:
@@ -109,18 +109,18 @@ def refused_user_line(p: PairAnswer) -> str:
     if p.refused_user is None:
         return ""
     return (
-        f"(Said of {printable(p.refused_user)}, another user: this pass takes a producer into all of its "
-        "users or into none.)"
+        f"(Refused for another user, {printable(p.refused_user)}: this pass fuses a producer into all of its"
+        " users or none.)"
     )
 
 
 def not_considered(p: PairAnswer) -> str:
     """Why a pair with an edge was never asked about."""
     if len(p.inside) == 2:
-        return f"No pass looks inside {printable(p.inside[0][1])}: it stays as it is."
+        return f"No pass changes the inside of {printable(p.inside[0][1])}."
     return (
-        f"The fusion passes do not ask what could go into {_one(p.consumer.opcode or 'value')} like"
-        f" {printable(p.consumer.name)}, or they had taken it in elsewhere before its operands' turn came."
+        f"The fusion passes never fuse into {_one(p.consumer.opcode or 'value')} like"
+        f" {printable(p.consumer.name)}, or fused it elsewhere before visiting its operands."
     )
 
 
@@ -130,7 +130,7 @@ def kernels_line(p: PairAnswer) -> str:
         return ""
     producer = _kernel_note(p.producer, p.producer_kernels)
     consumer = _kernel_note(p.consumer, p.consumer_kernels)
-    return f"In the end {producer} and {consumer}; {bytes_text(p.bytes_between)} pass between them."
+    return f"Final: {producer} and {consumer}; {bytes_text(p.bytes_between)} are written and read back."
 
 
 def _kernel_note(place: Place, kernels: tuple[Place, ...]) -> str:

@@ -68,8 +68,8 @@ def answers(
     pairs = neighbours(found[0], found[1], facts)
     if len(pairs) > _MOST_PAIRS:
         raise HlofuseError(
-            f"{printable(name)} and {printable(other)} mean {len(pairs):,} pairs of neighbours, more than"
-            f" {_MOST_PAIRS}: name one side more closely, by a line or an instruction"
+            f"{printable(name)} and {printable(other)} match {len(pairs):,} adjacent pairs, more than"
+            f" {_MOST_PAIRS}; give a source line or an instruction"
         )
     changes = [(*_changes(a), *_changes(b)) for a, b in pairs]
     results = pairs_of([_request(a.name, b.name, facts) for a, b in pairs], facts)

@@ -57,7 +57,9 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
     table = plain_table(("", "left"), ("", "left"), ("", "left"))
     table.columns[0].no_wrap = max((len(p.final or p.name) for p in places), default=0) <= 44
     for p in places:
-        what = f"{printable(p.opcode)} {_shape_text(p.shape)}".strip() or "made on the way, no more there"
+        what = f"{printable(p.opcode)} {_shape_text(p.shape)}".strip() or (
+            "intermediate fusion, no longer present"
+        )
         name = name_text(p.final or p.name)
         if p.final not in (None, p.name):  # below it: beside it the shape would have no room
             name.append(f"\n{printable(p.name)}", style="dim")
@@ -73,7 +75,7 @@ def _shape_text(shape: str, width: int = 60) -> str:
     count = len(elements)
     while count > 1 and len(", ".join(elements[:count])) > width - 15:
         count -= 1
-    return f"{shorten(', '.join(elements[:count]), width)}, … {len(elements)} in all)"
+    return f"{shorten(', '.join(elements[:count]), width)}, … {len(elements)} elements)"
 
 
 def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str], limit: int) -> None:
@@ -82,7 +84,7 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
     for note in (*phrases.before_fusion_lines(p), *phrases.inside_lines(p)):
         indented(console, Text(f"({note})", style="dim"))
     if p.swapped:
-        indented(console, Text("(named the other way round: it is the producer of the two)", style="dim"))
+        indented(console, Text("(given in reverse order: the second is the producer)", style="dim"))
     settled = p.settled_by
     if settled is not None:
         line = Text(f"{settled.rule.code}", style="bold yellow")
@@ -104,7 +106,7 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
         indented(console, phrases.not_considered(p))
     elif p.path:
         shown = [*p.path[:5], "…", p.path[-1]] if len(p.path) > 7 else p.path
-        indented(console, "Its value gets there by " + " → ".join(printable(n) for n in shown))
+        indented(console, "Path: " + " → ".join(printable(n) for n in shown))
         print_command(console, 2, "why", *input_arguments, p.path[0], p.path[1])
     for explained in created_by_lines(p.created_by):
         indented(console, explained)
@@ -122,7 +124,7 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
     others = [d for d in p.decisions if d is not settled]
     if others:
         console.print()
-        _print_decisions(console, "other decisions about the two", others, limit)
+        _print_decisions(console, "other decisions about this pair", others, limit)
     if settled is not None and settled.rule.code:
         console.print()
         print_command(console, 2, "rule", settled.rule.code)
@@ -150,8 +152,8 @@ def _print_story(s: Story, console: Console, input_arguments: Sequence[str], lim
     if s.holds:
         console.print()
         shown = phrases.names(tuple(Place(n) for n in s.holds), 30)
-        indented(console, f"holds {len(s.holds)} instructions of the input: {shown}")
-    for title, decisions in (("going into its users", s.as_producer), ("rewritten", s.rewrites)):
+        indented(console, f"contains {len(s.holds)} instructions of the input: {shown}")
+    for title, decisions in (("as producer", s.as_producer), ("rewritten", s.rewrites)):
         if decisions:
             console.print()
             _print_decisions(console, title, decisions, limit)
@@ -160,7 +162,7 @@ def _print_story(s: Story, console: Console, input_arguments: Sequence[str], lim
         _print_taking(s, console, limit)
     if not (s.as_producer or s.as_consumer or s.rewrites):
         console.print()
-        indented(console, "No pass decided anything about it.")
+        indented(console, "No pass made a decision about it.")
 
 
 def _print_decisions(console: Console, title: str, decisions: Sequence[Decision], limit: int) -> None:
@@ -184,7 +186,7 @@ def _outcome(d: Decision) -> tuple[Text, Text]:
     pair = phrases.pair_text(d.producer, d.consumer)
     if d.event == "fuse":
         created = f" = {printable(d.fusion or '')}" if d.created else ""
-        copied = " (a copy; it stays for other users)" if d.duplicated else ""
+        copied = " (duplicated; it stays for other users)" if d.duplicated else ""
         return Text("fused", style="green"), Text(pair + created + copied)
     text = Text(pair)
     text.append(f"\n{phrases.verdict(d)}", style="dim")
@@ -195,14 +197,14 @@ def _print_taking(s: Story, console: Console, limit: int) -> None:
     """What was taken in; refusals of operands by rule, because a fusion may have dozens of parameters."""
     fused = [d for d in s.as_consumer if d.event == "fuse"]
     if fused:
-        _print_decisions(console, "taking its operands in", fused, limit)
+        _print_decisions(console, "as consumer", fused, limit)
     refused: dict[str, list[Decision]] = {}
     for d in s.as_consumer:
         if d.event == "ineligible":
             refused.setdefault(d.rule.code, []).append(d)
     if not refused:
         return
-    indented(console, Text("operands that stay outside", style="bold cyan"))
+    indented(console, Text("operands not fused", style="bold cyan"))
     for code, decisions in refused.items():
         line = Text(code, style="yellow")
         line.append(
@@ -249,7 +251,7 @@ def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidd
     if d.flips:
         indented(console, costs.turning_text(d, forbidden=forbidden), 4)
         if not forbidden:
-            indented(console, f"replay it: --set {flip_setting(d.flips[0])}", 4, "dim")
+            indented(console, f"to replay that: --set {flip_setting(d.flips[0])}", 4, "dim")
 
 
 def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console: Console) -> None:
@@ -276,5 +278,5 @@ def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console:
     indented(console, table, 4)
     if len(after) > _READS:
         rest = sum(r.us for r in after[_READS:])
-        more = f"and {len(after) - _READS} more operands, {us_text(rest)}"
+        more = f"… {len(after) - _READS} more operands, {us_text(rest)}"
         indented(console, more, 4, "dim")

@@ -5,10 +5,10 @@ XLA decides this after fusion, in `ThunkEmitter::EmitHloInstruction` (`xla/servi
 (`xla/service/gpu/hlo_fusion_analysis.cc`). What stands alone is wrapped into a fusion first.
 """
 
-from hlofuse.rules.gpu_emitters import calls, configured, copies, dots, emitters, operations
+from hlofuse.rules.gpu_emitters import dots, fusions, unfused
 from hlofuse.rules.gpu_emitters.candidate import GpuKernel
 
-RULES = (*calls.RULES, *operations.RULES, *copies.RULES, *configured.RULES, *emitters.RULES)
+RULES = (*unfused.RULES, *fusions.RULES)
 """The first that speaks settles it; the last speaks about everything."""
 
 NOTES = dots.RULES

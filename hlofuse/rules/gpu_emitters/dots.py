@@ -11,36 +11,12 @@ from hlofuse.rules.gpu_fusible import outputs_of
 from hlofuse.rules.verdict import runner
 
 
-@runner(
-    code="EM060",
-    title="A product with a vector is a multiply and a reduce",
-    condition="Was the operation a dot in the program (by its metadata), and are there a multiply and a "
-    "reduce, and no dot, now?",
-    why="DotStrengthReduction rewrites a product of a vector and a matrix, before any library is "
-    "considered, where it is vector by vector, or small (10 million elements of work), or of a type that "
-    "Triton's products do not take: such a product is bound by memory, and as multiply and reduce it "
-    "fuses with what is around it.",
-    advice="Usually right as it is. To have a library call, batch the vectors into a matrix.",
-    mirrors="xla/backends/gpu/transforms/dot_strength_reduction.cc: "
-    "DotStrengthReduction::InstructionMatchesPattern",
-    runs="multiply and reduce",
-)
+@runner("EM060", "A matrix-vector product becomes multiply and reduce", runs="multiply and reduce")
 def strength_reduced(kernel: GpuKernel) -> dict[str, Any] | None:
     return product_as_reduce(kernel.instruction)
 
 
-@runner(
-    code="EM061",
-    title="A product no library takes is a loop",
-    condition="Is there a dot in a kernel that XLA writes the code for?",
-    why="It is tiny (sides times contracted length below 100), or neither cuBLASLt nor Triton takes its "
-    "types (32-bit integers, say). Each thread then adds up one element of the result by itself.",
-    advice="Convert the operands to a type that a library takes (f32, bf16, or s8 with an s32 result). A "
-    "tiny product is right as it is.",
-    mirrors="xla/backends/gpu/transforms/gemm_rewriter.cc: GemmRewriter; "
-    "xla/backends/gpu/transforms/gemm_fusion.cc: GemmFusion",
-    runs="loop emitter",
-)
+@runner("EM061", "A dot that no library supports is a loop", runs="loop emitter")
 def not_a_library_call(kernel: GpuKernel) -> dict[str, Any] | None:
     if not kernel.is_generated or kernel.config_kind:
         return None
@@ -93,9 +69,9 @@ def why_a_loop(kernel: GpuKernel) -> str:
         return f"not all outputs have the {first.operands[0].elements:,} elements that the reduction reads"
     transposes = sum(len(root.transposes) for root in kernel_model.roots)
     if transposes > 1:
-        return "it holds transposes of different kinds"
+        return "it contains different transposes"
     if transposes:
-        return "what follows the transpose does not keep its elements in place"
+        return "operations after the transpose move its elements"
     for hero, _ in kernel_model.heroes:
         because = "" if hero is None else _why_not(hero, len(kernel_model.roots) > 1)
         if because:
@@ -107,13 +83,17 @@ def why_a_loop(kernel: GpuKernel) -> str:
 
 def _why_not(hero: Atom, several: bool) -> str:
     if hero.opcode == "reduce":
-        return "the reduction is too short to share among threads"
+        return "the reduction is too short to split among threads"
     if hero.opcode == "transpose":
-        return "the transpose has no tiles: its sides are too short, or the last dimension stays and is long"
+        return (
+            "the transpose is not tiled: its sides are too short, or the last dimension is long and unchanged"
+        )
     if hero.opcode == "concatenate":
         if several:
-            return "the concatenate emitter makes one output only"
-        return f"it joins {len(hero.operands)} operands, and the concatenate emitter takes {_MOST_JOINED}"
+            return "the concatenate emitter supports one output only"
+        return (
+            f"it concatenates {len(hero.operands)} operands; the concatenate emitter supports {_MOST_JOINED}"
+        )
     return ""
 
 

@@ -12,8 +12,7 @@ from hlofuse.cost.gpu.pair import SummaryPair as Structure
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 from hlofuse.rules.gpu_fusible import may_be_fused
-from hlofuse.rules.instruction_fusion.candidate import CandidatePair
-from hlofuse.rules.instruction_fusion.in_place import may_fuse_into_in_place
+from hlofuse.rules.instruction_fusion import CandidatePair, may_fuse_into_in_place
 from hlofuse.rules.priority_fusion.budget import (
     Limits,
     code_duplication,
@@ -21,18 +20,16 @@ from hlofuse.rules.priority_fusion.budget import (
     triton_over_limit,
 )
 from hlofuse.rules.priority_fusion.candidate import PriorityPair, PriorityState
-from hlofuse.rules.priority_fusion.eligible import (
+from hlofuse.rules.priority_fusion.conditions import (
+    both_reduce,
     consumer_is_bitcast,
     consumer_not_fusible,
-    producer_is_root,
-    producer_not_fusible,
-)
-from hlofuse.rules.priority_fusion.reduction import (
-    both_reduce,
     consumer_unsupported_by_triton,
     not_tiled,
+    producer_is_root,
     producer_is_scatter,
     producer_is_scattered_into,
+    producer_not_fusible,
     producer_reads_updated,
     producer_unsupported_by_triton,
     reduction_becomes_loop,

@@ -13,49 +13,33 @@ from hlofuse.rules.priority_fusion.candidate import PriorityPair
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, condition
 
-_BUDGET = "xla/service/gpu/gpu_fusible.cc: FusionFitsInBudget"
-
 MAX_REDUCTIONS = Knob(
-    "gpu-max-unnested-reductions", 8, "reductions", "Parallel reductions in one kernel, at most."
+    "gpu-max-unnested-reductions", 8, "reductions", "Maximum parallel reductions in one kernel."
 )
 MAX_PARAMETERS = Knob(
-    "gpu-max-operands-and-outputs", 96, "arrays", "Inputs and outputs of one kernel, at most."
+    "gpu-max-operands-and-outputs", 96, "arrays", "Maximum inputs and outputs of one kernel."
 )
 MAX_IR_SIZE = Knob(
-    "gpu-max-ir-size", 10_000, "instructions", "Instructions emitted for one kernel, copies counted, at most."
+    "gpu-max-ir-size",
+    10_000,
+    "instructions",
+    "Maximum emitted instructions of one kernel, counting duplicates.",
 )
 
 SHARED_MEMORY = essential(
-    code="PF010",
-    title="The kernel would need more shared memory than a block has",
-    condition="Do the tiles of the transposes and reductions of both together exceed the device's shared "
-    "memory for a block?",
-    why="Tiled transposes and column reductions exchange elements through shared memory, of which a "
-    "block has a fixed amount. The message names it.",
-    advice="Let one of the transposes be a kernel of its own, or give both the same layout so that one "
-    "of them is a bitcast.",
-    mirrors=_BUDGET,
+    "PF010",
+    "The kernel would need more shared memory than a block has",
     message="shared memory usage would be over the budget of …B",
 )
 TOO_MANY_REDUCTIONS = register(
-    code="PF011",
-    title="The kernel would hold too many reductions",
-    condition="Do both together contain more than eight parallel reductions?",
-    why="Each keeps partial results in registers; with more of them registers spill to memory.",
-    advice="Nine statistics of one array are two kernels. Reduce a stacked array instead, where the "
-    "reductions are of the same kind.",
-    mirrors=_BUDGET,
+    "PF011",
+    "The kernel would have too many reductions",
     message="over 8 unnested reductions in fusion",
     knobs=(MAX_REDUCTIONS,),
 )
 TOO_MANY_PARAMETERS = register(
-    code="PF012",
-    title="The kernel would have too many inputs and outputs",
-    condition="Would the kernel have more than 96 different inputs and outputs, and more inputs than the "
-    "consumer has already?",
-    why="Kernel parameters live in a small space, and many inputs mean many registers.",
-    advice="Stack small arrays that are used together (optimizer states, per-layer scalars) into one.",
-    mirrors="xla/service/gpu/gpu_fusible.cc: FusionFitsInParameterLimit",
+    "PF012",
+    "The kernel would have too many inputs and outputs",
     message="Number of operands and output buffers is larger than allowed budget per fusion",
     knobs=(MAX_PARAMETERS,),
 )
@@ -161,16 +145,8 @@ def parameters_over_limit(pair: PriorityPair) -> Verdict | None:
 
 
 @condition(
-    code="PF013",
-    title="Too much code would be copied",
-    condition="Would more than 10000 instructions be emitted for the kernel, each counted as often as "
-    "code is emitted for it?",
-    why="What is read at several places of a kernel is emitted once for each; chains of such operations "
-    "multiply, and compiling would take for ever.",
-    advice="Chains of shifted slices, concatenates and small reduce-windows of the same array do this. "
-    "jax.lax.optimization_barrier, or a value that is also returned, breaks the chain.",
-    mirrors="xla/service/gpu/model/gpu_hlo_cost_analysis.cc: "
-    "GpuHloCostAnalysis::ProducerConsumerMergedTooLarge",
+    "PF013",
+    "Too much code would be duplicated",
     message="the fusion would result in an overly large code duplication",
     knobs=(MAX_IR_SIZE,),
 )

@@ -9,7 +9,7 @@ from hlofuse.cost.tiling.constraints import Refusal
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction
-from hlofuse.rules.instruction_fusion.candidate import FusionState
+from hlofuse.rules.instruction_fusion import FusionState
 from hlofuse.rules.settings import Settings
 
 

@@ -8,7 +8,7 @@ from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.passes.fusion.priority_fusion.kinds import kind_of, make_fusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.rules.gpu_fusible import is_small_constant
-from hlofuse.rules.priority_fusion.outcome import SMALL_CONSTANT
+from hlofuse.rules.priority_fusion.conditions import SMALL_CONSTANT
 from hlofuse.trace import Recorder
 
 

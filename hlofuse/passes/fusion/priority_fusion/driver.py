@@ -20,7 +20,7 @@ from hlofuse.passes.fusion.priority_fusion.observers import Observer, TieBreaker
 from hlofuse.passes.fusion.priority_fusion.queue import PriorityQueue
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.rules.plan import PLANNED, PlanInForce
-from hlofuse.rules.priority_fusion.outcome import BITCAST_FIRST, PAYS
+from hlofuse.rules.priority_fusion.conditions import BITCAST_FIRST, PAYS
 from hlofuse.trace import Recorder
 
 _NEVER_CANDIDATES = frozenset({"parameter", "tuple", "get-tuple-element"})

@@ -18,7 +18,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.fusion.priority_fusion.structural_ids import PairId, StructuralIds
 from hlofuse.rules.evaluate import first_verdict, pair_refusal, pair_verdict
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused
-from hlofuse.rules.instruction_fusion.candidate import FusionState
+from hlofuse.rules.instruction_fusion import FusionState
 from hlofuse.rules.priority_fusion import (
     IN_PLACE_RULES,
     OF_CONSUMER,
@@ -33,7 +33,7 @@ from hlofuse.rules.priority_fusion import (
     rules_of_one,
     structure_rules,
 )
-from hlofuse.rules.priority_fusion.outcome import NO_USERS, ONLY_BITCASTS
+from hlofuse.rules.priority_fusion.conditions import NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict
 

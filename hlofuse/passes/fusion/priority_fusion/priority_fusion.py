@@ -39,7 +39,7 @@ class PriorityFusion(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if self.device is None:
-            raise HlofuseError("priority-fusion asks for a device")
+            raise HlofuseError("priority-fusion needs a device")
         model = CombinedModel(self.device, self.release, tables=self.tables)
         for observer in self.observers if self.tie_breaker is None else (*self.observers, self.tie_breaker):
             observer.begin(model)

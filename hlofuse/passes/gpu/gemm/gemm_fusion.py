@@ -19,7 +19,7 @@ from hlofuse.passes.gpu.gemm.dimension_order import NO_SPLIT, DimensionOrder, co
 from hlofuse.passes.gpu.gemm.propagation import DotProperties, carried, carried_if_worth
 from hlofuse.passes.gpu.layout_assignment import is_tiny
 from hlofuse.releases import AROUND_FUSION
-from hlofuse.rules.rewrites.entries import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODUCT
+from hlofuse.rules.rewrites import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODUCT
 from hlofuse.trace import Recorder
 
 _MOST_PARAMETERS = 4
@@ -205,13 +205,13 @@ def _record_end(value: str, fusion: Instruction, readers: Sequence[Instruction],
     """Record why what reads the value was not taken in."""
     if len(readers) == 1 and readers[0].operands.count(fusion) == 1:
         if readers[0].opcode != "tuple":
-            reason = f"{value} is read by {readers[0].name}, and the product's kernel cannot take in such a"
+            reason = f"{value} is read by {readers[0].name}, and the GEMM fusion cannot contain such a"
             reason += f" {readers[0].opcode}"
             recorder.ineligible(fusion, readers[0], rule=EPILOGUE_USER.code, reason=reason)
         return
     names = [r.name for r in readers]
     shown = ", ".join(names if len(names) <= 4 else [*names[:4], "…"])
-    reason = f"{value} is read by {len(readers)} operations ({shown}), and the product's kernel ends there"
+    reason = f"{value} is read by {len(readers)} operations ({shown}), and the GEMM fusion ends there"
     for reader in readers:
         recorder.ineligible(fusion, reader, rule=EPILOGUE_READERS.code, reason=reason)
 

@@ -17,7 +17,7 @@ from hlofuse.passes.common.shapes import inserted, permuted, without
 from hlofuse.passes.gpu.gemm.propagation import can_handle_gemm
 from hlofuse.passes.gpu.gemm.splitk import sum_type
 from hlofuse.passes.gpu.layout_assignment import is_tiny
-from hlofuse.rules.rewrites.entries import STRENGTH_REDUCED
+from hlofuse.rules.rewrites import STRENGTH_REDUCED
 from hlofuse.trace import Recorder
 
 _SMALLEST_LEFT = 64

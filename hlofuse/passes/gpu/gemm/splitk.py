@@ -14,7 +14,7 @@ from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.make import added, numbers, reducer, zero
 from hlofuse.passes.common.rewriting import Explained, VisitPass, replaced
 from hlofuse.passes.common.shapes import array, relaid
-from hlofuse.rules.rewrites.entries import SPLIT_K
+from hlofuse.rules.rewrites import SPLIT_K
 
 _TILE = 128
 _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)

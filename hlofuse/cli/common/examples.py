@@ -1,0 +1,58 @@
+"""Examples at the end of each command's `--help`: DIR is a dump directory or a capture."""
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "capture": (
+        'hlofuse capture train.py:step --args "f32[128,512]" --explain',
+        "hlofuse capture train.py:step --args-from batch --device h100_sxm",
+        "hlofuse capture -- python train.py",
+    ),
+    "explain": (
+        "hlofuse explain DIR",
+        "hlofuse explain DIR model.py:42 --details",
+        "hlofuse explain DIR --format json -o report.json",
+    ),
+    "why": ("hlofuse why DIR add.9", "hlofuse why DIR add.9 bitcast_add_fusion"),
+    "what-if": (
+        "hlofuse what-if DIR",
+        "hlofuse what-if DIR --sweep code-duplication-limit=5,15,50",
+        "hlofuse what-if DIR --without-pass algsimp",
+    ),
+    "rule": ("hlofuse rule CPU012", "hlofuse rule PF"),
+    "optimize": (
+        "hlofuse optimize DIR --space flags --seconds 30",
+        "hlofuse optimize DIR --space fusion --seconds 30",
+    ),
+    "passes": ("hlofuse passes",),
+    "stats": ("hlofuse stats DIR", "hlofuse stats DIR --after"),
+    "kernels": ("hlofuse kernels DIR", "hlofuse kernels DIR model.py:42"),
+    "explore": ("hlofuse explore DIR -o page.html",),
+    "render": (
+        "hlofuse render DIR -o module.svg",
+        "hlofuse render DIR --focus model.py:42 --radius 1 -o part.svg",
+        "hlofuse render BEFORE AFTER -o both.svg",
+    ),
+    "plot": ("hlofuse plot DIR --kind kernels -o kernels.svg",),
+    "diff": ("hlofuse diff BEFORE AFTER", "hlofuse diff BEFORE AFTER -o diff.html"),
+    "upgrade": ("hlofuse upgrade DIR --to 0.11.1", "hlofuse upgrade OLD_DIR NEW_DIR"),
+    "check": (
+        "hlofuse check DIR --max-kernels 50",
+        "hlofuse check DIR --baseline fusion.toml --update",
+        "hlofuse check DIR --baseline fusion.toml --format github",
+    ),
+    "timeline": ("hlofuse timeline DUMP_DIR",),
+    "trace-op": ("hlofuse trace-op DUMP_DIR add.9",),
+    "replay": (
+        "hlofuse replay DIR -o after.hlo",
+        "hlofuse replay DIR --until end -o final.hlo --trace trace.jsonl",
+    ),
+    "verify": ("hlofuse verify DIR", "hlofuse verify BEFORE AFTER"),
+    "judge": ("hlofuse judge before.hlo changed.hlo",),
+    "run-as": ("hlofuse run-as after.hlo -- python train.py",),
+    "targets": ("hlofuse targets",),
+    "devices": ("hlofuse devices", "hlofuse devices h100_sxm"),
+}
+
+
+def epilog(command: str) -> str:
+    """The examples as click prints them: one a line, not wrapped."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES.get(command, ()))])

@@ -1,0 +1,162 @@
+"""`hlofuse`, `hlofuse INPUT`: what is there, and the commands to copy next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hlofuse.format.escape import command_line, printable
+from hlofuse.format.units import bytes_text, plural
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from hlofuse.inputs.dump_directory import DumpedModule
+
+_LISTED = 8
+_SMALL = 2_000_000
+"""Bytes of a module that is read in no time."""
+
+_REPLAYED = ("what-if", "explore")
+"""Commands that need a module before fusion."""
+
+_NO_DUMP = """\
+No HLO dump here. Get one from a program:
+  XLA_FLAGS=--xla_dump_to=dump python train.py        any program that uses XLA
+  hlofuse capture train.py:step --args "f32[8,128]"   a JAX function; needs no GPU
+Then:
+  hlofuse explain dump                                kernels, time, suggestions
+  hlofuse explore dump -o page.html                   every decision in a browser
+All commands: hlofuse --help"""
+
+
+@click.command("overview", hidden=True)
+@click.argument("path", type=click.Path())
+def command(path: str) -> int:
+    """List what is at PATH, and the commands to copy next."""
+    for line in _lines(path):
+        click.echo(line)
+    return 0
+
+
+def _lines(path: str) -> Iterator[str]:
+    from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, is_corpus_case
+    from hlofuse.ir.errors import HlofuseError
+
+    folder = Path(path)
+    if not folder.is_dir() or is_corpus_case(folder):
+        yield from _module(path)
+        return
+    if cases := corpus_cases(folder):
+        yield f"{printable(path)}: {plural(len(cases), 'captured module')}"
+        yield from _listing([(case.name, 0) for case in cases])
+        first = corpus_file(cases[0], "before")
+        yield from _head(first, cases[0].name) if first is not None else ()
+        verify = ("compare the replay with XLA", "verify", path)
+        check = ("check all of them in CI", "check", path, "--max-kernels", "50")
+        yield from _next(str(cases[0]), more=[check, verify])
+        return
+    try:
+        modules = DumpDirectory(folder).modules
+    except HlofuseError as error:
+        yield from _below(folder, str(error))
+        return
+    sizes = sorted(((_size(m), m) for m in modules), key=lambda found: -found[0])
+    largest = sizes[0][1]
+    chosen = ("--module", largest.name) if len(modules) > 1 else ()
+    yield f"{printable(path)}: dump directory with {plural(len(modules), 'module')}"
+    yield from _listing([(m.label, size) for size, m in sizes])
+    files = [largest.whole.get("before_optimizations"), *(f.path for f in largest.between), largest.finished]
+    yield from _head(next(file for file in files if file is not None), largest.label)
+    every = [
+        ("what each pass did", "timeline", path, *chosen),
+        ("compare the replay with XLA", "verify", path),
+    ]
+    yield from _next(path, *chosen, more=every if largest.between else [])
+
+
+def _below(folder: Path, error: str) -> Iterator[str]:
+    """The subdirectories that have dumps; without any, how to get one."""
+    from itertools import islice
+
+    from hlofuse.inputs.dump_directory import is_corpus_case
+
+    found = [
+        child
+        for child in sorted(folder.iterdir())
+        if child.is_dir()
+        and (
+            is_corpus_case(child)
+            or any(islice(child.glob("module_*"), 1))
+            or any(child.glob("*/before.hlo*"))
+        )
+    ]
+    if found:
+        yield "HLO dumps in:"
+        yield from _listing([(str(child), 0) for child in found])
+        yield "Next:"
+        yield f"  {command_line(str(found[0]))}"
+        return
+    if str(folder) != ".":
+        yield printable(error)
+    yield _NO_DUMP
+
+
+def _module(path: str) -> Iterator[str]:
+    file = Path(path)
+    if file.is_file() and file.stat().st_size > _SMALL:
+        yield from _head(file, path)
+        yield from _next(path)
+        return
+    from hlofuse.inputs import load
+    from hlofuse.inputs.identity import identify_file
+    from hlofuse.reports.common.head import Head, head_lines
+
+    head = Head(identify_file(load(path)))
+    yield from head_lines([head])
+    yield from _next(path, fused=head.identity.stage.value not in ("before-optimizations", "fusion-input"))
+
+
+def _head(file: Path, name: str) -> Iterator[str]:
+    """What a module is taken for; its size alone where reading it takes long."""
+    from hlofuse.library.heads import head_of_dump
+    from hlofuse.reports.common.head import head_lines
+
+    head = head_of_dump(file) if file.stat().st_size < _SMALL else None
+    yield from head_lines([head]) if head else [f"{printable(name)}: {bytes_text(file.stat().st_size)}"]
+
+
+def _next(
+    path: str, *module: str, fused: bool = False, more: Sequence[tuple[str, ...]] = ()
+) -> Iterator[str]:
+    """Commands to copy, and what each is for."""
+    rows = [
+        ("kernels, time, suggestions", "explain", path, *module),
+        ("one kernel or source line, FILE:LINE", "explain", path, "NAME", *module),
+        ("who generates each kernel", "kernels", path, *module),
+        ("rank changes by what they save", "what-if", path, *module),
+        ("every decision in a browser", "explore", path, "-o", "page.html", *module),
+        ("draw it", "render", path, "-o", "module.svg", *module),
+        *more,
+    ]
+    commands = [
+        (command_line(*text), purpose) for purpose, *text in rows if not (fused and text[0] in _REPLAYED)
+    ]
+    width = max(len(text) for text, _ in commands)
+    yield "Next:"
+    for text, purpose in commands:
+        yield f"  {text:<{width}}  {purpose}"
+
+
+def _listing(found: list[tuple[str, int]]) -> Iterator[str]:
+    for name, size in found[:_LISTED]:
+        yield f"  {printable(name)}" + (f"  {bytes_text(size)}" if size else "")
+    if len(found) > _LISTED:
+        yield f"  … {len(found) - _LISTED:,} more"
+
+
+def _size(module: DumpedModule) -> int:
+    files = [*module.whole.values(), *(f.path for f in module.between)]
+    return max((file.stat().st_size for file in files if file.exists()), default=0)

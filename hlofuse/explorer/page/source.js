@@ -1,0 +1,160 @@
+// The user's program: its lines with the kernels and the time of each. The text where the page contains it.
+
+const SOURCE_ROW = 18, MOST_STRIPES = 6;
+
+// The colour of a kernel, as the picture draws it.
+function kernelColour(run, box) {
+  const region = run.regions[run.regionOf.get(box)];
+  return region ? region.kernels.findIndex((k) => k.box === box) % 6 : 0;
+}
+
+function placeOfKey(key) { return key.split(":").map(Number); }
+
+function lineKey([file, line]) { return `${file}:${line}`; }
+
+// By line: the kernels that contain an operation of it, and the time of those that reports name after it.
+function linesOf(run) {
+  if (run.lines) return run.lines;
+  run.lines = new Map();
+  const at = (file, line) => {
+    const key = lineKey([file, line]);
+    if (!run.lines.has(key)) run.lines.set(key, { file, line, kernels: new Set(), us: 0, bytes: 0, text: "" });
+    return run.lines.get(key);
+  };
+  const { ops } = run;
+  for (const { kernels } of run.regions)
+    for (const { box, inside } of kernels) {
+      const kernel = run.kernelAt.get(box);
+      if (!kernel) continue;
+      for (const op of inside) {
+        if (ops.file[op] === NONE) continue;
+        const found = at(ops.file[op], ops.line[op]);
+        found.kernels.add(kernel);
+        found.text ||= ops.source[op];
+      }
+    }
+  for (const kernel of run.kernels) {
+    if (kernel.place[0] === NONE) continue;
+    const found = at(...kernel.place);
+    found.kernels.add(kernel);
+    found.us += totalUs(kernel);
+    found.bytes += kernel.bytes * kernel.iterations;
+  }
+  return run.lines;
+}
+
+// Slowest first; without times by bytes.
+function slowestFirst(items) { return [...items].sort((a, b) => b.us - a.us || b.bytes - a.bytes); }
+
+function lineName(app, { file, line }) { return `${app.data.files[file].name}:${line}`; }
+
+function lineLink(app, place, text) {
+  if (place[0] === NONE) return sourceLink(app, text);
+  return el("button", { type: "button", class: "link-button", title: "The kernels of this line", onclick: () => app.chooseLine(lineKey(place)) }, text);
+}
+
+class SourcePane {
+  constructor(app) {
+    this.app = app;
+    this.lines = new LongList("Source lines, slowest first", (line) => this.row(line), (line) => app.chooseLine(lineKey([line.file, line.line])));
+    this.text = new LongList("Source", (n) => this.textRow(n), (n) => this.choose(n), SOURCE_ROW);
+    this.text.element.classList.add("program");
+    this.file = NONE;
+  }
+
+  open() {
+    const { app } = this, { run, data } = app, lines = linesOf(run);
+    this.sorted = slowestFirst(lines.values());
+    const embedded = data.files.flatMap((f, n) => (f.embedded ? [n] : []));
+    if (!embedded.includes(this.file)) this.file = this.sorted.find((l) => data.files[l.file].embedded)?.file ?? embedded[0] ?? NONE;
+    this.marks = this.marked();
+    if (this.file === NONE) {
+      this.lines.show(this.sorted, this.index());
+      const none = lines.size ? "hlofuse explore --source auto shows the program itself." : "The dump names no source lines.";
+      return [el("p", { class: "note" }, `${countText(lines.size, "line")}, ${run.timed ? "slowest" : "most bytes"} first. ${none}`), this.lines.element];
+    }
+    this.showText();
+    const choice = el("select", { id: "source-file", "aria-label": "Source file", onchange: (event) => { this.file = Number(event.target.value); app.panels.open(); } },
+      ...embedded.map((n) => el("option", { value: n, selected: n === this.file }, data.files[n].name)));
+    const { note } = data.files[this.file];
+    const missing = data.files.filter((f) => f.note && !f.embedded);
+    return [el("div", { class: "source-bar" }, choice, note && el("span", { class: "warning" }, note)),
+      el("p", { class: "note" }, "Colours: kernels with an operation of the line, as in the picture. Times: kernels that reports name after the line."),
+      missing.length ? el("p", { class: "note" }, missing.slice(0, 3).map((f) => `${f.name}: ${f.note}`).join("; ")) : "", this.text.element];
+  }
+
+  async showText() {
+    this.rows = (await this.app.data.texts()).files[this.file].split("\n");
+    this.text.show(this.rows.map((_, n) => n), this.textIndex());
+  }
+
+  // Another choice only.
+  follow() {
+    this.marks = this.marked();
+    if (this.file === NONE) return this.lines.select(this.index());
+    const files = [...this.marks].map((key) => placeOfKey(key)[0]);
+    if (files.length && !files.includes(this.file)) {
+      this.file = files.find((file) => this.app.data.files[file].embedded) ?? this.file;
+      this.app.panels.open();
+    } else if (this.rows) this.text.select(this.textIndex());
+  }
+
+  // The lines of what is chosen: the line itself, or those of the kernel.
+  marked() {
+    const { app } = this, { run } = app, kernel = app.chosen === NONE ? undefined : run.kernelOfBox(app.chosen);
+    if (app.view.line) return new Set([app.view.line]);
+    return new Set([...linesOf(run)].filter(([, line]) => line.kernels.has(kernel)).map(([key]) => key));
+  }
+
+  index() { return this.sorted.findIndex((line) => this.marks.has(lineKey([line.file, line.line]))); }
+
+  // The row to scroll to: the line that reports name the kernel after, else its first.
+  textIndex() {
+    const kernel = this.app.chosen === NONE ? undefined : this.app.run.kernelOfBox(this.app.chosen);
+    if (kernel && !this.app.view.line && kernel.place[0] === this.file) return kernel.place[1] - 1;
+    const rows = [...this.marks].map(placeOfKey).filter(([file]) => file === this.file).map(([, line]) => line - 1);
+    return rows.sort((a, b) => a - b)[0] ?? NONE;
+  }
+
+  choose(n) {
+    const key = lineKey([this.file, n + 1]);
+    if (linesOf(this.app.run).has(key)) this.app.chooseLine(key);
+  }
+
+  row(line) {
+    const us = line.us ? timeText(line.us) : "";
+    return [
+      stripes(this.app.run, line),
+      el("span", { class: "first" }, line.text || lineName(this.app, line)), el("span", { class: "worth" }, us || bytesText(line.bytes)),
+      el("span", { class: "second" }, `${countText(line.kernels.size, "kernel")}: ${[...line.kernels].map((k) => k.name).slice(0, 4).join(", ")}`),
+    ];
+  }
+
+  textRow(n) {
+    const { run } = this.app, key = lineKey([this.file, n + 1]), line = linesOf(run).get(key);
+    return [
+      el("span", { class: "number" }, String(n + 1)), line ? stripes(run, line) : el("span", { class: "stripes" }),
+      el("span", { class: "worth" }, line?.us ? timeText(line.us) : ""),
+      el("code", { class: this.marks.has(key) ? "marked" : "" }, this.rows[n] || " "),
+    ];
+  }
+}
+
+// A stripe for each kernel of a line.
+function stripes(run, line) {
+  const kernels = slowestFirst(line.kernels).slice(0, MOST_STRIPES);
+  return el("span", { class: "stripes", title: kernels.map((k) => k.name).join(", ") },
+    ...kernels.map((k) => el("span", { class: `stripe c${kernelColour(run, k.box)}` })));
+}
+
+// The kernels of a line, and a way to its decisions.
+function lineDetails(app, key) {
+  const { run } = app, line = linesOf(run).get(key);
+  if (!line) return el("article", {}, el("h2", {}, "No kernel of this line"));
+  const kernels = [...line.kernels].sort((a, b) => totalUs(b) - totalUs(a) || b.bytes - a.bytes);
+  return el("article", { class: "line-details" },
+    el("h2", {}, line.text || lineName(app, line)),
+    facts([["kernels", numberText(kernels.length)], ["time", line.us > 0 && `${timeText(line.us)} in kernels named after this line`]]),
+    el("ul", { class: "values" }, ...capped(kernels, 60, (k) => el("li", {}, kernelLink(app, k), el("small", {}, ` ${[costText(k), k.bound].filter(Boolean).join(" · ")}`)))),
+    line.text && el("p", {}, sourceLink(app, line.text, "All decisions about this line")));
+}

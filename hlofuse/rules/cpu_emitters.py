@@ -1,0 +1,256 @@
+"""Rules about who runs a kernel on CPU, asked in XLA's order. Codes EC0….
+
+XLA decides this in `ThunkEmitter::EmitHloInstruction` (`xla/service/cpu/thunk_emitter.cc`) and
+`EmitFusionKernel` (`xla/backends/cpu/codegen/fusion_emitter.cc`).
+"""
+
+from typing import Any
+
+from hlofuse.analysis.convolution import why_not_eigen
+from hlofuse.analysis.cpu_predicates import (
+    EIGEN,
+    NAIVE,
+    VECTOR,
+    dot_strategy,
+    product_as_reduce,
+    why_not_tiled,
+)
+from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.cost.gpu.atoms import is_intermediate
+from hlofuse.cost.gpu.in_place import can_update_in_place
+from hlofuse.ir.graph import Instruction
+from hlofuse.rules.verdict import runner
+
+# Library calls: chosen before fusion (library fusions), or by what an operation is.
+
+
+@runner("EC001", "A library fusion for YNNPACK", runs="YNNPACK")
+def ynn(kernel: Instruction) -> dict[str, Any] | None:
+    return _library_fusion(kernel, "__ynn_fusion")
+
+
+@runner("EC002", "A library call to oneDNN", runs="oneDNN")
+def onednn(kernel: Instruction) -> dict[str, Any] | None:
+    target = custom_call_target(kernel)
+    return {"calls": target} if target.startswith("__onednn$") else _library_fusion(kernel, "__onednn_fusion")
+
+
+@runner("EC003", "A matmul in Eigen", runs="Eigen")
+def eigen_dot(kernel: Instruction) -> dict[str, Any] | None:
+    return _dot(kernel, EIGEN)
+
+
+@runner("EC004", "A matrix-vector product in XLA's own loop", runs="matrix-vector loop")
+def vector_dot(kernel: Instruction) -> dict[str, Any] | None:
+    return _dot(kernel, VECTOR)
+
+
+@runner("EC005", "A dot in plain loops", runs="plain loops")
+def naive_dot(kernel: Instruction) -> dict[str, Any] | None:
+    return _dot(kernel, NAIVE)
+
+
+@runner("EC006", "A convolution in Eigen", runs="Eigen")
+def eigen_convolution(kernel: Instruction) -> dict[str, Any] | None:
+    if kernel.opcode != "convolution" or why_not_eigen(kernel) is not None:
+        return None
+    return {"convolves": " × ".join(o.shape.text_without_layout for o in kernel.operands[:2])}
+
+
+@runner("EC007", "A custom call", runs="custom call")
+def custom_call(kernel: Instruction) -> dict[str, Any] | None:
+    target = custom_call_target(kernel)
+    return {"calls": target} if target else None
+
+
+@runner("EC008", "A Fourier transform in DUCC", runs="DUCC FFT")
+def fft(kernel: Instruction) -> dict[str, Any] | None:
+    if kernel.opcode != "fft":
+        return None
+    return {"length": (kernel.attributes.raw("fft_length") or "").strip("{}")}
+
+
+def _library_fusion(kernel: Instruction, kind: str) -> dict[str, Any] | None:
+    if kernel.opcode != "fusion" or f'"{kind}"' not in (kernel.attributes.raw("backend_config") or ""):
+        return None
+    heavy = next((i for i in kernel.fused_computation if i.opcode in ("dot", "convolution", "reduce")), None)
+    if heavy is None:
+        return {}
+    return {"around": f"{heavy.opcode} of {heavy.operands[0].shape.text_without_layout}"}
+
+
+def _dot(kernel: Instruction, wanted: str) -> dict[str, Any] | None:
+    if kernel.opcode != "dot":
+        return None
+    strategy, because = dot_strategy(kernel)
+    return {"because": because} if strategy == wanted else None
+
+
+# Fusions for which XLA:CPU writes the code.
+
+
+@runner("EC020", "A matrix-vector product with an addition", runs="matrix-vector loop")
+def output_fusion(kernel: Instruction) -> dict[str, Any] | None:
+    if kernel.opcode != "fusion" or kernel.fusion_kind != "kOutput":
+        return None
+    dot = next((i for i in kernel.fused_computation if i.opcode == "dot"), None)
+    return {} if dot is None else {"product": dot.name, "because": dot_strategy(dot)[1]}
+
+
+@runner("EC021", "The tiled emitter", runs="tiled emitter")
+def tiled(kernel: Instruction) -> dict[str, Any] | None:
+    if not _is_loop(kernel) or why_not_tiled(kernel) is not None:
+        return None
+    return {"result": _result(kernel)}
+
+
+@runner("EC022", "The scatter emitter", runs="scatter emitter")
+def scatter(kernel: Instruction) -> dict[str, Any] | None:
+    is_scatter = kernel.opcode == "fusion" and kernel.fused_root.opcode == "scatter"
+    return {"hero": kernel.fused_root.name} if is_scatter else None
+
+
+@runner("EC023", "The concatenate emitter", runs="concatenate emitter")
+def concatenate(kernel: Instruction) -> dict[str, Any] | None:
+    hero = _concatenate_hero(kernel) if _is_loop(kernel) else None
+    if hero is None:
+        return None
+    return {"hero": hero.name, "joins": f"{len(hero.operands)} along dimension {hero.dimensions[0]}"}
+
+
+@runner("EC024", "In-place update", runs="in-place update")
+def in_place_update(kernel: Instruction) -> dict[str, Any] | None:
+    if not _is_loop(kernel):
+        return None
+    root = kernel.fused_root
+    outputs = root.operands if root.opcode == "tuple" else [root]
+    updates = [o.operands[0] if o.opcode == "bitcast" else o for o in outputs]
+    if any(u.opcode != "dynamic-update-slice" for u in updates) or not can_update_in_place([kernel]):
+        return None
+    update = updates[0]
+    sizes = update.operands[1].shape.text_without_layout
+    return {"update": sizes, "of": update.shape.text_without_layout}
+
+
+@runner("EC025", "The loop emitter", runs="loop emitter")
+def loop(kernel: Instruction) -> dict[str, Any] | None:
+    if kernel.opcode != "fusion":
+        return None
+    found = {"result": _result(kernel)}
+    because = why_not_tiled(kernel) if _is_loop(kernel) else None
+    return found | {"not tiled because": because} if because else found
+
+
+@runner("EC060", "A matrix-vector product becomes multiply and reduce", runs="multiply and reduce")
+def strength_reduced(kernel: Instruction) -> dict[str, Any] | None:
+    return product_as_reduce(kernel)
+
+
+def _is_loop(kernel: Instruction) -> bool:
+    return kernel.opcode == "fusion" and kernel.fusion_kind == "kLoop"
+
+
+def _result(kernel: Instruction) -> str:
+    root = kernel.fused_root
+    more = f" and {len(root.operands) - 1} more" if root.opcode == "tuple" else ""
+    first = root.operands[0] if root.opcode == "tuple" else root
+    return f"{first.name} {first.shape.text_without_layout}{more}"
+
+
+def _concatenate_hero(kernel: Instruction) -> Instruction | None:
+    """`FindNonTrivialHero` of XLA:CPU: up the chain of one-operand operations, then a bit further."""
+    start = kernel.fused_root
+    if start.opcode == "tuple":
+        return None
+    while _is_intermediate(start, 1) and start.operands[0].opcode != "parameter":
+        start = start.operands[0]
+    found: list[Instruction] = []
+    queue, seen = [start], {start}
+    for node in queue:
+        if node.opcode == "concatenate":
+            found.append(node)
+        elif _is_intermediate(node, 3):
+            for operand in node.operands:
+                if operand not in seen:
+                    seen.add(operand)
+                    queue.append(operand)
+    if len(found) != 1:
+        return None
+    queue = list(found[0].users)
+    for user in queue:
+        if user.opcode != "tuple" and not _is_intermediate(user, 3):
+            return None
+        queue += [u for u in user.users if u not in queue]
+    return found[0]
+
+
+def _is_intermediate(instruction: Instruction, most_operands: int) -> bool:
+    count = len(instruction.operands)
+    return 0 < count <= most_operands and is_intermediate(instruction, is_elementwise(instruction))
+
+
+# Instructions that stay outside fusions on CPU.
+
+_COLLECTIVES = frozenset("all-gather all-reduce all-to-all collective-permute reduce-scatter".split())
+_RANDOM = frozenset("rng rng-bit-generator rng-get-and-update-state".split())
+
+
+@runner("EC030", "A sort in the C++ standard library", runs="sort")
+def sort(kernel: Instruction) -> dict[str, Any] | None:
+    return {"operands": len(kernel.operands)} if kernel.opcode == "sort" else None
+
+
+@runner("EC031", "A copy is a memcpy", runs="memcpy")
+def copy(kernel: Instruction) -> dict[str, Any] | None:
+    is_copy = kernel.opcode == "copy" and kernel.shape.bit_width >= 8
+    return {"bytes": kernel.shape.byte_size} if is_copy else None
+
+
+@runner("EC032", "A concatenate as one memcpy per part", runs="memcpy kernel")
+def concatenate_alone(kernel: Instruction) -> dict[str, Any] | None:
+    if kernel.opcode != "concatenate":
+        return None
+    return {"joins": f"{len(kernel.operands)} along dimension {kernel.dimensions[0]}"}
+
+
+@runner("EC033", "Processes talk to each other", runs="collective")
+def collective(kernel: Instruction) -> dict[str, Any] | None:
+    return {"opcode": kernel.opcode} if kernel.opcode in _COLLECTIVES else None
+
+
+@runner("EC034", "Random numbers", runs="random state kernel")
+def random(kernel: Instruction) -> dict[str, Any] | None:
+    return {"opcode": kernel.opcode} if kernel.opcode in _RANDOM else None
+
+
+@runner("EC035", "A kernel for one operation", runs="elemental emitter")
+def elemental(kernel: Instruction) -> dict[str, Any] | None:
+    return {"opcode": kernel.opcode}
+
+
+RULES = (
+    ynn,
+    onednn,
+    eigen_dot,
+    vector_dot,
+    naive_dot,
+    eigen_convolution,
+    custom_call,
+    fft,
+    output_fusion,
+    tiled,
+    scatter,
+    concatenate,
+    in_place_update,
+    loop,
+    sort,
+    copy,
+    concatenate_alone,
+    collective,
+    random,
+    elemental,
+)
+"""Asked of an instruction; the last speaks about everything."""
+
+NOTES = (strength_reduced,)

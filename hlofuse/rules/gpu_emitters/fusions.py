@@ -1,0 +1,203 @@
+"""Fusions: those that are copies, those whose config says who runs them, and those XLA writes code for."""
+
+from typing import Any
+
+from hlofuse.analysis.slice_copies import copied_dynamic_slice, copied_slice
+from hlofuse.cost.gpu import backend_config as config
+from hlofuse.cost.gpu.atoms import Atom
+from hlofuse.cost.gpu.launch import first_reduction
+from hlofuse.ir.graph import Instruction
+from hlofuse.rules.gpu_emitters.candidate import GpuKernel
+from hlofuse.rules.gpu_emitters.dots import hero_names, why_a_loop
+from hlofuse.rules.gpu_emitters.unfused import LAST
+from hlofuse.rules.gpu_fusible import outputs_of
+from hlofuse.rules.verdict import runner
+
+# Fusions that turn out to be copies.
+
+
+@runner("EM020", "A contiguous slice is a memcpy", runs="memcpy")
+def slice_copy(kernel: GpuKernel) -> dict[str, Any] | None:
+    slice_ = copied_slice(kernel.instruction) if kernel.modern and kernel.is_generated else None
+    return None if slice_ is None else {"slice": slice_.name, "bytes": slice_.shape.byte_size}
+
+
+@runner("EM021", "A slice at a loop's counter is a memcpy", runs="memcpy")
+def dynamic_slice_copy(kernel: GpuKernel) -> dict[str, Any] | None:
+    slice_ = copied_dynamic_slice(kernel.instruction) if kernel.modern and kernel.is_generated else None
+    if slice_ is None:
+        return None
+    moved = slice_ if slice_.opcode == "dynamic-slice" else slice_.operands[1]
+    return {"moves": f"{slice_.opcode} {slice_.name}", "bytes": moved.shape.byte_size}
+
+
+@runner("EM022", "A fusion of copies is one memcpy each", runs="memcpy")
+def copy_fusion(kernel: GpuKernel) -> dict[str, Any] | None:
+    if kernel.instruction.opcode != "fusion" or kernel.instruction.fusion_kind == "kCustom":
+        return None
+    roots = outputs_of(kernel.instruction)
+    for root in roots:
+        if root.opcode != "copy" or root.operands[0].opcode != "parameter":
+            return None
+        if root.operands[0].shape.minor_to_major != root.shape.minor_to_major:
+            return None
+    return {"copies": len(roots), "bytes": sum(r.shape.byte_size for r in roots)}
+
+
+# Fusions whose backend config names who runs them: made before the fusion passes, or by Triton's check.
+
+
+@runner("EM030", "A fusion around a library call or a kernel of XLA's library", runs="custom fusion")
+def custom(kernel: GpuKernel) -> dict[str, Any] | None:
+    return {} if kernel.config_kind == config.CUSTOM else None
+
+
+@runner("EM031", "A matmul in Triton", runs="Triton GEMM")
+def triton_gemm(kernel: GpuKernel) -> dict[str, Any] | None:
+    if kernel.config_kind not in ("__triton_gemm", "__triton_nested_gemm_fusion"):
+        return None
+    found: dict[str, Any] = {}
+    if (dot := _dot_in(kernel.instruction)) is not None:
+        found["product"] = " × ".join(o.shape.text_without_layout for o in dot.operands[:2])
+    return found | _tile(kernel)
+
+
+@runner("EM032", "A normalization in Triton", runs="Triton block-level")
+def triton(kernel: GpuKernel) -> dict[str, Any] | None:
+    return _tile(kernel) if kernel.config_kind == config.TRITON else None
+
+
+@runner("EM033", "A cuDNN graph fusion", runs="cuDNN graph")
+def cudnn(kernel: GpuKernel) -> dict[str, Any] | None:
+    return {} if kernel.config_kind == config.CUDNN else None
+
+
+@runner("EM034", "A collective in Triton", runs="Triton (collective)")
+def triton_collective(kernel: GpuKernel) -> dict[str, Any] | None:
+    return {} if kernel.config_kind == "__triton_collective" else None
+
+
+def _tile(kernel: GpuKernel) -> dict[str, Any]:
+    found = kernel.summary.config
+    if found is None or not found.tile_sizes:
+        return {}
+    return {"tile": "×".join(map(str, found.tile_sizes[0])), "warps": found.num_warps}
+
+
+def _dot_in(fusion: Instruction) -> Instruction | None:
+    """The dot; in a nested fusion it lies one level deeper."""
+    pending = [fusion]
+    for kernel in pending:
+        for inner in kernel.fused_computation:
+            if inner.opcode == "dot":
+                return inner
+            if inner.opcode == "fusion":
+                pending.append(inner)
+    return None
+
+
+# Fusions for which XLA writes the code: by their roots and the operations behind them, the heroes.
+
+
+@runner("EM040", "The reduction emitter", runs="reduction emitter")
+def reduction(kernel: GpuKernel) -> dict[str, Any] | None:
+    if kernel.launch.kind != "reduction":
+        return None
+    first = first_reduction(kernel.model.kernel(kernel.instruction))
+    assert first is not None
+    assert first.reduction is not None
+    is_row, (outer, middle, minor) = first.reduction
+    lines, length, word = (middle, outer * minor, "row") if is_row else (outer * minor, middle, "column")
+    reduces = f"{lines:,} {word}{'s' if lines != 1 else ''} of {length:,}"
+    return {"hero": hero_names(kernel), "reduces": reduces}
+
+
+@runner("EM041", "The transpose emitter", runs="transpose emitter")
+def transpose(kernel: GpuKernel) -> dict[str, Any] | None:
+    if kernel.launch.kind != "transpose":
+        return None
+    heroes = [hero for hero, _ in kernel.model.kernel(kernel.instruction).heroes]
+    tiled = next(h.transpose for h in heroes if h is not None and h.transpose is not None)
+    sizes = "×".join(map(str, tiled.dimensions))
+    order = ",".join(map(str, tiled.permutation))
+    return {"hero": hero_names(kernel), "permutes": f"to {sizes} by {order}"}
+
+
+@runner("EM042", "The scatter emitter", runs="scatter emitter")
+def scatter(kernel: GpuKernel) -> dict[str, Any] | None:
+    if kernel.launch.kind != "scatter":
+        return None
+    root = outputs_of(kernel.instruction)[0]
+    flags = [name for name in ("indices_are_sorted", "unique_indices") if root.attributes.raw(name) == "true"]
+    return {"hero": hero_names(kernel), "updates": _shape(root.operands[-1])} | (
+        {"given": " and ".join(flags).replace("_", " ")} if flags else {}
+    )
+
+
+@runner("EM043", "The sort emitter", runs="bitonic sort")
+def sort(kernel: GpuKernel) -> dict[str, Any] | None:
+    return {"hero": hero_names(kernel)} if kernel.launch.kind == "sort" else None
+
+
+@runner("EM044", "The concatenate emitter", runs="concatenate emitter")
+def concatenate(kernel: GpuKernel) -> dict[str, Any] | None:
+    if kernel.launch.kind != "concatenate":
+        return None
+    hero = kernel.model.kernel(kernel.instruction).heroes[0][0]
+    assert hero is not None
+    return {"hero": hero_names(kernel), "joins": _joined(hero)}
+
+
+@runner("EM045", "In-place update", runs="in-place update")
+def in_place_update(kernel: GpuKernel) -> dict[str, Any] | None:
+    first = kernel.model.kernel(kernel.instruction).roots[0].update
+    if (
+        kernel.launch.kind != "loop"
+        or first is None
+        or not kernel.model.kernel(kernel.instruction).updates_in_place
+    ):
+        return None
+    return {"update": first.shape.text_without_layout, "of": _shape(outputs_of(kernel.instruction)[0])}
+
+
+@runner("EM046", "The slices emitter", runs="slices emitter")
+def slices(kernel: GpuKernel) -> dict[str, Any] | None:
+    return {"slices": len(kernel.summary.roots)} if kernel.launch.kind == "slices" else None
+
+
+@runner("EM049", "The loop emitter", runs="loop emitter")
+def loop(kernel: GpuKernel) -> dict[str, Any] | None:
+    roots = outputs_of(kernel.instruction)
+    more = f" and {len(roots) - 1} more" if len(roots) > 1 else ""
+    found: dict[str, Any] = {"result": f"{roots[0].name} {_shape(roots[0])}{more}"}
+    because = why_a_loop(kernel)
+    return found | {"because": because} if because else found
+
+
+def _joined(hero: Atom) -> str:
+    return f"{len(hero.operands)} along dimension {(hero.attributes[0] or '{0}').strip('{}')}"
+
+
+def _shape(instruction: Instruction) -> str:
+    return instruction.shape.text_without_layout
+
+
+RULES = (
+    slice_copy,
+    dynamic_slice_copy,
+    copy_fusion,
+    custom,
+    triton_gemm,
+    triton,
+    cudnn,
+    triton_collective,
+    *LAST,
+    reduction,
+    transpose,
+    scatter,
+    sort,
+    concatenate,
+    in_place_update,
+    slices,
+    loop,
+)

@@ -1,0 +1,317 @@
+"""Rules of GpuInstructionFusion (`xla/service/gpu/transforms/instruction_fusion.cc`): codes GI….
+
+`RULES` is the order in which `GpuInstructionFusion::ShouldFuse` asks, `FUSIBLE_RULES` that of
+`IsProducerConsumerFusible`, which FusionMerger asks as well.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hlofuse.analysis.convolution import window_dimensions
+from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
+from hlofuse.cost.gpu.merging import MergingModel
+from hlofuse.ir.graph import Instruction
+from hlofuse.rules.catalogue import Knob
+from hlofuse.rules.gpu_fusible import (
+    has_tiled_transpose,
+    is_input_fusible,
+    is_loop_fusible_consumer,
+    is_loop_fusible_producer,
+    is_physically_transposing,
+    is_scatter_fusion,
+)
+from hlofuse.rules.instruction_fusion import (
+    CandidatePair,
+    FusionState,
+    expensive_would_be_duplicated,
+    may_fuse_into_in_place,
+    pass_cannot_duplicate,
+    producer_is_root,
+    recomputation,
+)
+from hlofuse.rules.priority_fusion.budget import over_budget
+from hlofuse.rules.verdict import Verdict, condition, requirement
+
+
+@dataclass(slots=True, kw_only=True)
+class GpuFusionState(FusionState):
+    """What a run of the pass knows besides the graph."""
+
+    model: MergingModel
+
+
+@dataclass(frozen=True, slots=True)
+class GpuPair(CandidatePair):
+    """The question: `producer` is operand `operand_index` of `consumer`."""
+
+    state: GpuFusionState
+
+
+# Pairs that can be one kernel at all (`IsProducerConsumerFusible`).
+
+
+@requirement(
+    "GI010", "The producer cannot be emitted per element", message="the producer is not loop-fusible"
+)
+def producer_not_loop_fusible(pair: GpuPair) -> dict[str, Any] | None:
+    model = pair.state.model
+    if is_loop_fusible_producer(pair.producer, model.release) or has_tiled_transpose(pair.producer, model):
+        return None
+    return {"opcode": pair.producer.opcode}
+
+
+@requirement(
+    "GI011",
+    "The reduction uses several blocks for one result",
+    message="Reduction output fusion only works for race free reductions",
+)
+def reduction_not_race_free(pair: GpuPair) -> dict[str, Any] | None:
+    hero = _reduction_hero(pair)
+    if hero is None or hero.race_free:
+        return None
+    return {"sizes": list(hero.reduction.sizes) if hero.reduction is not None else []}
+
+
+@condition(
+    "GI012",
+    "More than a chain of elementwise operations follows the reduction",
+    message="Reductions from/to continuous dims epilogue not fusible",
+)
+def epilogue_not_a_chain(pair: GpuPair) -> dict[str, Any] | None:
+    if _reduction_hero(pair) is None:
+        return None
+    consumer, atom = pair.consumer, pair.state.model.atoms.atom
+    body = list(consumer.fused_computation) if consumer.opcode == "fusion" else [consumer]
+    for inner in body:
+        if inner.opcode != "parameter" and not atom(inner).intermediate_chain:
+            return {"operation": inner.name}
+    return None
+
+
+@condition(
+    "GI013", "The reduction has several users", message="reduction output fusion only works for single user"
+)
+def reduction_has_users(pair: GpuPair) -> dict[str, Any] | None:
+    if _reduction_hero(pair) is None or len(pair.producer.users) <= 1:
+        return None
+    return {"users": len(pair.producer.users)}
+
+
+@requirement(
+    "GI014", "Nothing follows a scatter in its kernel", message="do not fuse into the output of scatter"
+)
+def producer_is_scatter(pair: GpuPair) -> dict[str, Any] | None:
+    return {} if is_scatter_fusion(pair.producer) else None
+
+
+@requirement(
+    "GI015",
+    "The producer computes the array that a scatter updates",
+    message="do not fuse into the in-place operand of scatter",
+)
+def producer_is_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
+    return {} if _scattered_into(pair.consumer) is pair.producer else None
+
+
+@requirement(
+    "GI016",
+    "The producer reads the array that a scatter updates",
+    message="Producer uses the in-place operand of a scatter",
+)
+def producer_reads_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
+    array = _scattered_into(pair.consumer)
+    return {} if array is not None and array in pair.producer.operands else None
+
+
+@requirement(
+    "GI017",
+    "The consumer cannot be fused into",
+    message="the consumer is not input-fusible and not loop-fusible",
+)
+def consumer_takes_nothing(pair: GpuPair) -> dict[str, Any] | None:
+    model = pair.state.model
+    if is_input_fusible(pair.consumer, model) or is_loop_fusible_consumer(pair.consumer, model):
+        return None
+    return {"opcode": pair.consumer.opcode}
+
+
+@requirement(
+    "GI018",
+    "The producer has several results",
+    message="the producer is not fusible as it is a multi-output fusion",
+)
+def producer_has_several_results(pair: GpuPair) -> dict[str, Any] | None:
+    return {} if pair.producer.is_multi_output_fusion else None
+
+
+@condition("GI019", "A constant does not start a kernel", message="not fusing constant")
+def constant_stays(pair: GpuPair) -> dict[str, Any] | None:
+    producer = pair.producer
+    if producer.opcode != "constant":
+        return None
+    if producer.shape.is_effective_scalar and pair.consumer.opcode == "fusion":
+        return None
+    return {"elements": producer.shape.element_count}
+
+
+FUSIBLE_RULES = (
+    producer_not_loop_fusible,
+    reduction_not_race_free,
+    epilogue_not_a_chain,
+    reduction_has_users,
+    producer_is_scatter,
+    producer_is_scattered_into,
+    producer_reads_scattered_into,
+    consumer_takes_nothing,
+    producer_has_several_results,
+    constant_stays,
+    may_fuse_into_in_place,
+)
+"""`IsProducerConsumerFusible`, in its order."""
+
+
+def _reduction_hero(pair: GpuPair) -> Any:
+    """What the kernel of a producer that is a parallel reduction is about; None for other producers."""
+    summary = pair.state.model.summary(pair.producer)
+    return summary.roots[0].hero[0] if summary.is_reduction else None
+
+
+def _scattered_into(consumer: Instruction) -> Instruction | None:
+    """The operand that a scatter, or a kernel that ends in one, writes over."""
+    if not is_scatter_fusion(consumer):
+        return None
+    if consumer.opcode != "fusion":
+        return consumer.operands[0]
+    inner = consumer.fused_root.operands[0]
+    return consumer.operands[inner.parameter_number] if inner.opcode == "parameter" else None
+
+
+ALLOWED_CODE_DUPLICATION = Knob(
+    "gpu-code-duplication-limit",
+    15,
+    "times",
+    "How often an element of a producer may be computed inside a fusion.",
+)
+MAX_REPEATED = Knob(
+    "gpu-heavy-computation",
+    10,
+    "elements",
+    "Minimum elements read per result for a computation that is not repeated.",
+)
+
+
+@condition("GI001", "The producer is already a fusion", message="the producer is a fusion")
+def producer_is_a_fusion(pair: GpuPair) -> dict[str, Any] | None:
+    return {} if pair.producer.opcode == "fusion" else None
+
+
+@requirement("GI002", "The consumer is a custom fusion", message="the consumer is a custom fusion")
+def consumer_is_custom(pair: GpuPair) -> dict[str, Any] | None:
+    return {} if pair.consumer.fusion_kind == "kCustom" else None
+
+
+@condition(
+    "GI003",
+    "The consumer would recompute an expensive producer",
+    message="the producer is expensive, and the consumer reuses inputs",
+)
+def reused_expensive_producer(pair: GpuPair) -> dict[str, Any] | None:
+    return recomputation(pair)
+
+
+@condition(
+    "GI004",
+    "A reduction would read its input uncoalesced",
+    message="fusing the producer would break read coalescing",
+)
+def breaks_coalescing(pair: GpuPair) -> dict[str, Any] | None:
+    if not pair.state.model.summary(pair.consumer).is_reduction:
+        return None
+    return {} if is_physically_transposing(pair.producer) else None
+
+
+@condition(
+    "GI005",
+    "A long computation would be repeated for each element",
+    message="the fusion would create a heavy computation",
+    knobs=(MAX_REPEATED,),
+)
+def creates_heavy_computation(pair: GpuPair) -> dict[str, Any] | None:
+    producer, consumer = pair.producer, pair.consumer
+    body = list(producer.fused_computation) if producer.opcode == "fusion" else [producer]
+    heavy = next((x for x in body if _is_heavy(x, pair)), None)
+    if heavy is None:
+        return None
+    if consumer.opcode != "fusion":
+        return {"heavy": heavy.name} if _reads_repeatedly(consumer) else None
+    pending = [consumer.fused_computation.parameters[consumer.operands.index(producer)]]
+    seen = set(pending)
+    while pending:
+        inner = pending.pop()
+        if _reads_repeatedly(inner):
+            return {"heavy": heavy.name, "repeated_by": inner.name}
+        new = [u for u in inner.users if u not in seen]
+        seen.update(new)
+        pending += new
+    return None
+
+
+def over_kernel_budget(pair: GpuPair) -> Verdict | None:
+    """`FusionFitsInBudget`, the consumer first."""
+    state = pair.state
+    return over_budget(pair.consumer, pair.producer, state.model, state.settings, producer_consumer=True)
+
+
+@condition(
+    "GI006",
+    "The producer would be computed too often inside the fusion",
+    message="the fusion would result in an overly large code duplication",
+    knobs=(ALLOWED_CODE_DUPLICATION,),
+)
+def code_duplication(pair: GpuPair) -> dict[str, Any] | None:
+    state = pair.state
+    if pair.consumer.opcode != "fusion":
+        return None
+    limit = state.settings.value(ALLOWED_CODE_DUPLICATION)
+    return duplication(state.evaluation(pair.consumer), pair.producer, limit)
+
+
+def _is_heavy(instruction: Instruction, pair: GpuPair) -> bool:
+    """Costly for one element (`IsExpensiveToRepeat`)."""
+    limit = pair.state.settings.value(MAX_REPEATED)
+    if instruction.opcode == "reduce" and not pair.state.model.summary(instruction).is_reduction:
+        results = 1 if instruction.shape.is_tuple else instruction.shape.element_count
+        return instruction.operands[0].shape.element_count // max(results, 1) > limit
+    if instruction.opcode == "reduce-window":
+        window = window_dimensions(instruction.attributes.raw("window"))
+        size = 1
+        for dimension in window:
+            size *= dimension.size
+        return size > limit
+    return False
+
+
+def _reads_repeatedly(instruction: Instruction) -> bool:
+    """It reads an element of an operand for several of its own (`IfFusedReadsElementsMultipleTimes`)."""
+    opcode = instruction.opcode
+    if opcode in ("gather", "broadcast"):
+        return instruction.shape.element_count > instruction.operands[0].shape.element_count
+    if opcode == "reduce-window":
+        return any(d.size > d.stride for d in window_dimensions(instruction.attributes.raw("window")))
+    return False
+
+
+RULES = (
+    producer_is_a_fusion,
+    consumer_is_custom,
+    reused_expensive_producer,
+    breaks_coalescing,
+    *FUSIBLE_RULES,
+    creates_heavy_computation,
+    producer_is_root,
+    expensive_would_be_duplicated,
+    pass_cannot_duplicate,
+    may_fuse_into_in_place,
+    over_kernel_budget,
+    code_duplication,
+)

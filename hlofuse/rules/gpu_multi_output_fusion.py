@@ -1,0 +1,242 @@
+"""Rules of GPU multi-output fusion (`xla/backends/gpu/transforms/multi_output_fusion.cc`): codes GM….
+
+`SIBLING_RULES`, `PRODUCER_RULES` and `CONSUMER_RULES` are the orders in which it asks.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from hlofuse.analysis.elementwise import is_elementwise, is_fusible
+from hlofuse.analysis.in_place import in_place_pairs
+from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.ticks import microseconds
+from hlofuse.ir.graph import Instruction
+from hlofuse.rules.catalogue import essential, outcome, register
+from hlofuse.rules.fusion_heroes import shapes_differ
+from hlofuse.rules.gpu_fusible import has_tiled_transpose, is_loop_fusible_producer, is_physically_transposing
+from hlofuse.rules.priority_fusion.budget import MAX_IR_SIZE, over_budget
+from hlofuse.rules.settings import Settings
+from hlofuse.rules.verdict import Verdict, condition, requirement
+
+
+@dataclass(slots=True)
+class MultiOutputState:
+    """What a run of the pass knows besides the graph."""
+
+    model: KernelModel
+    settings: Settings
+    reaches: Callable[[Instruction, Instruction], bool]
+    """Does the second depend on the first, or is it the first?"""
+
+
+@dataclass(slots=True)
+class SiblingPair:
+    """A candidate: `other` merged into `fusion`, both reading `parent`."""
+
+    fusion: Instruction
+    other: Instruction
+    parent: Instruction
+    state: MultiOutputState
+
+
+@dataclass(slots=True)
+class LoneProducer:
+    """A candidate: `producer` as a further result of any consumer's kernel."""
+
+    producer: Instruction
+    state: MultiOutputState
+
+
+@dataclass(slots=True)
+class ProducerPair:
+    """A candidate: `producer` as a further result of `consumer`'s kernel."""
+
+    producer: Instruction
+    consumer: Instruction
+    state: MultiOutputState
+
+
+# Rules about two kernels that read the same array.
+
+_SMALL_BYTES = 1024
+
+SHARED_READ = outcome("GM001", "Two kernels that read the same array become one", allows=True)
+IS_CONSTANT = register("GM003", "A shared constant does not merge kernels", message="… is a constant.")
+IS_SCALAR = register("GM004", "A shared scalar does not merge kernels", message="Operand … is not profitable")
+CONNECTED = essential("GM010", "One depends on the other", message="… are connected")
+
+
+def siblings_connected(pair: SiblingPair) -> Verdict | None:
+    a, b, reaches = pair.fusion, pair.other, pair.state.reaches
+    if reaches(a, b) or reaches(b, a):
+        return Verdict(CONNECTED, {}, f"{a.name} and {b.name} are connected")
+    return None
+
+
+def sibling_shapes_differ(pair: SiblingPair) -> Verdict | None:
+    return shapes_differ(pair.fusion, pair.other, pair.state.model, pair.state.settings)
+
+
+@condition("GM016", "The two read different parts of the array", message="slices are non-overlapping")
+def differing_slices(pair: SiblingPair) -> dict[str, Any] | None:
+    shape = pair.parent.shape
+    if shape.is_tuple or shape.byte_size < _SMALL_BYTES:
+        return None
+    a, b = _only_slice(pair.parent, pair.fusion), _only_slice(pair.parent, pair.other)
+    if a is None or b is None:
+        return None
+    for dimension, (one, two) in enumerate(zip(a.attributes["slice"], b.attributes["slice"], strict=False)):
+        if not (one.start < two.limit and two.start < one.limit):
+            return {"dimension": dimension, "slices": [[one.start, one.limit], [two.start, two.limit]]}
+    return None
+
+
+@condition("GM017", "One updates a slice in place", message="can't fuse multiple DUSs")
+def updates_in_place(pair: SiblingPair) -> dict[str, Any] | None:
+    for x in (pair.fusion, pair.other):
+        if x.opcode == "fusion" and x.fused_root.opcode == "dynamic-update-slice":
+            return {"update": x.name}
+    return None
+
+
+def siblings_over_budget(pair: SiblingPair) -> Verdict | None:
+    state = pair.state
+    return over_budget(pair.fusion, pair.other, state.model, state.settings, producer_consumer=False)
+
+
+SIBLING_RULES = (
+    siblings_connected,
+    sibling_shapes_differ,
+    differing_slices,
+    updates_in_place,
+    siblings_over_budget,
+)
+"""`CanFuseSiblings`, in its order."""
+
+
+def _only_slice(parent: Instruction, reader: Instruction) -> Instruction | None:
+    """The slice through which `reader` sees all it sees of `parent` (`FindUniqueSlice`)."""
+    if reader.opcode == "slice":
+        return reader
+    if reader.opcode != "fusion":
+        return None
+    found: Instruction | None = None
+    for number, operand in enumerate(reader.operands):
+        if operand is parent:
+            users = reader.fused_computation.parameters[number].users
+            if found is not None or len(users) != 1:
+                return None
+            found = _only_slice(reader.fused_computation.parameters[number], users[0])
+            if found is None:
+                return None
+    return found
+
+
+# Rules about a producer that becomes a further result of a consumer's kernel.
+
+SAVES_TIME = outcome(
+    "GM002", "A producer with other users becomes another result of a consumer's kernel", allows=True
+)
+ANOTHER_PREFERRED = outcome("GM034", "Another consumer is preferred")
+
+
+@condition("GM020", "The producer already has several results", message="Producer is a multi-output fusion")
+def producer_is_multi_output(lone: LoneProducer) -> dict[str, Any] | None:
+    return {} if lone.producer.is_multi_output_fusion else None
+
+
+@requirement("GM021", "The producer updates an array in place", message="In-place operations are present")
+def producer_in_place(lone: LoneProducer) -> dict[str, Any] | None:
+    return {} if in_place_pairs(lone.producer, lone.state.model.release) else None
+
+
+@requirement("GM022", "The producer cannot be emitted per element", message="producer is not loop-fusible")
+def producer_not_a_loop(lone: LoneProducer) -> dict[str, Any] | None:
+    producer = lone.producer
+    if is_loop_fusible_producer(producer, lone.state.model.release):
+        return None
+    return {"opcode": producer.opcode}
+
+
+@condition("GM023", "The producer transposes in memory", message="producer is physically transposing")
+def producer_transposes(lone: LoneProducer) -> dict[str, Any] | None:
+    return {} if is_physically_transposing(lone.producer) else None
+
+
+PRODUCER_RULES = (producer_is_multi_output, producer_in_place, producer_not_a_loop, producer_transposes)
+"""`IsProducerMultiOutputFusible`, in its order."""
+
+
+def is_possible_root(instruction: Instruction, model: KernelModel) -> bool:
+    """It may share its kernel with another result (`IsFusibleAsMultiOutputFusionRoot`)."""
+    if not is_fusible(instruction) or instruction.fusion_kind == "kCustom":
+        return False
+    if instruction.fusion_kind == "kLoop" or is_elementwise(instruction):
+        return True
+    summary = model.summary(instruction)
+    return summary.is_reduction or has_tiled_transpose(instruction, model)
+
+
+@requirement(
+    "GM030",
+    "The consumer cannot have more results",
+    message="consumer not eligible as multi-output fusion root.",
+)
+def consumer_not_a_root(pair: ProducerPair) -> dict[str, Any] | None:
+    return None if is_possible_root(pair.consumer, pair.state.model) else {"opcode": pair.consumer.opcode}
+
+
+def producer_shapes_differ(pair: ProducerPair) -> Verdict | None:
+    return shapes_differ(pair.consumer, pair.producer, pair.state.model, pair.state.settings)
+
+
+CYCLE = essential(
+    "GM031",
+    "An operation between the two needs the kernel's result",
+    message="… would introduce a cycle when fused",
+)
+
+
+def creates_cycle(pair: ProducerPair) -> Verdict | None:
+    producer, reaches = pair.producer, pair.state.reaches
+    for operand in pair.consumer.operands:
+        if operand is not producer and reaches(producer, operand):
+            message = f"{producer.name} would introduce a cycle when fused"
+            return Verdict(CYCLE, {"through": operand.name}, message)
+    return None
+
+
+def producer_over_budget(pair: ProducerPair) -> Verdict | None:
+    state = pair.state
+    return over_budget(pair.producer, pair.consumer, state.model, state.settings, producer_consumer=False)
+
+
+@condition(
+    "GM032", "Too much code would be copied", message="will generate too large IR", knobs=(MAX_IR_SIZE,)
+)
+def too_much_code(pair: ProducerPair) -> dict[str, Any] | None:
+    size = pair.state.model.merged_ir_size(pair.producer, pair.consumer)
+    limit = pair.state.settings.value(MAX_IR_SIZE)
+    return {"instructions": size, "limit": int(limit)} if size > limit else None
+
+
+@condition(
+    "GM033", "One kernel would be slower than two", message="will execute slower if fused", estimated=True
+)
+def slower(pair: ProducerPair) -> dict[str, Any] | None:
+    fused, unfused = pair.state.model.multi_output_times(pair.producer, pair.consumer)
+    if fused <= unfused:
+        return None
+    return {"us_fused": microseconds(fused), "us_unfused": microseconds(unfused)}
+
+
+CONSUMER_RULES = (
+    consumer_not_a_root,
+    producer_shapes_differ,
+    creates_cycle,
+    producer_over_budget,
+    too_much_code,
+    slower,
+)
+"""`ProducerCandidateIsFusible`, in its order."""

@@ -1,0 +1,328 @@
+"""Rules of the fusion driver all targets share (`xla/service/instruction_fusion.cc`): codes IF…"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from hlofuse.analysis.components import Reachability
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.analysis.in_place import InPlacePair, ReusedOperands, follow_tuples, in_place_pairs
+from hlofuse.analysis.indexing_evaluation import IndexingEvaluation
+from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Release
+from hlofuse.rules.catalogue import essential, outcome, register
+from hlofuse.rules.settings import Settings
+from hlofuse.rules.verdict import Verdict, condition, requirement
+
+
+@dataclass(slots=True)
+class FusionState:
+    """What a run of the pass knows besides the graph."""
+
+    may_duplicate: bool
+    release: Release
+    settings: Settings
+    is_expensive: Callable[[Instruction], bool]
+    reused: ReusedOperands = field(default_factory=ReusedOperands)
+    skipped: set[Instruction] = field(default_factory=set)
+    """Consumers the target leaves alone altogether."""
+    evaluations: dict[Instruction, IndexingEvaluation] = field(default_factory=dict)
+
+    def evaluation(self, fusion: Instruction) -> IndexingEvaluation:
+        """Emission counts of a fusion; made when first asked for, then kept up to date by the pass."""
+        found = self.evaluations.get(fusion)
+        if found is None:
+            found = self.evaluations[fusion] = IndexingEvaluation(fusion)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class CandidatePair:
+    """The question: `producer` is operand `operand_index` of `consumer`."""
+
+    producer: Instruction
+    consumer: Instruction
+    operand_index: int
+    state: FusionState
+
+
+# Rules that the driver itself applies, before and after asking those of a target.
+
+OPERAND_NOT_FUSIBLE = essential(
+    "IF001", "The operand is not fusible", lasting=True, message="Operand is not fusible"
+)
+
+CANNOT_BE_DUPLICATED = register(
+    "IF002",
+    "The producer cannot be fused into all of its users, and duplicating it would read more memory",
+    lasting=True,
+    message="operand can not be duplicated",
+)
+
+MULTI_OUTPUT_UNSUPPORTED = outcome(
+    "IF021",
+    "This pass creates no multi-output fusions",
+    message="multi-output fusion not supported by this pass",
+)
+
+MULTI_OUTPUT_CYCLE = essential(
+    "IF022",
+    "A multi-output fusion of the two would depend on itself",
+    message="multi-output fusion creates a cycle",
+)
+
+NOTHING_AGAINST = outcome("IF030", "No rule forbids it", allows=True)
+
+
+# Rules about fusing across the output and about computing a producer more than once.
+
+
+def is_always_duplicable(instruction: Instruction) -> bool:
+    """Broadcasts and widening converts: a copy reads less than the result (`IsAlwaysDuplicable`)."""
+    if instruction.opcode == "broadcast":
+        return True
+    return (
+        instruction.opcode == "convert"
+        and instruction.operands[0].shape.byte_size < instruction.shape.byte_size
+    )
+
+
+def recomputation(pair: CandidatePair) -> dict[str, Any] | None:
+    """An expensive producer whose elements the consumer reads more than once, in figures; else None.
+
+    Which targets ask it, and of what, is theirs to say.
+    """
+    producer, state = pair.producer, pair.state
+    if not state.is_expensive(producer) or producer not in state.reused.of(pair.consumer):
+        return None
+    return {
+        "producer_elements": producer.shape.element_count,
+        "consumer_elements": pair.consumer.shape.element_count,
+    }
+
+
+def _would_duplicate(pair: CandidatePair) -> bool:
+    """The producer has a user besides the consumer (`FusionWouldDuplicate`)."""
+    users = pair.producer.users
+    return not (len(users) == 1 and users[0] is pair.consumer)
+
+
+@requirement(
+    "IF003",
+    "The producer is the computation's result",
+    lasting=True,
+    message="not fusing into the output of the root instruction",
+)
+def producer_is_root(pair: CandidatePair) -> dict[str, Any] | None:
+    return {} if pair.producer.is_root else None
+
+
+@condition(
+    "IF004",
+    "An expensive producer would be computed more than once",
+    message="expensive producer would be duplicated",
+)
+def expensive_would_be_duplicated(pair: CandidatePair) -> dict[str, Any] | None:
+    if (
+        not pair.state.may_duplicate
+        or not _would_duplicate(pair)
+        or not pair.state.is_expensive(pair.producer)
+    ):
+        return None
+    if is_always_duplicable(pair.producer):
+        return None
+    return {"producer_users": len(pair.producer.users)}
+
+
+@condition("IF005", "This run of the pass must not duplicate work", message="fusion pass cannot duplicate")
+def pass_cannot_duplicate(pair: CandidatePair) -> dict[str, Any] | None:
+    if pair.state.may_duplicate or not _would_duplicate(pair) or is_always_duplicable(pair.producer):
+        return None
+    return {"producer_users": len(pair.producer.users)}
+
+
+# The in-place rule: a consumer that overwrites an operand must not be given a stale or clobbered value. Where
+# the producer slices the buffer, exactly the elements may be read that are then overwritten.
+
+SLICE_SHAPE = essential(
+    "IF014",
+    "The shapes of slice and update differ",
+    message="Slice op has a different shape than the update shape of the dus op, bailing.",
+)
+SLICE_INDEX = essential(
+    "IF015", "The slice and the update start at different positions", message="DUS and slice index mismatch"
+)
+SLICE_OTHER_USE = essential(
+    "IF016",
+    "Another non-elementwise operation of the consumer reads the slice",
+    message="Fusing slice into DUS will also fuse another non-elementwise op with shared operand as DUS.",
+)
+DYNAMIC_SLICE_SHAPE = essential(
+    "IF017",
+    "The shapes of dynamic-slice and update differ",
+    message="Dynamic slice op has a different shape than the update shape of the dus op, bailing.",
+)
+DYNAMIC_SLICE_INDEX = essential(
+    "IF018",
+    "The indices of dynamic-slice and update differ",
+    message="DUS and DS index mismatch",
+)
+DYNAMIC_SLICE_OTHER_USE = essential(
+    "IF019",
+    "Another non-elementwise operation of the consumer reads the dynamic-slice",
+    message="Fusing DS into DUS will also fuse another non-elementwise op with shared operand as DUS.",
+)
+
+
+def slice_matches_update(
+    producer: Instruction, consumer: Instruction, slice_: Instruction, update: Instruction
+) -> Verdict | None:
+    """`slice_` is the slice in the producer, `update` the dynamic-update-slice in the consumer."""
+    figures = {"slice_shape": str(slice_.shape), "update_shape": str(update.operands[1].shape)}
+    if slice_.shape.key != update.operands[1].shape.key:
+        return Verdict(SLICE_SHAPE, figures)
+    for dimension, taken in enumerate(slice_.attributes["slice"]):
+        index = _integer(_seen_through(consumer, update.operands[2 + dimension]))
+        if index is None or index != taken.start or taken.stride != 1:
+            found = {"dimension": dimension, "slice_start": taken.start, "update_start": index}
+            return Verdict(SLICE_INDEX, found)
+    if consumer.opcode == "fusion" and not _safe(producer, consumer, update):
+        return Verdict(SLICE_OTHER_USE)
+    return None
+
+
+def dynamic_slice_matches_update(
+    producer: Instruction, consumer: Instruction, slice_: Instruction, update: Instruction
+) -> Verdict | None:
+    """`slice_` is the dynamic-slice in the producer, `update` the dynamic-update-slice in the consumer."""
+    figures = {"slice_shape": str(slice_.shape), "update_shape": str(update.operands[1].shape)}
+    if slice_.shape.key != update.operands[1].shape.key:
+        return Verdict(DYNAMIC_SLICE_SHAPE, figures)
+    for dimension in range(update.shape.rank):
+        a = _seen_through(producer, slice_.operands[1 + dimension])
+        b = _seen_through(consumer, update.operands[2 + dimension])
+        x, y = _integer(a), _integer(b)
+        if x != y or (x is None and a is not b):
+            return Verdict(
+                DYNAMIC_SLICE_INDEX, {"dimension": dimension, "slice_start": a.name, "update_start": b.name}
+            )
+    if consumer.opcode == "fusion" and not _safe(producer, consumer, update):
+        return Verdict(DYNAMIC_SLICE_OTHER_USE)
+    return None
+
+
+def _seen_through(outer: Instruction, operand: Instruction) -> Instruction:
+    """The operand of the fusion behind one of its parameters."""
+    if outer.opcode == "fusion" and operand.opcode == "parameter":
+        return outer.operands[operand.parameter_number]
+    return operand
+
+
+def _integer(instruction: Instruction) -> int | None:
+    """The value of an integer constant (`GetFirstInteger`)."""
+    if instruction.opcode != "constant":
+        return None
+    value = instruction.literal.scalar
+    return int(value) if isinstance(value, int) else None
+
+
+def _safe(producer: Instruction, consumer: Instruction, update: Instruction) -> bool:
+    """Nothing but elementwise operations and the update follows the producer's value inside the consumer."""
+    body = consumer.fused_computation
+    pending = [body.parameters[k] for k, o in enumerate(consumer.operands) if o is producer]
+    seen: set[Instruction] = set()
+    while pending:
+        x = pending.pop()
+        if x in seen:
+            continue
+        seen.add(x)
+        if x is not update and x.opcode != "parameter" and not is_elementwise(x):
+            return False
+        pending += x.users
+    return True
+
+
+SAME_VALUE_TWICE = essential(
+    "IF010",
+    "The overwritten operand is also another operand of the consumer",
+    message=(
+        "The consumer is an in-place operation that has an additional operand that has the same "
+        "value as the in-place buffer"
+    ),
+)
+SEVERAL_NON_ELEMENTWISE = essential(
+    "IF011",
+    "The producer fusion has more than one non-elementwise operation",
+    message="Producer fusion has multiple non-elementwise ops, bailing.",
+)
+CONSUMER_CONFLICT = essential(
+    "IF012",
+    "Non-elementwise operations of the consumer read what it overwrites",
+    message="Non-elementwise ops in consumer lead to inplace conflict after fusion.",
+)
+SEVERAL_UPDATES = essential(
+    "IF013", "The consumer has more than one dynamic-update-slice", message="multiple dus ops, bailing."
+)
+UNRECOGNIZED = essential(
+    "IF020",
+    "XLA does not analyze how the producer reads the overwritten buffer",
+    message="unrecognized inplace update non-elementwise output pair",
+)
+
+
+def is_non_elementwise(instruction: Instruction) -> bool:
+    """Neither elementwise nor a mere view or input."""
+    return instruction.opcode not in ("fusion", "bitcast", "parameter") and not is_elementwise(instruction)
+
+
+def extract(instruction: Instruction, wanted: Callable[[Instruction], bool]) -> list[Instruction]:
+    """The instruction itself if wanted, else those wanted inside it (`ExtractInstructions`)."""
+    if wanted(instruction):
+        return [instruction]
+    return [x for x in instruction.fused_computation if wanted(x)] if instruction.opcode == "fusion" else []
+
+
+def may_fuse_into_in_place(pair: CandidatePair) -> Verdict | None:
+    """Refuse where fusing could change what the in-place consumer reads; the first pair concerned decides."""
+    producer, consumer = pair.producer, pair.consumer
+    for in_place in in_place_pairs(consumer, pair.state.release):
+        buffer = consumer.operands[in_place.operand_number]
+        if any(o is buffer and k != in_place.operand_number for k, o in enumerate(consumer.operands)):
+            return Verdict(SAME_VALUE_TWICE, {"buffer": buffer.name})
+        if buffer is producer or buffer in producer.operands:
+            return _decide(producer, consumer, in_place)
+    return None
+
+
+def _decide(producer: Instruction, consumer: Instruction, in_place: InPlacePair) -> Verdict | None:
+    found = extract(producer, is_non_elementwise)
+    if len(found) > 1:
+        return Verdict(SEVERAL_NON_ELEMENTWISE, {"non_elementwise": [x.name for x in found]})
+    if not found:
+        return _elementwise_producer(producer, consumer, in_place)
+    updates = extract(consumer, lambda x: x.opcode == "dynamic-update-slice")
+    if not updates:
+        return None
+    if len(updates) > 1:
+        return Verdict(SEVERAL_UPDATES, {"updates": [x.name for x in updates]})
+    if found[0].opcode == "slice":
+        return slice_matches_update(producer, consumer, found[0], updates[0])
+    if found[0].opcode == "dynamic-slice":
+        return dynamic_slice_matches_update(producer, consumer, found[0], updates[0])
+    return Verdict(UNRECOGNIZED, {"non_elementwise": found[0].name})
+
+
+def _elementwise_producer(
+    producer: Instruction, consumer: Instruction, in_place: InPlacePair
+) -> Verdict | None:
+    if consumer.opcode != "fusion":
+        return None
+    body = consumer.fused_computation
+    root, _ = follow_tuples(body.root, in_place.output_index)
+    others = extract(consumer, lambda x: x is not root and is_non_elementwise(x))
+    if not others:
+        return None
+    reachability = Reachability(body)
+    parameter = body.parameters[consumer.operands.index(producer)]
+    conflict = next((x for x in others if x in reachability and reachability.reaches(parameter, x)), None)
+    return None if conflict is None else Verdict(CONSUMER_CONFLICT, {"conflict": conflict.name})

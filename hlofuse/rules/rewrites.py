@@ -1,0 +1,83 @@
+"""Rules of passes before and after fusion that decide what fusion has to work on: codes RW….
+
+Rewrites of loops, reductions and products, library fusions, expanders and copies.
+"""
+
+from functools import partial
+
+from hlofuse.rules.catalogue import Rule, outcome
+
+
+def rewrites(code: str, pass_name: str, title: str, *, allows: bool = True, essential: bool = False) -> Rule:
+    """What a pass makes; XLA leaves the pass out where `--xla_disable_hlo_passes` names it.
+
+    Without an `essential` pass, the program would be compiled to something else, or not at all.
+    """
+    flag = "" if essential else f"--xla_disable_hlo_passes={pass_name}"
+    return outcome(code, title, allows=allows, essential=essential, pass_name=pass_name, flag=flag)
+
+
+cuts = partial(rewrites, allows=False)
+"""Where a pass stops to take in more; XLA logs nothing."""
+
+STRENGTH_REDUCED = rewrites(
+    "RW010", "dot-strength-reduction", "A matrix-vector product becomes multiply and reduce"
+)
+WIDENED = rewrites("RW015", "gemv-rewriter", "A matrix-vector product becomes a matmul with one column")
+SPLIT_K = rewrites("RW011", "splitk-rewriter", "A dot with a long contracting dimension is split (split-K)")
+TRITON_PRODUCT = rewrites(
+    "RW012", "triton-gemm-rewriter", "A dot becomes a Triton GEMM fusion with its neighbours"
+)
+EPILOGUE_READERS = cuts(
+    "RW013", "triton-gemm-rewriter", "The GEMM fusion ends at a value with several readers"
+)
+EPILOGUE_USER = cuts(
+    "RW014", "triton-gemm-rewriter", "The GEMM fusion ends at an operation it cannot contain"
+)
+
+
+LONG_SUM_ON_CPU = rewrites(
+    "RW001", "tree_reduction_rewriter", "A reduction over more than 32 elements runs in two steps"
+)
+LONG_SUM_ON_GPU = rewrites(
+    "RW002", "tree-reduction-rewriter", "A reduction too long for one block runs in two steps"
+)
+SPLIT_DIMENSIONS = rewrites(
+    "RW003", "reduction-splitter", "A reduction over non-adjacent dimensions is split in two"
+)
+GROUPED_DIMENSIONS = rewrites(
+    "RW004", "reduction-dimension-grouper", "Adjacent reduced dimensions become one"
+)
+
+
+SINGLE_ITERATION = rewrites(
+    "RW050", "simplify-while-loops", "The body of a loop that runs once replaces the loop"
+)
+INVARIANT = rewrites("RW051", "while-loop-invariant-code-motion", "An operation moves out of the loop")
+SMALL_LOOP = rewrites("RW052", "small-while-loop-hoisting", "A loop over little data is one kernel")
+
+
+TRITON_SOFTMAX = rewrites(
+    "RW020", "triton-softmax-rewriter", "A normalization over rows becomes one Triton kernel"
+)
+LIBRARY = rewrites("RW021", "dot-library-rewriter", "Operations move to YNNPACK")
+LOGISTIC = rewrites(
+    "RW030", "logistic-expander", "The logistic function becomes a division and an exponential"
+)
+BATCH_NORM = rewrites("RW031", "batchnorm_expander", "A batch normalization becomes plain operations")
+RANDOM_BITS = rewrites(
+    "RW032",
+    "rng-bit-generator-expander",
+    "Random bits become the arithmetic of their generator",
+    essential=True,
+)
+RANDOM_NUMBERS = rewrites(
+    "RW033", "rng-expander", "Random numbers become the arithmetic of Philox", essential=True
+)
+COPY = rewrites(
+    "RW040", "copy-insertion", "A value is copied because another would overwrite it", essential=True
+)
+COPY_IN_FUSION = rewrites("RW041", "copy_fusion", "A fusion writes the copy of its result itself")
+LAYOUT_COPY = rewrites(
+    "RW042", "layout-assignment", "A value is copied to the layout that its reader requires", essential=True
+)

@@ -1,1 +1,0 @@
-"""Rules of passes before and after fusion that decide what fusion has to work with (RW…)."""

@@ -1,0 +1,370 @@
+"""The picture one can read and press: sizes of text, selection, folds, colours, loops, search."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Locator
+
+from hlofuse.account import observed_replay
+from hlofuse.explorer import page_html, page_of
+from hlofuse.inputs import read_text
+from hlofuse.ir import Module, parse_module
+from hlofuse.replay import replay_config
+
+from .browser import Visit
+from .conftest import Open
+
+VIEWS = ["steps", "fusion", "scope", "computation"]
+
+# Sizes of all text on the page in CSS pixels on the screen, the smallest first, each with what it says.
+SIZES = """() => {
+    const found = [];
+    for (const text of document.querySelectorAll("#panes svg text")) {
+        const style = getComputedStyle(text);
+        if (style.display !== "none") found.push([parseFloat(style.fontSize) * text.getScreenCTM().a, text.textContent]);
+    }
+    const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walk.nextNode()) {
+        const inside = walk.currentNode.parentElement;
+        if (inside.closest("svg, script, option, noscript") || !walk.currentNode.data.trim() || !inside.getClientRects().length) continue;
+        found.push([parseFloat(getComputedStyle(inside).fontSize), walk.currentNode.data]);
+    }
+    return found.sort((a, b) => a[0] - b[0]);
+}"""
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (1600, 1000), (2560, 1440)])
+@pytest.mark.parametrize("sample", ["gpu/gpt2_block", "cartpole/gpu/no_concatenate"])
+def test_no_text_is_too_small_to_be_read(visit: Open, sample: str, size: tuple[int, int]) -> None:
+    seen = visit(sample)
+    seen.page.set_viewport_size({"width": size[0], "height": size[1]})
+    for view in VIEWS:
+        for split in ("one", "ends"):
+            seen.page.goto("about:blank")
+            seen.page.goto(f"{seen.url}#view={view}&split={split}")
+            seen.page.wait_for_selector("html[data-ready]")
+            smallest, says = seen.page.evaluate(SIZES)[0]
+            assert smallest >= 11, (view, split, says)
+
+
+def test_a_wide_window_is_used(visit: Open) -> None:
+    """All of the kernels, in larger text, over most of the width."""
+    seen = visit("gpu/gpt2_block", "#view=fusion")
+    seen.page.set_viewport_size({"width": 2560, "height": 1440})
+    seen.page.reload()
+    seen.page.wait_for_selector("html[data-ready]")
+    room, drawn = (seen.page.locator(f"#panes svg{part}").bounding_box() for part in ("", " .overview"))
+    assert room is not None
+    assert drawn is not None
+    assert drawn["width"] > 0.6 * room["width"]
+    assert drawn["height"] <= room["height"]
+    assert seen.page.evaluate(SIZES)[0][0] >= 11
+    assert seen.page.evaluate("document.querySelector('#panes .name').getScreenCTM().a") > 1.2
+
+
+def test_from_far_there_is_no_text_that_cannot_be_read(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block", "#view=scope")
+    for _ in range(8):
+        seen.page.keyboard.press("-")
+    sizes = seen.page.evaluate(
+        """() => [...document.querySelectorAll("#panes svg text")].filter((t) => getComputedStyle(t).display !== "none")
+        .map((t) => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a)"""
+    )
+    assert all(size >= 11 for size in sizes)
+
+
+def pressed(seen: Visit, which: Locator) -> None:
+    which.dispatch_event("click")
+    # A second click within this time would open it.
+    seen.page.wait_for_timeout(420)
+
+
+def heading(seen: Visit) -> str:
+    return seen.page.inner_text("#details h2 >> nth=0")
+
+
+@pytest.mark.parametrize("view", ["fusion", "scope", "computation"])
+@pytest.mark.parametrize("split", ["one", "ends"])
+def test_a_click_on_a_kernel_selects_and_explains_it(visit: Open, view: str, split: str) -> None:
+    seen = visit("gpu/gpt2_block", f"#view={view}&split={split}")
+    panes = seen.page.locator(".pane").count()
+    for k in (0, 3, 7):
+        box = seen.page.locator(f".pane >> nth={panes - 1}").locator(".group.kernel").nth(k)
+        title = str(box.get_attribute("aria-label")).split(": ")[0]
+        pressed(seen, box)
+        assert heading(seen) == title
+        chosen = seen.page.locator(f".pane >> nth={panes - 1}").locator(".chosen")
+        assert [str(c.get_attribute("aria-label")).split(": ")[0] for c in chosen.all()] == [title]
+        assert seen.page.get_attribute(f"#views [data-key={view}]", "aria-pressed") == "true"
+        if split == "ends":  # before: all that ends in it
+            assert seen.page.locator(".pane >> nth=0").locator(".chosen, .related").count() >= 1
+        address = seen.page.evaluate("location.href")
+        seen.page.goto("about:blank")
+        seen.page.goto(address)
+        seen.page.wait_for_selector("html[data-ready]")
+        assert heading(seen) == title
+        assert seen.page.locator(".chosen").count() >= 1
+
+
+def test_a_real_click_selects_where_it_hits(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block", "#view=fusion")
+    seen.page.click(".group.kernel[aria-label^='gemm_fusion_dot.5']")
+    assert heading(seen) == "gemm_fusion_dot.5"
+    seen.page.mouse.click(*_empty(seen))
+    assert "Why 15 kernels?" in seen.details
+    assert seen.page.locator(".chosen").count() == 0
+
+
+def _empty(seen: Visit) -> tuple[float, float]:
+    """A place of the picture where there is nothing."""
+    room = seen.page.locator("#panes svg").bounding_box()
+    assert room is not None
+    return room["x"] + room["width"] - 4, room["y"] + room["height"] - 4
+
+
+def test_moving_the_picture_selects_nothing(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block", "#view=fusion")
+    box = seen.page.locator(".group.kernel").first.bounding_box()
+    assert box is not None
+    x, y = box["x"] + 40, box["y"] + 30
+    before = seen.page.evaluate("document.querySelector('#panes svg').getAttribute('viewBox')")
+    seen.page.mouse.move(x, y)
+    seen.page.mouse.down()
+    seen.page.mouse.move(x + 60, y + 40, steps=4)
+    seen.page.mouse.up()
+    assert seen.page.evaluate("document.querySelector('#panes svg').getAttribute('viewBox')") != before
+    assert seen.page.locator(".chosen").count() == 0
+
+
+def test_an_operation_that_is_clicked_is_explained_not_its_kernel(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block", "#view=steps")
+    hull = seen.page.locator(".hull").last
+    pressed(seen, hull)
+    name = seen.page.evaluate("explorer.state.shownOf(explorer.chosen)")
+    assert heading(seen) == name
+    assert "chosen" in str(
+        hull.page.locator(f".hull[data-box='{hull.get_attribute('data-box')}']").get_attribute("class")
+    )
+    node = seen.page.locator(".node[aria-label*=', in ']").last
+    operation = str(node.get_attribute("aria-label")).split(",")[0]
+    pressed(seen, node)
+    assert heading(seen) == operation
+    assert seen.page.locator(".node.chosen").count() == 1
+
+
+def test_a_rule_on_an_edge_explains_that_decision_where_one_is(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block", "#view=fusion")
+    at = seen.at
+    mark = seen.page.locator(".rule-mark").first
+    pressed(seen, mark)
+    assert "refused" in seen.page.inner_text("#details .badge")
+    assert str(seen.page.locator(".rule-mark text").first.text_content()) in seen.details
+    assert seen.at == at
+    assert seen.page.locator(".edge.chosen").count() == 1
+    shown = seen.details
+    address = seen.page.evaluate("location.href")
+    seen.page.goto("about:blank")
+    seen.page.goto(address)
+    seen.page.wait_for_selector("html[data-ready]")
+    assert seen.details == shown
+
+
+def test_a_kernel_opens_in_place_by_mouse_and_by_keys(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block", "#view=fusion")
+    page, name = seen.page, "loop_multiply_fusion"
+    closed, opened = (page.locator(f"{kind}[aria-label^='{name}']") for kind in (".group", ".container"))
+    siblings = page.locator(".group.kernel").count()
+    closed.dblclick()
+    assert opened.count() == 1
+    assert page.locator(".group.kernel").count() == siblings - 1
+    assert page.locator(".node").count() == page.evaluate("explorer.state.members[explorer.chosen].length")
+    address = page.evaluate("location.href")
+    page.goto("about:blank")
+    page.goto(address)
+    page.wait_for_selector("html[data-ready]")
+    assert opened.count() == 1
+    page.keyboard.press("o")
+    assert opened.count() == 0
+    page.wait_for_timeout(420)
+    closed.locator(".toggle").dispatch_event("click")
+    assert opened.count() == 1
+    opened.focus()
+    page.keyboard.press("Enter")  # it is selected
+    assert opened.count() == 0
+    assert page.evaluate("document.activeElement.getAttribute('aria-label')").startswith(name)
+    page.keyboard.press("Escape")
+    page.wait_for_timeout(420)
+    closed.focus()
+    page.keyboard.press("Enter")
+    assert (heading(seen).split()[0], opened.count()) == (name, 0)
+    page.keyboard.press("Enter")
+    assert opened.count() == 1
+    assert seen.problems == []
+
+
+@pytest.fixture(scope="session")
+def layered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Module, Path]:
+    """GPT-2 blocks one after the other, 20,000 instructions, each in a scope of its own; and the page of it."""
+    root = Path(__file__).parents[2]
+    sys.path.insert(0, str(root / "benchmarks"))
+    from stacked import stacked
+
+    module = parse_module(stacked(read_text(root / "samples/gpu/gpt2_block/before.hlo"), 20_000, layers=True))
+    file = tmp_path_factory.mktemp("layers") / "page.html"
+    page = page_of({"as XLA": observed_replay(module, replay_config("gpu", "h100_sxm"))})
+    file.write_text(page_html(page), encoding="utf-8")
+    return module, file
+
+
+@pytest.fixture
+def large(browser: object, layered: tuple[Module, Path]) -> object:
+    seen = Visit(browser, layered[1])  # type: ignore[arg-type]
+    yield seen
+    seen.page.context.close()
+
+
+def test_a_large_module_opens_folded_by_scope_in_a_small_file(
+    large: Visit, layered: tuple[Module, Path]
+) -> None:
+    module, file = layered
+    assert sum(len(c) for c in module.computations) > 19_000
+    assert file.stat().st_size < 5e6
+    for view in ("fusion", "scope"):
+        large.page.click(f"#views [data-key={view}]")
+        folds = [str(t) for t in large.page.locator(".group.fold .name").all_text_contents()]
+        assert 10 < len(folds) < 60
+        assert folds[0] == "layer_0 … layer_4"
+        assert large.page.evaluate(SIZES)[0][0] >= 11
+    fold = large.page.locator(".group.fold").nth(1)
+    pressed(large, fold)
+    assert heading(large) == "layer_5 … layer_9"
+    large.page.keyboard.press("o")
+    inner = [str(t) for t in large.page.locator(".group.fold .name").all_text_contents()]
+    assert {"layer_5", "layer_9", folds[0], folds[-1]} <= set(inner)
+    assert len(inner) == len(folds) + 4
+    large.page.keyboard.press("o")
+    assert large.page.locator(".group.fold").count() == len(folds)
+
+
+def test_what_is_looked_for_is_unfolded(large: Visit) -> None:
+    large.page.click("#views [data-key=scope]")
+    large.page.click("#tab-kernels")
+    row = large.page.locator("#panel [role=option]").first
+    name = row.locator(".first").inner_text()
+    row.click()
+    assert large.page.locator(".group.chosen .name").inner_html() == name
+    assert large.page.locator(".container .name, .titles .name").count() >= 1
+    assert heading(large).startswith(name)
+
+
+COLOURS = """() => {
+    const paint = (e, name) => getComputedStyle(e)[name];
+    const drawn = [...document.querySelectorAll("#panes svg .node rect, #panes svg .group .frame, #panes svg .hull .body:not(.band)")]
+        .map((e) => paint(e, "fill"));
+    const legend = [...document.querySelectorAll("#legend .sign")].map((e) => paint(e, "backgroundColor"));
+    return [[...new Set(drawn)].sort(), [...new Set(legend)].sort(), legend.length];
+}"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("colour", ["kind", "time", "bytes", "rule"])
+def test_the_legend_has_the_colours_that_are_drawn(visit: Open, colour: str, dark: bool) -> None:
+    seen = visit("gpu/gpt2_block", f"#view=fusion&colour={colour}", dark=dark)
+    for view in ("fusion", "steps"):
+        seen.page.click(f"#views [data-key={view}]")
+        drawn, legend, count = seen.page.evaluate(COLOURS)
+        assert drawn == legend
+        assert count == len(legend) >= 2
+    seen.page.select_option("#colour", "bytes")
+    assert "colour=bytes" in seen.page.evaluate("location.hash")
+    assert "B" in seen.page.inner_text("#legend")
+
+
+CONTRAST = """() => {
+    const light = (text) => {
+        const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d");
+        pen.fillStyle = text;
+        pen.fillRect(0, 0, 1, 1);
+        const [r, g, b] = [...pen.getImageData(0, 0, 1, 1).data].map((x) => x / 255).map((x) => (x < 0.04 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const found = [];
+    for (const box of document.querySelectorAll("#panes svg .node, #panes svg .group"))
+        for (const text of box.querySelectorAll("text")) {
+            const [a, b] = [getComputedStyle(text).fill, getComputedStyle(box.querySelector("rect:not(.under)")).fill].map(light).sort();
+            found.push((Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));
+        }
+    return Math.min(...found);
+}"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_stands_out_in_every_colour(visit: Open, dark: bool) -> None:
+    seen = visit("gpu/gpt2_block", "#view=fusion", dark=dark)
+    for colour in ("kind", "time", "bytes", "rule"):
+        for view in ("fusion", "steps"):
+            seen.page.evaluate(f"explorer.change({{ view: '{view}', colour: '{colour}' }})")
+            assert seen.page.evaluate(CONTRAST) >= 4.5, (colour, view)
+
+
+def test_boxes_say_what_they_are(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block", "#view=fusion")
+    kernel = seen.page.locator(".group.kernel[aria-label^='loop_multiply_fusion']")
+    assert kernel.locator("text").all_text_contents() == [
+        "loop_multiply_fusion", "f32[4,64,512] · line 305", "1.99 µs · 18 operations"
+    ]  # fmt: skip
+    seen.page.click("#views [data-key=steps]")
+    reduce = seen.page.locator(".node[aria-label^='reduce.2,']").first
+    assert reduce.locator("text").all_text_contents() == ["reduce.2", "f32[256,128] · line 304"]
+
+
+def test_a_search_marks_all_it_finds(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block", "#view=steps")
+    page = seen.page
+    page.keyboard.press("/")
+    page.keyboard.type("reduce")
+    wanted = page.evaluate(
+        """() => [...document.querySelectorAll("#panes .node")].filter((e) => {
+        const op = +e.dataset.op, { run } = explorer;
+        return [run.names[op], run.ops.opcode[op], run.ops.opName[op], run.ops.source[op]].join(" ").includes("reduce");
+    }).length"""
+    )
+    assert page.locator("#panes .node.hit").count() == wanted > 1
+    assert page.inner_text("#hit-count").split()[1] == "hits"
+    page.keyboard.press("Enter")
+    first = heading(seen)
+    assert page.inner_text("#hit-count").split()[1] == "of"
+    page.click("#hit-next")
+    assert heading(seen) != first
+    page.click("#hit-back")
+    assert heading(seen) == first
+    page.click("#views [data-key=fusion]")
+    assert page.locator("#panes .group.hit, #panes .node.hit").count() > 1
+    assert "find=reduce" in page.evaluate("location.hash")
+    page.keyboard.press("Escape")
+    assert page.locator("#panes .hit").count() == 0
+    assert page.is_hidden("#hits")
+
+
+@pytest.mark.parametrize("view", ["fusion", "scope", "computation"])
+def test_a_loop_is_drawn_around_its_kernels_with_its_trip_count(visit: Open, view: str) -> None:
+    seen = visit("cartpole/gpu/scan", f"#view={view}")
+    loop = seen.page.locator(".container.loop")
+    assert loop.count() >= 1
+    assert any("× 10,000" in str(t) for t in seen.page.locator(".titles .name").all_text_contents())
+    frame = loop.first.locator(".frame").bounding_box()
+    assert frame is not None
+    inside = 0
+    for kernel in seen.page.locator(".group.kernel").all():
+        box, times = kernel.bounding_box(), "× 10,000" in str(kernel.get_attribute("aria-label"))
+        assert box is not None
+        within = (
+            frame["x"] <= box["x"] <= frame["x"] + frame["width"]
+            and frame["y"] <= box["y"] <= frame["y"] + frame["height"]
+        )
+        assert within or not times
+        inside += within and times
+    assert inside >= 3
