@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import mmap
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,10 +19,10 @@ from hlofuse.inputs.wire_format import fields, varint
 
 _PLANES = 1
 _NAME, _LINES, _EVENT_METADATA, _STAT_METADATA, _STATS = 2, 3, 4, 5, 6
-_EVENTS, _TIMESTAMP, _DISPLAY_NAME = 4, 3, 11
-_METADATA_ID, _OFFSET, _DURATION, _EVENT_STATS, _OCCURRENCES = 1, 2, 3, 4, 5
-_UINT, _INT, _TEXT, _BYTES, _REFERENCE = 3, 4, 5, 6, 7
-_EVENT_STAT_NAMES = ("hlo_op", "hlo_module", "program_id", "device_offset_ps", "device_duration_ps")
+_EVENTS, _TIMESTAMP = 4, 3
+_DISPLAY_NAME, _METADATA_STATS = 4, 5
+_METADATA_ID, _OFFSET, _DURATION, _EVENT_STATS = 1, 2, 3, 4
+_TEXT, _BYTES, _REFERENCE = 5, 6, 7
 _UNSIGNED = (1 << 64) - 1
 _KINDS: tuple[tuple[str, DeviceKind], ...] = (
     ("/device:GPU:", "gpu"),
@@ -29,35 +30,9 @@ _KINDS: tuple[tuple[str, DeviceKind], ...] = (
     ("/host:CPU", "cpu"),
 )
 _LABEL = re.compile(r"(.*)\((\d+)\)")
+_WANTED = ("hlo_op", "hlo_module", "program_id", "device_offset_ps", "device_duration_ps")
 
-
-@dataclass(slots=True)
-class _Plane:
-    name: str = ""
-    lines: list[tuple[int, int]] = field(default_factory=list)
-    events: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Where the metadata of events of that id lies."""
-    stat_names: dict[int, str] = field(default_factory=dict)
-    stats: list[bytes] = field(default_factory=list)
-
-    def stat_values(self, stats: list[bytes]) -> dict[str, int | str | bytes]:
-        """Of encoded stats, by name; numbers of fixed width are left out."""
-        found: dict[str, int | str | bytes] = {}
-        for stat in stats:
-            name = ""
-            value: int | str | bytes | None = None
-            for number, content in fields(stat):
-                if number == _METADATA_ID and isinstance(content, int):
-                    name = self.stat_names.get(content, "")
-                elif number == _REFERENCE and isinstance(content, int):
-                    value = self.stat_names.get(content, "")
-                elif number == _TEXT and isinstance(content, bytes):
-                    value = content.decode(errors="replace")
-                else:
-                    value = content
-            if value is not None:
-                found[name] = value
-        return found
+Values: TypeAlias = dict[str, int | str | bytes]
 
 
 def read_xplane(path: Path, collector: Collector, host: str = "") -> None:
@@ -66,25 +41,81 @@ def read_xplane(path: Path, collector: Collector, host: str = "") -> None:
     `host` begins the names of its devices.
     """
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        planes = [
-            _plane(data, at, end) for number, at, end in _spans(data, 0, len(data)) if number == _PLANES
-        ]
-        names: dict[int, str] = {}
+        planes = [_Plane(data).read(at, end) for n, at, end in _spans(data, 0, len(data)) if n == _PLANES]
+        programs: dict[int, str] = {}
         for plane in planes:
-            if plane.name == "/host:metadata":
-                names |= _modules(plane, data, path, collector)
-                version = plane.stat_values(plane.stats).get("jaxlib_version", "")
-                collector.jaxlib = version if isinstance(version, str) else ""
-        for plane in sorted(planes, key=lambda p: p.name.startswith("/host")):
-            kind = next((kind for start, kind in _KINDS if plane.name.startswith(start)), None)
-            if kind is None:
-                continue
-            if kind == "gpu":
-                collector.numbers = collector.numbers or _numbers(plane)
-            device = host + plane.name.removeprefix("/device:").removeprefix("/host:")
-            reader = _Reader(plane, kind, data, names)
-            for at, end in plane.lines:
-                reader.line(at, end, device, collector)
+            is_metadata = plane.name == "/host:metadata"
+            if is_metadata or plane.kind == "tpu":
+                _programs(plane, path, collector, programs, is_metadata)
+            if is_metadata:
+                collector.jaxlib = str(plane.values(plane.stats).get("jaxlib_version", ""))
+        for plane in sorted(planes, key=lambda p: p.kind == "cpu"):
+            if plane.kind == "gpu":
+                collector.numbers = collector.numbers or _numbers(plane.values(plane.stats))
+            if plane.kind is not None:
+                reader = _Reader(plane, plane.kind, programs)
+                for at, end in plane.lines:
+                    reader.line(at, end, host, collector)
+
+
+@dataclass(slots=True)
+class _Plane:
+    data: mmap.mmap
+    name: str = ""
+    lines: list[tuple[int, int]] = field(default_factory=list)
+    events: dict[int, tuple[int, int]] = field(default_factory=dict)
+    """Where the metadata of events of that id lies."""
+    stat_names: dict[int, str] = field(default_factory=dict)
+    stats: list[bytes] = field(default_factory=list)
+
+    def read(self, at: int, end: int) -> _Plane:
+        for number, start, stop in _spans(self.data, at, end):
+            if number == _NAME:
+                self.name = _text(self.data[start:stop])
+            elif number == _LINES:
+                self.lines.append((start, stop))
+            elif number == _STATS:
+                self.stats.append(self.data[start:stop])
+            elif number in (_EVENT_METADATA, _STAT_METADATA):
+                key, at_key = varint(self.data, start + 1) if self.data[start] == 1 << 3 else (0, start)
+                value = next((span for n, *span in _spans(self.data, at_key, stop) if n == 2), [stop, stop])
+                if number == _EVENT_METADATA:
+                    self.events[key] = value[0], value[1]
+                else:
+                    self.stat_names[key] = _text(dict(fields(self.data[slice(*value)])).get(_NAME, b""))
+        return self
+
+    @property
+    def kind(self) -> DeviceKind | None:
+        return next((kind for start, kind in _KINDS if self.name.startswith(start)), None)
+
+    def values(self, stats: list[bytes]) -> Values:
+        """Of encoded stats, by name; numbers of fixed width are left out."""
+        found: Values = {}
+        for stat in stats:
+            of = {number: value for number, value in fields(stat) if isinstance(number, int)}
+            name = self.stat_names.get(int(of.pop(_METADATA_ID, 0)), "")
+            for number, value in of.items():
+                if isinstance(value, int):
+                    found[name] = self.stat_names.get(value, "") if number == _REFERENCE else value
+                else:
+                    found[name] = _text(value) if number == _TEXT else value
+        return found
+
+    def event(self, number: int) -> tuple[str, Values]:
+        """Name and stats that all events of that id have; of a TPU's instruction its name, not its text."""
+        at, end = self.events.get(number, (0, 0))
+        texts: dict[int, str] = {}
+        stats = []
+        for of, value in fields(self.data[at:end]):
+            if of == _METADATA_STATS and isinstance(value, bytes):
+                stats.append(value)
+            elif of in (_NAME, _DISPLAY_NAME):
+                texts[of] = _text(value)
+        name = texts.get(_NAME, "")
+        if self.kind == "tpu" and " = " in name:
+            return name.partition(" = ")[0].lstrip("%"), self.values(stats)
+        return texts.get(_DISPLAY_NAME, name), self.values(stats)
 
 
 def _spans(data: mmap.mmap, at: int, end: int) -> Iterator[tuple[int, int, int]]:
@@ -105,123 +136,70 @@ def _spans(data: mmap.mmap, at: int, end: int) -> Iterator[tuple[int, int, int]]
             raise ValueError(f"a field of unknown kind {tag & 7}")
 
 
-def _plane(data: mmap.mmap, at: int, end: int) -> _Plane:
-    plane = _Plane()
-    for number, start, stop in _spans(data, at, end):
-        if number == _NAME:
-            plane.name = data[start:stop].decode(errors="replace")
-        elif number == _LINES:
-            plane.lines.append((start, stop))
-        elif number == _EVENT_METADATA:
-            key, value = _entry(data, start, stop)
-            plane.events[key] = value
-        elif number == _STAT_METADATA:
-            key, (first, last) = _entry(data, start, stop)
-            texts = (v for n, v in fields(data[first:last]) if n == _NAME and isinstance(v, bytes))
-            plane.stat_names[key] = next(texts, b"").decode(errors="replace")
-        elif number == _STATS:
-            plane.stats.append(data[start:stop])
-    return plane
+def _text(value: int | bytes) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else ""
 
 
-def _entry(data: mmap.mmap, at: int, end: int) -> tuple[int, tuple[int, int]]:
-    """The key of an entry of a map, and where its value lies."""
-    key = 0
-    if data[at] == 1 << 3:
-        key, at = varint(data, at + 1)
-    value = next(((start, stop) for number, start, stop in _spans(data, at, end) if number == 2), (end, end))
-    return key, value
+def _programs(
+    plane: _Plane, path: Path, collector: Collector, names: dict[int, str], has_modules: bool
+) -> None:
+    """Names of programs by id, from labels such as `jit_step(6)`; modules are read when they are used."""
+    for number, (at, end) in plane.events.items():
+        label, stats = plane.event(number)
+        match = _LABEL.fullmatch(label)
+        if match is None:
+            continue
+        program = stats.get("program_id", match[2]) if has_modules else match[2]
+        names.setdefault(int(program) & _UNSIGNED, match[1])
+        if has_modules and any(isinstance(value, bytes) for value in stats.values()):
+            collector.module(match[1], int(program) & _UNSIGNED, partial(_proto, path, at, end))
 
 
-def _modules(plane: _Plane, data: mmap.mmap, path: Path, collector: Collector) -> dict[int, str]:
-    """The names of programs; those that the profile holds are added, to be read when they are used."""
-    names = {}
-    for at, end in plane.events.values():
-        label, program, proto = "", None, None
-        for number, start, stop in _spans(data, at, end):
-            if number == _NAME:
-                label = data[start:stop].decode(errors="replace")
-            elif number == 5:
-                for of_stat, first, last in _spans(data, start, stop):
-                    if of_stat == _BYTES:
-                        proto = first, last - first
-                if proto is None or stop - start < 64:
-                    program = plane.stat_values([data[start:stop]]).get("program_id", program)
-        name, number_of_label = _split(label)
-        chosen = program if isinstance(program, int) else number_of_label
-        if chosen is not None:
-            names[chosen] = name
-        if proto is not None:
-            collector.module(name, chosen, partial(_read_at, path, *proto))
-    return names
-
-
-def _read_at(path: Path, at: int, size: int) -> bytes:
+def _proto(path: Path, at: int, end: int) -> bytes:
+    """The HloProto in the metadata of an event: the only bytes among its stats."""
     with open(path, "rb") as file:
         file.seek(at)
-        return file.read(size)
+        data = file.read(end - at)
+    stats = (v for n, v in fields(data) if n == _METADATA_STATS and isinstance(v, bytes))
+    return next((v for s in stats for n, v in fields(s) if n == _BYTES and isinstance(v, bytes)), b"")
 
 
-def _split(label: str) -> tuple[str, int | None]:
-    """`jit_step(6)` as name and program id."""
-    match = _LABEL.fullmatch(label)
-    return (match[1], int(match[2])) if match else (label, None)
-
-
-def _numbers(plane: _Plane) -> DeviceNumbers | None:
-    found = plane.stat_values(plane.stats)
+def _numbers(stats: Values) -> DeviceNumbers | None:
     wanted = ("compute_cap_major", "compute_cap_minor", "core_count", "memory_bandwidth")
-    major, minor, cores, bandwidth = (found.get(name, 0) for name in wanted)
-    if not all(isinstance(x, int) for x in (major, minor, cores, bandwidth)) or not cores:
-        return None
-    return DeviceNumbers(str(found.get("device_vendor", "")), (major, minor), cores, bandwidth)  # type: ignore[arg-type]  # checked above
+    major, minor, cores, bandwidth = (x if isinstance(x := stats.get(n), int) else 0 for n in wanted)
+    return DeviceNumbers(str(stats.get("device_vendor")), (major, minor), cores, bandwidth) if cores else None
 
 
 class _Reader:
     """Reads the lines of one plane."""
 
-    def __init__(self, plane: _Plane, kind: DeviceKind, data: mmap.mmap, names: dict[int, str]) -> None:
-        self._plane, self._kind, self._data = plane, kind, data
-        self._programs = names
-        wanted = {name: number for number, name in plane.stat_names.items()}
-        self._wanted = [wanted.get(name, -1) for name in _EVENT_STAT_NAMES]
-        self._metadata: dict[int, tuple[str, Mapping[str, int | str | bytes]]] = {}
-        self._keys: dict[tuple[int, int, int, int], Key] = {}
-        self._texts: list[str] = []
-        self._numbers: dict[str, int] = {}
+    def __init__(self, plane: _Plane, kind: DeviceKind, programs: dict[int, str]) -> None:
+        self._plane, self._kind, self._programs = plane, kind, programs
+        stats = {name: number for number, name in plane.stat_names.items()}
+        self._stat_ids = [stats.get(name, -1) for name in _WANTED]
+        self._event, self._key = cache(plane.event), cache(self._new_key)
 
-    def line(self, at: int, end: int, device: str, collector: Collector) -> None:
-        for buffer, starts, ends, header in repeated(self._data, at, end, _EVENTS):
-            found = dict(header)
-            name = found.get(_NAME, b"")
-            line = name.decode(errors="replace") if isinstance(name, bytes) else ""
-            if self._kind == "tpu" and line == "XLA Modules":
-                self._name_programs(buffer, starts, ends)
-            if self._is_left_out(line):
+    def line(self, at: int, end: int, host: str, collector: Collector) -> None:
+        device = host + self._plane.name.removeprefix("/device:").removeprefix("/host:")
+        for buffer, starts, ends, header in repeated(self._plane.data, at, end, _EVENTS):
+            line = _text(dict(header).get(_NAME, b""))
+            if (
+                (line != "XLA Ops")
+                if self._kind == "tpu"
+                else self._kind == "gpu" and line.startswith(DERIVED)
+            ):
                 continue
-            base = found.get(_TIMESTAMP, 0)
+            base = dict(header).get(_TIMESTAMP, 0)
             keys, of, start, long = self._events(buffer, starts, ends)
-            if of.size:
-                base_ps = base * 1000 if isinstance(base, int) else 0
-                collector.add(device, self._kind, line, keys, of, start + base_ps, long)
-
-    def _is_left_out(self, line: str) -> bool:
-        if self._kind == "tpu":
-            return line != "XLA Ops"
-        return self._kind == "gpu" and line.startswith(DERIVED)
-
-    def _name_programs(self, buffer: Bytes, starts: Ints, ends: Ints) -> None:
-        for number in np.unique(self._columns(buffer, starts, ends)[3]):
-            name, program = _split(self._of_metadata(int(number))[0])
-            if program is not None:
-                self._programs.setdefault(program, name)
+            start += base * 1000 if isinstance(base, int) else 0
+            collector.add(device, self._kind, line, keys, of, start, long)
 
     def _events(self, buffer: Bytes, starts: Ints, ends: Ints) -> tuple[list[Key], Ints, Ints, Ints]:
-        """The distinct keys of the events that count, and for each event its key, start and duration."""
+        """The distinct keys of events, and for each event its key, start and duration."""
         columns = self._columns(buffer, starts, ends)
         if self._kind == "cpu":
             has_op = columns[2] != -1
-            columns = tuple(c[has_op] for c in columns)
+            columns = [c[has_op] for c in columns]
         start, long, *parts = columns
         code = np.zeros(len(start), np.int64)
         for part in parts:
@@ -231,92 +209,42 @@ class _Reader:
         keys = [self._key(*found) for found in zip(*(p[first].tolist() for p in parts), strict=True)]
         return keys, of, start, long
 
-    def _key(self, op: int, metadata: int, module: int, program: int) -> Key:
-        code = op, metadata, module, program
-        if code not in self._keys:
-            self._keys[code] = self._new_key(*code)
-        return self._keys[code]
+    def _new_key(self, op: int, module: int, program: int, metadata: int) -> Key:
+        kernel, stats = self._event(metadata)
+        own = program if program != -1 else stats.get("program_id")
+        number = own & _UNSIGNED if isinstance(own, int) else None
+        name = self._plane.stat_names.get(op) or (kernel if self._kind == "tpu" else "")
+        module_name = self._plane.stat_names.get(module) or self._programs.get(
+            -1 if number is None else number
+        )
+        return Key(name, module_name or "", number, kernel)
 
-    def _new_key(self, op: int, metadata: int, module: int, program: int) -> Key:
-        kernel, stats = self._of_metadata(metadata)
-        own = program & _UNSIGNED if program != -1 else stats.get("program_id")
-        name = self._text(op)
-        if self._kind == "tpu" and not name:
-            name = kernel
-        number = int(own) & _UNSIGNED if isinstance(own, int) else None
-        module_name = self._text(module) or (self._programs.get(number, "") if number is not None else "")
-        return Key(name, module_name, number, kernel)
-
-    def _text(self, code: int) -> str:
-        if code >= 0:
-            return self._plane.stat_names.get(code, "")
-        return self._texts[-code - 2] if code < -1 else ""
-
-    def _of_metadata(self, number: int) -> tuple[str, Mapping[str, int | str | bytes]]:
-        """Name and stats of events of that id; of a TPU's instruction its name alone, not its text."""
-        if number not in self._metadata:
-            at, end = self._plane.events.get(number, (0, 0))
-            name = shown = ""
-            stats = []
-            for of, value in fields(self._data[at:end]):
-                if isinstance(value, bytes):
-                    if of == _NAME:
-                        name = value.decode(errors="replace")
-                    elif of == 4:
-                        shown = value.decode(errors="replace")
-                    elif of == 5:
-                        stats.append(value)
-            if self._kind == "tpu" and " = " in name:
-                name = name.partition(" = ")[0].lstrip("%")
-            else:
-                name = shown or name
-            self._metadata[number] = name, self._plane.stat_values(stats)
-        return self._metadata[number]
-
-    def _columns(self, buffer: Bytes, starts: Ints, ends: Ints) -> tuple[Ints, ...]:
-        """Start, duration, instruction, metadata id, module and program of each event; −1 for none."""
-        n = len(starts)
-        metadata, start, long = (np.zeros(n, np.int64) for _ in range(3))
-        op, module, program, own_start, own_long = (np.full(n, -1, np.int64) for _ in self._wanted)
-        aggregated = np.zeros(n, bool)
+    def _columns(self, buffer: Bytes, starts: Ints, ends: Ints) -> list[Ints]:
+        """Start, duration, instruction, module, program and metadata id of each event; −1 for none."""
+        metadata, start, long = (np.zeros(len(starts), np.int64) for _ in range(3))
+        of_stats = [np.full(len(starts), -1, np.int64) for _ in _WANTED]
         plain = {_METADATA_ID: metadata, _OFFSET: start, _DURATION: long}
-        of_stats = dict(zip(self._wanted, (op, module, program, own_start, own_long), strict=True))
-        of_stats.pop(-1, None)
         for part in fields_of(buffer, starts, ends):
             for number, column in plain.items():
                 is_it = (part.number == number) & (part.wire == 0)
                 column[part.rows[is_it]] = part.value[is_it]
-            aggregated[part.rows[part.number == _OCCURRENCES]] = True
             is_stat = (part.number == _EVENT_STATS) & (part.wire == 2)
-            if of_stats and is_stat.any():
+            if is_stat.any():
                 at = part.at[is_stat]
                 self._stats(buffer, part.rows[is_stat], at, at + part.value[is_stat], of_stats)
+        *names, own_start, own_long = of_stats
         # The clock of a TPU counts where it is recorded, as in xprof.
-        by_device = own_long >= 0
-        start = np.where(by_device & (own_start >= 0), own_start, start)
-        long = np.where(by_device, own_long, long)
-        chosen = ~aggregated
-        return tuple(c[chosen] for c in (start, long, op, metadata, module, program))
+        return [
+            np.where(own_start >= 0, own_start, start),
+            np.where(own_long >= 0, own_long, long),
+            *names,
+            metadata,
+        ]
 
-    def _stats(self, buffer: Bytes, rows: Ints, at: Ints, ends: Ints, columns: dict[int, Ints]) -> None:
+    def _stats(self, buffer: Bytes, rows: Ints, at: Ints, ends: Ints, columns: list[Ints]) -> None:
         """Write the stats that columns are of. Every stat begins with the id of its name."""
         named, begin = varints(buffer, np.minimum(at + 1, ends))
-        for number, column in columns.items():
+        for number, column in zip(self._stat_ids, columns, strict=True):
             own = np.flatnonzero(named == number)
             for part in fields_of(buffer, begin[own], ends[own]):
-                values = part.value
-                text = part.number == _TEXT
-                if text.any():
-                    values[text] = [
-                        self._code(buffer[a : a + size].tobytes())
-                        for a, size in zip(part.at[text], values[text], strict=True)
-                    ]
-                column[rows[own[part.rows]]] = values
-
-    def _code(self, text: bytes) -> int:
-        """A number below −1 that stands for the text."""
-        name = text.decode(errors="replace")
-        if name not in self._numbers:
-            self._numbers[name] = -2 - len(self._texts)
-            self._texts.append(name)
-        return self._numbers[name]
+                column[rows[own[part.rows]]] = part.value
