@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hlofuse.inputs.profile.collector import DERIVED, Collector, Key
-from hlofuse.inputs.profile.model import DeviceKind
+from hlofuse.inputs.profile.collector import Collector, Key, has_instructions, kind_of
 
 _CHUNK = 1 << 20
 _PS = 1e6
@@ -32,7 +31,7 @@ class _Lane:
     long: array[float] = field(default_factory=lambda: array("d"))
 
 
-def read_trace(path: Path, collector: Collector, host: str = "") -> None:
+def read_trace(path: Path, collector: Collector) -> None:
     """Add the events of a file; ValueError for what is no trace. Only names and durations are taken."""
     with open(path, "rb") as raw:
         is_packed = raw.read(2) == b"\x1f\x8b"
@@ -55,7 +54,7 @@ def read_trace(path: Path, collector: Collector, host: str = "") -> None:
                 lane.of.append(lane.numbers.setdefault(key, len(lane.numbers)))
                 lane.starts.append(float(event["ts"]))
                 lane.long.append(float(event.get("dur", 0)))
-    _add(lanes, names, collector, host)
+    _add(lanes, names, collector)
 
 
 def _key(name: str, arguments: dict[str, Any]) -> Key:
@@ -65,26 +64,16 @@ def _key(name: str, arguments: dict[str, Any]) -> Key:
 
 
 def _add(
-    lanes: dict[tuple[Any, Any], _Lane], names: dict[tuple[Any, Any], str], collector: Collector, host: str
+    lanes: dict[tuple[Any, Any], _Lane], names: dict[tuple[Any, Any], str], collector: Collector
 ) -> None:
-    by_host = sorted(lanes.items(), key=lambda item: _kind(names.get((item[0][0], None), "")) == "cpu")
-    for (process, thread), lane in by_host:
-        device = names.get((process, None), "")
-        kind = _kind(device)
-        line = names.get((process, thread), str(thread))
-        if (line != "XLA Ops") if kind == "tpu" else line.startswith(DERIVED) and kind == "gpu":
-            continue
-        keys = [k._replace(op=k.op or k.kernel) if kind == "tpu" else k for k in lane.numbers]
-        where = host + device.removeprefix("/device:").removeprefix("/host:") or "CPU"
-        of = np.frombuffer(lane.of, np.int32).astype(np.int64)
-        start, long = (np.rint(np.frombuffer(x) * _PS).astype(np.int64) for x in (lane.starts, lane.long))
-        collector.add(where, kind, line, keys, of, start, long)
-
-
-def _kind(process: str) -> DeviceKind:
-    if "device:TPU" in process:
-        return "tpu"
-    return "gpu" if "device:GPU" in process or process.startswith("GPU") else "cpu"
+    named = [(names.get((p, None), ""), names.get((p, t), str(t)), lane) for (p, t), lane in lanes.items()]
+    for process, line, lane in sorted(named, key=lambda x: kind_of(x[0]) == "cpu"):
+        if has_instructions(process, line):
+            is_tpu = kind_of(process) == "tpu"
+            keys = [k._replace(op=k.op or k.kernel) if is_tpu else k for k in lane.numbers]
+            of = np.frombuffer(lane.of, np.int32).astype(np.int64)
+            in_ps = (np.rint(np.frombuffer(x) * _PS).astype(np.int64) for x in (lane.starts, lane.long))
+            collector.add(process or "CPU", line, keys, of, *in_ps)
 
 
 def _events(text: io.TextIOWrapper) -> Iterator[dict[str, Any]]:

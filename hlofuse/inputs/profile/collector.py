@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,20 +25,24 @@ _PS = 1e-6
 """Microseconds of a picosecond."""
 _CONTROL_FLOW = ("while", "conditional", "call")
 _COPIES = ("memcpy", "memset", "copy", "transfer")
-_COLLECTIVES = (
-    "all-gather",
-    "all-reduce",
-    "all-to-all",
-    "collective-",
-    "reduce-scatter",
-    "ragged-all-to-all",
-    "nccl",
-    "rccl",
-)
-
-
-DERIVED = ("Steps", "XLA ", "Framework ", "Source code", "Launch Stats")
+_COLLECTIVES = "all-gather all-reduce all-to-all collective- reduce-scatter nccl rccl".split()
+_DERIVED = ("Steps", "XLA ", "Framework ", "Source code", "Launch Stats")
 """How lines begin that xprof adds to a GPU's plane: they repeat its events."""
+
+Events: TypeAlias = tuple[NDArray[np.int32], Ints, Ints]
+Label: TypeAlias = tuple[str, int | None]
+"""Name and program id of a module."""
+
+
+def kind_of(plane: str) -> DeviceKind:
+    """What a plane, or a process of a trace, is about: `/device:GPU:0`, `/device:TPU:0`, `/host:CPU`."""
+    return "gpu" if plane.startswith("/device:GPU:") else "tpu" if plane.startswith("/device:TPU:") else "cpu"
+
+
+def has_instructions(plane: str, line: str) -> bool:
+    """True for a line whose events count."""
+    kind = kind_of(plane)
+    return line == "XLA Ops" if kind == "tpu" else kind == "cpu" or not line.startswith(_DERIVED)
 
 
 class Key(NamedTuple):
@@ -49,186 +53,136 @@ class Key(NamedTuple):
     program: int | None
     kernel: str
 
+    @property
+    def label(self) -> Label:
+        return self.module, self.program
 
-@dataclass(slots=True)
-class _Device:
-    kind: DeviceKind
-    keys: list[NDArray[np.int32]] = field(default_factory=list)
-    starts: list[Ints] = field(default_factory=list)
-    durations: list[Ints] = field(default_factory=list)
+    @property
+    def is_control_flow(self) -> bool:
+        """True by XLA's name for it."""
+        return self.op.split(".")[0] in _CONTROL_FLOW
+
+    def is_any(self, marks: Iterable[str]) -> bool:
+        """True if its name has one of these in it, and it is no fusion."""
+        text = (self.op or self.kernel).lower()
+        return "fusion" not in text and any(mark in text for mark in marks)
 
 
 class Collector:
-    """Takes events in chunks, and keeps 20 bytes of each."""
+    """Takes events in chunks, and stores 20 bytes of each."""
 
     def __init__(self) -> None:
+        self.host = ""
+        """How the names of devices begin, where there are several hosts."""
         self.numbers: DeviceNumbers | None = None
         self.jaxlib = ""
+        self.protos: dict[Label, Callable[[], bytes]] = {}
+        """Reads the HloProto of a module that the profile holds."""
         self._keys: dict[Key, int] = {}
-        self._devices: dict[str, _Device] = {}
+        self._chunks: dict[tuple[str, DeviceKind], list[Events]] = defaultdict(list)
+        """Of each device the number of the key, start and duration of its events."""
         self._lines: dict[int, set[str]] = defaultdict(set)
         self._on_device: set[str] = set()
-        self._control_flow: dict[tuple[str, int | None], frozenset[str]] = {}
-        self._protos: dict[tuple[str, int | None], Callable[[], bytes]] = {}
 
-    def module(self, name: str, program: int | None, proto: Callable[[], bytes]) -> None:
-        """A module that the profile holds."""
-        self._protos[name, program] = proto
-
-    def add(
-        self, device: str, kind: DeviceKind, line: str, keys: Sequence[Key], of: Ints, start: Ints, long: Ints
-    ) -> None:
+    def add(self, plane: str, line: str, keys: Sequence[Key], of: Ints, start: Ints, long: Ints) -> None:
         """Events of one line: for each the index of its key, its start and duration in picoseconds.
 
         Devices come before hosts: a host's events of a module that ran on a device are its launches.
         """
-        counts = np.array([kind != "cpu" or self._runs_on_host(key) for key in keys], bool)
-        of, start, long = (x[counts[of]] for x in (of, start, long)) if len(keys) else (of, start, long)
+        kind = kind_of(plane)
+        if kind == "cpu":
+            counts = [k.op == k.kernel != "" and k.module not in self._on_device for k in keys]
+            own = np.array(counts, bool)[of]
+            of, start, long = of[own], start[own], long[own]
+        else:
+            self._on_device |= {key.module for key in keys if key.module}
         if not of.size:
             return
-        if kind != "cpu":
-            self._on_device |= {key.module for key in keys if key.module}
         if kind == "gpu":
-            keys = [k._replace(op=k.kernel) if _starts_others(k.op) else k for k in keys]
+            # Of what CUDA graphs and control flow start only the name of the kernel is recorded.
+            others = [k.is_control_flow or k.op.startswith("command_buffer") for k in keys]
+            keys = [k._replace(op=k.kernel) if o else k for k, o in zip(keys, others, strict=True)]
         numbers = np.array([self._keys.setdefault(k, len(self._keys)) for k in keys], np.int32)
-        for number in numbers[counts]:
+        device = self.host + plane.removeprefix("/device:").removeprefix("/host:")
+        for number in np.unique(numbers[of]):
             self._lines[int(number)].add(f"{device} {line}")
-        found = self._devices.setdefault(device, _Device(kind))
-        found.keys.append(numbers[of])
-        found.starts.append(start)
-        found.durations.append(long)
+        self._chunks[device, kind].append((numbers[of], start, long))
 
-    def _runs_on_host(self, key: Key) -> bool:
-        return bool(key.op) and key.kernel == key.op and key.module not in self._on_device
+    @cached_property
+    def _containers(self) -> dict[Label, frozenset[str]]:
+        """Control flow of each module, by opcode where the profile holds the module, else by XLA's names."""
+        found: dict[Label, frozenset[str]] = {}
+        for label in {k.label for k in self._keys}:
+            names = {k.op for k in self._keys if k.label == label and k.is_control_flow}
+            if label in self.protos:
+                with suppress(ValueError, IndexError):
+                    names = {n for n, opcode in opcodes(self.protos[label]()) if opcode in _CONTROL_FLOW}
+            found[label] = frozenset(names)
+        return found
 
     def modules(self) -> tuple[ProfiledModule, ...]:
         """The programs that ran, costliest first."""
-        keys = list(self._keys)
-        by_op: dict[tuple[str, int | None], dict[str, list[tuple[Key, Ints]]]] = {}
-        for number, durations in self._by_key():
-            key = keys[number]
+        modules: dict[Label, dict[str, list[tuple[Key, Ints]]]] = {}
+        for key, durations in self._by_key():
             if key.op:
-                ops = by_op.setdefault((key.module, key.program), {})
-                ops.setdefault(key.op, []).append((key, durations))
-        found = [
-            ProfiledModule(
-                module,
-                program,
-                {op: self._time(op, parts) for op, parts in ops.items()},
-                self._proto_of(module, program),
-                self._containers(module, program) & ops.keys(),
-            )
-            for (module, program), ops in by_op.items()
-        ]
+                modules.setdefault(key.label, {}).setdefault(key.op, []).append((key, durations))
+        found = []
+        for label, ops in modules.items():
+            times = {op: self._time(op, parts) for op, parts in ops.items()}
+            contain = self._containers[label] & times.keys()
+            found.append(ProfiledModule(*label, times, self.protos.get(label), contain))
         return tuple(sorted(found, key=lambda m: -m.total_us))
 
-    def _proto_of(self, module: str, program: int | None) -> Callable[[], bytes] | None:
-        if program is not None:
-            return self._protos.get((module, program))
-        same = [read for (name, _), read in self._protos.items() if name == module]
-        return same[0] if len(same) == 1 else None
-
-    def _containers(self, module: str, program: int | None) -> frozenset[str]:
-        """Control flow, by opcode where the profile holds the module, else by XLA's names for it."""
-        label = module, program
-        if label not in self._control_flow:
-            read = self._proto_of(module, program)
-            names = {k.op for k in self._keys if (k.module, k.program) == label and _is_control_flow(k.op)}
-            if read is not None:
-                with suppress(ValueError, IndexError):
-                    names = {name for name, opcode in opcodes(read()) if opcode in _CONTROL_FLOW}
-            self._control_flow[label] = frozenset(names)
-        return self._control_flow[label]
-
-    def _by_key(self) -> Iterable[tuple[int, Ints]]:
+    def _by_key(self) -> Iterator[tuple[Key, Ints]]:
         """The durations of each key, ascending."""
-        if not self._devices:
+        chunks = [chunk for own in self._chunks.values() for chunk in own]
+        if not chunks:
             return
-        keys = np.concatenate([k for d in self._devices.values() for k in d.keys])
-        durations = np.concatenate([x for d in self._devices.values() for x in d.durations])
-        order = np.lexsort((durations, keys))
-        keys, durations = keys[order], durations[order]
-        firsts = np.flatnonzero(np.diff(keys, prepend=-1))
-        for first, last in zip(firsts, [*firsts[1:], len(keys)], strict=True):
-            yield int(keys[first]), durations[first:last]
+        numbers, durations = (np.concatenate([chunk[n] for chunk in chunks]) for n in (0, 2))
+        order = np.lexsort((durations, numbers))
+        numbers, durations = numbers[order], durations[order]
+        keys, firsts = list(self._keys), np.flatnonzero(np.diff(numbers, prepend=-1))
+        for first, own in zip(firsts, np.split(durations, firsts[1:]), strict=True):
+            yield keys[numbers[first]], own
 
     def _time(self, op: str, parts: list[tuple[Key, Ints]]) -> MeasuredTime:
         parts.sort(key=lambda part: -int(part[1].sum()))
         calls = max(len(x) for _, x in parts)
+        figures = [(x.sum() / len(x), np.median(x), x[0], x[-1]) for _, x in parts]
         often = [len(x) / calls for _, x in parts]
-
-        def of_one(values: Iterable[float]) -> float:
-            return sum(value * n for value, n in zip(values, often, strict=True)) * _PS
-
-        return MeasuredTime(
-            op,
-            calls,
-            sum(int(x.sum()) for _, x in parts) * _PS,
-            of_one(float(np.median(x)) for _, x in parts),
-            of_one(float(x[0]) for _, x in parts),
-            of_one(float(x[-1]) for _, x in parts),
-            tuple(dict.fromkeys(key.kernel for key, _ in parts)),
-            len({line for key, _ in parts for line in self._lines[self._keys[key]]}),
-        )
+        mean, median, least, most = (np.array(often) @ np.array(figures, np.float64) * _PS).tolist()
+        kernels = tuple(dict.fromkeys(key.kernel for key, _ in parts))
+        lines = {line for key, _ in parts for line in self._lines[self._keys[key]]}
+        return MeasuredTime(op, calls, mean * calls, median, least, most, kernels, len(lines))
 
     def devices(self) -> tuple[DeviceTime, ...]:
         """How each device spent its time."""
         keys = list(self._keys)
-        is_copy = np.array([not _is_any(k, _COLLECTIVES) and _is_any(k, _COPIES) for k in keys])
-        is_collective = np.array([_is_any(k, _COLLECTIVES) for k in keys])
-        has_op = np.array([bool(k.op) for k in keys])
-        contains = np.array([k.op in self._containers(k.module, k.program) for k in keys])
+        collective = np.array([k.is_any(_COLLECTIVES) for k in keys], bool)
+        copy = np.array([k.is_any(_COPIES) for k in keys], bool) & ~collective
+        other = np.array([not k.op for k in keys], bool) & ~copy & ~collective
+        runs = np.array([k.op not in self._containers[k.label] for k in keys], bool)
         found = []
-        for name, device in self._devices.items():
-            of = np.concatenate(device.keys)
-            start, long = np.concatenate(device.starts), np.concatenate(device.durations)
-            runs = ~contains[of]
-            of, start, long = of[runs], start[runs], long[runs]
-            if not of.size:
-                continue
-            busy, gaps, longest = _union(start, long)
-            computes = ~(is_copy | is_collective)[of]
-            computing = _union(start[computes], long[computes])[0] if computes.any() else 0
-            found.append(
-                DeviceTime(
-                    name,
-                    device.kind,
-                    int((start + long).max() - start.min()) * _PS,
-                    busy * _PS,
-                    gaps,
-                    longest * _PS,
-                    int(long[is_copy[of]].sum()) * _PS,
-                    int(long[is_collective[of]].sum()) * _PS,
-                    int(long[~(has_op | is_copy | is_collective)[of]].sum()) * _PS,
-                    (busy - computing) * _PS,
-                )
-            )
+        for (name, kind), chunks in self._chunks.items():
+            of, start, long = (np.concatenate(x) for x in zip(*chunks, strict=True))
+            of, start, long = of[runs[of]], start[runs[of]], long[runs[of]]
+            span, busy, gaps, longest = _union(start, long)
+            computes = ~(copy | collective)[of]
+            computing = _union(start[computes], long[computes])[1]
+            copies, collectives, others = (long[c[of]].sum() for c in (copy, collective, other))
+            times = (longest, copies, collectives, others, busy - computing)
+            us = [float(x) * _PS for x in times]
+            found.append(DeviceTime(name, kind, float(span) * _PS, float(busy) * _PS, int(gaps), *us))
         return tuple(found)
 
 
-def _starts_others(op: str) -> bool:
-    """True for CUDA graphs and control flow: of what they start only the name of the kernel is recorded."""
-    return op.startswith("command_buffer") or _is_control_flow(op)
-
-
-def _is_control_flow(op: str) -> bool:
-    return op.split(".")[0] in _CONTROL_FLOW
-
-
-def _is_any(key: Key, marks: Iterable[str]) -> bool:
-    text = (key.op or key.kernel).lower()
-    return "fusion" not in text and any(mark in text for mark in marks)
-
-
-def _union(start: Ints, long: Ints) -> tuple[int, int, int]:
-    """Time that is covered, the number of gaps, and the longest gap."""
+def _union(start: Ints, long: Ints) -> tuple[int, int, int, int]:
+    """Time from the first event to the last, time covered, the number of gaps, and the longest gap."""
+    if not start.size:
+        return 0, 0, 0, 0
     order = np.argsort(start, kind="stable")
     start = start[order]
     ends = np.maximum.accumulate(start + long[order])
-    gaps = start[1:] - ends[:-1]
-    gaps = gaps[gaps > 0]
-    return (
-        int(ends[-1] - start[0] - gaps.sum()),
-        int(gaps.size),
-        int(gaps.max()) if gaps.size else 0,
-    )
+    gaps = np.maximum(start[1:] - ends[:-1], 0)
+    span = int(ends[-1] - start[0])
+    return span, span - int(gaps.sum()), int((gaps > 0).sum()), int(gaps.max(initial=0))

@@ -72,7 +72,8 @@ def read_profile(path: str) -> Profile:
         raise HlofuseError(f"{printable(path)} holds no profile (*.xplane.pb, *.trace.json.gz or *.sqlite)")
     collector = Collector()
     for one in files:
-        _read(one, collector, f"{one.name.removesuffix(_XPLANE)} " if len(files) > 1 else "")
+        collector.host = f"{one.name.removesuffix(_XPLANE)} " if len(files) > 1 else ""
+        _read(one, collector)
     if not (modules := collector.modules()):
         raise HlofuseError(
             f"{printable(path)} has no event that names an HLO instruction: either nothing that XLA compiled"
@@ -81,7 +82,7 @@ def read_profile(path: str) -> Profile:
     return Profile(path, modules, collector.devices(), collector.numbers, collector.jaxlib, len(files))
 
 
-def _read(file: Path, collector: Collector, host: str) -> None:
+def _read(file: Path, collector: Collector) -> None:
     import sqlite3  # slow to import
     import zlib
 
@@ -96,12 +97,12 @@ def _read(file: Path, collector: Collector, host: str) -> None:
         if file.stat().st_size == 0:
             raise HlofuseError(f"{name} is empty")
         if file.name.endswith(_XPLANE):
-            read_xplane(file, collector, host)
+            read_xplane(file, collector)
         elif file.name.endswith(_NSIGHT):
-            read_nsight(file, collector, host)
+            read_nsight(file, collector)
         else:
-            read_trace(file, collector, host)
-    except (ValueError, IndexError, OverflowError) as error:
+            read_trace(file, collector)
+    except (ValueError, IndexError, TypeError, OverflowError) as error:
         raise HlofuseError(f"{name} is no whole profile: {printable(str(error))}") from None
     except (EOFError, zlib.error) as error:
         raise HlofuseError(f"{name} is no whole gzip file: {printable(str(error))}") from None

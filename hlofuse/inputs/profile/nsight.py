@@ -25,7 +25,7 @@ _RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _NVTX = "NVTX_EVENTS"
 
 
-def read_nsight(path: Path, collector: Collector, host: str = "") -> None:
+def read_nsight(path: Path, collector: Collector) -> None:
     """Add the kernels and copies of an export; sqlite3.Error for another file.
 
     A kernel launched outside XLA's ranges (`nsys profile --trace=cuda,nvtx` records them) is known by its
@@ -39,10 +39,10 @@ def read_nsight(path: Path, collector: Collector, host: str = "") -> None:
         if "CUPTI_ACTIVITY_KIND_KERNEL" not in tables:
             raise sqlite3.DatabaseError("it has no table of kernels (nsys profile --trace=cuda,nvtx)")
         launches = _launches(connection) if {_RUNTIME, _NVTX} <= tables else {}
-        _kernels(connection, launches, collector, host)
+        _kernels(connection, launches, collector)
         for table, name in _ACTIVITIES:
             if f"CUPTI_ACTIVITY_KIND_{table}" in tables:
-                _copies(connection, table, name, collector, host)
+                _copies(connection, table, name, collector)
         if "TARGET_INFO_GPU" in tables:
             collector.numbers = collector.numbers or _numbers(connection)
     finally:
@@ -94,7 +94,6 @@ def _kernels(
     connection: sqlite3.Connection,
     launches: dict[int, tuple[str, str, int | None]],
     collector: Collector,
-    host: str,
 ) -> None:
     query = (
         "SELECT k.deviceId, k.streamId, k.start, k.end, k.correlationId, s.value"
@@ -106,25 +105,25 @@ def _kernels(
         for device, stream, start, end, correlation, kernel in chunk:
             op, module, program = launches.get(correlation, (kernel, "", None))
             lanes[device, stream].append((Key(op or kernel, module, program, kernel), start, end - start))
-        _add(lanes, collector, host)
+        _add(lanes, collector)
 
 
-def _copies(connection: sqlite3.Connection, table: str, name: str, collector: Collector, host: str) -> None:
+def _copies(connection: sqlite3.Connection, table: str, name: str, collector: Collector) -> None:
     rows = connection.execute(f"SELECT deviceId, streamId, start, end FROM CUPTI_ACTIVITY_KIND_{table}")
     key = Key("", "", None, name)
     while chunk := rows.fetchmany(_CHUNK):
         lanes: dict[tuple[int, int], list[tuple[Key, int, int]]] = defaultdict(list)
         for device, stream, start, end in chunk:
             lanes[device, stream].append((key, start, end - start))
-        _add(lanes, collector, host)
+        _add(lanes, collector)
 
 
-def _add(lanes: dict[tuple[int, int], list[tuple[Key, int, int]]], collector: Collector, host: str) -> None:
+def _add(lanes: dict[tuple[int, int], list[tuple[Key, int, int]]], collector: Collector) -> None:
     for (device, stream), events in lanes.items():
         numbers: dict[Key, int] = {}
         of = np.array([numbers.setdefault(key, len(numbers)) for key, _, _ in events], np.int64)
         start, long = (np.array([e[k] for e in events], np.int64) * _PS for k in (1, 2))
-        collector.add(f"{host}GPU:{device}", "gpu", f"Stream {stream}", list(numbers), of, start, long)
+        collector.add(f"/device:GPU:{device}", f"Stream {stream}", list(numbers), of, start, long)
 
 
 def _numbers(connection: sqlite3.Connection) -> DeviceNumbers | None:

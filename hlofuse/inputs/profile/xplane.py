@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hlofuse.inputs.profile.collector import DERIVED, Collector, Key
+from hlofuse.inputs.profile.collector import Collector, Key, has_instructions, kind_of
 from hlofuse.inputs.profile.columns import Bytes, Ints, fields_of, repeated, varints
 from hlofuse.inputs.profile.model import DeviceKind, DeviceNumbers
 from hlofuse.inputs.wire_format import fields, varint
@@ -24,22 +24,14 @@ _DISPLAY_NAME, _METADATA_STATS = 4, 5
 _METADATA_ID, _OFFSET, _DURATION, _EVENT_STATS = 1, 2, 3, 4
 _TEXT, _BYTES, _REFERENCE = 5, 6, 7
 _UNSIGNED = (1 << 64) - 1
-_KINDS: tuple[tuple[str, DeviceKind], ...] = (
-    ("/device:GPU:", "gpu"),
-    ("/device:TPU:", "tpu"),
-    ("/host:CPU", "cpu"),
-)
 _LABEL = re.compile(r"(.*)\((\d+)\)")
 _WANTED = ("hlo_op", "hlo_module", "program_id", "device_offset_ps", "device_duration_ps")
 
 Values: TypeAlias = dict[str, int | str | bytes]
 
 
-def read_xplane(path: Path, collector: Collector, host: str = "") -> None:
-    """Add the events of a file; ValueError or IndexError for what is no profile.
-
-    `host` begins the names of its devices.
-    """
+def read_xplane(path: Path, collector: Collector) -> None:
+    """Add the events of a file; ValueError or IndexError for what is no profile."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         planes = [_Plane(data).read(at, end) for n, at, end in _spans(data, 0, len(data)) if n == _PLANES]
         programs: dict[int, str] = {}
@@ -52,10 +44,10 @@ def read_xplane(path: Path, collector: Collector, host: str = "") -> None:
         for plane in sorted(planes, key=lambda p: p.kind == "cpu"):
             if plane.kind == "gpu":
                 collector.numbers = collector.numbers or _numbers(plane.values(plane.stats))
-            if plane.kind is not None:
-                reader = _Reader(plane, plane.kind, programs)
+            if plane.name.startswith(("/device:", "/host:CPU")):
+                reader = _Reader(plane, programs)
                 for at, end in plane.lines:
-                    reader.line(at, end, host, collector)
+                    reader.line(at, end, collector)
 
 
 @dataclass(slots=True)
@@ -86,8 +78,8 @@ class _Plane:
         return self
 
     @property
-    def kind(self) -> DeviceKind | None:
-        return next((kind for start, kind in _KINDS if self.name.startswith(start)), None)
+    def kind(self) -> DeviceKind:
+        return kind_of(self.name)
 
     def values(self, stats: list[bytes]) -> Values:
         """Of encoded stats, by name; numbers of fixed width are left out."""
@@ -152,7 +144,7 @@ def _programs(
         program = stats.get("program_id", match[2]) if has_modules else match[2]
         names.setdefault(int(program) & _UNSIGNED, match[1])
         if has_modules and any(isinstance(value, bytes) for value in stats.values()):
-            collector.module(match[1], int(program) & _UNSIGNED, partial(_proto, path, at, end))
+            collector.protos[match[1], int(program) & _UNSIGNED] = partial(_proto, path, at, end)
 
 
 def _proto(path: Path, at: int, end: int) -> bytes:
@@ -173,31 +165,24 @@ def _numbers(stats: Values) -> DeviceNumbers | None:
 class _Reader:
     """Reads the lines of one plane."""
 
-    def __init__(self, plane: _Plane, kind: DeviceKind, programs: dict[int, str]) -> None:
-        self._plane, self._kind, self._programs = plane, kind, programs
+    def __init__(self, plane: _Plane, programs: dict[int, str]) -> None:
+        self._plane, self._programs = plane, programs
         stats = {name: number for number, name in plane.stat_names.items()}
         self._stat_ids = [stats.get(name, -1) for name in _WANTED]
         self._event, self._key = cache(plane.event), cache(self._new_key)
 
-    def line(self, at: int, end: int, host: str, collector: Collector) -> None:
-        device = host + self._plane.name.removeprefix("/device:").removeprefix("/host:")
+    def line(self, at: int, end: int, collector: Collector) -> None:
         for buffer, starts, ends, header in repeated(self._plane.data, at, end, _EVENTS):
-            line = _text(dict(header).get(_NAME, b""))
-            if (
-                (line != "XLA Ops")
-                if self._kind == "tpu"
-                else self._kind == "gpu" and line.startswith(DERIVED)
-            ):
-                continue
-            base = dict(header).get(_TIMESTAMP, 0)
-            keys, of, start, long = self._events(buffer, starts, ends)
-            start += base * 1000 if isinstance(base, int) else 0
-            collector.add(device, self._kind, line, keys, of, start, long)
+            line, base = _text(dict(header).get(_NAME, b"")), dict(header).get(_TIMESTAMP, 0)
+            if has_instructions(self._plane.name, line):
+                keys, of, start, long = self._events(buffer, starts, ends)
+                start += base * 1000 if isinstance(base, int) else 0
+                collector.add(self._plane.name, line, keys, of, start, long)
 
     def _events(self, buffer: Bytes, starts: Ints, ends: Ints) -> tuple[list[Key], Ints, Ints, Ints]:
         """The distinct keys of events, and for each event its key, start and duration."""
         columns = self._columns(buffer, starts, ends)
-        if self._kind == "cpu":
+        if self._plane.kind == "cpu":
             has_op = columns[2] != -1
             columns = [c[has_op] for c in columns]
         start, long, *parts = columns
@@ -213,7 +198,7 @@ class _Reader:
         kernel, stats = self._event(metadata)
         own = program if program != -1 else stats.get("program_id")
         number = own & _UNSIGNED if isinstance(own, int) else None
-        name = self._plane.stat_names.get(op) or (kernel if self._kind == "tpu" else "")
+        name = self._plane.stat_names.get(op) or (kernel if self._plane.kind == "tpu" else "")
         module_name = self._plane.stat_names.get(module) or self._programs.get(
             -1 if number is None else number
         )
