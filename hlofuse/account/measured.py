@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
@@ -67,7 +68,10 @@ def _join(module: Module, profile: Profile, source: ProfiledModule, *, is_own: b
     by_kernel: dict[str, list[str]] = {}
     for name in by_name:
         by_kernel.setdefault(name.replace(".", "_").replace("-", "_"), []).append(name)
-    own_signatures = signatures(source.proto()) if source.proto is not None and not is_own else {}
+    expected: dict[str, Signature] = {}
+    if source.proto is not None and not is_own:
+        with suppress(ValueError, IndexError):
+            expected = signatures(source.proto())
     times: dict[str, MeasuredTime] = {}
     refused = []
     found_us, found_calls = 0.0, 0
@@ -76,7 +80,7 @@ def _join(module: Module, profile: Profile, source: ProfiledModule, *, is_own: b
         own = name if name in by_name else like[0] if len(like) == 1 else None
         if own is None:
             continue
-        if name in own_signatures and own_signatures[name] != _signature(by_name[own]):
+        if name in expected and expected[name] != _signature(by_name[own]):
             refused.append(name)
             continue
         times[own] = replace(time, name=own)
@@ -106,9 +110,4 @@ def _runs(module: Module, times: Mapping[str, MeasuredTime]) -> int:
 
 
 def _signature(x: Instruction) -> Signature:
-    return x.opcode, tuple(_dimensions(x))
-
-
-def _dimensions(x: Instruction) -> Iterator[tuple[int, ...]]:
-    for _, leaf in x.shape.leaves():
-        yield tuple(leaf.dimensions)
+    return x.opcode, tuple([tuple(leaf.dimensions) for _, leaf in x.shape.leaves()])

@@ -47,7 +47,8 @@ def stamp_of(filename: str | os.PathLike[str] | None) -> Stamp | None:
         return None
     if is_profile(str(filename)):
         profile = read_profile(str(filename))
-        return Stamp(profile.jaxlib, profile.devices[0].kind, device_of(profile), "", "the profile")
+        busiest = max(profile.devices, key=lambda d: d.busy_us)
+        return Stamp(profile.jaxlib, busiest.kind, device_of(profile), "", "the profile")
     path = Path(filename)
     folder = path if path.is_dir() else path.parent
     files = [folder / STAMP, folder / MANIFEST]

@@ -125,8 +125,7 @@ class Profile:
         for module in self.modules:
             if name is None or name in (module.name, module.label, module.name[4:], str(module.program)):
                 return module
-        if name is None:
-            raise HlofuseError(f"{printable(self.path)} has no event of an XLA program")
+        assert name is not None
         labels = [m.label for m in self.modules]
         raise HlofuseError(
             f"{printable(self.path)} has no module {printable(name)}{did_you_mean(name, labels)};"
