@@ -156,6 +156,15 @@ def test_explain_takes_the_costliest_module(recorded: Path, hlofuse: Run) -> Non
     assert small.startswith("jit_small: ")
 
 
+def test_an_overview_lists_the_programs(recorded: Path, hlofuse: Run) -> None:
+    shown = hlofuse(recorded / "host.xplane.pb", columns=120).out
+    assert "profile with 3 modules" in shown
+    for module in read_profile(str(recorded / "host.xplane.pb")).modules:
+        assert f"  {module.label}  " in shown
+    assert "model-error" in shown
+    assert "--profile" in hlofuse(recorded / "host.trace.json.gz").out
+
+
 @needs_jaxlib
 def test_model_error_says_that_a_cpu_has_no_model(recorded: Path, hlofuse: Run) -> None:
     result = hlofuse(

@@ -11,6 +11,7 @@ from hlofuse.inputs.profile import DeviceTime, ProfiledModule
 
 _MOSTLY = 0.5
 _MUCH = 0.3
+_LEAST = 0.01
 _MODULES = 2
 
 
@@ -21,7 +22,7 @@ def profile_lines(m: Measured) -> Iterator[str]:
     line += f", {_percent(m.share)} of its time found its kernel"
     if m.refused:
         line += f"; {plural(len(m.refused), 'name')} mean another operation here"
-    others = [x for x in modules if x is not m.source]
+    others = [x for x in modules if x is not m.source and x.total_us >= _LEAST * total]
     if others:
         shown = [f"{_label(x, modules)} {_percent(x.total_us / total)}" for x in others[:_MODULES]]
         line += f" · {_percent(m.source.total_us / total)} of all; {listing(shown, len(shown))}"
