@@ -160,7 +160,7 @@ def walls(name: str, target: str) -> str:
         (o.rule.code, o.rule.title, str(o.edges))
         for o in sorted(explain(f.replay).blocking_rules, key=lambda o: -o.edges)
     ]
-    return table(("rule", "", "pairs of kernels kept apart"), rows, right=(2,))
+    return table(("rule", "", "separated pairs of kernels"), rows, right=(2,))
 
 
 def runs(name: str, target: str) -> str:

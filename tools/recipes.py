@@ -261,7 +261,12 @@ def write_data(page: Page, folders: dict[str, dict[str, Path]]) -> None:
 
 def index() -> str:
     """The index of all pages, by symptom."""
-    lines = ["# Recipes", "", "Changes to a program, each with the figures of XLA's own compilation before and after.", ""]
+    lines = [
+        "# Recipes",
+        "",
+        "Changes to a program, each with the figures of XLA's own compilation before and after.",
+        "",
+    ]
     lines += ["| symptom | recipe | rule |", "|---|---|---|"]
     for page in sorted(pages(), key=lambda p: (p.rules or ("~",), p.name)):
         rules = ", ".join(page.rules) or "–"

@@ -6,6 +6,7 @@ They are of samples, and of a GPT-2 training step and a dump directory from the 
 from __future__ import annotations
 
 import base64
+import os
 import shutil
 import subprocess
 import sys
@@ -24,10 +25,19 @@ CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 TRAINING_STEP = ("gpu", "h100_sxm/gpt2_train_step/before.hlo")
 DUMP_DIRECTORY = ("gpu-dump-directory", "gpu-dump")
 
+SOURCE = SAMPLES / "cartpole" / "programs.py"
+
 # Name of the picture, sample (or archive and what of it), options, address, dark.
 SHOTS: list[tuple[str, str | tuple[str, str], list[str], str, bool]] = [
     ("explore-kernels", "gpu/gpt2_block", ["--device", "h100_sxm"], "#view=fusion", False),
     ("explore-step", "gpu/gpt2_block", ["--device", "h100_sxm"], "#step=137&tab=decisions", False),
+    (
+        "explore-source",
+        "cartpole/gpu/no_concatenate",
+        ["--device", "h100_sxm", "--source", "{program}"],
+        "#tab=source&view=fusion&show=loop_add_select_fusion",
+        False,
+    ),
     ("explore-dark", "cartpole/cpu/no_concatenate", [], "#step=330&tab=decisions", True),
     ("explore-passes", DUMP_DIRECTORY, ["--device", "h100_sxm"], "#view=film&dump=0010", False),
     ("explore-train-step", TRAINING_STEP, ["--device", "h100_sxm"], "#tab=kernels&view=fusion", False),
@@ -73,10 +83,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        program = folder / "program"
+        program.mkdir()
+        # As old as it was when it was compiled, whatever a checkout says.
+        os.utime(shutil.copy(SOURCE, program), (0, 0))
         for picture, sample, options, address, dark in SHOTS:
             dump = SAMPLES / sample / "before.hlo" if isinstance(sample, str) else unpacked(*sample, folder)
             html = folder / f"{picture}.html"
-            text = [sys.executable, "-m", "hlofuse", "explore", str(dump), "-o", str(html), *options]
+            text = [sys.executable, "-m", "hlofuse", "explore", str(dump), "-o", str(html)]
+            text += [option.format(program=program) for option in options]
             subprocess.run(text, check=True)
             page = browser.new_page(viewport=SIZE, color_scheme="dark" if dark else "light")
             page.goto(html.as_uri() + address)

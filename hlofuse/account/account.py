@@ -127,7 +127,7 @@ class Account:
 
     @cached_property
     def _often(self) -> tuple[dict[Computation, int], set[Computation]]:
-        return _count_runs(self.module.entry, self._by_computation)
+        return _count_runs(self.module, self._by_computation)
 
     def runs(self, computation: Computation) -> int:
         """How often a computation runs in one run of the program."""
@@ -233,11 +233,11 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
 
 
 def _count_runs(
-    entry: Computation, own: dict[Computation, list[Launched]]
+    module: Module, own: dict[Computation, list[Launched]]
 ) -> tuple[dict[Computation, int], set[Computation]]:
     """How often each computation runs, and those of which the module tells only one iteration."""
     weights: dict[Computation, tuple[float, int]] = {}
-    order = _callees_first(entry, own)
+    order = [c for c in module.computation_post_order() if c in own]
     for c in order:
         us, moved = 0.0, 0
         for row in own[c]:
@@ -245,7 +245,7 @@ def _count_runs(
         for _, callee, times in _calls(c, own, weights):
             us, moved = us + times * weights[callee][0], moved + times * weights[callee][1]
         weights[c] = us, moved
-    often, open_ended = {entry: 1}, set[Computation]()
+    often, open_ended = {module.entry: 1}, set[Computation]()
     for c in reversed(order):
         for caller, callee, times in _calls(c, own, weights):
             often[callee] = often.get(callee, 0) + often.get(c, 0) * times
@@ -276,19 +276,6 @@ def _calls(
         else:
             for callee in callees:
                 yield i, callee, 1
-
-
-def _callees_first(entry: Computation, within: Collection[Computation]) -> list[Computation]:
-    order: dict[Computation, None] = {}
-    stack = [(entry, False)]
-    while stack:
-        c, done = stack.pop()
-        if done:
-            order[c] = None
-        elif c not in order:
-            stack.append((c, True))
-            stack += [(callee, False) for i in c for _, callee in i.called if callee in within]
-    return list(order)
 
 
 # The temporary memory that a module needs at most, from the live ranges of its buffers.

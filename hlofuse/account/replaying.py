@@ -1,4 +1,4 @@
-"""A replay together with what the cost model said on the way."""
+"""A replay together with what the cost model computed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Flops and bytes of instructions, computations and modules, as XLA's `HloCostAnalysis` counts them.
 
 Mirrors `xla/service/hlo_cost_analysis.cc` of jaxlib 0.11.1, in whole numbers where XLA sums single
-precision floats. A loop counts as one turn of it, a conditional as the dearest of its branches. XLA
+precision floats. A loop counts as one iteration, a conditional as the most expensive of its branches. XLA
 knows nothing of what a custom call does: such an instruction costs nothing here and is counted in
 `Cost.unknown` (XLA subtracts 1 from every sum instead). The start of an asynchronous operation has the
 cost of its updates and its done as well, so that kernels add up to their computation.
@@ -29,7 +29,7 @@ class Cost(NamedTuple):
 
     flops: int = 0
     transcendentals: int = 0
-    """exp, log, tanh and the like; not part of `flops`."""
+    """exp, log, tanh and similar ones; not part of `flops`."""
     bytes_read: int = 0
     bytes_written: int = 0
     unknown: int = 0

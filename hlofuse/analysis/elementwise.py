@@ -96,7 +96,7 @@ def is_expensive(instruction: Instruction) -> bool:
 
 
 def is_expensive_division(instruction: Instruction, constant_operand: int) -> bool:
-    """Integer division by a constant becomes multiplications and shifts, anything else is dear."""
+    """Integer division by a constant becomes multiplications and shifts, anything else is expensive."""
     if instruction.shape.element_type not in INTEGER_TYPES:
         return True
     operand = instruction.operands[constant_operand]

@@ -74,7 +74,7 @@ def _use_of_parameter(number: int, root: Instruction, uses: dict[Instruction, Us
 class ReusedOperands:
     """The reused operands of each consumer, worked out once and carried along by fusions.
 
-    XLA does not work them out anew after a fusion, and the difference shows in its decisions.
+    XLA does not recompute them after a fusion, and the difference shows in its decisions.
     Mirrors `InstructionFusion::ReusedOperandsOf` and `UpdateReusedOperandsForFusion`.
     """
 

@@ -3,7 +3,7 @@
 A search from the later instruction backwards need not go beyond the place of the earlier one in any
 order with operands first. Such an order is kept up to date from merge to merge, by moving only what
 lies between the two and depends on one of them (Pearce and Kelly, "A dynamic topological sort
-algorithm for directed acyclic graphs", 2006): making it anew each time costs the square of the module.
+algorithm for directed acyclic graphs", 2006): recomputing it each time costs the square of the module.
 """
 
 from collections.abc import Callable

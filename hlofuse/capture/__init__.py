@@ -32,7 +32,7 @@ def capture(
     function: jitted or not. arguments: arrays or jax.ShapeDtypeStruct, of which only shape and type count, in
     any pytree; also a sharding over an AbstractMesh, which divides the program over that many devices.
     target: cpu (default), gpu with `device` (a name of `hlofuse devices` or a file) or tpu with `topology`
-    (default v5e:2x2). out: the folder to write; a new temporary one, which stays, unless said. flags: more
+    (default v5e:2x2). out: the folder to write; default: a new temporary one, which stays. flags: more
     XLA_FLAGS. until_fusion: end XLA behind its fusion passes, without the code and the module after
     optimizations that take most of its time.
 

@@ -155,7 +155,7 @@ def _aborted(done: subprocess.CompletedProcess[str]) -> str:
 
 
 _MOST_JOBS = 4
-"""Unless said: a compiling process needs a gigabyte or so."""
+"""The default: a compiling process needs about a gigabyte."""
 
 
 def only_fusion(target: str) -> str:
@@ -259,7 +259,7 @@ def capture_modules(
     flags: str = "",
     until_fusion: bool = False,
 ) -> Capture:
-    """Compile StableHLO (text or bytecode), HLO text or HLO protos, told by what is in the files."""
+    """Compile StableHLO (text or bytecode), HLO text or HLO protos, identified by their contents."""
     with tempfile.TemporaryDirectory() as folder:
         listed = []
         for number, (name, path) in enumerate(modules):

@@ -29,7 +29,7 @@ _BEFORE_PRIORITY_FUSION = ("variadic-op-splitter", "sort-iota-fusion")
 def collect(dump: Path, capture: Capture) -> dict[str, str]:
     """Sort the modules in `dump` into folders of `capture.folder`, and add them to `capture`.
 
-    Those that are not of its target are left out. Returned are those that only ran on the way, which nobody
+    Those that are not of its target are left out. Returned are those that only ran meanwhile, which nobody
     asked about, with the reason.
     """
     try:
@@ -87,7 +87,7 @@ def folder_name(module: str) -> str:
 
 
 def _unique(name: str, taken: set[str]) -> str:
-    """Several compilations of one function are told apart by number."""
+    """Several compilations of one function have different numbers."""
     number, unique = 1, name
     while unique in taken:
         number += 1

@@ -78,7 +78,7 @@ class Capture:
     target: str
     modules: list[CapturedModule] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
-    """Of python, jax and jaxlib, as far as the compiling process told."""
+    """Of python, jax and jaxlib, as far as the compiling process reported."""
     flags: str = ""
     """XLA_FLAGS of the compiling process."""
     unknown_fields: list[str] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """A device as the text of the `GpuTargetConfigProto` that XLA compiles ahead of time for.
 
 What the cost models read comes from the device's file. Of the rest (limits on threads in a dimension,
-versions of libraries) XLA reads little before code is generated; there the same is said of every CUDA device.
+versions of libraries) XLA reads little before code is generated; there every CUDA device is described alike.
 """
 
 from pathlib import Path

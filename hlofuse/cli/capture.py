@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.common.messages import say
+from hlofuse.cli.common.messages import message
 from hlofuse.cli.common.progress import spinner
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
@@ -222,7 +222,7 @@ def _report(captured: Capture) -> None:
     for name, why in [*captured.errors.items(), *captured.left_out.items()][:20]:
         click.echo(f"  {printable(name)}: {printable(why)}", err=True)
     for warning in captured.warnings:
-        say("warning", warning)
+        message("warning", warning)
 
 
 def _run(command: click.Command, argument_lists: list[str], name: str, parent: click.Context | None) -> int:

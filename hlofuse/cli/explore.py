@@ -21,18 +21,18 @@ from hlofuse.cli.common.request import announce, replay_options, report_on, warn
     "--compare-device",
     metavar="D",
     shell_complete=completion.devices,
-    help="Compare side by side with this device (of OTHER, if given).",
+    help="Show OTHER, or INPUT again, on this device, side by side.",
 )
 @click.option(
     "--compare-xla",
     metavar="V",
     shell_complete=completion.releases,
-    help="Compare side by side with this jaxlib release (of OTHER, if given).",
+    help="Show OTHER, or INPUT again, by this release of jaxlib, side by side.",
 )
 @click.option(
     "--source",
     metavar="DIR|auto",
-    help="Embed the Python files that the metadata names, from DIR or from the working directory."
+    help="Add the Python files that the metadata names, from DIR or, with auto, from the working directory."
     "  [default: no source]",
 )
 @click.option(

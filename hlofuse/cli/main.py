@@ -161,9 +161,9 @@ def _run() -> int:
         _drop_what_is_unwritten()
         return 0
     except Exception as e:
-        from hlofuse.cli.common.messages import say
+        from hlofuse.cli.common.messages import message
 
-        say("error", _explained(e))
+        message("error", _explained(e))
         if isinstance(e, OSError) and e.filename is None:
             _drop_what_is_unwritten()
     return 2
@@ -175,7 +175,7 @@ def _drop_what_is_unwritten() -> None:
 
 
 def _explained(error: Exception) -> str:
-    """What to tell the user; raises the error again where it is ours and a traceback is wanted."""
+    """The message for the user; raises an internal error again where a traceback is wanted."""
     # Imported here: the package behind it is not needed where nothing goes wrong.
     from hlofuse.ir.errors import HlofuseError
 

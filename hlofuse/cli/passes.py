@@ -34,9 +34,11 @@ def _json(a: Action) -> dict[str, object]:
 
 
 def _print(actions: list[Action], console: Console) -> None:
-    from hlofuse.format.terminal import plain_table
+    from hlofuse.format.terminal import Rows
 
-    table = plain_table(("pass", "left"), ("kind", "left"), ("works on", "left"), ("checked against", "left"))
+    table = Rows(
+        ("pass", "name"), ("kind", "name"), ("opcodes", "left"), ("checked against", "name"), drop=(3, 1)
+    )
     for a in actions:
         table.add_row(a.name, a.kind, ", ".join(a.opcodes) or "anything", a.evidence)
-    console.print(table)
+    table.print(console, 0)

@@ -170,7 +170,7 @@ def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:
     else:
         content, data = to_model_explorer(launched)
         data_file = output.removesuffix(".json") + ".node-data.json"
-        how = f"model-explorer {quote(output)} --node_data_paths={quote(data_file)}"
+        how = f"open it with model-explorer {quote(output)} --node_data_paths={quote(data_file)}"
         if output != "-":
             save(Path(data_file), data, "the times of its nodes")
     if output == "-":

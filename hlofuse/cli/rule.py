@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.messages import say
+from hlofuse.cli.common.messages import message
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.format.escape import printable
@@ -64,7 +64,7 @@ def _plugin_rules() -> dict[str, Rule]:
         try:
             package = load_package(name)
         except HlofuseError as error:
-            say("warning", str(error))
+            message("warning", str(error))
             continue
         for code, rule in package.rules.items():
             found.setdefault(code, rule)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from hlofuse.cli.common.messages import say
+from hlofuse.cli.common.messages import message
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.ir.errors import HlofuseError
@@ -46,7 +46,7 @@ def command(arguments: tuple[str, ...]) -> int:
         times = plural(events.count(f"replaced {n}"), "time")
         click.echo(f"{printable(file)}: {missing if times[0] == '0' else f'replaced {times}'}", err=True)
     if "registered" not in events:
-        say("note", "nothing was replaced: COMMAND did not import JAX 0.11 or later")
+        message("note", "nothing was replaced: COMMAND did not import JAX 0.11 or later")
     return status if status >= 0 else 128 - status
 
 

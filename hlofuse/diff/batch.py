@@ -71,7 +71,7 @@ def diff_many(
 ) -> BatchDiff:
     """Compare what has the same name on both sides; one module at a time is in memory.
 
-    A module that cannot be read is told in its row, not raised. HlofuseError where no name is on both sides.
+    A module that cannot be read is reported in its row, not raised. HlofuseError where no name matches.
     """
     both = [name for name in before if name in after]
     if not both:

@@ -151,7 +151,7 @@ class FusionChanges:
         return b.core == a.core and not (b.own or a.own or b.loose or a.loose)
 
     def _plumbing(self, b: MatchedFusion, a: MatchedFusion) -> Iterator[Detail]:
-        """Which bitcasts, constants and the like are in one and not in the other."""
+        """Which bitcasts, constants and other trivial operations are in one and not in the other."""
         before, after = self.m.before.values, self.m.after.values
         removed = [before[i].instruction for i in sorted(b.members - a.members)]
         here = [(before[i] if i >= 0 else after[~i]).instruction for i in sorted(a.members - b.members)]

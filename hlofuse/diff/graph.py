@@ -1,6 +1,6 @@
 """A module as a graph of values, with fusion seen through.
 
-Fusing moves an instruction into another computation, renames it, turns its operands into
+Fusing moves an instruction into another computation, renames it, makes its operands
 parameters and may copy it into several fusions; what it computes stays the same. So fusions are
 opened here: their parameters stand for the operands, their roots for the results, and
 instructions that compute the same value from the same values are *one* value with several

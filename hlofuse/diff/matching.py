@@ -33,7 +33,7 @@ class Matching:
         self.callers: dict[Region, tuple[int, int]] = {}
         """The matched instructions through which a region of BEFORE was met."""
         self.moved: set[int] = set()
-        """Values of BEFORE whose partner is in a computation that is not the partner of theirs."""
+        """Values of BEFORE whose partner is in a computation that is not the partner of their own."""
 
     def match(self, b: int, a: int) -> None:
         """Say that they are the same; both must be free."""
@@ -99,14 +99,13 @@ class Matching:
             return 0
         numbers: dict[Hashable, int] = {}
         sides = []
-        for graph, region, partner in (
-            (self.before, b, self._name_before),
-            (self.after, a, self._name_after),
-        ):
+        for graph, region, matched in ((self.before, b, self.forward), (self.after, a, self.backward)):
             names: dict[int, int] = {}
             for i in reversed(region.indices) if from_root else region.indices:
-                p = partner(i)
-                if p < 0:
+                p = matched[i]
+                if p >= 0 and region is b:
+                    p = i  # both sides go by BEFORE's
+                elif p < 0:
                     p = -1 - numbers.setdefault(key(graph.values[i], names), len(numbers))
                 names[i] = p
             sides.append(names)
@@ -126,12 +125,6 @@ class Matching:
     def _open(self, b: Region, a: Region) -> bool:
         return any(self.forward[i] < 0 for i in b.indices) and any(self.backward[i] < 0 for i in a.indices)
 
-    def _name_before(self, i: int) -> int:
-        return i if self.forward[i] >= 0 else -1
-
-    def _name_after(self, i: int) -> int:
-        return self.backward[i]
-
     def _grounded(self, b: Value, a: Value) -> bool:
         """Operands alone say enough when one of them is more than a constant."""
         if b.instruction.shape.key_ignoring_layout == a.instruction.shape.key_ignoring_layout:
@@ -140,7 +133,7 @@ class Matching:
         return any(values[o].opcode not in TRIVIAL for o in b.operands)
 
     def _used(self, b: Value, a: Value) -> bool:
-        """A value nobody uses, or an unused parameter, is not told by its users."""
+        """A value nobody uses, or an unused parameter, is not identified by its users."""
         return bool(b.users) or b.exact == a.exact
 
 

@@ -144,7 +144,7 @@ class ModuleSide:
 
     module: Module
     instructions: int
-    """Reachable from the entry, fusions' parameters and the like included."""
+    """Reachable from the entry, fusions' parameters included."""
     kernels: int
     fusions: int
     unreachable: int

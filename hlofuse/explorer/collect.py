@@ -28,7 +28,6 @@ from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.final_names import FinalNames, LaunchedNames, final_names
 from hlofuse.reports.common.head import identity_line
 from hlofuse.reports.common.phrases import figures_text, headline
-from hlofuse.reports.common.unoptimized import BRIEF
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.explain.explain import explain, record_check
 from hlofuse.reports.explain.model import Explanation, FusedStep
@@ -341,7 +340,7 @@ class _Collector:
         """The first line of every report; of a module that a library call gave what was replayed."""
         replay, identity = self.replay, self.replay.input.identity
         if identity is None:
-            return headline(self.explained) + (f", {BRIEF}" if self.note else "")
+            return headline(self.explained)
         ordered = TARGETS[replay.target].depends_on_order
         line = identity_line(identity, replay.order_source if ordered else None, replay.follows_log)
         return f"{line} · what if: {', '.join(self.explained.what_if)}" if self.explained.what_if else line

@@ -23,8 +23,8 @@ from hlofuse.reports.trace_op.model import How
 
 SCRIPTS = tuple(
     (
-        "passes_data data state phrases dom labels layers order layout nested scene colouring picture outline sheet"
-        " pane lists source differences panels kernel details passes timeline search legend keys app"
+        "passes_data data state phrases dom labels layers order layout nested scene colouring picture outline"
+        " sheet pane lists source differences panels kernel details passes timeline search legend keys app"
     ).split()
 )
 """In the order in which they build on each other; together they are one module."""

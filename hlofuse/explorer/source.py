@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 
 from hlofuse.explorer.model import NOWHERE, Line, SourceFile
@@ -38,23 +39,24 @@ class SourceFiles:
     def embedded(self, dump: str | None) -> tuple[SourceFile, ...]:
         """Every file, with its text where it was found. `dump` is the file with the module."""
         found, left = [], _MOST_OF_ALL
+        written = Path(dump).stat().st_mtime if dump is not None and Path(dump).is_file() else inf
         for file in self._numbers:
-            text, note = self._read(file, dump, left) if self._root is not None else ("", "")
+            text, note = self._read(file, written, left) if self._root is not None else ("", "")
             left -= len(text)
             found.append(SourceFile(printable(shown_file(file)), text, note))
         return tuple(found)
 
-    def _read(self, file: str, dump: str | None, left: int) -> tuple[str, str]:
+    def _read(self, file: str, written: float, left: int) -> tuple[str, str]:
         """The text, or why there is none. A dump may name any file, so only Python files are read."""
         assert self._root is not None
         candidates = (self._root / portable(file, self._root), Path(file))
         try:
             path = next((p for p in candidates if p.suffix == ".py" and p.is_file()), None)
             if path is None:
-                return "", f"not found under {printable(str(self._root))}"
+                return "", "not found"
             if (size := path.stat().st_size) > min(_MOST, left):
                 return "", f"not embedded: {bytes_text(size)}"
-            newer = dump is not None and path.stat().st_mtime > Path(dump).stat().st_mtime
-            return path.read_text(encoding="utf-8"), "changed after the dump was written" if newer else ""
-        except (OSError, ValueError) as error:  # gone, or no UTF-8
-            return "", f"not readable: {printable(str(error))}"
+            changed = "changed after the dump was written" if path.stat().st_mtime > written else ""
+            return path.read_text(encoding="utf-8"), changed
+        except (OSError, ValueError):  # gone, or no UTF-8
+            return "", "not readable"

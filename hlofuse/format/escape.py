@@ -15,15 +15,21 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+COUNTS = re.compile(r"(?: ×[\d,]+)?(?:, [\d,]+ times)?$")
+
+
 def shorten(text: str, width: int) -> str:
-    """`text` made safe and cut to `width` columns, the middle left out."""
+    """`text` made safe and cut to `width` columns, the middle left out, but counts at its end are whole."""
     text = printable(text)
     if len(text) <= width:
         return text
+    found = COUNTS.search(text)
+    counts = found[0] if found and width - len(found[0]) >= 8 else ""
+    text, width = text[: len(text) - len(counts)], width - len(counts)
     if width < 5:
         return text[:width]
     head = (width - 1) * 2 // 3
-    return text[:head] + "…" + text[len(text) - (width - 1 - head) :]
+    return text[:head] + "…" + text[len(text) - (width - 1 - head) :] + counts
 
 
 def command_line(*text: str | None) -> str:

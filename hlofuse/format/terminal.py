@@ -9,60 +9,144 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlofuse.format.escape import command_line
+from hlofuse.format.escape import COUNTS, command_line, shorten
 from hlofuse.format.units import more
 
 GAP = 2
 
 
 def plain_table(*columns: tuple[str, str]) -> Table:
-    """A table of (heading, `left` or `right`) columns; figures stay on one line, words may fold.
+    """A table of (heading, kind) columns: figures (`right`) and names (`name`) stay on one line.
 
     No heading is printed where all are empty. A figure without room ends in `…`: with digits cut off it
     would be another figure.
     """
     table = Table(box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False)
     table.show_header = any(heading for heading, _ in columns)
-    for heading, justify in columns:
+    for heading, kind in columns:
         table.add_column(
             heading,
-            justify="right" if justify == "right" else "left",
-            overflow="ellipsis" if justify == "right" else "fold",
-            no_wrap=justify == "right",
+            justify="right" if kind == "right" else "left",
+            overflow="fold" if kind == "left" else "ellipsis",
+            no_wrap=kind != "left",
             vertical="top",
         )
     return table
 
 
-def print_rows(
-    console: Console, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[str | Text]]
-) -> None:
-    """A plain table that breaks no word: where it has no room, each row's figures stand below its words."""
-    cells = [[str(cell) for cell in column] for column in zip(*rows, strict=True)]
-    phrase = [n for n, (_, justify) in enumerate(columns) if justify == "left"]
-    figures = [n for n in range(len(columns)) if n not in phrase]
-    whole = [max(map(len, (heading, *column))) for (heading, _), column in zip(columns, cells, strict=True)]
-    folding = phrase[-1]
-    longest = max(len(word) for text in (columns[folding][0], *cells[folding]) for word in text.split(" "))
-    if sum(whole) - whole[folding] + longest + GAP * (len(columns) - 1) <= console.width:
-        table = plain_table(*columns)
-        for n in phrase[:-1]:
-            table.columns[n].no_wrap = True
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
-        return
+def fitted(
+    columns: Sequence[tuple[str, str]],
+    rows: Sequence[Sequence[str | Text]],
+    width: int,
+    drop: Sequence[int] = (),
+) -> tuple[list[int], dict[int, int], bool]:
+    """The columns that have room, the width of each, and whether they fit.
 
-    def below(texts: Sequence[str]) -> str:
-        return "".join(f"{' ' * GAP}{texts[n]:>{whole[n]}}" for n in figures)
+    Columns of `drop` go one by one while the others have no room. A name keeps 20 characters and its counts,
+    words their longest word, a figure all of it.
+    """
+    lines = [
+        [line for cell in (heading, *column) for line in str(cell).split("\n")]
+        for (heading, _), *column in zip(columns, *rows, strict=True)
+    ]
+    natural = [max(map(len, column)) for column in lines]
+    least = [
+        n if kind == "right" else min(n, _least_name(column) if kind == "name" else _least_phrase(column))
+        for n, (_, kind), column in zip(natural, columns, lines, strict=True)
+    ]
+    shown = list(range(len(columns)))
+    for dropped in [*drop, None]:
+        spare = width - sum(least[n] for n in shown) - GAP * (len(shown) - 1)
+        if spare >= 0 or dropped is None:
+            break
+        shown.remove(dropped)
+    fits = spare >= 0
+    widths = {n: least[n] for n in shown}
+    phrases = [n for n in shown if columns[n][1] == "left"]
+    wanted = [*((n, width // 2) for n in phrases), *((n, natural[n]) for n in (*shown, *phrases))]
+    for n, most in wanted:  # words get half of the width, then names all they want, then words the rest
+        more_room = max(min(min(natural[n], most) - widths[n], spare), 0)
+        widths[n] += more_room
+        spare -= more_room
+    return shown, widths, fits
+
+
+def _least_name(lines: Sequence[str]) -> int:
+    return 20 + max(len(COUNTS.search(line)[0]) for line in lines)  # type: ignore[index]
+
+
+def _least_phrase(lines: Sequence[str]) -> int:
+    longest = max(len(word) for line in lines for word in line.split(" "))
+    return max(min(longest, 40), min(max(map(len, lines)), 24))
+
+
+def print_rows(
+    console: Console,
+    columns: Sequence[tuple[str, str]],
+    rows: Sequence[Sequence[str | Text]],
+    *,
+    drop: Sequence[int] = (),
+    indent: int = 0,
+) -> None:
+    """A plain table that cuts no figure and breaks no word, and shortens names in the middle.
+
+    Where it has no room the columns of `drop` go first, in that order; then each row's figures stand below
+    its words.
+    """
+    shown, widths, fits = fitted(columns, rows, console.width - indent, drop)
+    columns = [columns[n] for n in shown]
+    cells = [[_within(row[n], widths[n], columns[k][1]) for k, n in enumerate(shown)] for row in rows]
+    if fits:
+        table = plain_table(*columns)
+        for column, n in zip(table.columns, shown, strict=True):
+            column.width = widths[n]
+        for row in cells:
+            table.add_row(*row)
+        indented(console, table, indent)
+        return
+    figures = [k for k, (_, kind) in enumerate(columns) if kind == "right"]
+    phrase = [k for k in range(len(columns)) if k not in figures]
+
+    def below(texts: Sequence[str | Text]) -> str:
+        return "".join(f"{' ' * GAP}{texts[k]!s:>{widths[shown[k]]}}" for k in figures)
 
     headings = [heading for heading, _ in columns]
-    console.print(Text("  ".join(filter(None, (headings[n] for n in phrase))), style="dim"))
-    console.print(Text(below(headings), style="dim"))
-    for number, row in enumerate(rows):
-        line = Text("  ").join([cell for n in phrase if (cell := Text.assemble(row[n]))])
-        console.print(line)
-        console.print(Text(below([column[number] for column in cells])))
+    if any(headings):
+        indented(console, "  ".join(filter(None, (headings[k] for k in phrase))), indent, "dim")
+        if any(headings[k] for k in figures):
+            indented(console, below(headings), indent, "dim")
+    for row in cells:
+        indented(console, Text("  ").join([cell for k in phrase if (cell := Text.assemble(row[k]))]), indent)
+        if figures:
+            indented(console, below(row), indent)
+
+
+class Rows:
+    """Rows of a table that `print_rows` prints."""
+
+    def __init__(self, *columns: tuple[str, str], drop: Sequence[int] = ()) -> None:
+        self._columns, self._drop = columns, drop
+        self._rows: list[Sequence[str | Text]] = []
+
+    def add_row(self, *cells: str | Text) -> None:
+        """A cell for each column."""
+        self._rows.append(cells)
+
+    def print(self, console: Console, indent: int = 2) -> None:
+        """Nothing where there are no rows."""
+        if self._rows:
+            print_rows(console, self._columns, self._rows, drop=self._drop, indent=indent)
+
+
+def _within(cell: str | Text, width: int, kind: str) -> str | Text:
+    """The cell; of a name that is longer than `width`, the middle of each line left out."""
+    text = cell if isinstance(cell, Text) else Text(cell)
+    if kind != "name" or all(len(line) <= width for line in text.plain.split("\n")):
+        return cell
+    lines = text.split("\n")
+    return Text("\n").join(
+        [Text(shorten(x.plain, width), style=x.spans[-1].style if x.spans else x.style) for x in lines]
+    )
 
 
 def indented(console: Console, shown: str | Text | Table, by: int = 2, style: str = "") -> None:

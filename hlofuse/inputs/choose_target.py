@@ -1,4 +1,4 @@
-"""Which target a dump is for, where nobody says: told by the dumps' names and by what is in the module."""
+"""Which target a dump is for, by the dumps' names and the contents of the module."""
 
 import os
 import re
@@ -146,7 +146,7 @@ _OWN_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ChosenTarget:
-    """A target, and what it was told by: empty where someone said so, or nothing tells."""
+    """A target and its evidence: empty where it was requested, or nothing shows it."""
 
     name: str
     evidence: str = ""

@@ -89,7 +89,7 @@ def _text(data: dict[str, Any], *keys: str) -> str:
 
 def target_config_of(filename: str | None) -> Path | None:
     """`….gpu_target_config.pbtxt`: the device the module was compiled for."""
-    return _sibling(filename, ("gpu_target_config.pbtxt",), ("gpu_target_config.pbtxt",))
+    return _sibling(filename, "gpu_target_config.pbtxt", "gpu_target_config.pbtxt")
 
 
 def device_in_dump(config: Path) -> DeviceDescription:
@@ -105,7 +105,7 @@ def device_in_dump(config: Path) -> DeviceDescription:
 
 
 def device_in_record(record: Path) -> DeviceDescription | None:
-    """The device that XLA's record was made for; None where no device of ours has its numbers."""
+    """The device that XLA's record was made for; None where no known device has its numbers."""
     from hlofuse.cost.gpu.device import device_from_text_proto
     from hlofuse.cost.gpu.device_numbers import DeviceError
 
@@ -117,7 +117,7 @@ def device_in_record(record: Path) -> DeviceDescription | None:
 
 
 def _shipped(device: DeviceDescription) -> DeviceDescription | None:
-    """The device of ours that has all the same numbers."""
+    """The built-in device that has all the same numbers."""
     from hlofuse.cost.gpu.device import device_names, load_device
 
     for name in device_names():
@@ -207,14 +207,13 @@ def _case_input(filename: str | None) -> str | None:
 
 def priority_record_of(filename: str | None) -> Path | None:
     """`….priority_fusion_dump.txt`: XLA's own record of the pass."""
-    return _sibling(
-        filename, ("priority_fusion_dump.txt",), ("priority_fusion.txtpb", "priority_fusion.txtpb.gz")
-    )
+    own = "priority_fusion.txtpb"
+    return _sibling(filename, "priority_fusion_dump.txt", own, f"{own}.gz")
 
 
 def flags_of(filename: str | None) -> tuple[str, ...]:
     """XLA flags that change what fuses, from a capture's stamp and the `debug_options` beside a module."""
-    path = _sibling(_case_input(filename), ("debug_options",), ("debug_options",))
+    path = _sibling(_case_input(filename), "debug_options", "debug_options")
     is_there = path is not None and path.stat().st_size  # empty where all flags have their defaults
     found = from_debug_options(read_text(path, as_module=False)) if path is not None and is_there else ()
     stamp = stamp_of(filename)
@@ -233,10 +232,11 @@ def compiled_with(module: Module) -> tuple[str, ...]:
 
 def before_optimizations_of(filename: str | None) -> Path | None:
     """The module as the front end wrote it, beside its dump ahead of the fusion passes."""
-    return _sibling(filename, ("before_optimizations.txt",), ("before_optimizations.hlo",))
+    return _sibling(filename, "before_optimizations.txt", "before_optimizations.hlo")
 
 
-def _sibling(filename: str | None, endings: tuple[str, ...], corpus_names: tuple[str, ...]) -> Path | None:
+def _sibling(filename: str | None, ending: str, *corpus_names: str) -> Path | None:
+    """The dump of that ending beside a dump, or the first of these files beside a module of a corpus."""
     if not filename or filename.startswith("<"):
         return None
     path = Path(filename)
@@ -244,5 +244,5 @@ def _sibling(filename: str | None, endings: tuple[str, ...], corpus_names: tuple
     named = read_name(path)
     if named is not None:
         label = f"{named.prefix}." if named.prefix else ""
-        names += [f"{label}module_{named.module_id:04d}.{named.module}.{ending}" for ending in endings]
+        names.append(f"{label}module_{named.module_id:04d}.{named.module}.{ending}")
     return next((p for n in names if (p := path.with_name(n)).is_file()), None)

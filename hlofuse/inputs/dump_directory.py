@@ -216,7 +216,7 @@ class DumpDirectory:
             )
 
     def main(self) -> DumpedModule | None:
-        """The only module, or one that dwarfs what JAX compiled on the way to it; None of several alike."""
+        """The only module, or one that dwarfs what JAX compiled before it; None of several alike."""
         return far_largest(self.modules, _size)
 
     def pick(self, name: str | None = None) -> DumpedModule:

@@ -40,7 +40,7 @@ class DumpFile:
     after: str | None = None
     before: str | None = None
     whole: str | None = None
-    """`before_optimizations` or `cpu_after_optimizations` and the like."""
+    """`before_optimizations` or `cpu_after_optimizations` and others."""
 
 
 def read_name(path: Path) -> DumpFile | None:

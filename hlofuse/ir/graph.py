@@ -675,7 +675,7 @@ class Module:
     """Computations, one of them the entry, with the header's attributes and the source tables.
 
     `computations` is XLA's processing order for a freshly read dump (callees first), later
-    additions at the end; `computation_post_order` works the order out anew.
+    additions at the end; `computation_post_order` works the order out again.
     """
 
     entry: Computation

@@ -1,6 +1,6 @@
 """Opcodes by name, and the few facts about them that the graph itself needs.
 
-The names are those of XLA's text (`hlo/ir/hlo_opcode.h`); `ragged-dot` and the like came with
+The names are those of XLA's text (`hlo/ir/hlo_opcode.h`); `ragged-dot` and others came with
 later releases, so the set is the union over the releases hlofuse reads.
 """
 

@@ -82,7 +82,7 @@ def _bridge_control_dependencies(instruction: Instruction) -> None:
 def remove_parameter(body: Computation, number: int) -> None:
     """Drop an unused parameter; every later one gets a new number, name and id (`RemoveParameter`).
 
-    XLA makes the later ones anew; here they stay the same objects, which nobody can tell.
+    XLA recreates the later ones; here they stay the same objects, which nobody can tell.
     """
     body.remove_instruction(body.parameters[number])
     body.drop_parameter(number)
@@ -139,7 +139,7 @@ def move_control_dependencies(old: Instruction, new: Instruction) -> None:
 
 
 def renew_control_dependencies(instruction: Instruction) -> None:
-    """What must run before and after it is told so once more, as of something new."""
+    """Its control dependencies are added again, as for a new instruction."""
     predecessors, successors = instruction.control_predecessors, instruction.control_successors
     instruction.drop_all_control_dependencies()
     for predecessor in predecessors:

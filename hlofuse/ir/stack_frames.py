@@ -45,7 +45,7 @@ class StackFrames:
     _numbers: dict[tuple[int, int], int] = field(default_factory=dict, repr=False, compare=False)
 
     def copy(self) -> StackFrames:
-        """Tables to which frames can be added without the others being told."""
+        """Tables to which frames can be added without the others being informed."""
         return StackFrames(self.files, self.functions, self.locations, self.frames.copy())
 
     def __bool__(self) -> bool:

@@ -98,7 +98,7 @@ def explained(
         )
         timeline = _timeline(report.options) if details else None
         if timeline:
-            console.print(f"\nThe whole compilation lies here, {timeline[0]}: what each pass did is told by")
+            console.print(f"\nThe whole compilation is in {timeline[0]}; to see what each pass did:")
             console.print(f"  {timeline[1]}", style="green", soft_wrap=True)
 
     def data(found: Explanation) -> dict[str, Any]:

@@ -338,14 +338,9 @@ class ReplayOptions:
         release = release or own.release.name
         config = replace(self.config(target, other or own.device, release, flags=own.build.flags), xla=None)
         if input.identity is not None:
-            device = (
-                Fact(other, "asked", "--compare-device says so")
-                if other is not None
-                else input.identity.device
-            )
-            input = replace(
-                input, identity=replace(input.identity, device=device, replayed=config.release.name)
-            )
+            device = Fact(other, "asked", "--compare-device says so") if other else input.identity.device
+            identity = replace(input.identity, device=device, replayed=config.release.name)
+            input = replace(input, identity=identity)
         if other is None:
             return Loaded(replace(input, record=None, record_file=""), target, config).observe()
         unoptimized = input.unoptimized

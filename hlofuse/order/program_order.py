@@ -1,6 +1,6 @@
 """The order of the program, of operations that bear its names.
 
-Numbers of one stem grow in that order. How the stems lie among each other is told by the data, from the end
+Numbers of one stem grow in that order. How the stems lie among each other follows from the data, from the end
 to the front: what is needed only once stands right before its user, as in a program, where a text that begins
 with the operands would have it anywhere.
 """

@@ -87,7 +87,7 @@ def _name_before_renaming(name: str) -> str | None:
 def reserve_counted_names(module: Module) -> None:
     """Reserve the names that XLA's passes handed out by counting, of what is no longer there.
 
-    An opcode alone as a name shows that they did. Then the first numbers are theirs, up to a gap: those of
+    An opcode alone as a name shows that they did. Then the first numbers are of them, up to a gap: those of
     the front end are as large as the program.
     """
     numbers: dict[str, set[int]] = {}

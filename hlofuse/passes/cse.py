@@ -175,7 +175,7 @@ class _OneComputation:
 
 
 def _look(instruction: Instruction) -> Hashable:
-    """Equal of any two that are the same, and told at a glance."""
+    """Equal for any two that are the same, and cheap to compute."""
     operands = frozenset([o for o in instruction.operands if o.opcode != "iota"])
     return (instruction.opcode, instruction.shape.dimensions, operands)
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any, Literal
 
 from hlofuse.pipelines.targets import TARGETS
@@ -58,10 +59,8 @@ def _all(target: str) -> Iterator[ReleaseDifference]:
     data = TARGETS[target]
     for name, behaviour in behaviours().items():
         if _concerns(behaviour.source, data.backend):
-            text = behaviour.text
-            yield ReleaseDifference(
-                "behaviour", name, text, str(behaviour.span), behaviour.source, partial(_field, name)
-            )
+            text, spans = behaviour.text, str(behaviour.span)
+            yield ReleaseDifference("behaviour", name, text, spans, behaviour.source, attrgetter(name))
     knobs: dict[str, tuple[Knob, str]] = {}
     for code, rule in catalogue().items():
         if rule.package or not _concerns(rule.mirrors, data.backend):
@@ -79,10 +78,6 @@ def _all(target: str) -> Iterator[ReleaseDifference]:
     for option, span in data.default_options.items():
         title, spans = f"{option} is on by default", str(span)
         yield ReleaseDifference("pass", option, title, spans, "", partial(_has, span, option))
-
-
-def _field(name: str, release: Release) -> Any:
-    return getattr(release, name)
 
 
 def _has(span: Span, name: str, release: Release) -> bool:

@@ -78,8 +78,7 @@ def _heading(scene: Scene) -> str:
 
 
 def _panel(graph: Digraph, panel: Panel, place: int, loudest: int) -> None:
-    aside = f'<FONT COLOR="{FAINT}">   {entities(panel.aside)}</FONT>' if panel.aside else ""
-    look = {"sortv": str(place), "label": f"<<B>{entities(panel.title)}</B>{aside}>", "style": "rounded"}
+    look = {"sortv": str(place), "label": f"<<B>{entities(panel.title)}</B>>", "style": "rounded"}
     look |= {"color": PALE, "margin": "26", "id": panel.key, "tooltip": " "}
     with graph.subgraph(name=f"cluster_{panel.key}", graph_attr=look) as cluster:
         _content(cluster, panel, loudest)

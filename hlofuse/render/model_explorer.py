@@ -11,7 +11,7 @@ from typing import Any
 from hlofuse.analysis.kernels import launched_computations
 from hlofuse.analysis.loops import trip_count_of
 from hlofuse.format.escape import printable
-from hlofuse.format.paths import layer_of
+from hlofuse.format.paths import layer_of, source_text
 from hlofuse.format.units import plural
 from hlofuse.ir import Computation, Instruction
 from hlofuse.ir.text.printer import print_instruction
@@ -35,7 +35,7 @@ def to_model_explorer(launched: LaunchedModule) -> tuple[bytes, bytes]:
 
 
 def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=1) + "\n").encode()
+    return json.dumps(value, separators=(",", ":")).encode()
 
 
 class _Graph:
@@ -62,9 +62,9 @@ class _Graph:
             elif i.opcode == "get-tuple-element" or (is_fused and i.opcode == "parameter"):
                 continue  # edges come from what computes the value
             elif i.opcode != "tuple" or i is self.account.module.entry.root:
-                self._outside_fusion(i, inside, arguments)
+                self._add_unfused(i, inside, arguments)
 
-    def _outside_fusion(self, i: Instruction, layers: tuple[str, ...], arguments: list[Instruction]) -> None:
+    def _add_unfused(self, i: Instruction, layers: tuple[str, ...], arguments: list[Instruction]) -> None:
         """The node of `i`; what it calls lies in a layer with it, and of a loop the results lead to it."""
         inputs: list[Instruction] = i.operands
         if i.opcode == "parameter":
@@ -106,6 +106,8 @@ class _Graph:
         self.nodes.append(node)
         self.drawn.add(_id(i))
         facts = self._measure(i, _id(i)) | {"HLO": cut(print_instruction(i), 1000)}
+        if (source := self.account.module.source_of(i)) is not None:
+            facts["source"] = printable(source_text(source))
         node["attrs"] = [{"key": key, "value": value} for key, value in facts.items()]
 
     def _measure(self, kernel: Instruction, node: str, layer: str = "") -> dict[str, str]:

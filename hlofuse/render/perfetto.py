@@ -29,7 +29,7 @@ def to_trace(launched: LaunchedModule, compressed: bool = False) -> bytes:
     Kernels run one after the other, in the module's order: XLA's schedule where the module has one. A kernel
     without an estimated time lasts 1 µs for each kB that it moves.
     """
-    text = json.dumps(_Trace(launched).document(), indent=None if compressed else 1)
+    text = json.dumps(_Trace(launched).document(), separators=(",", ":"))
     return gzip.compress(text.encode(), mtime=0) if compressed else text.encode()
 
 

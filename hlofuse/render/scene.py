@@ -72,7 +72,6 @@ class Panel:
 
     key: str
     title: str
-    aside: str = ""
     boxes: list[Box] = field(default_factory=list)
     """Those outside every frame."""
     outlines: list[Outline] = field(default_factory=list)

@@ -90,7 +90,7 @@ def is_always_duplicable(instruction: Instruction) -> bool:
 def recomputation(pair: CandidatePair) -> dict[str, Any] | None:
     """An expensive producer whose elements the consumer reads more than once, in figures; else None.
 
-    Which targets ask it, and of what, is theirs to say.
+    Targets define where it applies.
     """
     producer, state = pair.producer, pair.state
     if not state.is_expensive(producer) or producer not in state.reused.of(pair.consumer):

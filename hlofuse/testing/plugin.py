@@ -42,7 +42,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
     """`fusion_snapshot(subject)`: what fusion leaves is what `fusion_snapshots/FILE/TEST.toml` says.
 
     subject: as for `hlofuse.testing.assert_fusion`; name: what it is called in the snapshot, its own name
-    unless said; strict: any difference fails, else only more kernels, or more bytes or time than `tolerance`
+    by default; strict: any difference fails, else only more kernels, or more bytes or time than `tolerance`
     (a share) lets pass.
     """
     path: Path = request.path

@@ -44,17 +44,17 @@ def test_what_is_read(text: str, expected: list[dict[str, Any]]) -> None:
     ("text", "attributes"),
     [
         ("f31[2]", "no element type f31; did you mean"),
-        ("f32[2", "cannot be read"),
-        ("f32[n]", "dimensions are whole numbers"),
-        ("f32[n@data]", "dimensions are whole numbers"),
-        ("f32[2@3]", "an axis of the mesh has a name, not 3"),
-        ("f32[-2]", "dimensions are whole numbers"),
-        ("f32[True]", "dimensions are whole numbers"),
-        ("exit()", "no shape or plain value"),
-        ("__import__('os')", "no shape or plain value"),
-        ("-'a'", "no shape or plain value"),
+        ("f32[2", "expected shapes such as"),
+        ("f32[n]", "expected an integer dimension"),
+        ("f32[n@data]", "expected an integer dimension"),
+        ("f32[2@3]", "expected the name of a mesh axis"),
+        ("f32[-2]", "expected an integer dimension"),
+        ("f32[True]", "expected an integer dimension"),
+        ("exit()", "neither a shape nor a plain value"),
+        ("__import__('os')", "neither a shape nor a plain value"),
+        ("-'a'", "neither a shape nor a plain value"),
         ("[" * 5000, "--args"),
-        ("\0", "cannot be read"),
+        ("\0", "expected shapes such as"),
     ],
 )
 def test_what_is_not(text: str, attributes: str) -> None:
@@ -81,8 +81,8 @@ def test_a_mesh(text: str, axes: tuple[tuple[str | None, int], ...]) -> None:
         ("0", "expected a number of devices"),
         ("=4", "expected a number of devices"),
         ("data=two", "expected a number of devices"),
-        ("2,2", "each of several axes has a name of its own"),
-        ("a=2,a=2", "each of several axes has a name of its own"),
+        ("2,2", "axis names must be distinct"),
+        ("a=2,a=2", "axis names must be distinct"),
     ],
 )
 def test_what_is_no_mesh(text: str, message: str) -> None:

@@ -89,10 +89,10 @@ def test_what_it_does_not_know_is_left_out(compile_for: Callable[..., tuple[Devi
 def test_a_refusal_names_the_release_and_the_field(
     compile_for: Callable[..., tuple[Devices, str, str]],
 ) -> None:
-    with pytest.raises(Problem, match=r"the XLA of jaxlib 0\.8\.3 refuses the device: .*1:1: torn"):
+    with pytest.raises(Problem, match=r"the XLA of jaxlib 0\.8\.3 rejects the device: .*1:1: torn"):
         compile_for("torn {\n}\n")
     several_in_a_line = "gpu_device_info { core_count: 3 clock: 2 }\n"
-    with pytest.raises(Problem, match=r"jaxlib 0\.8\.3 refuses the device: .* no field named .clock"):
+    with pytest.raises(Problem, match=r"jaxlib 0\.8\.3 rejects the device: .* no field named .clock"):
         compile_for(several_in_a_line, ("clock",))
 
 
@@ -103,7 +103,7 @@ def test_a_topology_of_more_hosts(compile_for: Callable[..., tuple[Devices, str,
 def test_a_mesh_that_is_larger_than_the_topology(
     compile_for: Callable[..., tuple[Devices, str, str]],
 ) -> None:
-    with pytest.raises(Problem, match="a mesh of 4: there are 2 gpu devices"):
+    with pytest.raises(Problem, match="--mesh needs 4 devices, but there are 2 gpu devices"):
         compile_for(H100, topology="1x1x2", mesh=[[None, 4]])
 
 

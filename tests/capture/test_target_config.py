@@ -32,5 +32,5 @@ def test_a_dump_of_a_known_device_names_it(tmp_path: Path) -> None:
 
 
 def test_other_platforms_are_declined() -> None:
-    with pytest.raises(HlofuseError, match="device mi350 is for ROCM: hlofuse capture compiles for CUDA"):
+    with pytest.raises(HlofuseError, match="device mi350 is for ROCM, but hlofuse capture compiles for CUDA"):
         target_config_of("mi350")

@@ -136,7 +136,7 @@ def test_each_program_of_a_mapping_has_a_process(capture: Any, tmp_path: Path) -
     errors = manifest["errors"]
     assert list(errors) == ["early", "aborts", "cannot_be_made", "nonsense"]
     assert errors["early"] == "ValueError: what is this?"
-    assert "was ended by signal 6" in errors["aborts"]
+    assert "was killed by signal 6" in errors["aborts"]
     assert "nowhere_at_all" in errors["cannot_be_made"]
     assert errors["nonsense"].startswith("TypeError: expected (function, arguments)")
     assert list(manifest["left_out"]) == ["early", "other_pipelines"]
@@ -150,7 +150,7 @@ def test_some_of_them(capture: Any, tmp_path: Path) -> None:
 def test_an_xla_without_these_pipelines(capture: Any, tmp_path: Path) -> None:
     result = capture("program.py:other_pipelines")
     assert result.status == 2
-    assert "has no dump of the module as it enters the fusion passes" in result.err
+    assert "has no dump at the fusion input as it enters the fusion passes" in result.err
     assert "without --until-fusion all passes are dumped" in result.err
     assert not (tmp_path / "out").exists()
 
@@ -159,8 +159,8 @@ def test_an_xla_without_these_pipelines(capture: Any, tmp_path: Path) -> None:
     ("text", "attributes"),
     [
         (["--until-fusion", "--target", "tpu"], "where tpu's passes after fusion begin is not known"),
-        (["-j", "2"], "--jobs goes with --until-fusion"),
-        (["--until-fusion", "--", "python", "train.py"], "a command that runs needs all that is compiled"),
+        (["-j", "2"], "--jobs needs --until-fusion"),
+        (["--until-fusion", "--", "python", "train.py"], "--until-fusion cannot capture a running command"),
     ],
 )
 def test_wrong_calls(hlofuse: Run, capture: Any, text: list[str], attributes: str) -> None:

@@ -50,7 +50,7 @@ def test_what_is_wrong_with_the_program_is_said(hlofuse: Run, program: Path) -> 
     assert "program.py has no g; it has f, shapes" in wrong.err
     wrong = hlofuse("capture", "program.py:f", "--args", "f32[64,32]")
     assert wrong.status == 2
-    assert "the arguments of f(x, p) do not fit, 1 given" in wrong.err
+    assert "arguments do not match f(x, p): 1 given" in wrong.err
     wrong = hlofuse("capture", "program.py:f", "--args", "f32[64,32], {'w': f32[31]}")
     assert wrong.status == 2
     assert "nothing was compiled for cpu" in wrong.err
@@ -115,7 +115,7 @@ def test_a_module_for_several_devices_asks_for_them(hlofuse: Run, program: Path)
     (module,) = program.glob("out/*/before_optimizations.hlo")
     refused = hlofuse("capture", module, "-o", "again")
     assert refused.status == 2
-    assert "the module is divided over 4 devices: --mesh 4" in refused.err
+    assert "the module is partitioned over 4 devices; give --mesh 4" in refused.err
     assert hlofuse("capture", module, "--mesh", "4", "-o", "again").status == 0
     (again,) = program.glob("again/*/before.hlo")
     assert "num_partitions=4" in again.read_text()
@@ -125,4 +125,4 @@ def test_a_module_for_several_devices_asks_for_them(hlofuse: Run, program: Path)
 def test_an_axis_that_the_mesh_does_not_name(hlofuse: Run, program: Path) -> None:
     refused = hlofuse("capture", "program.py:f", "--args", "f32[8], {'w': f32[64@data]}", "--mesh", "4")
     assert refused.status == 2
-    assert "--args: no axis data of the mesh; --mesh data=2 names one" in refused.err
+    assert "--args: the mesh has no axis data; define it with --mesh data=2" in refused.err

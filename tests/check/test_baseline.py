@@ -109,14 +109,14 @@ def test_modules_that_would_share_a_file_are_refused(tmp_path: Path) -> None:
         ("version = 1\nmodul = 3", "has unknown 'modul';  expected one of"),
         ("version = 1\nmodule = 3", r"\[module\] must be a table"),
         ("version = 1\n[[budget]]\nmodules = '*'", "needs max-kernels"),
-        ("version = 1\n[[budget]]\nmax-kernels = -1", "max-kernels must be an integer number"),
+        ("version = 1\n[[budget]]\nmax-kernels = -1", "max-kernels must be an integer"),
         (
             "version = 1\n[module.m]\ntarget='cpu'\nkernels=true\nbytes=1",
             "kernels of module m must be an integer",
         ),
         ("version = 1\n" + MODULE.replace("kernels = 1", "kernels = 2"), "has 1 kernels, but kernels = 2"),
-        ("version = 1\n" + MODULE.replace(" | ", " "), "a line of a list is `PLACE | KERNEL`"),
-        ("version = 1\n" + MODULE.replace('"m.py', '"0 × m.py'), "a line of a list is `PLACE | KERNEL`"),
+        ("version = 1\n" + MODULE.replace(" | ", " "), "expected a line `PLACE | KERNEL`"),
+        ("version = 1\n" + MODULE.replace('"m.py', '"0 × m.py'), "expected a line `PLACE | KERNEL`"),
     ],
 )
 def test_what_is_wrong_with_a_baseline_is_said(tmp_path: Path, content: str, message: str) -> None:

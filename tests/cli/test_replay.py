@@ -62,7 +62,7 @@ def test_a_wrong_call_writes_nothing(hlofuse: Run, samples: Path, tmp_path: Path
     out = tmp_path / "out.hlo"
     for arguments, text in (
         (["--target", "tpu"], "no target 'tpu'"),
-        (["--option", "mof"], "no option 'mof'; known: multi-output"),
+        (["--option", "mof"], "no option 'mof'; expected one of multi-output"),
         (["--set", "code-duplication-limit=x"], "'x' is not a number"),
         (["--disable", "IF999"], "there is no rule 'IF999'"),
         (["--disable", "QQQ"], "there is no rule 'QQQ' (hlofuse rule lists them)"),
@@ -84,7 +84,7 @@ def test_a_fused_module_is_repeated_only_if_one_insists(hlofuse: Run, samples: P
     assert result.status == 2
     assert "is a fused module" in result.err
     assert "--assume-input" in result.err
-    assert f"beside it: {sample(samples)}" in result.err
+    assert f"next to it: {sample(samples)}" in result.err
     assert not (tmp_path / "out.hlo").exists()
     quiet = hlofuse("replay", after, "-o", tmp_path / "out.hlo", "--assume-input")
     assert (quiet.status, "note" in quiet.err) == (0, False)
@@ -163,7 +163,7 @@ def test_from_the_end_of_fusion_to_the_kernels(hlofuse: Run, tmp_path: Path) -> 
     assert "is a fused module" in refused.err
     result = hlofuse(*given, "--until", "end", "--trace", trace)
     assert result.status == 0
-    assert "exchange the numbers" in result.err
+    assert "swap the numbers" in result.err
     assert [i.name for i in parse_module(out.read_text()).entry] == ["x", "y", "loop_divide_subtract_fusion"]
     passes = [json.loads(line)["pass"] for line in trace.read_text().splitlines()]
     assert passes == ["rename_fusions", "tuple-simplifier"]

@@ -42,7 +42,7 @@ def test_xla_made_the_same_kernels(hlofuse: Run, samples: Path, target: str, pro
 def test_why_says_on_which_side_of_the_concatenates_cost_a_pair_is(hlofuse: Run, samples: Path) -> None:
     folder = samples / "cartpole" / "gpu"
     hot = hlofuse("why", folder / "precomputed_noise", *CARD, "stack.29.0", "select_n.19.0").out
-    assert "counts 400 operations an element, not 6: it joins along" in hot
+    assert "counts 400 operations per element, not 6: it concatenates along" in hot
     cheap = hlofuse("why", folder / "stacked_rows", *CARD, "stack.29.0", "select_n.19.0").out
     assert "fused" in cheap
     assert "400 operations" not in cheap

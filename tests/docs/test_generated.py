@@ -14,7 +14,7 @@ import hlofuse
 from hlofuse.rules.catalogue import catalogue
 
 ROOT = Path(__file__).parent.parent.parent
-SECTIONS = ["What it asks", "If so", "Why XLA asks", "What you can do"]
+SECTIONS = ["Condition", "Result", "Why", "What to do"]
 
 
 def generator() -> ModuleType:
@@ -41,9 +41,9 @@ def test_every_page_has_its_sections(rule_pages: dict[str, str]) -> None:
         page = rule_pages[f"{code}.md"]
         headings = re.findall(r"^## (.+)$", page, re.MULTILINE)
         assert page.startswith(f"# {code}: {rule.title}\n"), code
-        expected = [s for s in SECTIONS if rule.advice or s != "What you can do"]
+        expected = [s for s in SECTIONS if rule.advice or s != "What to do"]
         assert headings[: len(expected)] == expected, code
-        assert "In XLA" in headings, code
+        assert "XLA source" in headings, code
         # No section is empty.
         assert not re.search(r"^## .+\n+(?=## |\Z)", page, re.MULTILINE), code
 

@@ -28,7 +28,7 @@ def test_the_program_runs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     names: dict[str, object] = {}
     exec(programs[0], names)
     out = capsys.readouterr().out
-    assert out.startswith("6 → 4\nCPU005 The producer has no loop form 2 4198400\n")
+    assert out.startswith("6 → 4\nCPU005 The producer cannot be emitted as a loop 2 4198400\n")
     assert "divide broadcast_multiply_fusion CPU007 Fusion is not profitable." in out
     assert "CPU007 1 ['divide']" in out
     assert "new ['broadcast_divide_fusion']" in out

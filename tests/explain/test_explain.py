@@ -162,7 +162,7 @@ def test_decisions_are_not_told_from_another_stage(hlofuse: Run, samples: Path, 
     result = hlofuse("why", path, "ynn_fusion")
     assert (result.status, result.out) == (2, "")
     assert "is a fused module" in result.err
-    assert f"That dump lies beside it: {path.with_name('before.hlo')}" in result.err
+    assert f"That dump is next to it: {path.with_name('before.hlo')}" in result.err
     alone = tmp_path / "after.hlo"
     alone.write_bytes(path.read_bytes())
     assert "--xla_dump_hlo_pass_re=.*" in hlofuse("why", alone, "ynn_fusion").err

@@ -173,7 +173,7 @@ def test_what_does_not_pay_is_told_with_its_price(hlofuse: Run, tmp_path: Path) 
     assert "it would pay with" in answer.out
     file.write_text(TOO_EXPENSIVE.replace("512", "4096"))
     answer = hlofuse("why", file, *H100, refused["producer"]["name"], refused["consumer_then"])
-    assert "evaluated 4,096 times" in answer.out
+    assert "computed 4,096 times" in answer.out
 
 
 @pytest.mark.parametrize(("rows", "separate"), [(19, "t"), (20, "fusion.1")])
@@ -267,7 +267,7 @@ def test_what_only_a_constant_joined_keeps_its_story(hlofuse: Run, tmp_path: Pat
     out = hlofuse("why", file, *H100, "sum").out
     assert "is gone" not in out
     assert "\nsum.1 runs in " in out
-    assert "sum is named sum.1 where fusion begins" in out
+    assert "sum is named sum.1 at the fusion input" in out
 
 
 def test_one_user_that_refuses_keeps_the_producer_from_all(hlofuse: Run, samples: Path) -> None:
@@ -318,7 +318,7 @@ def test_exponentials_are_told_of_where_their_number_shows(samples: Path) -> Non
             replace(t, cost=t.cost._replace(transcendentals=n))
             for t, n in ((e.before, before), (e.after, after))
         ]
-        return [n for n in notes(replace(e, before=totals[0], after=totals[1])) if "exp, tanh" in n]
+        return [n for n in notes(replace(e, before=totals[0], after=totals[1])) if "transcendental" in n]
 
     assert reported(51_400, 51_410) == []
     assert reported(51_400, 51_500) == [

@@ -81,7 +81,7 @@ def test_wrong_input_is_told(hlofuse: Run, samples: Path, deviceless: Path) -> N
     assert "needs --device" in result.err
     result = hlofuse("kernels", samples / "cpu" / "softmax", "--disable", "EM040")
     assert result.status == 2
-    assert "tells who runs a kernel" in result.err
+    assert "names the implementation of a kernel" in result.err
 
 
 PRODUCT_OF_A_VECTOR = """\

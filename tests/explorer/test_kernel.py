@@ -79,7 +79,7 @@ def test_its_hlo_is_that_of_the_final_module(added: Visit, samples: Path) -> Non
     pre = added.page.locator("#details pre.hlo")
     assert pre.text_content() == "…"
     added.page.click("#details summary:has-text('HLO text')")
-    added.page.wait_for_function("document.querySelector('#details pre.hlo').textContent !== '…'")
+    added.page.wait_for_selector("#details pre.hlo:has-text('fusion(')")
     text = str(pre.text_content())
     head, body = text.split("\n\n", 1)
     assert head.startswith("loop_add_fusion = f32[4,64,128]{2,1,0} fusion(")

@@ -100,7 +100,7 @@ def test_a_click_on_a_kernel_selects_and_explains_it(visit: Open, view: str, spl
         assert [str(c.get_attribute("aria-label")).split(": ")[0] for c in chosen.all()] == [title]
         assert seen.page.get_attribute(f"#views [data-key={view}]", "aria-pressed") == "true"
         if split == "ends":  # before: all that ends in it
-            assert seen.page.locator(".pane >> nth=0").locator(".chosen, .related").count() >= 1
+            assert seen.page.locator(".pane >> nth=0").locator(".chosen, .related, .holds-chosen").count() >= 1
         address = seen.page.evaluate("location.href")
         seen.page.goto("about:blank")
         seen.page.goto(address)

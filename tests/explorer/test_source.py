@@ -73,12 +73,15 @@ def test_a_stripe_has_the_colour_of_the_kernel_in_the_picture(shown: Visit) -> N
     shown.page.click("#views [data-key=steps]")
     shown.page.evaluate("explorer.showBox(explorer.run.boxOf('loop_add_fusion'))")
     shown.page.wait_for_selector(".program .stripe")
-    colour = "(e, name) => getComputedStyle(e)[name]"
-    hull = shown.page.locator("#panes .hull", has_text="loop_add_fusion").locator(".rim:not(.band)")
+    hull = shown.page.locator("#panes .hull", has_text="loop_add_fusion").locator(".body:not(.band)")
     stripes = shown.page.locator(".program .row", has_text="line 305 ").locator(".stripe")
     names = str(stripes.first.locator("..").get_attribute("title")).split(", ")
     stripe = stripes.nth(names.index("loop_add_fusion"))
-    assert stripe.evaluate(colour, "backgroundColor") == hull.evaluate(colour, "fill")
+    line = "(e) => getComputedStyle(e).getPropertyValue('--line')"
+    assert stripe.evaluate(line) == hull.evaluate(line)
+    assert stripe.evaluate(line) != stripes.nth(1 - names.index("loop_add_fusion")).evaluate(line)
+    shown.page.select_option("#colour", "time")
+    assert stripe.evaluate(line) == hull.evaluate(line)
 
 
 def test_without_the_option_there_is_no_text(explored: Open, samples: Path) -> None:
@@ -86,7 +89,7 @@ def test_without_the_option_there_is_no_text(explored: Open, samples: Path) -> N
     assert "--source auto" in seen.page.inner_text("#panel .note")
     row = seen.page.locator("#panel .row").first
     assert row.locator(".first").inner_text() == "programs.py:305 _block"
-    assert row.locator(".worth").inner_text() == "6.36 µs"
+    assert row.locator(".worth").inner_text() == "≥ 6.36 µs"
     row.click()
     assert seen.page.inner_text("#details h2") == "programs.py:305 _block"
 

@@ -141,7 +141,7 @@ def test_an_older_release_is_replayed(hlofuse: Run, tmp_path: Path) -> None:
     file.write_text(module_calling("mine", OLD))
     found = json.loads(hlofuse("explain", file, "--format", "json").out)
     assert (found["xla"]["release"], found["xla"]["written_by"]) == ("0.7.2", "0.7 or earlier")
-    assert found["identified_by"]["release"]["text"] == "0.7 or earlier (source_file in each line)"
+    assert found["identified_by"]["release"]["text"] == "0.7 or earlier: source_file in each line"
     file.write_text(module_calling("mine"))
     found = json.loads(hlofuse("explain", file, "--format", "json").out)
     assert (found["xla"]["release"], found["xla"]["written_by"]) == ("0.11.1", None)

@@ -55,7 +55,7 @@ def test_of_a_directory_the_best_stage_that_is_there_is_taken(tmp_path: Path) ->
     assert module.best() == module.finished
     with pytest.raises(HlofuseError) as e:
         module.pass_input()
-    assert "(there: cpu_after_optimizations)" in str(e.value)
+    assert "found: cpu_after_optimizations" in str(e.value)
     assert 'XLA_FLAGS="--xla_dump_to=DIR --xla_dump_hlo_pass_re=.*"' in str(e.value)
 
 
@@ -82,7 +82,7 @@ def test_modules_are_picked_by_name_or_number(tmp_path: Path) -> None:
     directory = DumpDirectory(tmp_path)
     for name in ("jit_init", "init", "module_0012.jit_init", "module_0012", "12"):
         assert directory.pick(name).module_id == 12
-    with pytest.raises(HlofuseError, match="holds 2 modules; choose one with --module"):
+    with pytest.raises(HlofuseError, match="has 2 modules; select one with --module"):
         directory.pick()
     with pytest.raises(HlofuseError, match="no module jit_stp; did you mean jit_step"):
         directory.pick("jit_stp")
@@ -95,7 +95,7 @@ def test_a_module_that_dwarfs_the_others_is_taken(tmp_path: Path) -> None:
     step.write_text("x" * (20 * small.stat().st_size))
     assert DumpDirectory(tmp_path).pick().name == "jit_step"
     step.write_text("x" * (5 * small.stat().st_size))
-    with pytest.raises(HlofuseError, match="holds 2 modules"):
+    with pytest.raises(HlofuseError, match="has 2 modules"):
         DumpDirectory(tmp_path).pick()
 
 
@@ -103,17 +103,17 @@ def test_the_same_name_twice_needs_the_number(tmp_path: Path) -> None:
     dump(tmp_path, FULL, "jit_f", 1)
     dump(tmp_path, FULL, "jit_f", 2)
     with pytest.raises(
-        HlofuseError, match=r"2 modules are named jit_f; choose one: module_0001\.jit_f, module_0002"
+        HlofuseError, match=r"2 modules are named jit_f; select one: module_0001\.jit_f, module_0002"
     ):
         load(tmp_path, "jit_f")
     assert load(tmp_path, "module_0002.jit_f").name == "s0002"
 
 
 def test_directories_that_are_no_dumps(tmp_path: Path) -> None:
-    with pytest.raises(HlofuseError, match="holds no module dumps"):
+    with pytest.raises(HlofuseError, match="no module dumps"):
         load(tmp_path)
     (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(HlofuseError, match=r"holds no module dumps .* writes them\)$"):
+    with pytest.raises(HlofuseError, match=r"no module dumps .* writes them\)$"):
         load(tmp_path)
     (tmp_path / "step.hlo").write_text("HloModule m")
     with pytest.raises(HlofuseError, match=r"; of other files name one, such as .*step\.hlo$"):
@@ -122,7 +122,7 @@ def test_directories_that_are_no_dumps(tmp_path: Path) -> None:
 
 def test_a_directory_of_protos_says_how_to_get_text(tmp_path: Path) -> None:
     (tmp_path / "module_0001.jit_f.before_optimizations.hlo.pb").write_bytes(b"\0")
-    with pytest.raises(HlofuseError, match=r"protos \(\.hlo\.pb\) only.*--xla_dump_hlo_as_text"):
+    with pytest.raises(HlofuseError, match=r"only HLO protos \(\.hlo\.pb\).*--xla_dump_hlo_as_text"):
         load(tmp_path)
 
 
@@ -171,7 +171,7 @@ def test_a_gpu_dump_given_to_the_cpu_is_told_apart(tmp_path: Path) -> None:
         tmp_path,
         ["0001.fusion.after_sort-iota-fusion.before_priority-fusion", "sm_9.0_gpu_after_optimizations"],
     )
-    with pytest.raises(HlofuseError, match="It is a GPU dump: give --target gpu"):
+    with pytest.raises(HlofuseError, match="It is a GPU dump; give --target gpu"):
         load(tmp_path, target="cpu")
 
 

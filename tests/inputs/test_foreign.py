@@ -83,7 +83,7 @@ def test_without_jaxlib_the_extra_is_named(
     (tmp_path / "f.mlir").write_text(STABLEHLO)
     result = hlofuse("stats", tmp_path / "f.mlir")
     assert result.status == 2
-    assert "f.mlir is StableHLO text, which jaxlib lowers to HLO text" in result.err
+    assert "f.mlir is StableHLO text, which needs jaxlib to be read" in result.err
     assert 'pip install "hlofuse[capture]"' in result.err
 
 
@@ -116,5 +116,5 @@ def test_a_proto_brings_its_ids(tmp_path: Path) -> None:
 @pytest.mark.parametrize("broken", [STABLEHLO.replace("exponential", "exponentiel"), "module { func.func"])
 def test_what_jaxlib_refuses_is_said(tmp_path: Path, broken: str) -> None:
     (tmp_path / "f.mlir").write_text(broken)
-    with pytest.raises(HlofuseError, match="is StableHLO text that jaxlib does not read"):
+    with pytest.raises(HlofuseError, match="is StableHLO text that jaxlib cannot read"):
         load(tmp_path / "f.mlir")

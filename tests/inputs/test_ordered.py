@@ -81,7 +81,7 @@ def test_the_first_line_and_the_json_say_where_the_order_comes_from(
 def test_an_order_that_cannot_be_had_is_an_error(hlofuse: Run, folder: Path) -> None:
     result = hlofuse("replay", folder, "--target", "gpu", "--device", "h100_sxm", "--order", "xla", "-o", "-")
     assert result.status == 2
-    assert "--order xla asks for XLA's ids" in result.err
+    assert "--order xla needs XLA's ids" in result.err
     with pytest.raises(HlofuseError, match="--order replayed asks for the module before optimizations"):
         replay_input(parse_module(CASE.section("EXPECT", "h100_sxm")), "gpu", None, order="replayed")
 

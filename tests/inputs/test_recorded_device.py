@@ -11,7 +11,7 @@ from hlofuse.inputs.companions import recorded_device
 
 from ..running import Run
 
-NOTE = "note: for h100_sxm, whose numbers are in XLA's own record beside the module\n"
+NOTE = "note: device h100_sxm: from XLA's fusion log next to the module\n"
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def test_of_numbers_that_no_device_has_it_is_asked(hlofuse: Run, folder: Path) -
     record.write_text(changed)
     assert recorded_device(before) is None
     result = hlofuse("explain", folder)
-    assert (result.status, "asks for --device" in result.err) == (2, True)
+    assert (result.status, "needs --device" in result.err) == (2, True)
     for torn in (
         "",
         "\ngpu_device_info {",
@@ -75,10 +75,10 @@ def test_a_check_takes_the_device_of_its_baseline(hlofuse: Run, deviceless: Path
     text = "check", deviceless, "--baseline", baseline
     assert hlofuse(*text, "--device", "v100", "--update").status == 0
     done = hlofuse(*text)
-    assert (done.status, done.err) == (0, "note: for v100, as the baseline records it\n")
+    assert (done.status, done.err) == (0, "note: device v100: the baseline records it\n")
     baseline.write_text(baseline.read_text().replace('"v100"', '"ours"'))  # not one that ships
     result = hlofuse(*text)
-    assert (result.status, "asks for --device" in result.err) == (2, True)
+    assert (result.status, "needs --device" in result.err) == (2, True)
 
 
 PLAIN = """HloModule plain
@@ -96,7 +96,7 @@ def test_and_its_target_where_the_module_tells_none(hlofuse: Run, tmp_path: Path
     module.write_text(PLAIN)
     text = "check", module, "--baseline", baseline
     assert hlofuse(*text, "--device", "v100", "--update").status == 0
-    assert hlofuse(*text).err == "note: for v100, as the baseline records it\n"
+    assert hlofuse(*text).err == "note: device v100: the baseline records it\n"
     assert "keep a baseline for each" in hlofuse(*text, "--target", "cpu").err
 
 

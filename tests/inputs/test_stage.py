@@ -142,7 +142,7 @@ def test_what_a_corpus_calls_the_result_is_fused_whatever_is_in_it(tmp_path: Pat
 
 def test_the_refusal_points_at_the_right_file(tmp_path: Path) -> None:
     dump(tmp_path, FULL)
-    with pytest.raises(StageError, match=r"lies beside it: .*0002\.after_layout_assignment"):
+    with pytest.raises(StageError, match=r"is next to it: .*0002\.after_layout_assignment"):
         require_input_stage(load(next(tmp_path.glob("*.before_optimizations.txt"))))
 
 

@@ -76,9 +76,9 @@ def test_what_is_no_dump(tmp_path: Path, data: bytes, text: str) -> None:
 
 def test_a_file_over_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, HLO.encode())
-    assert "holds more than 20 bytes; set HLOFUSE_MAX_INPUT_BYTES" in refusal(path, limit=20)
+    assert "has more than 20 bytes; set HLOFUSE_MAX_INPUT_BYTES" in refusal(path, limit=20)
     monkeypatch.setenv("HLOFUSE_MAX_INPUT_BYTES", "20")
-    assert "holds more than 20 bytes" in refusal(path)
+    assert "has more than 20 bytes" in refusal(path)
     monkeypatch.setenv("HLOFUSE_MAX_INPUT_BYTES", "a lot")
     assert "must be a number of bytes" in refusal(path)
 
@@ -90,7 +90,7 @@ def test_a_compressed_bomb_stops_at_the_limit(tmp_path: Path) -> None:
             file.write(b" " * (1 << 20))
     path = write(tmp_path, bomb.getvalue())
     assert path.stat().st_size < 1 << 20
-    assert "holds more than 10,000,000 bytes once decompressed" in refusal(path, limit=10_000_000)
+    assert "has more than 10,000,000 bytes once decompressed" in refusal(path, limit=10_000_000)
 
 
 def test_names_that_cannot_be_files() -> None:

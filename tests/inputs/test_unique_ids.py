@@ -81,7 +81,7 @@ def test_another_modules_ids_are_passed_over_unless_asked_for(tmp_path: Path) ->
     companion = tmp_path / "before.hlo.pb"
     companion.write_bytes(proto("other"))
     assert unique_ids_for(load(file)) is None
-    with pytest.raises(HlofuseError, match="holds another module than m"):
+    with pytest.raises(HlofuseError, match="is for another module than m"):
         unique_ids_for(load(file), str(companion))
 
 
@@ -89,7 +89,7 @@ def test_another_modules_ids_are_passed_over_unless_asked_for(tmp_path: Path) ->
 def test_what_is_no_proto_is_said_so(tmp_path: Path, data: bytes) -> None:
     file = tmp_path / "x.pb"
     file.write_bytes(data)
-    with pytest.raises(HlofuseError, match="is no HLO proto"):
+    with pytest.raises(HlofuseError, match="not an HLO proto"):
         read_unique_ids(file)
 
 

@@ -93,7 +93,7 @@ def test_a_line_means_the_kernels_that_it_makes() -> None:
         assert {n for a in kernels for n in (*a.meant, a.described.name)} >= {"n", "e", "d"}
     assert story_names(TEXT, "flax/linen.py:35") == ["d"]
     assert len(story_names(TEXT, "model.py:9")) == 2
-    with pytest.raises(HlofuseError, match=r"no operation of that source line"):
+    with pytest.raises(HlofuseError, match=r"no operation from that source line"):
         story_names(TEXT, "odel.py:7")
 
 
@@ -200,7 +200,7 @@ def test_a_copy_that_was_added_after_fusion(gpt2_whole: Path, tmp_path: Path, hl
     found = why(hlofuse, tmp_path, "copy.99")
     assert (found["fate"], found["copies"]) == ("added", "xs_1_.1")
     out = hlofuse("why", tmp_path, "copy.99", "--device", "h100_sxm").out
-    assert "copy.99 was added by a pass after fusion: it copies xs_1_.1." in out
+    assert "copy.99 was added by a pass after fusion; it copies xs_1_.1." in out
 
 
 def test_trace_op_and_render_take_the_same_names(gpt2_whole: Path, hlofuse: Run) -> None:

@@ -61,7 +61,7 @@ def test_time_is_plotted_where_there_is_a_model(hlofuse: Run, samples: Path) -> 
     assert "estimated time" not in labels(cpu)
     assert "estimated time" in labels(gpu)
     changed = hlofuse("plot", samples / "cpu/softmax/before.hlo", "-o", "-", "--disable", "CPU007").out
-    assert "Not XLA&#39;s behaviour: without CPU007." in changed
+    assert "Settings differ from XLA&#39;s: without CPU007." in changed
 
 
 def test_no_byte_of_before_is_lost_or_counted_twice(samples: Path) -> None:
@@ -145,7 +145,8 @@ def test_plots_as_svg_need_no_graphviz(
         file = tmp_path / f"{kind}.svg"
         result = hlofuse("plot", samples / "gpu/softmax", *GPU, "--kind", kind, "-o", file)
         assert result.status == 0, result.err
-        assert f"wrote {file}: open it in a browser" in result.err
+        assert f"wrote {file} (" in result.err
+        assert "open it in a browser; the wheel zooms" in result.err
         assert file.read_bytes().startswith(b"<?xml")
 
 
@@ -161,7 +162,7 @@ def test_names_that_would_stand_one_over_another_share_a_line() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (("-o", "x.svg", "--kind", "roofline"), "needs a GPU and its --device"),
+        (("-o", "x.svg", "--kind", "roofline"), "needs a GPU; give --device"),
         (("-o", "x.gif"), "the output's suffix"),
         (("-o", "x.dot", "--kind", "pie"), "pie"),
     ],

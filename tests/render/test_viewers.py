@@ -82,9 +82,12 @@ def test_the_forms_are_as_reviewed(hlofuse: Run, samples: Path, tmp_path: Path, 
             assert (
                 hlofuse("render", samples / target / "softmax/before.hlo", *arguments, "-o", file).status == 0
             )
-            golden(f"render/softmax-{target}.{suffix}", file.read_text(encoding="utf-8"))
-        data = (tmp_path / "softmax.node-data.json").read_text(encoding="utf-8")
-        golden(f"render/softmax-{target}.node-data.json", data)
+            golden(f"render/softmax-{target}.{suffix}", readable(file))
+        golden(f"render/softmax-{target}.node-data.json", readable(tmp_path / "softmax.node-data.json"))
+
+
+def readable(file: Path) -> str:
+    return json.dumps(json.loads(file.read_bytes()), indent=1, ensure_ascii=False) + "\n"
 
 
 def test_a_graph_is_what_model_explorer_reads(samples: Path) -> None:

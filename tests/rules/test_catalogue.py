@@ -31,7 +31,7 @@ def test_an_entry_says_all_that_a_page_needs(code: str) -> None:
     assert not rule.title.endswith(".")
     # The file and the function that decide in XLA.
     assert re.match(r"xla/[\w/]+\.(cc|h): \w", rule.mirrors)
-    headings = ["What it asks", "If so", "Why XLA asks", *(["What you can do"] if rule.advice else [])]
+    headings = ["Condition", "Result", "Why", *(["What to do"] if rule.advice else [])]
     assert [heading for heading, _ in sections(rule)][: len(headings)] == headings
 
 

@@ -86,4 +86,4 @@ def test_it_is_not_held_against_another_target(tpu: Path, hlofuse: Run) -> None:
     assert "the module is for TPU, not for target cpu" in " ".join(result.out.split())
     refused = hlofuse("why", tpu / "softmax", "exp.1")
     assert refused.status == 2
-    assert "explain reads off what was fused" in refused.err
+    assert "explain shows what was fused" in refused.err

@@ -55,7 +55,7 @@ def test_named_passes(hlofuse: Run, module: Path, samples: Path) -> None:
     gpu = hlofuse(
         "what-if", samples / "gpu/softmax", "--device", "h100_sxm", "--without-pass", "all", "--confirm"
     )
-    assert "--confirm has XLA:CPU compile; this is for target gpu" in gpu.err
+    assert "--confirm compiles with XLA:CPU; the module is for target gpu" in gpu.err
 
 
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="needs jax (Python 3.12 or newer)")

@@ -104,7 +104,7 @@ class _Watch:
         self.name = re.compile(rf"\.\d+\.{re.escape(request.get('until', ''))}\.")
 
     def begin(self) -> None:
-        """From here on; what was compiled until now was so on the way, in tracing the program."""
+        """From here on; earlier modules were compiled while tracing the program."""
         if "until" in self.request:
             self.names = set(os.listdir(self.request["dump"]))
             threading.Thread(target=self._watch, daemon=True).start()

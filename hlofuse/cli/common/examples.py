@@ -25,7 +25,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "passes": ("hlofuse passes",),
     "stats": ("hlofuse stats DIR", "hlofuse stats DIR --after"),
     "kernels": ("hlofuse kernels DIR", "hlofuse kernels DIR model.py:42"),
-    "explore": ("hlofuse explore DIR -o page.html",),
+    "explore": ("hlofuse explore DIR -o page.html", "hlofuse explore DIR --source src -o page.html"),
     "render": (
         "hlofuse render DIR -o module.svg",
         "hlofuse render DIR --focus model.py:42 --radius 1 -o part.svg",

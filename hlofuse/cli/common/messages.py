@@ -10,19 +10,19 @@ from hlofuse.format.escape import printable
 
 _OPEN_WITH = {
     ".html": "open it in a browser",
-    ".svg": "open it in a browser; the wheel zooms, dragging pans",
+    ".svg": "open it in a browser; the wheel zooms, dragging pans, a double click shows the whole",
     ".dot": "draw it with dot -Tsvg",
     ".hlo": "read it with hlofuse stats",
 }
 
 
-def say(kind: str, message: str) -> None:
+def message(kind: str, text: str) -> None:
     """Print `error: …`, `warning: …` or `note: …`; nothing for an empty message.
 
     A message may quote a dump: line ends stay, control sequences do not reach the terminal.
     """
-    if message:
-        click.echo("\n".join(printable(line) for line in f"{kind}: {message}".split("\n")), err=True)
+    if text:
+        click.echo("\n".join(printable(line) for line in f"{kind}: {text}".split("\n")), err=True)
 
 
 def refused_call(error: click.ClickException) -> None:
@@ -30,10 +30,10 @@ def refused_call(error: click.ClickException) -> None:
     from hlofuse.inputs.suggest import names_meant
 
     if isinstance(error, click.NoSuchOption):
-        message = f"no such option {error.option_name}{names_meant(error.possibilities or ())}"
+        text = f"no such option {error.option_name}{names_meant(error.possibilities or ())}"
     else:
-        message = error.format_message().strip().removesuffix(".")
-    say("error", message[:1].lower() + message[1:])
+        text = error.format_message().strip().removesuffix(".")
+    message("error", text[:1].lower() + text[1:])
     context = getattr(error, "ctx", None)
     if context is not None:
         usage = " ".join(context.get_usage().removeprefix("Usage: ").split())

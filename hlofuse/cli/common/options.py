@@ -182,7 +182,7 @@ what_if_options = stacked(
 
 
 def output_option(meaning: str, metavar: str = "FILE") -> Callable[[F], F]:
-    """`-o`: where the result goes, of a command that must be told."""
+    """`-o`: where the result goes, of a command that requires it."""
     return click.option(
         "-o", "--output", required=True, type=click.Path(path_type=Path), metavar=metavar, help=meaning
     )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hlofuse.cli.common.messages import say
+from hlofuse.cli.common.messages import message
 from hlofuse.cli.common.options import module_option, stage_options, target_options, what_if_options
 from hlofuse.cli.common.progress import progress_bar, spinner
 from hlofuse.library.listener import Listener
@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def warn(note: str) -> None:
     """Print a note on standard error, if there is one: for results that have no place for it."""
-    say("note", note)
+    message("note", note)
 
 
 TERMINAL = Listener(warn, spinner, progress_bar)

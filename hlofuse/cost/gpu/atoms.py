@@ -1,7 +1,7 @@
 """What the models know of a single instruction, shared by all instructions like it.
 
 An `Atom` depends on opcode, shapes and the few attributes a model reads, never on names or
-neighbours, so that the layers of a deep network share theirs.
+neighbours, so that the layers of a deep network share them.
 """
 
 import math

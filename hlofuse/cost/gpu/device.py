@@ -163,7 +163,7 @@ def device_names() -> list[str]:
 
 
 def load_device(name: str) -> DeviceDescription:
-    """The device of that name, or of the file at that path (ours, or XLA's target configuration)."""
+    """The device of that name, or of the file at that path (TOML, or XLA's target configuration)."""
     packaged = _PACKAGED / f"{name}.toml"
     if re.fullmatch(r"[\w.-]+", name) and packaged.is_file():
         return _from_toml(packaged.read_text(), name)

@@ -14,13 +14,13 @@ from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.ir.graph import Instruction
 
 Candidate = tuple[Atom, bool]
-"""A possible hero, and whether only element-wise operations and the like use it."""
+"""A possible hero, and whether only elementwise and similar operations use it."""
 _NOWHERE: Sequence[bool] = ()
 
 
 @dataclass(slots=True, eq=False)
 class Root:
-    """One output of a kernel, and what was found on the way up from it."""
+    """One output of a kernel, and what was found above it."""
 
     result: ShapeFacts
     atom: Atom | None

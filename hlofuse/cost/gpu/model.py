@@ -29,7 +29,7 @@ class KernelModel:
 
     Estimates are kept by instruction until `invalidate`. A pass that fuses calls `pair` before
     it changes the graph and `made` when the fusion is complete, backend config included; a fusion it
-    does not announce is analysed anew.
+    does not announce is analysed again.
     """
 
     def __init__(

@@ -52,7 +52,7 @@ class SummaryPair:
 
     @property
     def merged_ir_size(self) -> int:
-        """Instructions emitted after fusing, copies counted; each block begun anew doubles them."""
+        """Instructions emitted after fusing, copies counted; each new block doubles them."""
         a, b = self.producer, self.consumer
         copies = b.parameter_ir_size[self.slot]
         size = a.ir_size * copies

@@ -16,7 +16,7 @@ def reduction_groups(
     """The number of groups; outputs that share work beyond constants and scalars are in one.
 
     `parts` is a fusion, or a producer and its consumer; `roots` are the roots of the whole, in order.
-    `in_one_traversal`: as until 0.4.35 what each output reaches is told on during a single walk from all of
+    `in_one_traversal`: as until 0.4.35 what each output reaches is propagated in one traversal from all of
     them, and does not get everywhere.
     """
     graph = KernelGraph(parts)

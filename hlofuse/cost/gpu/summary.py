@@ -52,7 +52,7 @@ class Summary:
     """The same without the parameters, which the parts of a fusion may share."""
     parameter_ir_size: Sequence[int]
     splits: float
-    """Blocks of code begun anew inside (`BasicBlockSplitCount`); the MLIR emitters begin none."""
+    """New blocks of code inside (`BasicBlockSplitCount`); the MLIR emitters begin none."""
     parameter_uses: Sequence[frozenset[int]]
     """The roots of element-wise use of each parameter; 0 is the fusion's own root."""
     root_utilization: Sequence[float]

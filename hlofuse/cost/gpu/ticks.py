@@ -18,7 +18,7 @@ INFINITE = 1 << 62
 _SINGLE = array("f", (0.0,))
 """What is put in comes out rounded.
 
-Shared by all threads: where they have a common lock they take turns at calls and loops only, so none comes in
+Shared by all threads: where they have a common lock they alternate at calls and loops only, so none comes in
 between. Without one (a free-threaded Python), or while a debugger written in Python follows every line, two
 threads that replay at once could read each other's value.
 """

@@ -36,7 +36,7 @@ class FusionUse:
     root_emitted: list[int]
     """How often code is emitted for each of them."""
     splits: float
-    """Blocks of code that instructions begin anew, counted like `ir_size` (`BasicBlockSplitCount`)."""
+    """New blocks of code that instructions begin, counted like `ir_size` (`BasicBlockSplitCount`)."""
     granule: float
     """A power of two that divides every summand of `flops`; 0 if there is none."""
     whole: bool

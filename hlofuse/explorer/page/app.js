@@ -7,9 +7,9 @@ const VIEWS = [
   ["computation", "Computations", "The whole module by computation"],
   ["film", "Passes", "What every pass of the compilation did, first dump to last"],
 ];
-const DEFAULTS = { view: "", split: "one", tab: "", line: "", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", group: "", edge: "", why: "", find: "", colour: "kind", open: "", dump: "", op: "", only: "", order: "", every: "" };
+const DEFAULTS = { view: "", split: "one", tab: "", line: "", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", group: "", edge: "", why: "", find: "", colour: "", open: "", dump: "", op: "", only: "", order: "", every: "" };
 
-const MOST_AHEAD = 120, AHEAD_AFTER = 500, LONGEST_LINK = 2000;
+const MOST_AHEAD = 120, AHEAD_AFTER = 500, LONGEST_LINK = 2000, MOST_OPENED = 12;
 
 class App {
   constructor(data) {
@@ -65,6 +65,9 @@ class App {
   // What is drawn: what was asked for, else the step if one was chosen, else all of the module.
   get drawn() { return this.view.view || (this.told || this.run.regions.length < 2 ? "steps" : "fusion"); }
 
+  // The chosen colours; next to the program a colour for each kernel.
+  get colour() { return this.view.colour || (document.body.classList.contains("program") ? "kernel" : "kind"); }
+
   get state() { return this.states[Number(this.view.run)]; }
 
   // ------------------------------------------------------------ the address
@@ -81,12 +84,13 @@ class App {
     const step = said.has("step") ? Number(said.get("step")) : length;
     this.state.goTo(Number.isInteger(step) ? Math.min(length, Math.max(0, step)) : length);
     this.letGo();
-    Object.assign(view, { group: said.get("group") ?? "", edge: said.get("edge") ?? "", why: said.get("why") ?? "" });
+    Object.assign(view, { line: said.get("line") ?? "", group: said.get("group") ?? "", edge: said.get("edge") ?? "", why: said.get("why") ?? "" });
     if (view.show && this.run.boxOf(view.show) !== undefined) {
       this.chosen = this.run.boxOf(view.show);
       this.chosenOp = this.run.names[this.chosen] === view.show ? this.chosen : NONE;
       if (this.chosenOp !== NONE && !this.state.alive[this.chosen]) this.chosen = [...this.state.holders[this.chosenOp]].at(-1) ?? this.chosen;
     }
+    if (this.chosen === NONE) this.added = this.run.kernels.find((k) => k.box === NONE && k.name === view.show) ?? null;
     const pair = view.edge.split("-").map(Number);
     if (pair.length === 2 && pair.every((box) => Number.isInteger(box) && box >= 0 && box < this.run.boxes)) this.edge = pair;
     this.why = this.edge && view.why !== "" && this.run.decisions.kind[Number(view.why)] ? Number(view.why) : NONE;
@@ -142,6 +146,18 @@ class App {
 
   clearFilters() { this.change({ kind: "", pass: "", rule: "", computation: "", source: "", q: "" }); }
 
+  // The kernel that is chosen, or that contains what is.
+  get chosenKernel() { return this.added ?? (this.chosen === NONE ? undefined : this.run.kernelOfBox(this.chosen)); }
+
+  // Kernels that later passes added have no box.
+  showKernel(kernel) {
+    if (kernel.box !== NONE) return this.showBox(kernel.box);
+    this.letGo();
+    this.added = kernel;
+    this.view.show = kernel.name;
+    this.follow();
+  }
+
   // All kernels with an operation of a source line: `file:line`.
   chooseLine(line) {
     this.letGo();
@@ -150,6 +166,8 @@ class App {
     this.told = false;
     this.state.goTo(this.run.length);
     const kernels = [...linesOf(this.run).get(line)?.kernels ?? []];
+    const outline = this.drawn === "steps" || this.drawn === "film" ? null : this.outline(Number(this.view.run), this.state);
+    if (outline) kernels.slice(0, MOST_OPENED).filter((k) => outline.leafOf.has(k.box)).forEach((k) => this.reveal(k.box, NONE));
     if (kernels.length && !kernels.some((k) => this.run.regionOfBox(k.box) === this.region)) this.region = this.run.regionOfBox(kernels[0].box) ?? this.region;
     this.follow();
     this.panes.forEach((pane) => pane.revealMarked());
@@ -160,7 +178,7 @@ class App {
     this.state.goTo(at);
     this.told = true;
     this.letGo();
-    this.view.show = this.view.line = "";
+    this.view.show = "";
     this.settleRegion();
     this.follow();
   }
@@ -169,7 +187,8 @@ class App {
     this.chosen = this.chosenOp = this.why = NONE;
     this.edge = null;
     this.pairs = [];
-    this.view.group = "";
+    this.added = null;
+    this.view.group = this.view.line = "";
   }
 
   // Nothing chosen, nothing searched.
@@ -185,7 +204,6 @@ class App {
     this.letGo();
     this.chosen = box;
     this.chosenOp = op;
-    this.view.line = "";
     this.view.show = op !== NONE ? this.run.names[op] : this.state.nameOf(box);
     this.follow();
   }
@@ -356,6 +374,7 @@ class App {
     if (this.edge && this.pairs.length > 1) parts.push(pairsDetails(this));
     if (this.edge) parts.push(edgeDetails(this, ...this.edge));
     if (this.view.line) parts.push(lineDetails(this, this.view.line));
+    if (this.added) parts.push(addedDetails(this, this.added));
     if (this.chosen !== NONE) parts.push(boxDetails(this, this.chosen, this.chosenOp));
     if (at && this.told) parts.push(decisionDetails(this, at - 1));
     if (!parts.length) parts.push(welcome(this));
@@ -380,8 +399,9 @@ class App {
 
   // The kernels of a chosen line, and those that differ between two runs.
   mark() {
-    const line = linesOf(this.run).get(this.view.line), shown = this.shown();
-    const own = this.chosen === NONE ? undefined : this.run.kernelOfBox(this.chosen), paired = pairedKernel(this.data, this.run, own);
+    if (!this.view.line && this.data.runs.length < 2) return;
+    const line = this.view.line ? linesOf(this.run).get(this.view.line) : undefined, shown = this.shown();
+    const own = this.chosenKernel, paired = pairedKernel(this.data, this.run, own);
     this.panes.forEach((pane, k) => pane.element.querySelectorAll("[data-box], .node[data-op]").forEach((element) => {
       const run = this.data.runs[shown[k][0]], box = Number(element.dataset.box ?? element.dataset.op);
       const kernel = element.dataset.box === undefined ? run.kernelAt.get(box) : run.kernelOfBox(box);
@@ -406,14 +426,14 @@ class App {
     const shown = this.shown();
     this.shownOutline = null;
     if (this.panes.length !== shown.length) {
-      this.panes = shown.map(() => new Pane(() => this.draw(), () => { if (this.chosen !== NONE || this.edge || this.view.group) { this.letGo(); this.view.show = ""; this.follow(); } }));
+      this.panes = shown.map(() => new Pane(() => this.draw(), () => { if (this.chosenKernel || this.chosen !== NONE || this.edge || this.view.group || this.view.line) { this.letGo(); this.view.show = ""; this.follow(); } }));
       byId("panes").replaceChildren(...this.panes.map((p) => p.element));
     }
     shown.forEach(([number, step, label], n) => this.drawPane(this.panes[n], number, step, label));
     const choice = byId("colour"), ways = colouringsOf(this.run);
     if (choice.length !== ways.length) choice.replaceChildren(...ways.map(([value, words]) => el("option", { value }, words)));
-    choice.value = this.view.colour;
-    legend(this.drawn, colouring(this.run, this.view.colour));
+    choice.value = this.colour;
+    legend(this.drawn, colouring(this.run, this.colour));
     // A legend of more lines leaves the picture less room.
     shown.forEach(([number, step, label], n) => {
       if (this.panes[n].measured === this.panes[n].measure()) return;
@@ -439,7 +459,7 @@ class App {
       if (!state.has(key)) { const s = new State(run); s.goTo(step); state.set(key, s); }
       state = state.get(key);
     }
-    const colours = colouring(run, this.view.colour), decision = own && step === this.state.at && this.told && this.view.split === "one" ? step - 1 : NONE;
+    const colours = colouring(run, this.colour), decision = own && step === this.state.at && this.told && this.view.split === "one" ? step - 1 : NONE;
     const marks = this.marks(run, own, decision), seen = `${number}:${step}:${marks.chosen}:${marks.op}:${this.hitAt}`, moved = pane.seen !== seen;
     pane.seen = seen;
     pane.label.hidden = !label;

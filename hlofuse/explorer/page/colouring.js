@@ -1,8 +1,8 @@
 // What the colours of boxes stand for. A class of the style sheet is one colour: boxes, the outlines of kernels and
 // the legend all have theirs from there.
 
-const COLOURINGS = [["kind", "Kind"], ["time", "Time"], ["bytes", "Bytes"], ["rule", "Rule"], ["measured", "Measured"]];
-const HEATS = 5, MOST_RULES = 6;
+const COLOURINGS = [["kind", "Kind"], ["kernel", "Kernel"], ["time", "Time"], ["bytes", "Bytes"], ["rule", "Rule"], ["measured", "Measured"]];
+const HEATS = 5, TINTS = 10, MOST_RULES = 6;
 const KINDS_IN_WORDS = [
   ["element", "elementwise, loop fusion"], ["move", "moves data"], ["reduce", "reduces, input fusion"], ["custom", "Triton or custom fusion"],
   ["matmul", "matmul, convolution, library"], ["source", "parameter, constant"], ["control", "loop, call, collective"],
@@ -10,14 +10,14 @@ const KINDS_IN_WORDS = [
 const FUSION_COLOURS = { kLoop: "element", kInput: "reduce", kOutput: "matmul", kCustom: "custom" };
 
 function colouringsOf(run) {
-  return COLOURINGS.filter(([key]) => key !== "measured" || run.kernels.some((k) => k.measured !== undefined && k.measured !== null));
+  return COLOURINGS.filter(([key]) => key !== "measured" || run.kernels.some((k) => k.measured !== null));
 }
 
 // `box(box, op)` gives the class of an operation (NONE: of the kernel that the box ends in), `group(kernels)` that of
 // several; `legend` lists all classes with their meaning.
 function colouring(run, mode) {
   run.colourings ??= {};
-  return run.colourings[mode] ??= mode === "kind" ? byKind(run) : mode === "rule" ? byRule(run) : byFigure(run, mode);
+  return run.colourings[mode] ??= mode === "kind" ? byKind(run) : mode === "kernel" ? byKernel(run) : mode === "rule" ? byRule(run) : byFigure(run, mode);
 }
 
 function byKind(run) {
@@ -29,6 +29,15 @@ function byKind(run) {
       return kernel ? ofKernel(kernel) : box < run.ops.count ? categoryOf(run.ops.opcode[box]) : "element";
     },
     group: () => "plain", legend: KINDS_IN_WORDS,
+  };
+}
+
+// Kernels that run one after the other have different colours.
+function byKernel(run) {
+  const tint = (kernel) => (kernel ? `tint${kernel.n % TINTS}` : "unknown");
+  return {
+    box: (box) => tint(run.kernelOfBox(box)), group: () => "plain",
+    legend: [["tint0", "a colour for each kernel"], ["unknown", "no kernel"]],
   };
 }
 

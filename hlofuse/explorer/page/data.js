@@ -19,7 +19,7 @@ async function readData() {
   const film = json.passes ? new PassTimeline(json.passes, json.strings) : null;
   const runs = json.runs.map((run) => new Run(run, json.strings, json.kinds));
   // One scale for all pictures, so that bars can be compared.
-  const most = greatest(1e-9, runs.flatMap((run) => [...run.kernels, ...run.ops.alone.values()].map((figures) => costOf(run, figures))));
+  const most = greatest(1e-9, runs.flatMap((run) => [...run.kernels, ...run.ops.alone.values()].map((figures) => barValue(run, figures))));
   for (const run of runs) run.most = most;
   let texts;
   return {
@@ -38,7 +38,7 @@ function greatest(least, values) {
 }
 
 // What bars show: time of all iterations, or bytes where there are no times.
-function costOf(run, figures) { return !figures ? 0 : (run.timed ? figures.us ?? 0 : figures.bytes) * figures.iterations; }
+function barValue(run, figures) { return !figures ? 0 : (run.timed ? figures.us ?? 0 : figures.bytes) * figures.iterations; }
 
 function summed(differences) {
   let last = 0;
@@ -126,13 +126,7 @@ class Run {
           if (ops[n] === RENAME || ops[n] === APPEAR)
             this.renamed.set(ops[n + 1], [...(this.renamed.get(ops[n + 1]) ?? []), this.names[ops[n + 2]]]);
     }
-    return [...new Set([...(box < this.ops.count ? [this.names[box]] : []), ...(this.renamed.get(box) ?? [])])];
-  }
-
-  // What a box costs at a step: a kernel of the input or of the result; undefined for what is in between.
-  figures(state, box) {
-    if (state.at === this.length) return this.kernelAt.get(box);
-    return state.fused[box] ? undefined : this.ops.alone.get(box);
+    return [...new Set([...(box !== NONE && box < this.ops.count ? [this.names[box]] : []), ...(this.renamed.get(box) ?? [])])];
   }
 
   boxOf(name) { return this.boxNamed.get(name) ?? this.boxNamed.get(this.namesAtFusion.get(name)); }

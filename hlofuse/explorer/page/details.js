@@ -135,7 +135,12 @@ function slowest(app) {
     el("caption", {}, `${timed ? "Slowest kernels, launch overhead included" : "Kernels that move most"}${more > 0 ? ` (${run.slowest.length} of ${numberText(run.kernels.length)})` : ""}`),
     el("tbody", {}, ...run.slowest.map(([name, figure, share, shown, source, bound]) => el("tr", {},
       el("td", {}, figure), el("td", {}, share),
-      el("td", {}, boxLink(app, run.boxOf(name) ?? NONE, shown), el("div", { class: "soft" }, [source, bound].filter(Boolean).join(" · ")))))));
+      el("td", {}, namedKernel(app, name, shown), el("div", { class: "soft" }, [source, bound].filter(Boolean).join(" · ")))))));
+}
+
+function namedKernel(app, name, text) {
+  const kernel = app.run.kernels.find((k) => k.name === name);
+  return kernel ? el("button", { type: "button", class: "link-button", onclick: () => app.showKernel(kernel) }, text) : text;
 }
 
 function decisionCounts(app) {

@@ -27,7 +27,7 @@ class Differences {
   follow() { this.list.select(this.index()); }
 
   index() {
-    const { app } = this, kernel = app.chosen === NONE ? undefined : app.run.kernelOfBox(app.chosen);
+    const kernel = this.app.chosenKernel;
     return kernel ? this.found.findIndex((d) => d.first === kernel || d.second === kernel) : -1;
   }
 
@@ -39,8 +39,9 @@ class Differences {
     // The run on show if it has the kernel, else the other.
     const run = (app.view.run === "0" ? first : second) ? app.view.run : first ? "0" : "1";
     if (run !== app.view.run) app.change({ run });
-    app.choose((run === "0" ? first : second).box);
+    app.showKernel(run === "0" ? first : second);
     app.panels.open();
+    app.panes.forEach((pane) => pane.revealMarked());
   }
 
   row({ first, second, change, bytes, same }) {
@@ -71,7 +72,9 @@ const DIFFERENCES = ["alone", "changed", "slower", "faster"];
 
 // What is different about a kernel: a class for each.
 function differencesOf(app, run, kernel) {
-  const found = kernel && app.panels.differences.found.find((d) => d.first === kernel || d.second === kernel);
+  const { differences } = app.panels;
+  differences.of ??= new Map(differences.found.flatMap((d) => [[d.first, d], [d.second, d]]));
+  const found = kernel && differences.of.get(kernel);
   if (!found) return [];
   const { first, second, change, same } = found;
   if (!first || !second) return ["alone"];

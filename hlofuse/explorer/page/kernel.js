@@ -14,6 +14,12 @@ function kernelDetails(app, kernel) {
   ];
 }
 
+function addedDetails(app, kernel) {
+  return el("article", { class: "box" }, el("h2", {}, kernel.name),
+    el("p", { class: "note" }, "Added by a pass after fusion; the picture shows the end of fusion."),
+    el("section", { class: "kernel", "aria-label": `Kernel ${kernel.name}` }, ...kernelDetails(app, kernel), comparisonDetails(app, kernel)));
+}
+
 function kernelFacts(app, kernel) {
   const { run } = app, total = run.after.time_us;
   const us = kernel.us === null ? null : totalUs(kernel);
@@ -39,7 +45,7 @@ function kernelFacts(app, kernel) {
 function valueSize(shape, bytes) { return el("small", {}, ` ${shape} · ${bytesText(bytes)}`); }
 
 function kernelLink(app, kernel, element = "") {
-  return el("button", { type: "button", class: "link-button", onclick: () => app.showBox(kernel.box) }, kernel.name + element);
+  return el("button", { type: "button", class: "link-button", onclick: () => app.showKernel(kernel) }, kernel.name + element);
 }
 
 function valueLink(app, value) {
@@ -59,7 +65,7 @@ function readersOf(run, kernel) {
 
 function readBy(app, kernel) {
   const readers = readersOf(app.run, kernel).flatMap((k, n) => [n ? ", " : "read by ", kernelLink(app, k)]);
-  return kernel.result ? [...readers, readers.length ? "; " : "", "result of the program"] : readers.length ? readers : ["read by no other kernel"];
+  return kernel.result ? [...readers, readers.length ? "; " : "", "result of the program"] : readers.length ? readers : ["not read by another kernel of its computation"];
 }
 
 // Why the kernels on both sides of an edge are two.
@@ -70,7 +76,7 @@ function notFused(app, kernel) {
   if (!pairs.length) return null;
   return fold("Why not fused with its neighbours", pairs.length < 9, el("ul", { class: "why" },
     ...capped(pairs, 30, ([other, producer, consumer]) => el("li", {},
-      el("div", {}, other === producer ? "reads " : "read by ", kernelLink(app, other), " ", edgeButton(app, producer.box, consumer.box)), whyTwo(app, producer, consumer)))));
+      el("div", {}, other === producer ? "reads " : "read by ", kernelLink(app, other), " ", producer.box !== NONE && consumer.box !== NONE ? edgeButton(app, producer.box, consumer.box) : ""), whyTwo(app, producer, consumer)))));
 }
 
 // The rule that forbids a pair, else the estimate that decided, else that nothing considered it.

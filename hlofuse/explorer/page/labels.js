@@ -40,7 +40,7 @@ function labelOf(run, op) {
   const quiet = opcode === "parameter" || opcode === "constant";
   const first = quiet ? `${shortName(name, 20)} ${shapeText(ops.shape[op])}` : name.startsWith(opcode) ? name : shortName(`${name} ${opcode}`, 32);
   const second = quiet ? "" : [shapeText(ops.shape[op]), lineText(run, ops.source[op])].filter(Boolean).join(" · ");
-  const us = !quiet && ops.launched[op] && (ops.alone.get(op)?.us ?? null) !== null ? timeText(ops.alone.get(op).us) : "";
+  const us = quiet ? "" : costText(ops.alone.get(op));
   // Alone it says its time, too.
   const width = 18 + Math.max(textWidth(first, quiet ? PLAIN : BOLD), textWidth(us ? `${second} · ${us}` : second));
   return run.labels[op] = { quiet, first, second, us, width, height: quiet ? ONE_LINE : TWO_LINES };
@@ -57,15 +57,21 @@ function kernelOf(run, box, at = run.length) {
   return (run.lastChange.get(box) ?? NONE) < at ? run.kernelAt.get(box) : undefined;
 }
 
+// What a box costs at a step: a kernel of the result or of the input; undefined for a fusion in between.
+function figuresAt(run, state, box) {
+  return kernelOf(run, box, state.at) ?? (state.fused[box] ? undefined : run.ops.alone.get(box));
+}
+
 // A kernel: its name, the line it comes from and its kind, its time and how often it is launched.
 function kernelLabel(run, state, box) {
   const kernel = kernelOf(run, box, state.at), members = state.members[box], last = greatest(NONE, members);
-  const figures = kernel ?? (members.length === 1 ? run.ops.alone.get(last) : undefined);
+  const figures = figuresAt(run, state, box), inside = kernelOf(run, run.endsAs[box]);
   const source = lineText(run, kernel?.source || (last === NONE ? "" : run.ops.source[last]));
-  const kind = kernel?.kind ?? (last === NONE ? "" : run.ops.opcode[last]), holds = members.length > 1 ? countText(members.length, "operation") : kind;
+  const opcode = last === NONE ? "" : run.ops.opcode[last], kind = kernel?.kind ?? opcode, holds = members.length > 1 ? countText(members.length, "operation") : kind;
+  const cost = figures ? costText(figures) : inside ? iterationsText(inside) : "";
   return {
     kernel, title: state.shownOf(box), first: shortName(run.finalOf(state.nameOf(box)), 32),
-    second: [kernel ? shapeText(kernel.shape) : last === NONE ? "" : shapeText(run.ops.shape[last]), source].filter(Boolean).join(" · "),
-    third: [costText(figures), holds].filter(Boolean).join(" · "),
+    second: [shapeText(kernel?.shape ?? (last === NONE ? "" : run.ops.shape[last])), source].filter(Boolean).join(" · "),
+    third: [cost, holds].filter(Boolean).join(" · "),
   };
 }

@@ -147,16 +147,17 @@ class Outline {
   sum(node) {
     const { run, state } = this;
     if (node.kind === "kernel") {
-      const kernel = kernelOf(run, node.box, state.at);
+      const kernel = kernelOf(run, node.box, state.at), figures = figuresAt(run, state, node.box);
       return Object.assign(node, {
-        kernels: 1, before: state.members[node.box].reduce((sum, m) => sum + run.ops.launched[m], 0), us: (kernel?.us ?? 0) * (kernel?.iterations ?? 1),
-        bytes: (kernel?.bytes ?? 0) * (kernel?.iterations ?? 1), final: kernel ? [kernel] : [],
+        kernels: 1, before: state.members[node.box].reduce((sum, m) => sum + run.ops.launched[m], 0), us: totalUs(figures), floor: Boolean(figures?.floor),
+        bytes: (figures?.bytes ?? 0) * (figures?.iterations ?? 1), final: kernel ? [kernel] : [],
       });
     }
-    Object.assign(node, { kernels: 0, before: 0, us: 0, bytes: 0, final: [] });
+    Object.assign(node, { kernels: 0, before: 0, us: 0, bytes: 0, floor: false, final: [] });
     for (const child of node.children) {
       this.sum(child);
       for (const key of ["kernels", "before", "us", "bytes"]) node[key] += child[key];
+      node.floor ||= child.floor;
       node.order = Math.min(node.order, child.order);
       node.final = node.final.concat(child.final);
     }
@@ -198,7 +199,7 @@ class Outline {
     enter(this.root);
     const fits = (nodes) => nodes.length && shown + nodes.reduce((sum, node) => sum + node.children.length - 1, 0) <= OPEN_AT_FIRST[this.view];
     while (level.length) {
-      const loops = level.filter((node) => node.caller !== undefined), next = fits(level) ? level : fits(loops) ? loops : [];
+      const loops = level.filter((node) => node.caller !== undefined), next = fits(level) || shown + level.length === 1 ? level : fits(loops) ? loops : [];
       if (!next.length) return;
       level = [];
       next.forEach(enter);

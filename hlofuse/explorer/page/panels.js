@@ -11,7 +11,7 @@ class Panels {
     this.listed = [];
     this.lists = {
       decisions: new LongList("Decisions", (n) => this.decisionRow(n), (n) => app.goTo(n + 1)),
-      kernels: new LongList("Kernels, slowest first", (k) => this.kernelRow(k), (k) => app.showBox(k.box)),
+      kernels: new LongList("Kernels, slowest first", (k) => this.kernelRow(k), (k) => app.showKernel(k)),
       refused: new LongList("Refused pairs of kernels", (h) => this.refusedRow(h), (h) => app.showRefused(h)),
     };
     this.source = new SourcePane(app);
@@ -56,7 +56,7 @@ class Panels {
       this.lists.decisions.show(this.listed, this.listed.indexOf(this.app.state.at - 1));
     } else if (tab === "kernels") {
       this.sorted = [...run.kernels].sort((a, b) => totalUs(b) - totalUs(a) || b.bytes * b.iterations - a.bytes * a.iterations);
-      this.most = greatest(1e-9, run.kernels.map((k) => costOf(run, k)));
+      this.most = greatest(1e-9, run.kernels.map((k) => barValue(run, k)));
       const loops = run.kernels.some((k) => k.iterations > 1);
       panel.replaceChildren(el("p", { class: "note" },
         `${countText(run.kernels.length, "kernel")}, ${run.timed ? "slowest first, launch overhead included" : "most bytes first"}${loops ? ", all iterations of loops" : ""}`), this.lists.kernels.element);
@@ -81,8 +81,7 @@ class Panels {
   }
 
   kernelIndex() {
-    const { chosen, run } = this.app;
-    return chosen === NONE ? -1 : this.sorted.indexOf(run.kernelOfBox(chosen));
+    return this.sorted.indexOf(this.app.chosenKernel);
   }
 
   // The pair that the decision shown is about; of several, the one taken from the list.
@@ -152,7 +151,7 @@ class Panels {
   kernelRow(k) {
     const timed = k.us !== null, us = totalUs(k), bytes = k.bytes * k.iterations;
     const bar = el("span", { class: "bar-line", "aria-hidden": "true" });
-    bar.style.width = `${Math.max(1, (100 * costOf(this.app.run, k)) / this.most)}%`;
+    bar.style.width = `${Math.max(1, (100 * barValue(this.app.run, k)) / this.most)}%`;
     const measured = k.measured !== null && `measured ${timeText(k.measured * k.iterations)}`;
     return [
       el("span", { class: "first" }, k.name), el("span", { class: "worth" }, timed ? kernelTime(k, us) : bytesText(bytes)),

@@ -119,7 +119,7 @@ function sentence(run, n, brief = false) {
     case "ineligible": return consumer ? `${producer} not fused into ${consumer}` : `${producer} not fused`;
     case "priority": {
       const worth = d.usUnfused[n] - d.usFused[n];
-      const users = countText(d.others[n].length, "user");
+      const users = d.others[n].length === 1 ? "user" : countText(d.others[n].length, "user");
       return worth > 0
         ? `Fusing ${producer} into its ${users} would save ${timeText(worth)}`
         : `Fusing ${producer} into its ${users} would not save time`;

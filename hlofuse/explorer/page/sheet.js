@@ -21,7 +21,7 @@ function measureOutline(outline) {
     const title = `${node.kind === "while" ? "loop " : ""}${node.label}${node.trips ? ` ${node.trips}` : ""}`;
     node.text = {
       title, first: shortName(title, 36), second: before > kernels ? `${numberText(before)} → ${countText(kernels, "kernel")}` : countText(kernels, "kernel"),
-      third: [us ? timeText(us) : "", bytes ? bytesText(bytes) : ""].filter(Boolean).join(" · "),
+      third: [us ? kernelTime(node) : "", bytes ? bytesText(bytes) : ""].filter(Boolean).join(" · "),
     };
     node.width = Math.max(170, 52 + textWidth(node.text.first, BOLD), 26 + textWidth(node.text.second), 26 + textWidth(node.text.third));
     node.height = THREE_LINES + 4;
@@ -50,7 +50,8 @@ function drawOutline(outline, colours, marks, act, room) {
     lines.append(edgeLine(d, name, () => flow.pairs.length && act.edge(...flow.pairs[0], flow.pairs)));
     if (flow.decision !== undefined && refusals <= 60) signs.append(ruleMark(run, flow.decision, rectOf(flow.from), rectOf(flow.to), act, flow.route && markOn(flow.route), flow.pairs[0]));
   }
-  const most = greatest(1e-9, visibleNodes(outline.root).map(shareOf));
+  // At least the costliest kernel of all steps and runs, so that bars of two pictures can be compared.
+  const most = greatest(run.timed ? run.most : run.most / 1e9, visibleNodes(outline.root).map(shareOf));
   for (const node of visibleNodes(outline.root)) {
     if (node.opened) {
       frames.append(frameOf(outline, node, colours, marks, act));
@@ -161,7 +162,7 @@ function groupDetails(app, node) {
   const kernels = [...node.final].sort((a, b) => (b.us ?? 0) * b.iterations - (a.us ?? 0) * a.iterations || b.bytes - a.bytes);
   return el("article", { class: "group-details" },
     el("h2", {}, title),
-    facts([["kernels", second], ["time", timed ? timeText(node.us) : ""], ["bytes", node.bytes ? bytesText(node.bytes) : ""], ["scope", node.path], ["trip count", node.trips?.slice(2)]]),
+    facts([["kernels", second], ["time", timed ? kernelTime(node) : ""], ["bytes", node.bytes ? bytesText(node.bytes) : ""], ["scope", node.path], ["trip count", node.trips?.slice(2)]]),
     kernels.length ? fold("Slowest kernels", true, el("ul", {}, ...kernels.slice(0, 20).map((k) => el("li", {}, boxLink(app, k.box, k.name), " ",
       el("small", {}, [k.us === null ? bytesText(k.bytes) : kernelTime(k, k.us * k.iterations), iterationsText(k), k.source].filter(Boolean).join(" · ")))))) : null,
     kernels.length > 20 && el("p", { class: "note" }, `… ${numberText(kernels.length - 20)} more`));

@@ -2,12 +2,6 @@
 
 const SOURCE_ROW = 18, MOST_STRIPES = 6;
 
-// The colour of a kernel, as the picture draws it.
-function kernelColour(run, box) {
-  const region = run.regions[run.regionOf.get(box)];
-  return region ? region.kernels.findIndex((k) => k.box === box) % 6 : 0;
-}
-
 function placeOfKey(key) { return key.split(":").map(Number); }
 
 function lineKey([file, line]) { return `${file}:${line}`; }
@@ -18,7 +12,7 @@ function linesOf(run) {
   run.lines = new Map();
   const at = (file, line) => {
     const key = lineKey([file, line]);
-    if (!run.lines.has(key)) run.lines.set(key, { file, line, kernels: new Set(), us: 0, bytes: 0, text: "" });
+    if (!run.lines.has(key)) run.lines.set(key, { file, line, kernels: new Set(), us: 0, bytes: 0, floor: false, text: "" });
     return run.lines.get(key);
   };
   const { ops } = run;
@@ -38,6 +32,7 @@ function linesOf(run) {
     const found = at(...kernel.place);
     found.kernels.add(kernel);
     found.us += totalUs(kernel);
+    found.floor ||= kernel.floor;
     found.bytes += kernel.bytes * kernel.iterations;
   }
   return run.lines;
@@ -85,7 +80,9 @@ class SourcePane {
 
   async showText() {
     this.rows = (await this.app.data.texts()).files[this.file].split("\n");
-    this.text.show(this.rows.map((_, n) => n), this.textIndex());
+    const index = this.textIndex(), slowest = this.sorted.find((line) => line.file === this.file);
+    this.text.show(this.rows.map((_, n) => n), index);
+    if (index === NONE && slowest) this.text.element.scrollTop = Math.max(0, slowest.line - 12) * SOURCE_ROW;
   }
 
   // Another choice only.
@@ -101,7 +98,7 @@ class SourcePane {
 
   // The lines of what is chosen: the line itself, or those of the kernel.
   marked() {
-    const { app } = this, { run } = app, kernel = app.chosen === NONE ? undefined : run.kernelOfBox(app.chosen);
+    const { app } = this, { run, chosenKernel: kernel } = app;
     if (app.view.line) return new Set([app.view.line]);
     return new Set([...linesOf(run)].filter(([, line]) => line.kernels.has(kernel)).map(([key]) => key));
   }
@@ -110,7 +107,7 @@ class SourcePane {
 
   // The row to scroll to: the line that reports name the kernel after, else its first.
   textIndex() {
-    const kernel = this.app.chosen === NONE ? undefined : this.app.run.kernelOfBox(this.app.chosen);
+    const kernel = this.app.chosenKernel;
     if (kernel && !this.app.view.line && kernel.place[0] === this.file) return kernel.place[1] - 1;
     const rows = [...this.marks].map(placeOfKey).filter(([file]) => file === this.file).map(([, line]) => line - 1);
     return rows.sort((a, b) => a - b)[0] ?? NONE;
@@ -122,9 +119,9 @@ class SourcePane {
   }
 
   row(line) {
-    const us = line.us ? timeText(line.us) : "";
+    const us = line.us ? kernelTime(line) : "";
     return [
-      stripes(this.app.run, line),
+      stripes(this.app, line),
       el("span", { class: "first" }, line.text || lineName(this.app, line)), el("span", { class: "worth" }, us || bytesText(line.bytes)),
       el("span", { class: "second" }, `${countText(line.kernels.size, "kernel")}: ${[...line.kernels].map((k) => k.name).slice(0, 4).join(", ")}`),
     ];
@@ -133,18 +130,19 @@ class SourcePane {
   textRow(n) {
     const { run } = this.app, key = lineKey([this.file, n + 1]), line = linesOf(run).get(key);
     return [
-      el("span", { class: "number" }, String(n + 1)), line ? stripes(run, line) : el("span", { class: "stripes" }),
-      el("span", { class: "worth" }, line?.us ? timeText(line.us) : ""),
+      el("span", { class: "number" }, String(n + 1)), line ? stripes(this.app, line) : el("span", { class: "stripes" }),
+      el("span", { class: "worth" }, line?.us ? kernelTime(line) : ""),
       el("code", { class: this.marks.has(key) ? "marked" : "" }, this.rows[n] || " "),
     ];
   }
 }
 
-// A stripe for each kernel of a line.
-function stripes(run, line) {
+// A stripe for each kernel of a line, in its colour in the picture.
+function stripes(app, line) {
+  const colours = colouring(app.run, app.colour);
   const kernels = slowestFirst(line.kernels).slice(0, MOST_STRIPES);
   return el("span", { class: "stripes", title: kernels.map((k) => k.name).join(", ") },
-    ...kernels.map((k) => el("span", { class: `stripe c${kernelColour(run, k.box)}` })));
+    ...kernels.map((k) => el("span", { class: `stripe ${colours.box(k.box, NONE)}` })));
 }
 
 // The kernels of a line, and a way to its decisions.
@@ -154,7 +152,7 @@ function lineDetails(app, key) {
   const kernels = [...line.kernels].sort((a, b) => totalUs(b) - totalUs(a) || b.bytes - a.bytes);
   return el("article", { class: "line-details" },
     el("h2", {}, line.text || lineName(app, line)),
-    facts([["kernels", numberText(kernels.length)], ["time", line.us > 0 && `${timeText(line.us)} in kernels named after this line`]]),
+    facts([["kernels", numberText(kernels.length)], ["time", line.us > 0 && `${kernelTime(line)} in kernels named after this line`]]),
     el("ul", { class: "values" }, ...capped(kernels, 60, (k) => el("li", {}, kernelLink(app, k), el("small", {}, ` ${[costText(k), k.bound].filter(Boolean).join(" · ")}`)))),
     line.text && el("p", {}, sourceLink(app, line.text, "All decisions about this line")));
 }

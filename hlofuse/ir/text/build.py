@@ -160,7 +160,7 @@ class Builder(Operands):
         return computation
 
     def body(self, nodes: list[InstructionNode], name: str, where: int) -> Computation:
-        """A computation of these instructions; `where` is told for one that lacks something."""
+        """A computation of these instructions; `where` is the place of one that lacks something."""
         scope = Scope(name)
         root: Instruction | None = None
         for node in nodes:

@@ -140,7 +140,7 @@ _ASYNC = ("start", "update", "done")
 def signature(opcode: str) -> Signature | None:
     """What `opcode` takes; None for an opcode XLA does not know.
 
-    `dot-start` and the like are async operations around a dot: a start takes the dot's attributes too.
+    `dot-start` and similar ones are async operations around a dot: a start takes the dot's attributes too.
     """
     if (row := _rows().get(opcode)) is not None:
         operands, required, optional = row

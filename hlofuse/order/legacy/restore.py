@@ -35,7 +35,7 @@ _UNCHANGED = {"dynamic-slice": 1, "dynamic-update-slice": 2, "pad": 1, "reduce-w
 
 
 def restore_users_order(module: Module) -> None:
-    """Bring the users of every instruction outside fusions into XLA's order, as far as it can be told."""
+    """Bring the users of every instruction outside fusions into XLA's order, as far as it is known."""
     for computation in module.computations:
         if computation.fusion is None:
             _restore(computation)

@@ -1,4 +1,4 @@
-"""A graph of bare nodes that rewrites can be played on to see which order of users they leave."""
+"""A graph of bare nodes that rewrites can be applied to to see which order of users they leave."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ _SINKS = frozenset({"cbrt", "erf", "logistic", "tanh"})
 
 
 def handle_extreme(c: Context, x: Instruction) -> bool:
-    """Both maximum and minimum; what is said of one holds of the other the other way round."""
+    """Both maximum and minimum; what holds for one holds for the other, reversed."""
     lhs, rhs = x.operands
     if lhs is rhs:
         return c.replace(x, lhs)

@@ -1,4 +1,4 @@
-"""What a rewrite is told: the options of its target, and the computation it is in."""
+"""The context of a rewrite: the options of its target, and the computation it is in."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What is known of a value: all elements equal to a constant, never negative, and the like."""
+"""What is known of a value: all elements equal to a constant, never negative, and more."""
 
 import math
 from collections.abc import Sequence

@@ -112,7 +112,7 @@ Body = Callable[[Instruction, list[Instruction]], list[Instruction]]
 def counted_loop(
     at: Instruction, iterations: int, state: Sequence[Instruction], body_of: Body
 ) -> list[Instruction]:
-    """The state after so many turns, as elements of a new loop beside `at` (`MakeCountedLoop`,
+    """The state after so many iterations, as elements of a new loop beside `at` (`MakeCountedLoop`,
     `xla/service/while_util.cc`)."""
     zero = make.scalar(at, "s32", 0)
     init = make.tuple_of(at, [zero, *state])

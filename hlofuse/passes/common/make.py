@@ -67,7 +67,7 @@ def add(
 def derived(
     source: Instruction, opcode: str, shape: Shape, operands: Sequence[Instruction], **attributes: str
 ) -> Instruction:
-    """A new instruction that takes over what is said of `source` (`HloInstruction::AddInstruction`)."""
+    """A new instruction with the metadata of `source` (`HloInstruction::AddInstruction`)."""
     new = added(source, opcode, shape, operands, like=source, raw_attributes=attributes)
     _copy_sharding(new, source)
     return new

@@ -15,7 +15,7 @@ def numbers_of(x: Instruction, name: str) -> tuple[int, ...]:
 
 
 def window_of(convolution: Instruction) -> Window:
-    """The window of a convolution, or of a call that computes one; without dimensions where none is told."""
+    """The window of a convolution, or of a call that computes one; without dimensions where none is given."""
     found = convolution.attributes.get("window")
     return found if isinstance(found, Window) else Window()
 
@@ -64,10 +64,7 @@ def _places(
     for size, stride, w, k in zip(sizes, strides, window, index, strict=True):
         first = k * w.stride - w.padding_low
         covered = (first + n * w.window_dilation for n in range(w.size))
-        found = [c // w.base_dilation * stride for c in covered if _is_element(c, w.base_dilation, size)]
+        elements = (c // w.base_dilation for c in covered if c >= 0 and c % w.base_dilation == 0)
+        found = [e * stride for e in elements if e < size]
         inside.append(found[::-1] if w.window_reversal else found)
     return map(sum, itertools.product(*inside))
-
-
-def _is_element(place: int, dilation: int, size: int) -> bool:
-    return place >= 0 and place % dilation == 0 and place // dilation < size

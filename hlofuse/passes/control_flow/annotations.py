@@ -1,4 +1,4 @@
-"""Passes that take out what is said of a program and computes nothing: placements, shardings, barriers."""
+"""Passes that remove annotations, which compute nothing: placements, shardings, barriers."""
 
 from collections.abc import Callable
 

@@ -181,13 +181,14 @@ def _compiled_whole(module: Module) -> set[Computation]:
     """The computations that one kernel can hold: no library calls, collectives or channels."""
     found: set[Computation] = set()
     for computation in module.computation_post_order():
-        if all(_is_available(x) and found.issuperset(x.called_computations) for x in computation):
+        if all(
+            x.opcode not in _UNAVAILABLE
+            and x.fusion_kind != "kCustom"
+            and found.issuperset(x.called_computations)
+            for x in computation
+        ):
             found.add(computation)
     return found
-
-
-def _is_available(x: Instruction) -> bool:
-    return x.opcode not in _UNAVAILABLE and x.fusion_kind != "kCustom"
 
 
 def _outline(loop: Instruction, module: Module) -> Instruction:

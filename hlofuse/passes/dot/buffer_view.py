@@ -107,7 +107,7 @@ def fold(views: list[View]) -> None:
 
 
 def sliced(views: Sequence[View], part: View) -> tuple[list[View], View] | None:
-    """The views of some of the elements only, and where these are in the end (`SliceProjectionChain`)."""
+    """The views of some of the elements only, and where these are finally (`SliceProjectionChain`)."""
     expected = elements(part)
     out: list[View] = []
     for view in views:

@@ -20,7 +20,7 @@ from hlofuse.passes.common.literals import Value, integer_of
 from hlofuse.trace import Recorder
 
 _MAX_ITERATIONS = 10_000
-"""A loop that turns more often is left alone: every turn is worked out."""
+"""A loop with more iterations is left alone: every iteration is worked out."""
 
 
 class _Place(NamedTuple):

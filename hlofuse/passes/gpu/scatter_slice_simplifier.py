@@ -54,7 +54,7 @@ def _sizes_read(scatter: Instruction) -> Sequence[int] | None:
         return True
 
     def is_cut(x: Instruction) -> bool:
-        """Slices in the end, whichever way one goes."""
+        """Slices finally, whichever path one takes."""
         for user in x.users:
             if user.opcode == "slice":
                 if not cuts(user):

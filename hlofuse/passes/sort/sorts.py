@@ -8,7 +8,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common.calls import clone_computation, drop, set_called
 from hlofuse.passes.common.make import added
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.common.rewriting import RewritePass, replaced
 from hlofuse.trace import Recorder
 
 
@@ -57,27 +57,18 @@ def _without_unread(sort: Instruction) -> bool:
     return True
 
 
-class StableSortExpander(Pass):
+class StableSortExpander(RewritePass):
     """`stable-sort-expander`: by an operand that counts along the sorted dimension, a new one if need be
     (`xla/hlo/transforms/expanders/stable_sort_expander.cc`)."""
 
     name = "stable-sort-expander"
+    opcodes = ("sort",)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
-        for computation in module.non_fusion_computations():
-            sorts = [i for i in computation.post_order() if i.opcode == "sort" and _is_stable(i)]
-            for sort in sorts:
-                _expand(sort)
-                changed = True
-        return changed
+    def handle(self, sort: Instruction) -> bool:
+        return sort.attributes.raw("is_stable") == "true" and _expand(sort)
 
 
-def _is_stable(sort: Instruction) -> bool:
-    return sort.attributes.raw("is_stable") == "true"
-
-
-def _expand(sort: Instruction) -> None:
+def _expand(sort: Instruction) -> bool:
     dimension = sort.dimensions[0]
     place = next((k for k, o in enumerate(sort.operands) if _counts(o, dimension)), None)
     compare = sort.called_computations[0]
@@ -87,7 +78,7 @@ def _expand(sort: Instruction) -> None:
             set_called(sort, [("to_apply", compare)])
         sort.attributes = sort.attributes.without("is_stable")
         _break_ties(compare, place)
-        return
+        return True
     place = len(sort.operands)
     compare = _with_parameters(compare, place)
     shape = replace(sort.operands[0].shape, element_type="s32")
@@ -106,6 +97,7 @@ def _expand(sort: Instruction) -> None:
     result = elements[0] if len(elements) == 1 else added(sort, "tuple", sort.shape, elements)
     replaced(sort, result)
     _break_ties(compare, place)
+    return True
 
 
 def _counts(operand: Instruction, dimension: int) -> bool:

@@ -12,6 +12,7 @@ from hlofuse.passes.common import make
 from hlofuse.reports.advice.matching import (
     Find,
     fusion_of,
+    has,
     parsed,
     reader,
     value_of,
@@ -80,10 +81,6 @@ def _attention(x: Instruction) -> bool:
     return is_narrow and any(_SOFTMAX.matches(_uncast(o)) for o in x.operands)
 
 
-def _reduces(x: Instruction) -> bool:
-    return any(i.opcode == "reduce" for i in x.called_computations[0])
-
-
 def _uncast(x: Instruction) -> Instruction:
     while x.opcode in ("bitcast", "convert"):
         x = x.operands[0]
@@ -94,7 +91,7 @@ def _uncast(x: Instruction) -> Instruction:
 def _wide_scores(x: Instruction) -> bool:
     """A product of narrow operands with a wide result that goes into a softmax."""
     wide = x.shape.element_type == "f32" and all(o.shape.element_type in _HALF for o in x.operands)
-    return wide and any(u.opcode == "fusion" and _reduces(u) for u in x.users)
+    return wide and any(u.opcode == "fusion" and has(u.called_computations[0], "reduce") for u in x.users)
 
 
 @where("add(product, product)")

@@ -117,7 +117,9 @@ def compare(
             " baseline per target"
         )
     groups = list(_groups(baseline.kernels, now.kernels))
-    worse = list(_worse(now.figures, baseline.figures, tolerance))
+    figures = list(_figures(baseline.figures, now.figures))
+    allowed = {Code.MORE_BYTES: 1 + tolerance, Code.MORE_TIME: 1 + tolerance}
+    worse = [(code, text) for code, old, new, text in figures if new > old * allowed.get(code, 1)]
     level = Level.ERROR if worse or strict else Level.WARNING
     found = [Finding(code, Level.ERROR, now.name, message) for code, message in worse]
     for group in groups:
@@ -125,29 +127,19 @@ def compare(
     # A figure stands at the place where most came in.
     place = next((f.where for f in found if f.now and f.level is Level.ERROR and f.where.file), Where())
     found = [replace(f, where=place) if not (f.now or f.before) else f for f in found]
-    better = [] if worse else list(_better(now.figures, baseline.figures))
+    better = [] if worse else [text for _, old, new, text in figures if new < old]
     if better:
         message = f"{', '.join(better)}; --update makes this the baseline"
         found.insert(0, Finding(Code.FEWER, Level.NOTE, now.name, message))
     return found
 
 
-def _worse(now: Figures, base: Figures, tolerance: float) -> Iterator[tuple[Code, str]]:
-    if now.kernels > base.kernels:
-        yield Code.MORE_KERNELS, f"{plural(base.kernels, 'kernel')} → {now.kernels:,}"
-    if now.bytes > base.bytes * (1 + tolerance):
-        yield Code.MORE_BYTES, f"{_change(base.bytes, now.bytes, bytes_text, 'B')} moved"
-    if now.us is not None and base.us is not None and now.us > base.us * (1 + tolerance):
-        yield Code.MORE_TIME, f"estimated {_change(base.us, now.us, us_text, 'µs')}"
-
-
-def _better(now: Figures, base: Figures) -> Iterator[str]:
-    if now.kernels < base.kernels:
-        yield f"{plural(base.kernels, 'kernel')} → {now.kernels:,}"
-    if now.bytes < base.bytes:
-        yield f"{_change(base.bytes, now.bytes, bytes_text, 'B')} moved"
-    if now.us is not None and base.us is not None and now.us < base.us:
-        yield f"estimated {_change(base.us, now.us, us_text, 'µs')}"
+def _figures(base: Figures, now: Figures) -> Iterator[tuple[Code, float, float, str]]:
+    """Each figure of both, and the change in a text."""
+    yield Code.MORE_KERNELS, base.kernels, now.kernels, f"{plural(base.kernels, 'kernel')} → {now.kernels:,}"
+    yield Code.MORE_BYTES, base.bytes, now.bytes, f"{_change(base.bytes, now.bytes, bytes_text, 'B')} moved"
+    if now.us is not None and base.us is not None:
+        yield Code.MORE_TIME, base.us, now.us, f"estimated {_change(base.us, now.us, us_text, 'µs')}"
 
 
 def _change(base: float, now: float, form: Callable[[float], str], unit: str) -> str:

@@ -102,7 +102,7 @@ def refused_edges(facts: Facts, root: Path) -> list[RefusedEdge]:
 
 
 def _place(replay: Replay, name: str, final: str, root: Path) -> Where:
-    """Of an operation of the input; of a fusion made on the way, that of the kernel it became."""
+    """Of an operation of the input; of an intermediate fusion, that of the kernel it became."""
     for module, profile in ((replay.before, name), (replay.after, final)):
         instruction = module.find(profile)
         if instruction is not None:

@@ -12,7 +12,7 @@ from hlofuse.reports.verdict.model import Verdict
 
 @dataclass(frozen=True, slots=True, order=True)
 class Where:
-    """A place in the user's program; `file` is relative to the project where that can be told."""
+    """A place in the user's program; `file` is relative to the project where that can be determined."""
 
     file: str = ""
     line: int = 0
@@ -33,7 +33,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class BaselineKernel:
-    """One kernel that fusion leaves; told apart by what it holds, as names change with every compilation."""
+    """One kernel after fusion, identified by its contents, as names change with every compilation."""
 
     what: str
     """`kLoop: divide, subtract`; the operations inside by name, or the opcode of what is no fusion."""
@@ -187,7 +187,7 @@ class Check:
     baseline: str | None = None
     """The file or folder that was compared with."""
     updated: bool = False
-    """The baseline has been written anew."""
+    """The baseline has been rewritten."""
     what_if: tuple[str, ...] = ()
     """What is other than in XLA."""
     notes: tuple[str, ...] = ()

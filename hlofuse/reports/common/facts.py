@@ -94,7 +94,7 @@ class Facts:
         return final
 
     def final_name(self, name: str) -> str:
-        """What yields this value in the end: it under its final name, or the kernel it is a result of."""
+        """What finally yields this value: it under its final name, or the kernel it is a result of."""
         final = self._final_names.get(name)
         if final is None:
             final, seen = self.lineage.final(name), set[str]()
@@ -294,7 +294,7 @@ def edges_inside(facts: Facts) -> set[EdgeNames]:
 
 
 def kernels_of(facts: Facts) -> dict[str, set[str]]:
-    """Of each operation of the input: the kernels that hold it in the end."""
+    """Of each operation of the input: the kernels that finally hold it."""
     out: dict[str, set[str]] = {}
     for kernel in facts.launched_after:
         for member in facts.lineage.members(kernel):

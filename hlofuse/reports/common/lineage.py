@@ -58,7 +58,7 @@ class Lineage:
             holders[new] = None
 
     def final(self, name: str) -> str:
-        """The name under which this instruction stands in the end; its own where nothing replaced it."""
+        """The final name of this instruction; its own where nothing replaced it."""
         became = self._became
         path = []
         while name in became:
@@ -82,7 +82,7 @@ class Lineage:
         return list(found) or [self.final(name)]
 
     def names(self) -> set[str]:
-        """Every name met on the way."""
+        """Every intermediate name."""
         return {*self._became, *self._became.values(), *self._members, *self.holders}
 
 

@@ -103,13 +103,13 @@ class Refusal:
     steps: tuple[int, ...]
     """Every step at which it was refused, for this or another reason; the last one settled it."""
     between_kernels: bool
-    """Both run as kernels in the end: a launch and a trip through memory that fusing would save."""
+    """Both finally run as kernels: a launch and a trip through memory that fusing would save."""
     bytes_between: int
     """Size of the value that passes between the two, as often as it does; of siblings, of what both read."""
     refused_user: str | None = None
     """The user that was asked about, where that is another: priority fusion takes all users or none."""
     kernel: str | None = None
-    """What computes the producer's value in the end, views passed over; None where nothing does."""
+    """What finally computes the producer's value, views passed over; None where nothing does."""
     consumer_final: str | None = None
     """XLA's final name of the consumer, where it is known."""
     created_by: tuple[CreatedBy, ...] = ()

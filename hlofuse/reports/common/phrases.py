@@ -38,7 +38,7 @@ def created_by_lines(explained: Sequence[CreatedBy]) -> list[str]:
 def origin(place: Place, count: int = 0) -> str:
     """`LM/layer_0/Dense_1: flax/linen/linear.py:273 __call__, from model.py:12 apply`.
 
-    Empty where the dump says nothing. Of as many `count` in other layers the count is told.
+    Empty where the dump says nothing. `count` more in other layers are counted.
     """
     layer = layer_of(place.op_name)
     if layer and count:

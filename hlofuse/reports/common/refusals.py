@@ -13,11 +13,11 @@ from hlofuse.rules.priority_fusion.conditions import DOES_NOT_PAY
 from hlofuse.trace import Event
 
 KernelNames = tuple[str, str | None]
-"""Producer and consumer, by their names in the end."""
+"""Producer and consumer, by their final names."""
 
 
 def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
-    """The verdicts that stood in the end, one for each pair, greatest value first.
+    """The final verdicts, one for each pair, greatest value first.
 
     A refusal whose pair was fused later, or whose producer or consumer is gone, stood for a while only.
     """
@@ -65,7 +65,7 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
 def _of_other_users(
     producer: str, e: Event, last: Mapping[KernelNames, tuple[Event, str | None]], facts: Facts
 ) -> Iterator[Refusal]:
-    """Priority fusion takes a producer into all its users or none: what is said of one holds for all.
+    """Priority fusion takes a producer into all its users or none: a verdict about one holds for all.
 
     `last` says for which of them that is known.
     """

@@ -55,7 +55,7 @@ def beginning_of_fusion(
     flags: tuple[str, ...] = (),
     provenance: Provenance | None = None,
 ) -> Beginning:
-    """A copy as it enters the fusion passes, as far as it can be told; the module itself stays as it is.
+    """A copy as it enters the fusion passes, as far as it is known; the module itself stays as it is.
 
     `provenance` learns what becomes of each instruction.
     HlofuseError where calls would multiply beyond reason.

@@ -141,7 +141,7 @@ def _alone(facts: Facts, other: Facts) -> tuple[Place, ...]:
 def _details(
     edges: Iterable[_Edge], between: dict[_Edge, _Edge | None], facts: Facts, other: Costs | None
 ) -> dict[_Edge, tuple[PairAnswer | None, tuple[_Term, ...]]]:
-    """What is to be said of each edge, or of the kernels `between` which it is.
+    """The lines about each edge, or about the kernels `between` which it is.
 
     Where nothing was decided about these two, as it was before the producer got there, they are given up.
     """

@@ -23,7 +23,7 @@ class Cluster:
 
     @property
     def note(self) -> str:
-        """What else is to be said of it."""
+        """A remark about it."""
         if self.copy:
             return "a duplicate"
         return "unused" if self.unused and self.removed else ("unused" if self.unused else "")

@@ -29,13 +29,13 @@ class Summary:
     changes: tuple[ChangeGroup, ...]
     moved: tuple[MovedGroup, ...]
     following: int
-    """Changes that follow from those told."""
+    """Changes that follow from those reported."""
     sources: tuple[SourceLine, ...]
     moved_lines: Mapping[str, str]
     """Lines of BEFORE that have another number in AFTER."""
     duplicated: tuple[Matched, ...]
     duplicated_trivial: int
-    """Constants, broadcasts and the like among the duplicated."""
+    """Constants, broadcasts and similar among the duplicated."""
     accounts: Accounts
 
 
@@ -170,7 +170,7 @@ class MovedGroup:
 
 
 def fusion_groups(diff: ModuleDiff) -> Iterator[FusionGroup]:
-    """Changes of fusions that are told once, in the order of the first of each."""
+    """Changes of fusions that are reported once, in the order of the first of each."""
     groups: dict[object, list[FusionChange]] = {}
     for change in diff.fusions:
         groups.setdefault(_pattern(change), []).append(change)
@@ -179,7 +179,7 @@ def fusion_groups(diff: ModuleDiff) -> Iterator[FusionGroup]:
 
 
 def _pattern(change: FusionChange) -> object:
-    """What two changes have in common that are told once."""
+    """What two changes have in common that are reported once."""
 
     def ops(instructions: Iterable[Instruction]) -> tuple[str, ...]:
         return tuple(sorted(i.opcode for i in instructions if i.opcode != "parameter"))

@@ -31,7 +31,7 @@ def names(instructions: Sequence[Instruction], limit: int = 6) -> str:
 
 
 def opcodes(instructions: Iterable[Instruction], limit: int = 10) -> str:
-    """`add ×3, multiply, constant`: the frequent first, the trivial last; parameters are not told."""
+    """`add ×3, multiply, constant`: the frequent first, the trivial last; parameters are not listed."""
     found = list(instructions)
     counts = Counter(i.opcode for i in found if i.opcode != "parameter") or Counter(i.opcode for i in found)
     ranked = sorted(counts.items(), key=lambda item: (item[0] in TRIVIAL, -item[1]))

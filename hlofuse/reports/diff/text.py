@@ -106,7 +106,7 @@ class _Report:
             moved = phrases.change_of(line.bytes_before, line.bytes_after, "B")
             launched = phrases.count_change_of(line.kernels_before, line.kernels_after)
             timed = f"  {phrases.time_change_of(*line.us)}" if line.us is not None else ""
-            rows.append(("", "", [f"{phrases.line_shown(line)}   kernels {launched}"], moved + timed))
+            rows.append(("", "", [phrases.line_shown(line), f"kernels {launched}"], moved + timed))
         self._list(rows)
 
     def _instructions(self) -> None:

@@ -44,7 +44,7 @@ def figures_line(d: Difference) -> str:
 
 
 def work(t: Totals) -> int:
-    """Flops, and exp, tanh and the like: what says most of time where no model does."""
+    """FLOP and transcendentals: what says most of time where no model does."""
     return t.cost.flops + t.cost.transcendentals
 
 

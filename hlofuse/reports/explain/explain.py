@@ -302,7 +302,7 @@ def _greatest_refusal_first(g: FusedGroup) -> tuple[float, int, int]:
 
 
 def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:
-    """Refusals of like producers at the same source line by the same rule, together; dearest first."""
+    """Refusals of like producers at the same source line by the same rule, together; most bytes first."""
     found: dict[object, list[Refusal]] = {}
     for r in refusals:
         key = (r.rule, r.producer.opcode, r.producer.shape, r.producer.source, r.between_kernels)

@@ -62,7 +62,7 @@ class FusedGroup:
     equivalents: tuple[str, ...] = ()
     """Other fusions that take in the same operations in the same way (layers of a model)."""
     kernel: KernelTime | None = None
-    """What the kernel takes in the end."""
+    """What the kernel finally takes."""
     us_saved: float | None = None
     """What its steps saved, by the estimates of their moments."""
 
@@ -139,7 +139,7 @@ class HotKernel:
 
     place: Place
     kernel: KernelTime | None
-    """Of the dearest; None where XLA has no estimate."""
+    """Of the slowest; None where XLA has no estimate."""
     us: float
     """Of all, launches included, as often as their loop runs; 0 where no time is estimated."""
     bytes_accessed: int = 0
@@ -157,7 +157,7 @@ class HotKernel:
         """`memory-bound`, `compute-bound`, `launch-bound`, with `, not coalesced`; `at least` for a floor."""
         k = self.kernel
         if k is None:
-            return "at least" if self.is_floor else ""
+            return "lower bound" if self.is_floor else ""
         if k.us < self.us / self.count / self.iterations / 2:
             return "launch-bound"
         return f"{k.bound_by}-bound" + ("" if k.coalesced or k.tile_sizes else ", uncoalesced reads")
@@ -206,11 +206,11 @@ class Explanation:
     rules: dict[str, RuleText] = field(repr=False)
     """Every rule quoted, by code."""
     record: RecordCheck | None = None
-    """XLA's own record of priority fusion against ours, where there was one to follow."""
+    """XLA's own record of priority fusion against the replay, where there was one to follow."""
     hot_kernels: tuple[HotKernel, ...] = field(default=(), repr=False)
     kernels: tuple[FinalKernel, ...] = field(default=(), repr=False)
     """What is launched."""
-    """What takes longest in the end, first; empty where no time is estimated."""
+    """The slowest kernels, first; empty where no time is estimated."""
     loops: tuple[Loop, ...] = field(default=(), repr=False)
     """Outermost loops that launch kernels."""
     ties: int = 0

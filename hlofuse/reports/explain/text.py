@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.page import name_text
-from hlofuse.format.terminal import indented, plain_table, print_command, print_more
+from hlofuse.format.terminal import Rows, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, plural, ranges, us_text
 from hlofuse.reports.common import phrases as common
 from hlofuse.reports.common.costs import roofline
@@ -153,9 +153,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
     columns = [("refused", "left"), ("bytes", "right"), ("rule", "left")]
     if timed:
         columns.insert(1, ("if fused", "right"))
-    table = plain_table(*columns, *([("XLA says", "left"), ("source", "left")] if wide else []))
-    table.columns[0].ratio = 1
-    table.expand = not wide
+    table = Rows(*columns, *([("XLA's message", "left"), ("source", "name")] if wide else []))
     shown = groups[:limit] if limit else groups
     for refused in shown:
         r = refused[0]
@@ -174,7 +172,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
             ]
         table.add_row(*row)
     console.print()
-    indented(console, table)
+    table.print(console)
     print_more(console, len(groups) - len(shown))
 
 
@@ -254,7 +252,7 @@ def print_selected(e: Explanation, selection: Selection, console: Console, limit
 
 
 def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
-    """A kernel: what it saved, what bounds it now, and the steps that made it, dearest first."""
+    """A kernel: what it saved, what bounds it now, and the steps that created it, largest saving first."""
     name = name_text(g.fusion.shown, style="bold")
     copies = 1 + len(g.equivalents)
     if g.equivalents:
@@ -281,8 +279,7 @@ def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
 def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
     reported = sorted((s for s in g.steps if s.us_saved is not None), key=_hot_kernels)
     free = [s for s in g.steps if s.us_saved is None]
-    table = plain_table(("", "right"), ("", "left"), ("", "right"), ("", "left"))
-    table.columns[1].max_width = max(24, min(_NAME, console.width // 3))
+    table = Rows(("", "right"), ("", "left"), ("", "right"), ("", "left"), drop=(0, 3))
     shown = reported[:limit] if limit else reported
     for s in shown:
         why = Text(phrases.step_text(s))
@@ -294,8 +291,7 @@ def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
             Text(us_text(s.us_saved or 0.0)),
             why,
         )
-    if shown:
-        indented(console, table, 4)
+    table.print(console, 4)
     rest = []
     if len(reported) > len(shown):
         saved = sum(s.us_saved or 0.0 for s in reported[len(shown) :])

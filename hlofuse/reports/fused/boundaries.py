@@ -174,7 +174,7 @@ class _Queries:
         """What keeps a producer out of all its users together."""
 
     def answer(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
-        """What keeps the two apart: a rule of theirs, of another user of the producer, or the cost."""
+        """What keeps the two apart: a rule about them, about another user of the producer, or the cost."""
         verdict = self._legality.verdict(producer, consumer)
         if verdict is not None or not is_fusible(producer):
             return verdict

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from hlofuse.format.escape import printable
 from hlofuse.format.page import name_text
-from hlofuse.format.terminal import indented, plain_table, print_command, print_more
+from hlofuse.format.terminal import Rows, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.reports.common.phrases import advice_line, figures_text
 from hlofuse.reports.fused.model import Boundary, Fused, FusedKernel
@@ -75,10 +75,10 @@ def print_fused(f: Fused, console: Console, *, limit: int = 10, better: Sequence
         print_command(console, 2, "explain", *better)
     console.print()
     console.print(Text("kernels", style="bold cyan"))
-    rows = plain_table(("kernel", "left"), ("moves", "right"), ("contents", "left"))
+    rows = Rows(("kernel", "name"), ("bytes", "right"), ("contents", "left"))
     for k in f.kernels[: limit or None]:
         rows.add_row(name_text(k.name), bytes_text(k.bytes), Text(printable(contents(k))))
-    indented(console, rows)
+    rows.print(console)
     print_more(console, len(f.kernels) - (limit or len(f.kernels)))
     console.print()
     if not f.boundaries:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hlofuse.format.escape import printable
 from hlofuse.format.page import name_text
-from hlofuse.format.terminal import plain_table, print_more
+from hlofuse.format.terminal import plain_table, print_more, print_rows
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.common.phrases import figures_text, headline
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Runner
@@ -101,13 +101,16 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
 
 def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> None:
     launched = any(k.blocks is not None for k in shown)
+    launch = [("blocks × threads", "right")] if launched else []
     measured = any(k.measured is not None for k in shown)
-    columns = [("kernel", "left"), (cost_heading(shown, timed=timed), "right")]
-    if measured:
-        columns.insert(1, ("measured", "right"))
-    if launched:
-        columns.append(("blocks × threads", "right"))
-    table = plain_table(*columns, ("implementation", "left"))
+    columns = [
+        ("kernel", "name"),
+        *([("measured", "right")] if measured else []),
+        (cost_heading(shown, timed=timed), "right"),
+        *launch,
+        ("implementation", "left"),
+    ]
+    rows: list[list[str | Text]] = []
     for k in shown:
         why = Text(f"{printable(k.run_by)}  ", style="bold")
         why.append(because(k), style="not bold")
@@ -116,10 +119,10 @@ def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> No
         if k.source or k.layer:
             where = ": ".join(filter(None, (k.layer, k.source)))
             why.append(f"\n{printable(where)}", style="not bold dim")
-        launch = [(f"{k.blocks:,} × {k.threads:,}" if k.blocks is not None else "")] if launched else []
+        size = [(f"{k.blocks:,} × {k.threads:,}" if k.blocks is not None else "")] if launched else []
         times = [measured_text(k)] if measured else []
-        table.add_row(_name(k), *times, cost_text(k), *launch, why)
-    console.print(table)
+        rows.append([_name(k), *times, cost_text(k), *size, why])
+    print_rows(console, columns, rows, drop=(2 + measured,) if launched else ())
 
 
 def _name(k: Choice) -> Text:

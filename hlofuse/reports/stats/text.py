@@ -79,13 +79,13 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     console.print()
     loops = any(c.iterations > 1 for c in m.computations)
     columns = [
-        ("computation", "left"),
+        ("computation", "name"),
         ("", "left"),
-        *([("turns", "right")] if loops else []),
+        *([("iterations", "right")] if loops else []),
         ("instructions", "right"),
         ("kernels", "right"),
         ("bytes", "right"),
-        ("flops", "right"),
+        ("FLOP", "right"),
     ]
     rows: list[list[str | Text]] = [
         [
@@ -99,7 +99,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         ]
         for c in m.computations
     ]
-    print_rows(console, columns, rows)
+    print_rows(console, columns, rows, drop=[*([3, 6] if loops else [2, 5]), 1])
     if loops:
         console.print(Text(ITERATIONS, style="dim"))
     inside = []
@@ -117,10 +117,10 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
     if m.heaviest:
         console.print()
         columns = [
-            ("largest kernels", "left"),
-            ("holds", "right"),
+            ("largest kernels", "name"),
+            ("instructions", "right"),
             ("bytes", "right"),
-            ("flops", "right"),
+            ("FLOP", "right"),
             ("", "left"),
         ]
         rows = [
@@ -132,7 +132,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
             ]
             for k in m.heaviest
         ]
-        print_rows(console, columns, rows)
+        print_rows(console, columns, rows, drop=(1, 3))
         print_more(console, m.totals.kernels - len(m.heaviest), indent=0)
 
 

@@ -31,7 +31,7 @@ class DumpSequence:
     notes: tuple[str, ...] = field(default=())
     """Gaps and doubles in the numbers."""
     final_copy: Path | None = None
-    """Of a corpus folder, another copy of the last dump: of the same time, where files have kept theirs."""
+    """Of a corpus folder, another copy of the last dump: of the same time, where files kept it."""
 
     @property
     def size(self) -> int:

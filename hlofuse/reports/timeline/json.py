@@ -14,7 +14,7 @@ SCHEMA = "hlofuse.timeline/1"
 def timeline_json(
     dump_sequences: Sequence[DumpSequence], timelines: Sequence[PassTimeline]
 ) -> dict[str, Any]:
-    """All modules, and the films of those that were asked for."""
+    """All modules, and the timelines of those that were requested."""
     return {
         "schema": SCHEMA,
         "modules": [

@@ -1,4 +1,4 @@
-"""What a film tells, as data. Reports are made from this and from nothing else."""
+"""A timeline as data. Reports are made from this and from nothing else."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,10 +13,10 @@ class PassDump:
 
     path: Path
     number: int | None = None
-    """Counts a module's dumps; None for `before_optimizations` and the like."""
+    """Counts a module's dumps; None for `before_optimizations` and others."""
     pipeline: str = ""
     after: str = ""
-    """The pass that had just run, `pipeline-start`, or `before_optimizations` and the like."""
+    """The pass that had just run, `pipeline-start`, or `before_optimizations` and others."""
     text: str | None = field(default=None, repr=False)
     """The module where hlofuse repeated the pass; `path` is then what it began with."""
 

@@ -1,4 +1,4 @@
-"""Words for the steps of a film. Plain text: whoever prints it makes it safe for where it goes."""
+"""Phrases for the steps of a timeline. Plain text: whoever prints it makes it safe for where it goes."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -9,7 +9,7 @@ from hlofuse.reports.timeline.model import PassDump, PassTimeline, Replacement, 
 
 _SHOWN = 3
 _FOLLOWING = frozenset({"operand", "order", "root", "callee", "control"})
-"""Changes that mostly follow from others: told where there is nothing else."""
+"""Changes that mostly follow from others: reported where there is nothing else."""
 
 
 def pass_name(dump: PassDump) -> str:
@@ -72,7 +72,7 @@ def _replaced(rewrites: Iterable[Replacement]) -> Counter[tuple[str, str]]:
 
 
 def _all_of(rewrites: Iterable[Replacement], kind: str) -> str:
-    """What was removed, or added, without anything in its place; constants and the like are not told."""
+    """What was removed, or added, without anything in its place; constants are not reported."""
     opcodes: Counter[str] = Counter()
     for r in rewrites:
         for opcode in (*r.removed, *r.added) if r.kind == kind else ():
@@ -106,7 +106,7 @@ def count_text(before: int | None, after: int) -> str:
 
 
 def sizes_text(first: Size, last: Size) -> str:
-    """The second line of a film."""
+    """The second line of a timeline."""
     rows = (
         ("instructions", first.instructions, last.instructions),
         ("kernels", first.kernels, last.kernels),
@@ -116,7 +116,7 @@ def sizes_text(first: Size, last: Size) -> str:
 
 
 def headline(timeline: PassTimeline) -> str:
-    """The first line of a film."""
+    """The first line of a timeline."""
     out = (
         f"{timeline.label}: {plural(len(timeline.steps), 'dump')}, {plural(len(timeline.changed), 'dump')}"
         " with changes"

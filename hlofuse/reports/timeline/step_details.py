@@ -1,4 +1,4 @@
-"""One step of a film from near: groups of changes, and the first of each group line by line."""
+"""One step of a timeline in detail: groups of changes, and the first of each group line by line."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,12 +1,12 @@
-"""A film for the terminal."""
+"""A timeline for the terminal."""
 
 from collections.abc import Sequence
 
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.format.escape import command_line, printable, shorten
-from hlofuse.format.terminal import indented, plain_table, print_more
+from hlofuse.format.escape import command_line, printable
+from hlofuse.format.terminal import Rows, print_more
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.timeline import phrases
@@ -17,11 +17,11 @@ from hlofuse.reports.timeline.model import PassTimeline, Step
 def print_sequences(found: Sequence[DumpSequence], console: Console, *, path: str, limit: int = 20) -> None:
     """The modules of a directory, the largest first, and how to ask for one."""
     console.print(Text(f"{printable(path)}: {plural(len(found), 'module')}", style="bold"))
-    table = plain_table(("module", "left"), ("dumps", "right"), ("first dump", "right"))
+    table = Rows(("module", "name"), ("dumps", "right"), ("first dump", "right"))
     ranked = sorted(found, key=lambda r: -r.size)
     for sequence in ranked[: limit or None]:
         table.add_row(Text(printable(sequence.label)), f"{len(sequence.dumps):,}", bytes_text(sequence.size))
-    indented(console, table)
+    table.print(console)
     print_more(console, len(ranked) - (limit or len(ranked)))
     console.print()
     one = command_line("timeline", path, "--module", ranked[0].label)
@@ -61,16 +61,14 @@ def print_timeline(timeline: PassTimeline, console: Console, *, limit: int = 5, 
 
 def _print_steps(timeline: PassTimeline, steps: Sequence[Step], console: Console) -> None:
     timed = timeline.seconds is not None
-    width = max(22, min(40, console.width // 4), console.width // 16)
-    columns = [("dump", "right"), ("pass", "left"), ("instructions", "right"), ("kernels", "right")]
-    table = plain_table(*columns, *([("time", "right")] if timed else []), ("changes", "left"))
-    table.columns[1].no_wrap = True
+    columns = [("dump", "right"), ("pass", "name"), ("instructions", "right"), ("kernels", "right")]
+    table = Rows(*columns, *([("time", "right")] if timed else []), ("changes", "left"), drop=(2, 0))
     pipeline = None
     for step in steps:
         f = step.dump
-        name = Text(shorten(phrases.pass_name(f), width))
+        name = Text(printable(phrases.pass_name(f)))
         if f.pipeline and f.pipeline != pipeline and f.after != "pipeline-start":
-            name.append(f"\nin {shorten(f.pipeline, width - 3)}", style="dim")
+            name.append(f"\nin {printable(f.pipeline)}", style="dim")
         pipeline = f.pipeline
         row = [Text("" if f.number is None else f"{f.number:04d}", style="dim"), name]
         if step.after is None:
@@ -84,4 +82,4 @@ def _print_steps(timeline: PassTimeline, steps: Sequence[Step], console: Console
         style = "red" if step.problem else "green" if step.fusions else ""
         row.append(Text(printable(phrases.what(step)), style=style))
         table.add_row(*row)
-    indented(console, table)
+    table.print(console)

@@ -17,7 +17,7 @@ from hlofuse.reports.timeline.dumps import DumpSequence, written_at
 from hlofuse.reports.timeline.model import PassDump, PassTimeline, Replacement, Size, Step
 
 Watch = Callable[[int, Module, ModuleDiff | None], None]
-"""Told of every dump that says something new: its number, its module, how it differs (None: the first)."""
+"""For every dump that shows something new: its number, its module, how it differs (None: the first)."""
 
 
 def timeline(

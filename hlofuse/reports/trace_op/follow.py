@@ -22,7 +22,7 @@ from hlofuse.reports.trace_op.model import Event, FinalKernel, How, Location, Pr
 _MOVES_ONLY = frozenset(
     "bitcast bitcast-convert broadcast concatenate convert copy pad reshape reverse slice transpose".split()
 )
-"""These say less of a line than what it computes: they are told last."""
+"""These say less of a line than what it computes: they are listed last."""
 
 
 def follow(sequence: DumpSequence, text: str) -> Provenance:
@@ -282,6 +282,6 @@ def _values(found: Instruction) -> tuple[Instruction, ...]:
 
 
 def is_applied(i: Instruction) -> bool:
-    """It is in a computation that a reduce, a sort or the like applies element by element."""
+    """It is in a computation that a reduce, a sort or a similar operation applies element by element."""
     callers = i.computation.callers if i.computation is not None else {}
     return any(c.opcode not in ("while", "conditional", "call", "fusion", "async-start") for c in callers)

@@ -1,4 +1,4 @@
-"""The ways of all operations through a film at once: what `follow` tells of one.
+"""The paths of all operations through a sequence of dumps: what `follow` finds for one.
 
 A *thread* is an operation for as long as nothing about it is new: the same name, opcode, shape and fusion
 from dump to dump. Where something is, links lead from its thread to those that go on.

@@ -15,7 +15,7 @@ class How(StrEnum):
     CHANGED = "changed"
     """Another name, opcode, shape or place, the same value."""
     COPIED = "copied"
-    """It stays, and the same is computed once more (told in `LineageGraph` only; `follow` says `CHANGED`)."""
+    """It stays, and the same is computed once more (in `LineageGraph` only; `follow` says `CHANGED`)."""
     FUSED = "fused"
     UNFUSED = "unfused"
     REPLACED = "replaced"
@@ -52,7 +52,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class FinalKernel:
-    """What runs in the end."""
+    """What finally runs."""
 
     name: str
     opcode: str

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.format.escape import printable, shorten
-from hlofuse.format.terminal import indented, plain_table, print_more
+from hlofuse.format.escape import printable
+from hlofuse.format.terminal import Rows, indented, print_more
 from hlofuse.format.units import listing, plural
 from hlofuse.reports.timeline.phrases import opcodes_text, pass_name
 from hlofuse.reports.trace_op.model import Event, FinalKernel, How, Location, Provenance, Trail
@@ -97,7 +97,7 @@ def fusions_text(locations: tuple[Location, ...]) -> str:
 
 
 def end_text(kernel: FinalKernel) -> str:
-    """What runs it in the end."""
+    """What finally runs it."""
     if kernel.opcode != "fusion":
         return f"{kernel.name}, {kernel.opcode} in {kernel.computation}"
     inside = f"{plural(len(kernel.opcodes), 'operation')}: {opcodes_text(kernel.opcodes, 6)}"
@@ -139,11 +139,11 @@ def print_provenance(provenance: Provenance, console: Console, *, limit: int = 5
     for trail in provenance.trails[: limit or None]:
         console.print()
         console.print(Text(printable(trail_title(trail)), style="bold"))
-        rows = plain_table(("", "right"), ("", "left"), ("", "left"))
+        rows = Rows(("", "right"), ("", "name"), ("", "left"))
         for event, text in events_with_text(trail):
-            name = Text(shorten(pass_name(event.dump), max(36, console.width // 8)))
+            name = Text(printable(pass_name(event.dump)))
             rows.add_row(Text(dump_number(event), style="dim"), name, Text(printable(text)))
-        indented(console, rows)
+        rows.print(console)
         for end in end_lines(trail):
             indented(console, Text(printable(end), style="green" if trail.ends else "dim"))
     hidden = len(provenance.trails) - limit

@@ -10,7 +10,7 @@ from rich.text import Text
 from hlofuse.account import Observed, Totals
 from hlofuse.account.replaying import final_account
 from hlofuse.format.escape import printable, shorten
-from hlofuse.format.terminal import indented, plain_table, print_command, print_more
+from hlofuse.format.terminal import Rows, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
@@ -113,10 +113,10 @@ def print_passes(totals: Totals, rows: Sequence[Change], console: Console) -> No
     console.print(Text("The module without each pass", style="bold"))
     figures = ("kernels", "launches", "moved", *(["est. time"] if totals.us is not None else []))
     columns = [*figures, *(["XLA's kernels"] if any(r.title for r in rows) else [])]
-    table = plain_table(("pass", "left"), *((c, "right") for c in columns))
+    table = Rows(("pass", "name"), *((c, "right") for c in columns))
     for r in rows:
         table.add_row(printable(r.label), *_figures(r.trial, totals), *filter(None, [r.title]))
-    indented(console, table)
+    table.print(console)
 
 
 def print_changes(
@@ -167,12 +167,12 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
     if v.totals.us is not None:
         figures.append(("est. time", "right"))
     decides = any(c.edges for c in rows)
-    table = plain_table(("", "right"), *figures, *([("edges", "right")] if decides else []))
+    table = Rows(("", "right"), *figures, *([("edges", "right")] if decides else []))
     for number, c in enumerate(rows, 1):
         cells = [str(number), *_figures(c.trial, v.totals), *([c.edges or "–"] if decides else [])]
         style = "" if c.trial.helps(v.totals) else "dim"
         table.add_row(*(Text(cell, style=style) for cell in cells))
-    indented(console, table)
+    table.print(console)
     for number, c in enumerate(rows, 1):
         where = f" ({', '.join(line.partition(' ')[0] for line in c.sources[:3])})" if c.sources else ""
         line = Text(f"{number:>2} {printable(c.label)}: ", style="bold")
@@ -191,13 +191,12 @@ def _figures(t: Trial, totals: Totals) -> Iterator[str]:
 
 
 def _print_blocks(c: Change, console: Console, limit: int) -> None:
-    rows = plain_table(("", "left"), ("", "right"), ("", "left"))
+    rows = Rows(("", "left"), ("", "right"), ("", "name"), drop=(2,))
     for b in c.blocks[: limit or None]:
         pair = f"{printable(b.producer.name)} → {printable(b.consumer or '')}"
         source = shorten(b.producer.source or "", max(48, console.width // 4))
         rows.add_row(Text(pair), Text(bytes_text(b.bytes_between)), Text(source, style="dim"))
-    if c.blocks:
-        indented(console, rows)
+    rows.print(console)
     print_more(console, len(c.blocks) - (limit or len(c.blocks)))
 
 
@@ -207,8 +206,8 @@ def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> No
         return
     console.print()
     console.print(Text("Rules that code generation needs", style="bold cyan"))
-    table = plain_table(("rule", "left"), ("edges", "right"), ("bytes", "right"), ("", "left"))
+    table = Rows(("rule", "name"), ("edges", "right"), ("bytes", "right"), ("", "left"))
     for f in blocking[: limit or None]:
         size = bytes_text(sum(b.bytes_between for b in f.blocks))
         table.add_row(f.rule.code, f"{len(f.blocks):,}", size, Text(printable(f.rule.title)))
-    indented(console, table)
+    table.print(console)

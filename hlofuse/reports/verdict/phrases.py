@@ -16,9 +16,12 @@ _LINES = 3  # of the program named of one suggestion
 
 
 def cut(line: str, width: int) -> str:
-    """The line, its end left out where it has no room."""
+    """The line; where it has no room, whole parts at its end are left out."""
     line = printable(line)
-    return line if len(line) <= width else line[: width - 1].rstrip() + "…"
+    if len(line) <= width:
+        return line
+    end = max(line.rfind(mark, 0, width - 1) for mark in (" · ", ", ", "; ", " ("))
+    return line[: end if end > width // 3 else line.rfind(" ", 0, width - 1)].rstrip() + " …"
 
 
 def identity_lines(head: Head, width: int) -> tuple[str, str]:
@@ -87,7 +90,7 @@ def bound_lines(v: Verdict) -> Iterator[str]:
         low_text = f"{text(low)} to " if 0.001 * total < low < most else "at most "
         more = "; the changes below save more" if low > most else _best(v)
         yield f"Fusion could still save {low_text}{text(most)}{_part(most, total)}{more}"
-    yield f"Lower bound: {text(floor)}, to move the inputs and outputs of the program and its library calls"
+    yield f"Lower bound: {text(floor)}, to move inputs and outputs (library calls included)"
 
 
 def _best(v: Verdict) -> str:
@@ -168,7 +171,7 @@ def gain_text(t: Trial, totals: Totals) -> str:
 
 def kernels_title(v: Verdict, shown: int) -> str:
     """The heading above the kernels."""
-    of = f" ({shown} of {v.totals.kernels:,})" if shown < v.totals.kernels else ""
+    of = f", {shown} of {v.totals.kernels:,}" if shown < v.totals.kernels else ""
     if v.totals.measured_us:
         return f"Slowest kernels, measured{of}"
     if v.totals.us is None:

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format.escape import shorten
+from hlofuse.format.terminal import fitted
 from hlofuse.format.units import plural
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.common.profile import profile_lines
@@ -18,6 +19,7 @@ _LINES = 24  # of a terminal as it opens
 _SUGGESTIONS = 3
 _KERNELS = 5
 _NOTES = 2
+_NAME = 2  # the column of names; figures are before it
 _MORE = "More: --details shows every pass; explain INPUT NAME shows one kernel or line (model.py:35)"
 
 
@@ -89,10 +91,11 @@ def _kernels(v: Verdict, most: int, width: int) -> Iterator[tuple[str, str]]:
     yield "", ""
     yield phrases.kernels_title(v, len(shown)), "bold cyan"
     cells = [phrases.kernel_cells(k, v) for k in shown]
-    widest = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    rest = width - 2 - widest[0] - widest[1] - widest[4] - 2 * 4
-    name = min(widest[2], max(rest - min(widest[3], 24), 24))
-    line = max(rest - name, 0)
-    for figure, share, kernel, source, bound in cells:
-        row = f"{figure:>{widest[0]}}  {share:>{widest[1]}}  {shorten(kernel, name):<{name}}"
-        yield f"  {row}  {shorten(source, line):<{min(line, widest[3])}}  {bound}".rstrip(), ""
+    columns = [("", "right"), ("", "right"), ("", "name"), ("", "name"), ("", "right")]
+    fitting, widths, _ = fitted(columns, cells, width - 2, drop=(4, 1, 3))
+    for row in cells:
+        parts = [
+            f"{row[n]:>{widths[n]}}" if n < _NAME else f"{shorten(row[n], widths[n]):<{widths[n]}}"
+            for n in fitting
+        ]
+        yield f"  {'  '.join(parts)}".rstrip(), ""

@@ -108,7 +108,7 @@ def verdict_as_it_is(account: Account, release: Release, device: DeviceDescripti
 
 
 def _may_change(backend: str, release: Release) -> Callable[[Instruction], bool]:
-    """Says of a kernel whether fusion can change it: not of matrix products and the like."""
+    """Says of a kernel whether fusion can change it: not of library calls."""
     if backend != "gpu":
         return lambda x: x.fusion_kind != "kCustom" and x.opcode not in ("dot", "convolution", "sort")
     return lambda x: may_be_fused(x, release)

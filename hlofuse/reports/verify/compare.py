@@ -145,7 +145,7 @@ class _Comparison:
         return FirstDifference(pass_name, side_of(own), side_of(expected), decision)
 
     def fusion_names(self, before: Module, actual: Module, xla: Module) -> tuple[int, int]:
-        """Fusions that the passes made: how many of XLA's have a structural twin of the same name."""
+        """Fusions that the passes made: how many of XLA's have a structural duplicate of the same name."""
         old = {i.name for i in before.instructions() if i.opcode == "fusion"}
         own = self.strict(actual).names()
         named = total = 0
@@ -171,7 +171,7 @@ def _compare_passes(
 ) -> tuple[list[PassVerdict], FirstDifference | None, Module]:
     """Pass by pass: where XLA has no dump, the pass left the module as it was.
 
-    Also gives the module of ours that stands where XLA's last one does.
+    Also gives the replayed module at the place of XLA's last one.
     """
     verdicts: list[PassVerdict] = []
     difference = None
@@ -213,7 +213,7 @@ def _compare_dumps(
 ) -> tuple[list[PassVerdict], FirstDifference | None, Module, tuple[str, ...]]:
     """The passes that left a dump, where others may have changed the module without one.
 
-    Also gives our module that stands where `after` does, and the passes that changed ours and left no dump.
+    Also gives the replayed module at the place of `after`, and passes that changed it and left no dump.
     """
     verdicts: list[PassVerdict] = []
     difference = None

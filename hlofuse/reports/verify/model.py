@@ -50,7 +50,7 @@ class PassVerdict:
 
 @dataclass(frozen=True, slots=True)
 class StepDifference:
-    """The first entry of XLA's record that is not ours."""
+    """The first entry of XLA's record that differs from the replay."""
 
     kind: str
     """choice, fusion, priority or refusal."""
@@ -69,10 +69,10 @@ class RecordVerdict:
     """The same fusions in the same order (L2)."""
     any_order: bool
     priorities: int
-    """XLA's priorities that are ours to 1e-3 (L3)."""
+    """XLA's priorities that match the replay to 1e-3 (L3)."""
     priorities_total: int
     refusals: int
-    """XLA's refusals that are ours word for word (L4)."""
+    """XLA's refusals that match the replay word for word (L4)."""
     refusals_total: int
     difference: StepDifference | None
     followed: bool = False

@@ -107,7 +107,7 @@ def _share(what: str, counts: list[tuple[int, int]]) -> tuple[str, str]:
 
 
 def step_lines(v: Verdict) -> list[str]:
-    """The first entry of XLA's record that is not ours, both sides with their figures."""
+    """The first entry of XLA's record that differs from the replay, both sides with their figures."""
     d = v.record.difference if v.record is not None else None
     if d is None:
         return []
@@ -129,7 +129,7 @@ def verdict_word(v: Verdict) -> str:
 
 
 def sides(actual: KernelSide | None, xla: KernelSide | None) -> tuple[str, str]:
-    """Both sides, ours first; with their operands where they read the same without."""
+    """Both sides, the replay first; with their operands where they read the same without."""
     a, b = side_text(actual), side_text(xla)
     if a != b or actual is None or xla is None:
         return a, b
@@ -216,7 +216,7 @@ def _print_bad(v: Verdict, console: Console) -> None:
     table.add_column(overflow="fold")
     actual, xla = sides(d.ours, d.xla)
     table.add_row(Text("XLA", style="bold"), Text(xla))
-    table.add_row(Text("ours", style="bold"), Text(actual))
+    table.add_row(Text("replayed", style="bold"), Text(actual))
     indented(console, table, 4)
     if d.decision:
         indented(console, f"last replayed decision about it: {printable(d.decision)}", 4, "dim")

@@ -125,7 +125,7 @@ def not_considered(p: PairAnswer) -> str:
 
 
 def kernels_line(p: PairAnswer) -> str:
-    """Where the two run in the end and what passes between them; empty where there is nothing to say."""
+    """Where the two finally run and the bytes between them; empty where there is nothing to say."""
     if p.outcome in ("fused", "apart") or not p.producer_kernels or not p.consumer_kernels:
         return ""
     producer = _kernel_note(p.producer, p.producer_kernels)

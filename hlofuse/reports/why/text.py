@@ -8,7 +8,7 @@ from rich.text import Text
 from hlofuse.account import PairDetail, ReadTerm
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.page import name_text
-from hlofuse.format.terminal import indented, plain_table, print_command, print_more
+from hlofuse.format.terminal import Rows, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, ranges, us_text
 from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
@@ -54,8 +54,7 @@ def print_answers(
 
 
 def _print_places(console: Console, places: Sequence[Place]) -> None:
-    table = plain_table(("", "left"), ("", "left"), ("", "left"))
-    table.columns[0].no_wrap = max((len(p.final or p.name) for p in places), default=0) <= 44
+    table = Rows(("", "name"), ("", "left"), ("", "name"), drop=(1,))
     for p in places:
         what = f"{printable(p.opcode)} {_shape_text(p.shape)}".strip() or (
             "intermediate fusion, no longer present"
@@ -64,7 +63,7 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
         if p.final not in (None, p.name):  # below it: beside it the shape would have no room
             name.append(f"\n{printable(p.name)}", style="dim")
         table.add_row(name, Text(what), Text(printable(origin(p)), style="dim"))
-    indented(console, table)
+    table.print(console)
 
 
 def _shape_text(shape: str, width: int = 60) -> str:
@@ -167,7 +166,7 @@ def _print_story(s: Story, console: Console, input_arguments: Sequence[str], lim
 
 def _print_decisions(console: Console, title: str, decisions: Sequence[Decision], limit: int) -> None:
     indented(console, Text(title, style="bold cyan"))
-    table = plain_table(("", "left"), ("", "left"), ("", "left"), ("", "left"))
+    table = Rows(("", "name"), ("", "name"), ("", "left"), ("", "name"))
     shown = decisions[:limit] if limit else decisions
     for d in shown:
         table.add_row(
@@ -175,7 +174,7 @@ def _print_decisions(console: Console, title: str, decisions: Sequence[Decision]
             *_outcome(d),
             Text(d.rule.code, style="yellow"),
         )
-    indented(console, table, 4)
+    table.print(console, 4)
     print_more(console, len(decisions) - len(shown), indent=4)
 
 
@@ -232,7 +231,7 @@ def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidd
     indented(console, costs.cost_heading(forbidden=forbidden), 2, "bold cyan")
     indented(console, costs.worth_text(d), 4)
     indented(console, costs.why_saves(d.cost, producer.opcode), 4)
-    table = plain_table(("", "left"), ("", "left"), ("", "right"), ("", "right"))
+    table = Rows(("", "name"), ("", "left"), ("", "right"), ("", "right"))
     for label, kernel in d.cost.kernels:
         table.add_row(
             Text(label, style="dim"),
@@ -240,7 +239,7 @@ def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidd
             Text(f"{bytes_text(kernel.bytes_read)} in"),
             Text(f"{bytes_text(kernel.bytes_written)} out"),
         )
-    indented(console, table, 4)
+    table.print(console, 4)
     choice = costs.choice_text(d.cost.fused)
     if choice:
         indented(console, choice, 4)
@@ -257,13 +256,14 @@ def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidd
 def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console: Console) -> None:
     """Operand by operand: what the consumer reads now, and what it would with the producer inside."""
     now = {r.operand: r for r in before}
-    table = plain_table(
-        ("reads", "left"),
+    table = Rows(
+        ("reads", "name"),
         ("size", "right"),
         ("consumer", "right"),
         ("fused", "right"),
         ("", "right"),
         ("", "left"),
+        drop=(5, 2, 4),
     )
     for r in after[:_READS]:
         old = now.get(r.operand)
@@ -275,7 +275,7 @@ def _print_reads(before: Sequence[ReadTerm], after: Sequence[ReadTerm], console:
             Text(us_text(r.us)),
             Text(costs.share_text(r), style="yellow"),
         )
-    indented(console, table, 4)
+    table.print(console, 4)
     if len(after) > _READS:
         rest = sum(r.us for r in after[_READS:])
         more = f"… {len(after) - _READS} more operands, {us_text(rest)}"

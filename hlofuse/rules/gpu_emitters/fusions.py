@@ -4,7 +4,6 @@ from typing import Any
 
 from hlofuse.analysis.slice_copies import copied_dynamic_slice, copied_slice
 from hlofuse.cost.gpu import backend_config as config
-from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.launch import first_reduction
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.gpu_emitters.candidate import GpuKernel
@@ -145,7 +144,8 @@ def concatenate(kernel: GpuKernel) -> dict[str, Any] | None:
         return None
     hero = kernel.model.kernel(kernel.instruction).heroes[0][0]
     assert hero is not None
-    return {"hero": hero_names(kernel), "joins": _joined(hero)}
+    dimension = (hero.attributes[0] or "{0}").strip("{}")
+    return {"hero": hero_names(kernel), "joins": f"{len(hero.operands)} along dimension {dimension}"}
 
 
 @runner("EM045", "In-place update", runs="in-place update")
@@ -172,10 +172,6 @@ def loop(kernel: GpuKernel) -> dict[str, Any] | None:
     found: dict[str, Any] = {"result": f"{roots[0].name} {_shape(roots[0])}{more}"}
     because = why_a_loop(kernel)
     return found | {"because": because} if because else found
-
-
-def _joined(hero: Atom) -> str:
-    return f"{len(hero.operands)} along dimension {(hero.attributes[0] or '{0}').strip('{}')}"
 
 
 def _shape(instruction: Instruction) -> str:

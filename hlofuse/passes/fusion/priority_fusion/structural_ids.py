@@ -2,7 +2,7 @@
 
 Mirrors `FusionDeduplicationCache` (`xla/service/gpu/fusion_deduplication_cache.cc`). Operands are
 compared by shape only, so `multiply(x, x)` and `multiply(x, y)` are the same: whichever pair is tiled
-first settles tiling, cost and refusal for its twins.
+first settles tiling, cost and refusal for its duplicates.
 """
 
 from __future__ import annotations

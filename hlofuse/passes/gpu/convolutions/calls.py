@@ -42,7 +42,7 @@ DEFAULT: dict[str, Any] = {
 
 
 def config_of(call: Instruction) -> dict[str, Any]:
-    """A copy of what the call is told about the convolution."""
+    """A copy of the call's configuration for the convolution."""
     text = call.attributes.raw("backend_config") or "{}"
     found: dict[str, Any] = json.loads(text)["cudnn_conv_backend_config"]
     return found
@@ -53,7 +53,7 @@ def configure(call: Instruction, config: dict[str, Any]) -> None:
 
 
 def config_text(config: dict[str, Any]) -> str:
-    """The backend config of a call that is told this, as XLA prints it."""
+    """The backend config of such a call, as XLA prints it."""
     return gpu_config_text("cudnn_conv_backend_config", config)
 
 

@@ -1,4 +1,4 @@
-"""Calls of cuBLAS, and what they are told (`GemmBackendConfig`, `xla/service/gpu/backend_configs.proto`)."""
+"""Calls of cuBLAS and their configuration (`GemmBackendConfig`, `xla/service/gpu/backend_configs.proto`)."""
 
 import json
 import math
@@ -25,7 +25,7 @@ def is_call(x: Instruction) -> bool:
 
 
 def config_of(call: Instruction) -> dict[str, Any]:
-    """A copy of what the call is told about the product."""
+    """A copy of the call's configuration for the product."""
     text = call.attributes.raw("backend_config") or "{}"
     found: dict[str, Any] = json.loads(text)["gemm_backend_config"]
     return found

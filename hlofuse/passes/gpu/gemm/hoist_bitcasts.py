@@ -168,7 +168,7 @@ class HoistFusedBitcasts(VisitPass):
 
 
 def _insert_root_bitcast(dot: Instruction, callers: list[Instruction]) -> bool:
-    """`MaybeInsertRootBitcast`: one that cancels those on the way up to the dot."""
+    """`MaybeInsertRootBitcast`: one that cancels those above it, up to the dot."""
     body = dot.computation
     assert body is not None
     shape = _root_shape_without_bitcasts(dot)
