@@ -69,10 +69,10 @@ def command(
         raise HlofuseError("--compare-device compares whole modules and takes no NAME")
     report = report_on(input, request)
     if compare_device is not None:
-        found = report.compare_device(compare_device)
-    else:
-        found = report.explain(
-            name, only_pass=only_pass, computation=computation, only_refused=only_refused, details=details
-        )
-    out.show(found, limit=limit)
+        out.show(report.compare_device(compare_device), limit=limit)
+        return 0
+    found = report.explain(
+        name, only_pass=only_pass, computation=computation, only_refused=only_refused, details=details
+    )
+    out.show(found, limit=limit, hint=True)
     return 0

@@ -60,7 +60,8 @@ class Answer(Sequence[Any], Generic[D]):
         """A flat dict for each entry, all with the same keys: `pandas.DataFrame(x.rows())`.
 
         Names and units are those of the JSON report: `time_us` in microseconds, `bytes` in bytes. A value
-        inside an object is `outer_inner`, a list of plain values is text, a list of objects its length.
+        inside an object is `outer_inner`, a list of plain values is text, a list of objects its length, an
+        empty list None.
         """
         found = [dict(_flat(row)) for row in self.rows_of(self.json(self.data))]
         keys = dict.fromkeys(key for row in found for key in row)
@@ -126,7 +127,8 @@ class Answer(Sequence[Any], Generic[D]):
     def _repr_html_(self) -> str:
         from hlofuse.format.html import esc
 
-        return f"<pre>{'<br>'.join(map(esc, self.to_text().rstrip().splitlines()))}</pre>"
+        lines = "<br>".join(map(esc, self.to_text(92).rstrip().splitlines()))
+        return f'<pre style="white-space:pre;overflow-x:auto">{lines}</pre>'
 
 
 def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
@@ -135,6 +137,6 @@ def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]
             yield from _flat(value, f"{prefix}{key}_")
         elif isinstance(value, list | tuple):
             is_plain = not any(isinstance(v, Mapping | list | tuple) for v in value)
-            yield prefix + key, ", ".join(map(str, value)) if is_plain else len(value)
+            yield prefix + key, (", ".join(map(str, value)) if is_plain else len(value)) or None
         else:
             yield prefix + key, value

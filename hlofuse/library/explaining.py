@@ -73,14 +73,14 @@ def explained(
     if name is not None:
         explanation()  # an unknown name is an error of the call
 
-    def draw(console: Console, limit: int = 10) -> None:
+    def draw(console: Console, limit: int = 10, hint: bool = False) -> None:
         from hlofuse.reports.difference.text import print_difference
         from hlofuse.reports.explain.text import print_explanation
         from hlofuse.reports.verdict.phrases import untried_lines
         from hlofuse.reports.verdict.text import print_screen
 
         if answer is not None:
-            print_screen(answer, console, head, notes, difference, details=not details)
+            print_screen(answer, console, head, notes, difference, details=hint and not details)
         if name is None and not details:
             return
         if answer is not None:
@@ -198,11 +198,11 @@ def _of_another_stage(
 
     head = head_of(loaded, replayed=False)
 
-    def draw(console: Console, limit: int = 10) -> None:
+    def draw(console: Console, limit: int = 10, hint: bool = False) -> None:
         from hlofuse.reports.verdict.text import print_screen
 
         if answer is not None:
-            print_screen(answer, console, head, details=not details)
+            print_screen(answer, console, head, details=hint and not details)
             if not details:
                 return
             console.print()
@@ -256,6 +256,6 @@ def _of_tpu(options: ReplayOptions, error: HlofuseError, name: str | None) -> An
         "explanation of a TPU's dumps",
         lambda: found,
         json=tpu_json,
-        body=lambda console, limit=10: print_tpu(found, console, limit=limit),
+        body=lambda console, limit=10, hint=False: print_tpu(found, console, limit=limit),
         heads=[head_of_dump(files[0])],
     )
