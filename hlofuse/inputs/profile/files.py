@@ -39,7 +39,7 @@ def _in_folder(folder: Path) -> Sequence[Path]:
 
 
 def device_of(profile: Profile) -> str:
-    """The GPU of ours that has the numbers in the profile, by name; empty without one."""
+    """The name of the device data that fit the numbers in the profile; empty without any."""
     from hlofuse.cost.gpu.device import device_names, load_device
 
     numbers = profile.numbers

@@ -19,8 +19,8 @@ def print_model_error(e: ModelError, console: Console, limit: int) -> None:
     shown = e.kernels[: limit or None]
     console.print()
     estimate = "XLA's model" if e.bandwidth is None else "at that bandwidth"
-    columns = [("measured", "right"), (estimate, "right"), ("error", "right"), ("kernel", "left")]
-    print_rows(console, [*columns, ("source line", "left")], [_row(k, e) for k in shown])
+    columns = [("measured", "right"), (estimate, "right"), ("error", "right"), ("kernel", "name")]
+    print_rows(console, [*columns, ("source line", "left")], [_row(k, e) for k in shown], drop=(4,))
     if len(shown) < len(e.kernels):
         left = len(e.kernels) - len(shown)
         console.print(Text(f"… {left:,} more (--limit 0 shows all)", style="dim"))
