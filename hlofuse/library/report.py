@@ -98,7 +98,7 @@ class Report(Program):
         A name is XLA's, before or after fusion, a profiler's, a source line `model.py:42`, or a part of an
         `op_name`. `data` lists a `Story` or a `PairAnswer` for each meaning, `rows()` their decisions.
         """
-        from hlofuse.library.asking import answers_about
+        from hlofuse.library.explaining import answers_about
         from hlofuse.reports.why.json import answers_json
         from hlofuse.reports.why.text import print_answers
 
@@ -237,7 +237,7 @@ class Report(Program):
 
         With `metadata` op_name and source lines count as differences. Times are those of each one's device.
         """
-        from hlofuse.library.comparing import compared
+        from hlofuse.library.side_by_side import compared
 
         second = other.options if isinstance(other, Report) else self.options
         return compared(
@@ -264,7 +264,7 @@ class Report(Program):
 
         `max_bytes` is a number or `"1.5MB"`, `max_time` such as `"120us"`; `tolerance` is in percent.
         """
-        from hlofuse.library.checking import Limits, checked
+        from hlofuse.library.measuring import Limits, checked
 
         size = str(max_bytes) if max_bytes is not None else None
         baseline = Path(baseline) if baseline is not None else None
