@@ -117,6 +117,20 @@ def test_a_replay_has_the_times_under_its_final_names(recorded: Path, hlofuse: R
     assert document["totals"]["measured_us"] == pytest.approx(modules["jit_step"].total_us / 3, abs=1e-3)
 
 
+def test_the_library_has_the_same(recorded: Path, hlofuse: Run) -> None:
+    from hlofuse import open as open_report
+
+    dump, profile = recorded / "step.before_optimizations.txt", recorded / "host.xplane.pb"
+    report = open_report(dump, profile=str(profile))
+    printed = json.loads(hlofuse("kernels", dump, "--profile", profile, "--format", "json").out)
+    assert report.kernels.to_json() == printed
+    assert report.totals.measured_us == pytest.approx(
+        sum(k["measured"]["total_us"] for k in printed["kernels"] if k["measured"]) / 3
+    )
+    compared = json.loads(hlofuse("model-error", profile, dump, "--format", "json").out)
+    assert report.model_error.to_json() == compared
+
+
 def test_another_operation_of_the_same_name_is_not_joined(recorded: Path) -> None:
     profile = read_profile(str(recorded / "host.xplane.pb"))
     modules = {m.name: m for m in profile.modules}

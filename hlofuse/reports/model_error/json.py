@@ -21,7 +21,6 @@ def model_error_json(e: ModelError) -> dict[str, Any]:
         "modelled": {
             "kernels": len(e.modelled),
             "close": sum(k.is_close for k in e.modelled),
-            "typical_ratio": round(e.typical, 4),
         },
         "kernels": [
             {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, log
 
 from hlofuse.account import Account, Launched
 from hlofuse.account.measured import Measured
@@ -64,12 +63,6 @@ class ModelError:
         """Those that have an estimate."""
         return tuple(k for k in self.kernels if not k.is_floor)
 
-    @property
-    def typical(self) -> float:
-        """The geometric mean of estimate over measurement."""
-        logs = [log(k.ratio) for k in self.modelled if k.ratio > 0]
-        return exp(sum(logs) / len(logs)) if logs else 1.0
-
 
 def model_error(account: Account, device: str | None) -> ModelError:
     """HlofuseError for an account without a profile, or with none of its kernels in it."""
@@ -83,10 +76,12 @@ def model_error(account: Account, device: str | None) -> ModelError:
     for row in rows:
         assert row.measured is not None
         assert row.measured_us is not None
+        # As often as it was launched: the module need not tell how often a loop or a branch runs.
+        launches = row.measured.calls / measured.runs
         if overhead is not None and row.us is not None:
-            estimate = (row.us - overhead) * row.runs
+            estimate = (row.us - overhead) * launches
         else:
-            estimate = row.cost.bytes_accessed * row.runs / bandwidth * 1e6 if bandwidth else 0.0
+            estimate = row.cost.bytes_accessed * launches / bandwidth * 1e6 if bandwidth else 0.0
         x = row.instruction
         place = place_of(x, account.module, x.name, x.name)
         is_floor = row.is_floor or overhead is None
@@ -100,10 +95,7 @@ def model_error(account: Account, device: str | None) -> ModelError:
 
 def _best_bandwidth(rows: list[Launched]) -> float | None:
     """Bytes per second of the kernel that moves them fastest, of those that move many."""
-    least = _LARGE * sum(r.cost.bytes_accessed * r.runs for r in rows)
-    rates = [
-        r.cost.bytes_accessed * r.runs / r.measured_us * 1e6
-        for r in rows
-        if r.measured_us and r.kind == "kernel" and r.cost.bytes_accessed * r.runs >= least
-    ]
+    moved = [(r.cost.bytes_accessed * r.measured.calls, r.measured, r.kind) for r in rows if r.measured]
+    least = _LARGE * sum(total for total, *_ in moved)
+    rates = [b / m.total_us * 1e6 for b, m, kind in moved if m.total_us and kind == "kernel" and b >= least]
     return max(rates, default=None) or None
