@@ -176,7 +176,7 @@ def runs(name: str, target: str) -> str:
         )
         for k in f.kernels
     ]
-    return table(("kernel", "run by", "est.", "source"), rows, right=(2,))
+    return table(("kernel", "implementation", "est.", "source"), rows, right=(2,))
 
 
 def concatenate() -> str:

@@ -211,7 +211,7 @@ def main() -> int:
         text = Path(path).read_text() if path.endswith((".py", ".md", ".toml")) else ""
         tree = ast.parse(text) if path.endswith(".py") else None
         out += name_hits(path, tree)
-        if path.startswith("hlofuse/") and (tree is not None or path.startswith("hlofuse/rules/pages/")):
+        if path.startswith("hlofuse/") and (tree is not None or path.endswith(".toml")):
             folder = "/".join(path.split("/")[:-1][:2]) or path
             prose.setdefault(folder, []).extend(prose_hits(path, text, tree))
     if "--shrink" in sys.argv:

@@ -71,7 +71,7 @@ def shown(page: str) -> list[Shown]:
 
 def run(command: Shown, folder: Path) -> list[str]:
     """The lines that a command prints; an error if it does not end as the page says."""
-    env = {**os.environ, "COLUMNS": "96", "NO_COLOR": "1"}
+    env = {**os.environ, "COLUMNS": "104", "NO_COLOR": "1"}
     env["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{env['PATH']}"
     done = subprocess.run(command.command, shell=True, cwd=folder, env=env, text=True, capture_output=True)
     if done.returncode != command.status:

@@ -19,7 +19,7 @@ _PASSES: dict[str, dict[str, str]] = {
     "": {
         "cse": "hlofuse.passes.cse:HloCSE",
         "dce": "hlofuse.passes.dce:HloDCE",
-        "hlo-module-dce": "hlofuse.passes.loop.module_dce:HloModuleDCE",
+        "hlo-module-dce": "hlofuse.passes.loop.simplifier:HloModuleDCE",
         "tuple-simplifier": "hlofuse.passes.dce:TupleSimplifier",
         "while-loop-expensive-invariant-code-motion": (
             "hlofuse.passes.loop.code_motion:WhileLoopExpensiveInvariantCodeMotion"

@@ -90,15 +90,15 @@ def nearest(text: str) -> tuple[str, str]:
     version = text.strip().removeprefix("jaxlib").removeprefix("jax").strip(" =v")
     match = re.fullmatch(r"\d+(?:\.\d+)+", version)
     if match is None:
-        raise HlofuseError(f"--xla {text}: expected a release of jaxlib, such as {REFERENCE}, or auto")
+        raise HlofuseError(f"--xla {text}: expected a jaxlib release, such as {REFERENCE}, or auto")
     if version in NAMES:
         return version, ""
     number = numbers(version)
     of_series = [n.name for n in NAMED if number[: len(numbers(n.series))] == numbers(n.series)]
     earlier = [name for name in of_series or NAMES if numbers(name) < number]
     if not earlier and not of_series:
-        raise HlofuseError(f"--xla {text}: the oldest release that is repeated is {EARLIEST}")
+        raise HlofuseError(f"--xla {text}: expected {EARLIEST} or later")
     name = earlier[-1] if earlier else of_series[0]
     if of_series and len(number) == 2:  # a series, not a release
         return name, ""
-    return name, f"{version} is replayed as {name}, the nearest release that was compared with XLA"
+    return name, f"{version} is replayed as {name}, the nearest verified release"

@@ -1,30 +1,40 @@
-"""What differs between XLA releases: one behaviour a line, with its span and its source."""
+"""What differs between XLA releases: one behaviour a line, with its span.
+
+What each is, and where XLA has it, is in `behaviours.toml` under the same name.
+"""
 
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from hlofuse.releases.named import NAMES, REFERENCE, Span
+from hlofuse.releases.texts import texts
 
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """Where a behaviour holds, and where XLA has it."""
+    """Where a behaviour of XLA holds."""
 
-    text: str
-    """What XLA does, and what it did before or does since."""
+    name: str
     span: Span
-    source: str
-    """XLA's file and function."""
+
+    @property
+    def text(self) -> str:
+        """What XLA does, and what it did before or does since."""
+        return texts(_TEXTS)[self.name]["text"]
+
+    @property
+    def source(self) -> str:
+        """XLA's file and function."""
+        return texts(_TEXTS)[self.name]["source"]
 
 
-def _holds(text: str, *, since: str = "", until: str = "", source: str) -> Any:
-    return field(metadata={"behaviour": Behaviour(text, Span(since, until), source)})
+_TEXTS = Path(__file__).with_name("behaviours.toml")
 
 
-_MAX_UNROLL = "service/gpu/gpu_fusible.cc: MaxUnrollFactor"
-_PROBED = "probes of the binary"
-_TRITON_SUPPORT = "backends/gpu/codegen/triton/support.cc: IsTritonSupportedInstruction"
+def _holds(*, since: str = "", until: str = "") -> Any:
+    return field(metadata={"span": Span(since, until)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,270 +46,56 @@ class Release:
     flipped: frozenset[str]
     """Codes of rules, texts of passes and names of knobs that it is taken to have though it has not, or the
     other way round; empty for XLA's own."""
-    in_place_through_bitcasts: bool = _holds(
-        "In-place pairs of a fusion are traced through any number of bitcasts on both sides; "
-        "before, through exactly one, and only on the input side.",
-        since="0.10",
-        source="hlo/analysis/alias_info.cc: GetFusionInstructionInPlaceInputOutputPairs",
-    )
-    bitcasts_keep_width: bool = _holds(
-        "On GPU, a bitcast to a type of another width is not fused; before, every bitcast was.",
-        since="0.7",
-        source="gpu_fusible.cc: IsUniversallyLoopFusible, priority_fusion.cc: IsFusible",
-    )
-    only_fusible_bitcasts_first: bool = _holds(
-        "PriorityFusion takes only bitcasts that keep the width ahead of all else, and passes over "
-        "only those until then; before, every bitcast.",
-        since="0.8",
-        source="service/gpu/transforms/priority_fusion.cc: IsFusibleBitcast",
-    )
-    bitcasts_pass_use: bool = _holds(
-        "To the cost model a bitcast of unchanged dimensions is read as element-wise operations are.",
-        since="0.7",
-        source="service/gpu/model/gpu_hlo_cost_analysis.cc: FusionCalculateUtilizations",
-    )
-    mlir_emitters: bool = _holds(
-        "Kernels come from the MLIR emitters; before, from those that write LLVM IR "
-        "(`xla_gpu_mlir_emitter_level` is 0 in the plugin of jaxlib 0.4.35).",
-        since="0.4.38",
-        source="service/gpu/hlo_fusion_analysis.cc, fusions/fusions.cc",
-    )
-    packed_transposes: bool = _holds(
-        "Tiled transposes of narrow elements put several into a word of shared memory, and one "
-        "kernel does only transposes of equally wide elements.",
-        since="0.6",
-        source="service/gpu/ir_emission_utils.cc: GetDescriptionForTiledTransposeEmitter",
-    )
-    packed_elements_in_loops: bool = _holds(
-        "What reads or writes elements narrower than a byte is a plain loop.",
-        until="0.5",
-        source="service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind",
-    )
-    scatters_in_vectors: bool = _holds(
-        "The launch of a scatter goes by vectors and whole warps; before, by single elements of the updates.",
-        since="0.5",
-        source="backends/gpu/codegen/emitters/scatter.cc",
-    )
-    scatters_slices_by_warps: bool = _holds(
-        "A warp takes a whole slice of the updates where those are long and many, sorted or not; "
-        "since, only several that are sorted.",
-        since="0.5",
-        until="0.5",
-        source="backends/gpu/codegen/emitters/scatter.cc: CreateScatterFusion",
-    )
-    kernels_of_slices: bool = _holds(
-        "Several slices of like arrays are a kernel that goes by the whole array.",
-        until="0.6",
-        source="service/gpu/hlo_fusion_analysis.cc: GetEmitterFusionKind",
-    )
-    reductions_exchange_vectors: bool = _holds(
-        "The shared memory of a reduction is estimated for vectors, and by the type of each input; "
-        "before, as if all inputs were like the first.",
-        since="0.6",
-        source="service/gpu/gpu_fusible.cc: SharedMemoryUsageNoCache",
-    )
-    priority_fusion_renames: bool = _holds(
-        "PriorityFusion itself appends .0 to every name; since then, a pass ahead of the fusion passes does.",
-        until="0.5",
-        source="service/gpu/transforms/priority_fusion.cc: PriorityFusion::Run",
-    )
-    users_by_layout_passes: bool = _holds(
-        "PriorityFusion finds the users of an instruction in the order in which layout normalisation left "
-        "them; since, in that of the text.",
-        until="0.5",
-        source="service/gpu/gpu_compiler.cc: OptimizeHloPostLayoutAssignment",
-    )
-    merged_bodies_stay: bool = _holds(
-        "The body of a fusion that is gone, merged into others or never made, is still taken for "
-        "one: CSE looks into it and fusion passes do not; since, the other way round.",
-        until="0.8",
-        source="hlo/ir/hlo_computation.h: IsFusionComputation",
-    )
-    compares_shardy: bool = _holds(
-        "To CSE operations are equal only if Shardy's shardings (a frontend attribute) are.",
-        since="0.7",
-        source="hlo/ir/hlo_instruction.cc: IdenticalInternal",
-    )
-    embedded_computations_stay: bool = _holds(
-        "Nothing is fused inside what a reduce, sort, map, scatter or custom call applies to each element.",
-        since="0.10",
-        source="service/instruction_fusion.cc: InstructionFusion::IsEmbeddedComputation",
-    )
-    cpu_inlined_computations_stay: bool = _holds(
-        "On CPU the fusion emitters generate loops by default, and a computation that they inline "
-        "holds no fusions; before, only those of scatters and custom calls held none.",
-        since="0.7",
-        source="service/cpu/cpu_options.cc: UseExperimentalLoopFusion",
-    )
-    cpu_own_expensive: bool = _holds(
-        "CPU has its own list of expensive operations; before, the one that all backends share.",
-        since="0.9",
-        source="service/cpu/cpu_instruction_fusion.cc: CpuInstructionFusion::IsExpensive",
-    )
-    wraps_all_loops: bool = _holds(
-        "FusionWrapper wraps transposes, dynamic-update-slices and the inverse and hyperbolic functions.",
-        since="0.11",
-        source="service/cpu/fusion_wrapper.cc: FusionWrapper::MustWrapInstruction",
-    )
-    tiles_narrow_types: bool = _holds(
-        "The tiled emitter of XLA:CPU takes types of fewer than 8 bits.",
-        since="0.11.2",
-        source="backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType (asked)",
-    )
-    tiles_unsigned_and_complex: bool = _holds(
-        "The tiled emitter of XLA:CPU takes arrays of unsigned integers and of complex numbers.",
-        since="0.11",
-        source="backends/cpu/codegen/tiled/tiled_fusion_emitter.cc: IsSupportedTilingType",
-    )
-    whole_flops_per_ns: bool = _holds(
-        "Flops of an FPU in a nanosecond are rounded down: 3 for a clock of 1.98 GHz, not 3.96.",
-        until="0.7",
-        source="service/gpu/model/gpu_performance_model_base.cc: CalculateEffectiveFlopsPerNs",
-    )
-    plain_transposes_apart: bool = _holds(
-        "A transpose that is not tiled is no result of one kernel with a tiled transpose or a reduction.",
-        since="0.7",
-        source="service/gpu/gpu_fusible.cc: FusionHeroesAreCompatible",
-    )
-    tuples_written_whole: bool = _holds(
-        "An operation with several results, such as a reduce-window, writes all of them; before, "
-        "only a table of pointers, but for reduces.",
-        since="0.8",
-        source="service/hlo_cost_analysis.cc: Preprocess",
-    )
-    unrolls_small_windows: bool = _holds(
-        "Reduce-windows of up to 8 elements are unrolled; before, none was.",
-        since="0.8",
-        source="service/gpu/gpu_fusible.cc: MayCausePerformanceDropIfUnrolled",
-    )
-    unrolls_further_on_blackwell: bool = _holds(
-        "A thread of a loop over narrow elements computes eight on Blackwell; before, four as elsewhere.",
-        since="0.8",
-        source=_MAX_UNROLL,
-    )
-    unrolls_by_width_on_blackwell: bool = _holds(
-        "There it computes as many as make a vector of the widest elements, at least eight.",
-        since="0.9",
-        source=_MAX_UNROLL,
-    )
-    unrolls_concatenates_on_blackwell: bool = _holds(
-        "A concatenate is unrolled there as a loop is.",
-        since="0.10",
-        source=_MAX_UNROLL,
-    )
-    has_profile_of_b200: bool = _holds(
-        "There is a table of clock cycles for compute capability 10.0; before, it had that of 8.6.",
-        since="0.6",
-        source="service/gpu/model/hlo_op_profiles_data.h",
-    )
-    has_profile_of_b300: bool = _holds(
-        "The same for 10.3.",
-        since="0.10",
-        source="service/gpu/model/hlo_op_profiles_data.h",
-    )
-
-    every_tile_needs_registers: bool = _holds(
-        "A tiling spills if any tile is too large; since, only tiles of results, operands and iotas count.",
-        until="0.6",
-        source="service/gpu/model/gpu_indexing_performance_model.cc: DoesTileFitsInRegisters",
-    )
-    tilings_that_spill_skipped: bool = _holds(
-        "A fusion all of whose tilings spill is refused; before, it had one that takes infinitely long.",
-        since="0.8",
-        source="service/gpu/model/gpu_indexing_performance_model.cc: TryFindBestTilingForFusion",
-    )
-    reductions_padded_to_power_of_two: bool = _holds(
-        "A reduction in a tile is counted with its dimensions rounded up to powers of two.",
-        since="0.11",
-        source="service/gpu/model/gpu_indexing_performance_model.cc: FlopsPerElement",
-    )
-    triton_takes_copies: bool = _holds(
-        "Triton takes copies.",
-        since="0.5",
-        source=_TRITON_SUPPORT,
-    )
-    triton_limits_parameters: bool = _holds(
-        "Triton fusions have the limit of inputs and outputs that other kernels have.",
-        since="0.6",
-        source="service/gpu/transforms/priority_fusion.cc: CanFuseTriton",
-    )
-    triton_takes_pads: bool = _holds(
-        "Triton takes pads at the end, 4-bit integers and conversions between floats of 8 bits, and "
-        "a refusal of an operation names it.",
-        since="0.6",
-        source=_TRITON_SUPPORT,
-    )
-    maps_are_affine: bool = _holds(
-        "A refusal prints a map of indices with `floordiv` and `mod`; since, with `/` and `%`.",
-        until="0.9",
-        source="hlo/analysis/indexing_map_serialization.cc: PrintAffineExprWithDimsAndSymbols",
-    )
-    triton_bitcasts_keep_elements: bool = _holds(
-        "Triton takes no bitcast that changes the number of elements.",
-        since="0.7",
-        source=_TRITON_SUPPORT,
-    )
-    triton_takes_remainders: bool = _holds(
-        "Triton takes the remainder of integers.",
-        since="0.8",
-        source=_TRITON_SUPPORT,
-    )
-    triton_names_types: bool = _holds(
-        "A refusal of a type by Triton names it.",
-        since="0.9",
-        source=_TRITON_SUPPORT,
-    )
-    triton_keeps_predicates: bool = _holds(
-        "Triton takes no bitcast from predicates to another type or back.",
-        since="0.9",
-        source=_TRITON_SUPPORT,
-    )
-    triton_takes_dots: bool = _holds(
-        "Generic Triton fusions may hold dots and concatenates; before, only those of matrix products.",
-        since="0.10",
-        source=_TRITON_SUPPORT,
-    )
-    triton_divides_halves: bool = _holds(
-        "Triton takes divisions of f16 and bf16, and rounding to the nearest even number.",
-        since="0.10",
-        source=_TRITON_SUPPORT,
-    )
-    triton_takes_unsigned: bool = _holds(
-        "Triton takes unsigned integers of 8 to 64 bits.",
-        since="0.11",
-        source=_TRITON_SUPPORT,
-    )
-    triton_aligns_concatenates: bool = _holds(
-        "Triton takes concatenates only if all operands but the last are multiples of 64 long.",
-        since="0.11",
-        source=_TRITON_SUPPORT,
-    )
-    pads_only_in_products: bool = _holds(
-        "Generic Triton fusions hold no pads.",
-        since="0.12",
-        source=_PROBED,
-    )
-    failed_tilings_unnamed: bool = _holds(
-        "Every tiling is tried by itself, and where none succeeds no reason is given.",
-        since="0.12",
-        source=_PROBED,
-    )
-    equal_concatenates_shared: bool = _holds(
-        "Two equal tiles of a concatenate in a fusion are computed once, as of other operations.",
-        since="0.12",
-        source=_PROBED,
-    )
-    tiles_are_powers_of_two: bool = _holds(
-        "The tile sizes of a Triton fusion are rounded up, as Triton's emitter rounds them.",
-        since="0.12",
-        source=_PROBED,
-    )
-
-    sorts_config_fields: bool = _holds(
-        "Backend configs are printed with their fields in alphabetical order.",
-        since="0.11.2",
-        source="service/gpu/backend_configs.proto",
-    )
+    in_place_through_bitcasts: bool = _holds(since="0.10")
+    bitcasts_keep_width: bool = _holds(since="0.7")
+    only_fusible_bitcasts_first: bool = _holds(since="0.8")
+    bitcasts_pass_use: bool = _holds(since="0.7")
+    mlir_emitters: bool = _holds(since="0.4.38")
+    packed_transposes: bool = _holds(since="0.6")
+    packed_elements_in_loops: bool = _holds(until="0.5")
+    scatters_in_vectors: bool = _holds(since="0.5")
+    scatters_slices_by_warps: bool = _holds(since="0.5", until="0.5")
+    kernels_of_slices: bool = _holds(until="0.6")
+    reductions_exchange_vectors: bool = _holds(since="0.6")
+    priority_fusion_renames: bool = _holds(until="0.5")
+    users_by_layout_passes: bool = _holds(until="0.5")
+    merged_bodies_stay: bool = _holds(until="0.8")
+    compares_shardy: bool = _holds(since="0.7")
+    embedded_computations_stay: bool = _holds(since="0.10")
+    cpu_inlined_computations_stay: bool = _holds(since="0.7")
+    cpu_own_expensive: bool = _holds(since="0.9")
+    wraps_all_loops: bool = _holds(since="0.11")
+    tiles_narrow_types: bool = _holds(since="0.11.2")
+    tiles_unsigned_and_complex: bool = _holds(since="0.11")
+    whole_flops_per_ns: bool = _holds(until="0.7")
+    plain_transposes_apart: bool = _holds(since="0.7")
+    tuples_written_whole: bool = _holds(since="0.8")
+    unrolls_small_windows: bool = _holds(since="0.8")
+    unrolls_further_on_blackwell: bool = _holds(since="0.8")
+    unrolls_by_width_on_blackwell: bool = _holds(since="0.9")
+    unrolls_concatenates_on_blackwell: bool = _holds(since="0.10")
+    has_profile_of_b200: bool = _holds(since="0.6")
+    has_profile_of_b300: bool = _holds(since="0.10")
+    every_tile_needs_registers: bool = _holds(until="0.6")
+    tilings_that_spill_skipped: bool = _holds(since="0.8")
+    reductions_padded_to_power_of_two: bool = _holds(since="0.11")
+    triton_takes_copies: bool = _holds(since="0.5")
+    triton_limits_parameters: bool = _holds(since="0.6")
+    triton_takes_pads: bool = _holds(since="0.6")
+    maps_are_affine: bool = _holds(until="0.9")
+    triton_bitcasts_keep_elements: bool = _holds(since="0.7")
+    triton_takes_remainders: bool = _holds(since="0.8")
+    triton_names_types: bool = _holds(since="0.9")
+    triton_keeps_predicates: bool = _holds(since="0.9")
+    triton_takes_dots: bool = _holds(since="0.10")
+    triton_divides_halves: bool = _holds(since="0.10")
+    triton_takes_unsigned: bool = _holds(since="0.11")
+    triton_aligns_concatenates: bool = _holds(since="0.11")
+    pads_only_in_products: bool = _holds(since="0.12")
+    failed_tilings_unnamed: bool = _holds(since="0.12")
+    equal_concatenates_shared: bool = _holds(since="0.12")
+    tiles_are_powers_of_two: bool = _holds(since="0.12")
+    sorts_config_fields: bool = _holds(since="0.11.2")
 
     def has(self, span: Span, name: str) -> bool:
         """True if what has that span and name (a rule's code, a pass's text) is part of this release."""
@@ -313,7 +109,7 @@ class Release:
 
 def behaviours() -> dict[str, Behaviour]:
     """All, by the name of the field of `Release`."""
-    return {f.name: f.metadata["behaviour"] for f in fields(Release) if f.metadata}
+    return {f.name: Behaviour(f.name, f.metadata["span"]) for f in fields(Release) if f.metadata}
 
 
 @lru_cache(maxsize=len(NAMES))

@@ -1,10 +1,11 @@
 """Pictures of modules: which operations became which kernel.
 
-planning/    what is drawn open, closed or not at all
+planning/    which parts are drawn open, closed or not at all
 build.py   boxes, frames and arrows of one computation (`scene.py`)
 compose.py    one module, or two side by side
-arranging/   what is made of a scene so that it can be read
-dot.py, engine.py, svg.py   DOT, Graphviz, and its SVG made fit to keep
+arranging/   fewer arrows, and no cycles of frames
+dot.py, engine.py, svg.py   DOT, Graphviz, and its SVG without anything active
+launched.py, model_explorer.py, perfetto.py   what runs, for the viewers of other projects
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,12 +35,12 @@ def render(
 ) -> Drawing:
     """Draw a module as it is, or a replay `before`, `after` (its default) or `both` side by side.
 
-    Both sides of a `ModulePair` are drawn unless one is asked for; each instruction has the number of the
+    Both sides of a `ModulePair` are drawn unless `view` is one of them; each instruction has the number of the
     kernel that computes it.
 
     `focus` names an instruction or computation whose neighbourhood, `radius` arrows wide, is drawn.
     `open` and `collapse` name fusions, computations or the numbered parts of an overview. More than
-    `max_nodes` boxes a side are never drawn unasked: the picture is collapsed and says so
+    `max_nodes` boxes a side are collapsed, unless `open` names them, and a notice says so
     (`Drawing.notices`). `caption` are lines of one's own at the head. `final_names` are those of kernels that
     have another name after fusion.
     """

@@ -190,7 +190,7 @@ def _present(names: tuple[str, ...], pair: ModulePair, module: Module) -> tuple[
 
 
 def _counterpart(name: str, pair: ModulePair, module: Module) -> str:
-    """`name`, or what holds it after, or what it was made of before."""
+    """`name`, or the kernel that computes it after, or an instruction of that kernel before."""
     name = name.lstrip("%")
     if _has(module, name) and (pair.same_names or module is pair.before):
         return name

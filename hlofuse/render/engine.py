@@ -36,7 +36,7 @@ def engine() -> list[str]:
 
 
 def require_engine(form: str) -> None:
-    """HlofuseError where `form` cannot be drawn: nobody should wait for a replay only to hear that."""
+    """HlofuseError where `form` cannot be drawn, before the replay that a picture takes."""
     if form != "dot":
         engine()
 

@@ -38,7 +38,7 @@ def value_title(instruction: Instruction) -> str:
     if instruction.opcode == "parameter":
         op_name = instruction.op_name
         if op_name:
-            # The text keeps quotes escaped; nobody writes xs[0][\'w\'].
+            # Quotes are escaped in the text: xs[0][\'w\'].
             return shorten(op_name.replace("\\'", "'").replace('\\"', '"'), NAME_LIMIT)
     return name_of(instruction)
 
@@ -63,7 +63,7 @@ def reducer(instruction: Instruction) -> str:
 
 
 def detail(instruction: Instruction) -> str:
-    """What tells this operation from others of its opcode, in a word or two."""
+    """What distinguishes this operation from others of its opcode, in a few characters."""
     opcode, raw = instruction.opcode, instruction.attributes.raw
     if opcode in ("reduce", "reduce-window", "all-reduce", "reduce-scatter", "scatter", "map"):
         return reducer(instruction)

@@ -1,4 +1,4 @@
-"""What a caller may ask of a picture, and the two modules that one may show."""
+"""Options of a picture, and the two modules that one may show."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ MAX_NODES = 250
 """Boxes a side: a person reads no more, and `dot` is quick up to there."""
 
 HARD_LIMIT = 1_500
-"""Boxes in one picture whatever is asked for: `dot` takes minutes beyond."""
+"""Boxes in one picture at most: `dot` takes minutes beyond."""
 
 
 @dataclass(frozen=True, slots=True)

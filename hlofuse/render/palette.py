@@ -122,8 +122,8 @@ _FUSION_TITLES = {
     "kLoop": "kLoop fusion: one kernel",
     "kInput": "kInput fusion: one kernel",
     "kOutput": "kOutput fusion: one kernel",
-    "kCustom": "kCustom fusion: Triton's, a library's",
-    "": "will be one kernel",
+    "kCustom": "kCustom fusion: Triton or library",
+    "": "becomes one kernel",
 }
 
 

@@ -27,7 +27,7 @@ class Box:
     kernels: str = ""
     """Numbers of the kernels it is part of: `K3`."""
     marked: bool = False
-    """What the picture was asked to focus on."""
+    """It is the focus of the picture."""
     note: str = ""
     """A word that singles it out: `removed`."""
     name: str = ""

@@ -1,7 +1,7 @@
-"""Graphviz's SVG made fit to be committed and opened: no links, no versions, tooltips, a white card.
+"""SVG to commit and to open: Graphviz's without links and versions, with tooltips, on a white card.
 
-Only elements and attributes on a list come through, so that nothing a dump says can become active
-even if an escape were missed on the way.
+Only elements and attributes on a list come through, so that no text of a dump becomes active even if an
+escape were missed.
 """
 
 import re
@@ -27,7 +27,8 @@ _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _CSS = (
     ".edge:hover path{stroke:#0969da;stroke-width:3}.edge:hover text{fill:#0969da;font-weight:bold}"
     ".node:hover>*:not(text){stroke-width:3}.node,.edge,.cluster{cursor:default}"
-    ".heading{pointer-events:none;paint-order:stroke;stroke:#fff;stroke-width:3px;stroke-linejoin:round}svg:root{max-width:100%;max-height:100vh}"
+    ".heading,.halo{pointer-events:none}.halo{stroke:#fff;stroke-width:3px;stroke-linejoin:round}"
+    "svg:root{max-width:100%;max-height:100vh}"
 )
 
 
@@ -59,10 +60,12 @@ def finish(svg: bytes, title: str, description: str, tooltips: Mapping[str, list
     writer = _Writer(tooltips)
     for child in root:
         writer.write(child, depth=0)
-    # Arrows run across the headings of the frames they enter: these come last, with a halo.
+    # Arrows run across the headings of the frames they enter: these come last, all halos below all letters.
     transform = next((g.get("transform", "") for g in root if g.tag == _SVG + "g"), "")
-    heading = [f'<g class="heading" transform={quoteattr(transform)}>\n', *writer.headings]
-    return document(*size(svg), title, description, [*writer.out, *heading, "</g>\n"])
+    heading = ["".join(writer.headings), "</g>\n"]
+    for look in ("halo", "heading"):
+        writer.out += [f'<g class="{look}" transform={quoteattr(transform)}>\n', *heading]
+    return document(*size(svg), title, description, writer.out)
 
 
 def size(svg: bytes) -> tuple[float, float]:
@@ -72,7 +75,7 @@ def size(svg: bytes) -> tuple[float, float]:
 
 
 class _Writer:
-    """Copies what is on the lists; `headings` are the texts of frames, kept for the end."""
+    """Copies elements on the lists; `headings` are the texts of frames, which come last."""
 
     def __init__(self, tooltips: Mapping[str, list[str]]) -> None:
         self.tooltips = tooltips
@@ -80,7 +83,7 @@ class _Writer:
         self.headings: list[str] = []
 
     def write(self, element: ET.Element, depth: int, in_heading: bool = False) -> None:
-        """Copy an element; the depth of Graphviz's output is a few levels, whatever is drawn.
+        """Copy an element; Graphviz's output has a depth of a few levels for any picture.
 
         Text is `in_heading` directly inside a frame.
         """

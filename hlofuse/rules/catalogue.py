@@ -9,14 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial, wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from hlofuse.releases import ANY, Release, Span
+from hlofuse.releases.texts import texts
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+_PAGES = Path(__file__).with_name("pages")
+_KNOBS = Path(__file__).with_name("knobs.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,14 +30,22 @@ class Knob:
 
     name: str
     default: float | int | bool
-    unit: str = ""
-    summary: str = ""
     by_release: tuple[tuple[Span, float | int | bool], ...] = ()
     """The values of the releases in which it is not the default."""
 
     def __post_init__(self) -> None:
         if self.by_release:
             _VARYING[self.name] = self
+
+    @property
+    def unit(self) -> str:
+        """What it counts; empty where that is nothing."""
+        return texts(_KNOBS)[self.name].get("unit", "")
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a sentence."""
+        return texts(_KNOBS)[self.name]["summary"]
 
     def value_in(self, release: Release) -> float | int | bool:
         """XLA's value in that release."""
@@ -53,16 +66,6 @@ def family_of(code: str) -> str:
     return code.rstrip("0123456789")
 
 
-@cache
-def _pages(family: str) -> dict[str, dict[str, str]]:
-    """By code, the texts of the rules of a family."""
-    import tomllib
-
-    text = Path(__file__).with_name("pages").joinpath(f"{family}.toml").read_text(encoding="utf-8")
-    pages = tomllib.loads(text).items()
-    return {code: {name: " ".join(t.split()) for name, t in page.items()} for code, page in pages}
-
-
 class _PageText:
     """A text of a rule's page, read when it is wanted; empty where the page has none."""
 
@@ -70,7 +73,9 @@ class _PageText:
         self._name = name
 
     def __get__(self, rule: Rule, owner: type[Rule]) -> str:
-        page = _pages(family_of(rule.code))[rule.code] if rule.page is None else rule.page
+        page = rule.page
+        if page is None:
+            page = texts(_PAGES / f"{family_of(rule.code)}.toml")[rule.code]
         return page.get(self._name, "")
 
 

@@ -20,9 +20,7 @@ ELEMENT_OF_TUPLE = register("TS002", "An element of a tuple operation is the ope
 
 # Rules of the passes before PriorityFusion: VariadicOpSplitter (VS…), SortIotaFusion (SI…).
 
-MAX_CONCATENATE_OPERANDS = Knob(
-    "gpu-max-concatenate-operands", 128, "operands", "A concatenate with more is split into several."
-)
+MAX_CONCATENATE_OPERANDS = Knob("gpu-max-concatenate-operands", 128)
 
 MANY_OPERANDS = register(
     "VS001", "A concatenate of very many arrays is split", allows=True, knobs=(MAX_CONCATENATE_OPERANDS,)

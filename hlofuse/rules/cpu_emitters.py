@@ -18,7 +18,7 @@ from hlofuse.analysis.cpu_predicates import (
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.atoms import is_intermediate
-from hlofuse.cost.gpu.in_place import can_update_in_place
+from hlofuse.cost.gpu.kernel_graph import can_update_in_place
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.verdict import runner
 

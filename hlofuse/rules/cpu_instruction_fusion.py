@@ -22,9 +22,7 @@ from hlofuse.rules.verdict import condition, requirement
 
 # Rules that allow: what the consumer is decides last.
 
-MAX_VECTOR_BYTES = Knob(
-    "cpu-max-fused-dot-vector", 16 * 1024, "bytes", "A dot takes its matrix in only beside a smaller vector."
-)
+MAX_VECTOR_BYTES = Knob("cpu-max-fused-dot-vector", 16 * 1024)
 
 
 @condition(
@@ -87,9 +85,7 @@ def non_scalar_constant(pair: CandidatePair) -> dict[str, Any] | None:
     return {"elements": producer.shape.element_count, "bytes": producer.shape.byte_size}
 
 
-MAX_CONSTANT_BYTES = Knob(
-    "cpu-max-fused-constant", 10_000, "bytes", "A larger constant is not fused by XLA 0.5 and 0.6."
-)
+MAX_CONSTANT_BYTES = Knob("cpu-max-fused-constant", 10_000)
 
 
 @condition(
@@ -167,40 +163,13 @@ SOFTMAX_SHIFT = register(
 
 # Rules about the code that a fusion would become: too slow, too often, too much.
 
-MAX_CONCATENATE_OPERANDS = Knob(
-    "cpu-max-concatenate-operands", 8, "operands", "Maximum operands of a fused concatenate."
-)
+MAX_CONCATENATE_OPERANDS = Knob("cpu-max-concatenate-operands", 8)
 _IN_BYTES = Span(since="0.12")
-MIN_MINOR_CONCATENATE = Knob(
-    "cpu-min-minor-concatenate",
-    128,
-    "elements",
-    "Minor-most concatenated size from which a concatenate is not fused.",
-    ((_IN_BYTES, 0),),
-)
-MIN_MINOR_CONCATENATE_BYTES = Knob(
-    "cpu-min-minor-concatenate-bytes",
-    0,
-    "bytes",
-    "The same in bytes; both limits must be reached.",
-    ((_IN_BYTES, 64),),
-)
-MIN_CONCATENATE_BYTES = Knob(
-    "cpu-min-concatenate-bytes",
-    0,
-    "bytes",
-    "A smaller concatenate is fused even along its minor-most dimension.",
-    ((_IN_BYTES, 2048),),
-)
-MAX_REDUCTIONS = Knob(
-    "cpu-max-reductions", 5, "reduces", "Maximum reductions in a fusion before it accepts no more."
-)
-ALLOWED_CODE_DUPLICATION = Knob(
-    "code-duplication-limit",
-    15,
-    "times",
-    "How often an element of a producer may be computed inside a fusion.",
-)
+MIN_MINOR_CONCATENATE = Knob("cpu-min-minor-concatenate", 128, ((_IN_BYTES, 0),))
+MIN_MINOR_CONCATENATE_BYTES = Knob("cpu-min-minor-concatenate-bytes", 0, ((_IN_BYTES, 64),))
+MIN_CONCATENATE_BYTES = Knob("cpu-min-concatenate-bytes", 0, ((_IN_BYTES, 2048),))
+MAX_REDUCTIONS = Knob("cpu-max-reductions", 5)
+ALLOWED_CODE_DUPLICATION = Knob("code-duplication-limit", 15)
 
 
 @condition(

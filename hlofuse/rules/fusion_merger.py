@@ -17,12 +17,7 @@ from hlofuse.rules.gpu_instruction_fusion import FUSIBLE_RULES, GpuFusionState, 
 from hlofuse.rules.priority_fusion.budget import MAX_IR_SIZE, over_budget
 from hlofuse.rules.verdict import Verdict, condition, requirement
 
-MAX_TRANSPOSED = Knob(
-    "gpu-max-transposed-share",
-    0.5,
-    "of the elements",
-    "Maximum fraction of transposed elements in a fusion merged into a reduction.",
-)
+MAX_TRANSPOSED = Knob("gpu-max-transposed-share", 0.5)
 
 
 @dataclass(slots=True)

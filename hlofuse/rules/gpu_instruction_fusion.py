@@ -186,18 +186,8 @@ def _scattered_into(consumer: Instruction) -> Instruction | None:
     return consumer.operands[inner.parameter_number] if inner.opcode == "parameter" else None
 
 
-ALLOWED_CODE_DUPLICATION = Knob(
-    "gpu-code-duplication-limit",
-    15,
-    "times",
-    "How often an element of a producer may be computed inside a fusion.",
-)
-MAX_REPEATED = Knob(
-    "gpu-heavy-computation",
-    10,
-    "elements",
-    "Minimum elements read per result for a computation that is not repeated.",
-)
+ALLOWED_CODE_DUPLICATION = Knob("gpu-code-duplication-limit", 15)
+MAX_REPEATED = Knob("gpu-heavy-computation", 10)
 
 
 @condition("GI001", "The producer is already a fusion", message="the producer is a fusion")

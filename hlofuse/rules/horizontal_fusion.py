@@ -19,37 +19,14 @@ ELEMENT_TYPES = """
     """.split()
 """In the order of their numbers (`xla/xla_data.proto: PrimitiveType`), which kernels are sorted by."""
 
-MAX_ELEMENTS = Knob(
-    "horizontal-max-elements", 8192 * 8192, "elements", "Maximum elements of a kernel that is merged whole."
-)
-MAX_ELEMENTS_SLICED = Knob(
-    "horizontal-max-elements-sliced",
-    128 * 2048,
-    "elements",
-    "Maximum elements of a kernel merged by concatenating results.",
-)
-MAX_INSTRUCTIONS = Knob(
-    "horizontal-max-instructions",
-    128,
-    "instructions",
-    "Maximum instructions of a kernel that is merged whole.",
-)
-MAX_INSTRUCTIONS_SLICED = Knob(
-    "horizontal-max-instructions-sliced",
-    30,
-    "instructions",
-    "Maximum instructions of a kernel merged by concatenating results.",
-)
-MAX_OUTPUTS = Knob("horizontal-max-outputs", 32, "results", "Limit on the results of a merged kernel.")
-MAX_OUTPUTS_UNFUSED = Knob(
-    "horizontal-max-outputs-unfused", 64, "results", "The same for operations that are not fusions yet."
-)
-MAX_PARAMETER_BYTES = Knob(
-    "horizontal-max-parameter-bytes", 4000, "bytes", "Limit on the bytes of kernel pointers."
-)
-MAX_UNROLL_COST = Knob(
-    "horizontal-max-unroll-cost", 100, "units", "Limit on the cost of code unrolled for all results."
-)
+MAX_ELEMENTS = Knob("horizontal-max-elements", 8192 * 8192)
+MAX_ELEMENTS_SLICED = Knob("horizontal-max-elements-sliced", 128 * 2048)
+MAX_INSTRUCTIONS = Knob("horizontal-max-instructions", 128)
+MAX_INSTRUCTIONS_SLICED = Knob("horizontal-max-instructions-sliced", 30)
+MAX_OUTPUTS = Knob("horizontal-max-outputs", 32)
+MAX_OUTPUTS_UNFUSED = Knob("horizontal-max-outputs-unfused", 64)
+MAX_PARAMETER_BYTES = Knob("horizontal-max-parameter-bytes", 4000)
+MAX_UNROLL_COST = Knob("horizontal-max-unroll-cost", 100)
 
 JOINED_LOOPS = outcome("HF001", "Small independent kernels are merged", allows=True)
 JOINED_REDUCTIONS = outcome("HF002", "Independent reductions are merged", allows=True)

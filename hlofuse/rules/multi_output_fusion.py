@@ -17,12 +17,7 @@ from hlofuse.rules.catalogue import Knob, outcome
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import condition, requirement
 
-USERS_CONSIDERED = Knob(
-    "multi-output-user-block",
-    128,
-    "users",
-    "Users of an array are considered together only in blocks of this size.",
-)
+USERS_CONSIDERED = Knob("multi-output-user-block", 128)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +115,7 @@ LEGAL = (first_is_no_fusion, same_or_dead, results_used_as_a_whole, connected, s
 
 # The rules that CpuMultiOutputFusion adds: codes MO02….
 
-MAX_OPERANDS = Knob(
-    "cpu-multi-output-operands", 20, "operands", "Maximum operands of a kernel that is extended."
-)
+MAX_OPERANDS = Knob("cpu-multi-output-operands", 20)
 
 
 @condition(

@@ -92,7 +92,7 @@ def _what_if(rule: Rule) -> str:
 def _outcome(rule: Rule) -> str:
     if rule.runs:
         return f"Implementation: {rule.runs}."
-    return "The fusion or rewrite is applied." if rule.allows else "It is refused."
+    return "The fusion or rewrite is applied." if rule.allows else "The fusion is refused."
 
 
 def rule_json(rule: Rule) -> dict[str, Any]:

@@ -44,8 +44,7 @@ from hlofuse.passes.loop.code_motion import (
     WhileLoopExpensiveInvariantCodeMotion,
     WhileLoopInvariantCodeMotion,
 )
-from hlofuse.passes.loop.module_dce import HloModuleDCE
-from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
+from hlofuse.passes.loop.simplifier import HloModuleDCE, WhileLoopSimplifier
 from hlofuse.passes.random.expanders import RngBitGeneratorExpander, RngExpander
 from hlofuse.passes.rare import (
     BatchNormExpander,

@@ -50,7 +50,7 @@ def test_commands_print_the_figures_of_the_page(
             continue
         stdin = Path(arguments[-1]).read_bytes() if "<" in arguments else b""
         result = hlofuse(
-            *(arguments[: arguments.index("<")] if "<" in arguments else arguments), columns=96, stdin=stdin
+            *(arguments[: arguments.index("<")] if "<" in arguments else arguments), columns=104, stdin=stdin
         )
         assert result.status == c.status, f"{c.command}\n{result.err}"
         missing = set(FIGURE.findall("\n".join(c.lines))) - set(FIGURE.findall(result.out))

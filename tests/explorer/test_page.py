@@ -176,7 +176,7 @@ def test_follows_a_link_to_a_step(visit: Open) -> None:
     assert seen.page.inner_text("[role=option][aria-selected=true] .first").startswith("divide not fused")
     assert seen.page.locator("#panes .pair.ineligible .link").count() > 0
     assert seen.page.locator("#panes .pair .rule-mark text").inner_html() == "CPU007"
-    assert "The consumer would compute an expensive producer several times" in seen.details
+    assert "The consumer would recompute an expensive producer" in seen.details
     seen.page.evaluate("location.hash = '#step=5'")
     seen.page.wait_for_selector("#count:has-text('5 / 9')")
     seen.page.keyboard.press("ArrowRight")
@@ -249,7 +249,7 @@ def test_a_refused_pair_leads_to_its_decision(visit: Open) -> None:
     seen = visit("cpu/softmax", "#tab=held")  # as links of earlier pages name the tab
     seen.page.click("#panel .row >> nth=0")
     assert "refused" in seen.page.inner_text("#details .badge")
-    assert "What you can do" in seen.page.inner_html("#details")
+    assert "What to do" in seen.page.inner_html("#details")
 
 
 def test_an_operation_tells_its_history(visit: Open) -> None:
@@ -330,7 +330,7 @@ def test_follows_the_record_of_xla(hlofuse: Run, samples: Path, browser: Browser
     )
     assert result.status == 0, result.err
     seen = Visit(browser, out)
-    assert "XLA's own record" in seen.details
+    assert "Matches XLA's fusion log (priority_fusion.txtpb)" in seen.details
     seen.page.context.close()
 
 

@@ -7,7 +7,9 @@ from itertools import pairwise
 from pathlib import Path
 
 from hlofuse.pipelines.differences import differences, groups
-from hlofuse.releases import NAMES, release_of
+from hlofuse.releases import NAMES, behaviours, release_of
+from hlofuse.releases import release as release_module
+from hlofuse.releases.texts import texts
 
 from ..running import Run
 
@@ -66,3 +68,12 @@ def test_each_difference_can_be_turned() -> None:
                 flipped = d.flipped_in(release_of(old), release_of(new))
                 assert d.value_in(flipped) == d.value_in(release_of(new)), (d.name, old, new)
         assert sum(map(len, groups(target, NAMES))) == len(NAMES)
+
+
+def test_every_behaviour_has_its_texts() -> None:
+    """One table of `behaviours.toml` for each field of `Release`, with what it is and XLA's place of it."""
+    for behaviour in behaviours().values():
+        assert len(behaviour.text) > 8
+        assert behaviour.source
+    file = Path(release_module.__file__).with_name("behaviours.toml")
+    assert list(texts(file)) == list(behaviours())

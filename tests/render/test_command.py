@@ -63,7 +63,7 @@ def test_a_gpu_s_module_is_not_replayed_without_a_device(hlofuse: Run, deviceles
     out = deviceless.with_name("x.dot")
     result = hlofuse("render", deviceless, "-o", out, "--view", "both")
     assert result.status == 2
-    assert "target gpu needs --device" in result.err
+    assert "needs --device" in result.err
     assert not out.exists()
 
 
@@ -130,3 +130,13 @@ def test_a_collapsed_part_names_each_kernel_once(hlofuse: Run, pair: tuple[str, 
     dot = hlofuse("render", *pair, "-o", "-", "--max-nodes", "1").out
     assert "part 1" in dot
     assert "K1, 1" not in dot
+
+
+def test_of_a_large_module_focus_draws_the_neighbourhood(hlofuse: Run, dumps: Path) -> None:
+    near = hlofuse("render", "long.hlo", "-o", "-", "--view", "before", "--focus", "v1500", "--radius", "3")
+    assert near.status == 0
+    assert near.out.count("<B>negate</B>") == 7
+    assert "collapsed" not in near.err
+    wide = hlofuse("render", "long.hlo", "-o", "-", "--view", "before", "--focus", "v1500", "--radius", "400")
+    assert "only the nearest 250 instructions within radius 400" in wide.err
+    assert wide.out.count("<B>negate</B>") == 250

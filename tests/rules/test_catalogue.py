@@ -64,6 +64,7 @@ def test_knobs_have_one_default_each() -> None:
     for rule in RULES.values():
         for knob in rule.knobs:
             assert defaults.setdefault(knob.name, knob.default) == knob.default
+            assert knob.summary
     assert defaults["code-duplication-limit"] == 15
     assert defaults["cpu-max-concatenate-operands"] == 8
     assert defaults["cpu-min-minor-concatenate"] == 128

@@ -137,7 +137,7 @@ def test_several_modules_are_listed_and_one_is_chosen(tmp_path: Path, hlofuse: R
     listed = hlofuse("timeline", tmp_path, columns=200).out
     assert "2 modules" in listed
     assert "host1.module_0007.jit_g" in listed
-    assert "2 dumps with changes" in hlofuse("timeline", tmp_path, "--module", "jit_g").out
+    assert "2 with changes" in hlofuse("timeline", tmp_path, "--module", "jit_g").out
     both = json.loads(hlofuse("timeline", tmp_path, "--all", "--format", "json").out)
     assert [f["module"] for f in both["films"]] == ["module_0000.jit_f", "host1.module_0007.jit_g"]
 

@@ -14,8 +14,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.indexing_evaluation import INVALIDATES_CACHE
 from hlofuse.cost.gpu import llvm_emitters
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.op_costs import op_cost
-from hlofuse.cost.gpu.op_profiles import op_profile
+from hlofuse.cost.gpu.op_costs import op_cost, op_profile
 from hlofuse.cost.gpu.reductions import (
     Reduction,
     faster_than_elemental,

@@ -1,5 +1,7 @@
 """A kernel's instructions as one graph, whether they are fused already or about to be.
 
+With it, updates in place and groups of reductions.
+
 Mirrors `HloFusionAdaptor` (`xla/hlo/utils/hlo_traversal.cc`): parameters and the tuple of outputs are
 looked through, so that an instruction's operand may lie in the producer. Only the few questions that
 need the graph itself come here.
@@ -7,6 +9,8 @@ need the graph itself come here.
 
 from collections.abc import Sequence
 
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.cost.gpu.heroes import Root
 from hlofuse.ir.graph import Instruction
 
 
@@ -61,3 +65,137 @@ class KernelGraph:
         if outputs[0].opcode == "tuple":
             outputs = list(outputs[0].operands)
         return [self.resolve(o) if o.opcode == "parameter" else o for o in outputs]
+
+
+def can_update_in_place(parts: Sequence[Instruction], bitcasts: int = 1 << 30) -> bool:
+    """True if every output updates a buffer that nothing else in the kernel reads elsewhere.
+
+    An update is looked for behind so many bitcasts at most.
+    """
+    kernel = KernelGraph(parts)
+    updates = []
+    roots = kernel.roots()
+    for root in roots:
+        left = bitcasts
+        while root.opcode == "bitcast" and left:
+            root, left = kernel.operand(root, 0), left - 1
+        if root.opcode == "dynamic-update-slice":
+            updates.append(root)
+    if len(updates) != len(roots):
+        return False
+    shape = kernel.operand(updates[0], 1).shape
+    return all(_one_in_place(kernel, update, shape.key, shape.element_count) for update in updates)
+
+
+def _one_in_place(kernel: KernelGraph, update: Instruction, shape_key: object, elements: int) -> bool:
+    last = update
+    while users := kernel.users(last):
+        if len(users) > 1 or users[0].opcode != "bitcast":
+            return False
+        last = users[0]
+    target = kernel.operand(update, 0)
+    buffer = target
+    if kernel.holds(buffer) and buffer.opcode == "bitcast":
+        buffer = kernel.operand(buffer, 0)
+    if kernel.holds(buffer):
+        return False
+    queue, seen = [buffer], {buffer, update}
+    for node in queue:
+        for user in kernel.users(node):
+            same_slice = (
+                user.opcode == "dynamic-slice"
+                and kernel.operand(user, 0) is target
+                and user.shape.key == shape_key
+            )
+            if same_slice:
+                if elements != 1 and user.operands[1:] != update.operands[2:]:
+                    return False
+            elif user is not update and not (user.opcode in ("bitcast", "tuple") or is_elementwise(user)):
+                return False
+            if user not in seen:
+                seen.add(user)
+                queue.append(user)
+    return update.operands[1].shape.key == shape_key
+
+
+def reduction_groups(
+    parts: Sequence[Instruction], roots: Sequence[Root], *, in_one_traversal: bool = False
+) -> int:
+    """The number of groups; outputs that share work beyond constants and scalars are in one.
+
+    `parts` is a fusion, or a producer and its consumer; `roots` are the roots of the whole, in order.
+    `in_one_traversal`: as until 0.4.35 what each output reaches is propagated in one traversal from all of
+    them, and does not get everywhere.
+    """
+    graph = KernelGraph(parts)
+    outputs = graph.roots()
+    reduces = [root.is_reduction for root in roots]
+    group = list(range(len(outputs)))
+
+    def find(k: int) -> int:
+        while group[k] != k:
+            k = group[k]
+        return k
+
+    others = [k for k, reduce in enumerate(reduces) if not reduce]
+    for k in others[1:]:
+        group[find(k)] = find(others[0])
+
+    traverse = _reached_in_one_traversal if in_one_traversal else _reached
+    for node, reached in traverse(graph, outputs).items():
+        joined = reached
+        if _is_constant_or_scalar(node):
+            first = next((k for k in reached if reduces[k]), -1)
+            joined = [k for k in reached if not reduces[k] or k == first]
+        for k in joined[1:]:
+            group[find(k)] = find(joined[0])
+    return len({find(k) for k in range(len(outputs))})
+
+
+def _reached(graph: KernelGraph, outputs: Sequence[Instruction]) -> dict[Instruction, list[int]]:
+    """For what outputs depend on, their numbers."""
+    reaches: dict[Instruction, list[int]] = {}
+    for k, output in enumerate(outputs):
+        queue, seen = [output], {output}
+        for node in queue:
+            reaches.setdefault(node, []).append(k)
+            for operand in _operands(graph, node):
+                if operand not in seen:
+                    seen.add(operand)
+                    queue.append(operand)
+    return reaches
+
+
+def _reached_in_one_traversal(
+    graph: KernelGraph, outputs: Sequence[Instruction]
+) -> dict[Instruction, list[int]]:
+    reaches: dict[Instruction, set[int]] = {}
+    for k, output in enumerate(outputs):
+        reaches.setdefault(output, set()).add(k)
+    queue = list(dict.fromkeys(outputs))
+    seen = set(queue)
+    for node in queue:
+        for operand in _operands(graph, node):
+            reaches.setdefault(operand, set()).update(reaches[node])
+            if operand not in seen:
+                seen.add(operand)
+                queue.append(operand)
+    return {node: sorted(reached) for node, reached in reaches.items()}
+
+
+def _operands(graph: KernelGraph, node: Instruction) -> list[Instruction]:
+    return [graph.operand(node, k) for k in range(len(node.operands))] if graph.holds(node) else []
+
+
+def _is_constant_or_scalar(instruction: Instruction) -> bool:
+    """`IsBroadcastedConstantOrScalar`."""
+    if instruction.opcode == "constant" or _is_scalar(instruction):
+        return True
+    if instruction.opcode != "broadcast":
+        return False
+    operand = instruction.operands[0]
+    return operand.opcode == "constant" or _is_scalar(operand)
+
+
+def _is_scalar(instruction: Instruction) -> bool:
+    return instruction.shape.is_array and instruction.shape.rank == 0

@@ -7,10 +7,9 @@ from hlofuse.cost.gpu import backend_config as config
 from hlofuse.cost.gpu import llvm_launch
 from hlofuse.cost.gpu.atoms import KEEPS_ROLLED
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.in_place import can_update_in_place
+from hlofuse.cost.gpu.kernel_graph import can_update_in_place, reduction_groups
 from hlofuse.cost.gpu.launch import FusionAnalysis, Launch, launch_of, narrowest, per_element
 from hlofuse.cost.gpu.pair import SummaryPair
-from hlofuse.cost.gpu.reduction_groups import reduction_groups
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.graph import Instruction

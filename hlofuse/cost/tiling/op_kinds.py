@@ -3,7 +3,7 @@
 from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.op_profiles import DEFAULT_FLOPS, op_profile
+from hlofuse.cost.gpu.op_costs import DEFAULT_FLOPS, op_profile
 from hlofuse.cost.tiling.dot_support import dot_dimensions
 from hlofuse.cost.tiling.indexing_map import IndexingMap
 from hlofuse.cost.tiling.op_indexing import indexing_key, operand_maps

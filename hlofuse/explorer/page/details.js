@@ -59,8 +59,7 @@ function boxDetails(app, box, chosenOp) {
       ["runs", (ops.calls[op] ?? []).map((c) => run.computations[c]).join(", ")],
     ]),
     kernel && el("section", { class: "kernel", "aria-label": `Kernel ${kernel.name}` },
-      (!final || isOp) && el("h3", {}, final ? `Kernel ${kernel.name}` : `Final kernel ${kernel.name}`), ...kernelDetails(app, kernel),
-      comparisonDetails(app, kernel)),
+      (!final || isOp) && el("h3", {}, final ? `Kernel ${kernel.name}` : `Final kernel ${kernel.name}`), ...kernelDetails(app, kernel)),
     inside.length > 1 && fold(`Contains ${countText(inside.length, "operation")} at this step`, inside.length < 9,
       el("ul", {}, ...capped(inside, 100, (m) => el("li", {}, el("button", {
         type: "button", class: "link-button", onclick: () => app.showBox(m, m),

@@ -3,7 +3,7 @@
 function kernelDetails(app, kernel) {
   const { run } = app;
   return [
-    kernelFacts(app, kernel),
+    kernelFacts(app, kernel), comparisonDetails(app, kernel),
     fold(`Reads ${countText(kernel.reads.length, "value")}`, kernel.reads.length < 7,
       el("ul", { class: "values" }, ...capped(kernel.reads, 40, (value) => el("li", {}, valueLink(app, value), valueSize(value.shape, value.bytes))))),
     fold(`Writes ${bytesText(kernel.bytesOut)}`, true, el("ul", { class: "values" },
@@ -17,7 +17,7 @@ function kernelDetails(app, kernel) {
 function addedDetails(app, kernel) {
   return el("article", { class: "box" }, el("h2", {}, kernel.name),
     el("p", { class: "note" }, "Added by a pass after fusion; the picture shows the end of fusion."),
-    el("section", { class: "kernel", "aria-label": `Kernel ${kernel.name}` }, ...kernelDetails(app, kernel), comparisonDetails(app, kernel)));
+    el("section", { class: "kernel", "aria-label": `Kernel ${kernel.name}` }, ...kernelDetails(app, kernel)));
 }
 
 function kernelFacts(app, kernel) {

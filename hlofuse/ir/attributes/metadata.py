@@ -72,12 +72,6 @@ class ResultAccuracy:
     rtol: float | None = None
     ulps: float | None = None
 
-    def __str__(self) -> str:
-        if self.mode is not None:
-            return f"{{mode={self.mode}}}"
-        parts = [f"{k}={v:g}" for k in ("atol", "rtol", "ulps") if (v := getattr(self, k)) is not None]
-        return "{tolerance={" + ",".join(parts) + "}}"
-
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
@@ -86,21 +80,10 @@ class Statistics:
     visualizing_index: int = 0
     values: tuple[tuple[str, float], ...] = ()
 
-    def __str__(self) -> str:
-        if not self.values:
-            return "{}"
-        parts = [f"visualizing_index={self.visualizing_index}", *(f"{k}={v:g}" for k, v in self.values)]
-        return "{" + ",".join(parts) + "}"
-
 
 # Buffers that are the same buffer.
 
 ShapeIndex = tuple[int, ...]
-
-
-def index_text(index: ShapeIndex) -> str:
-    """A path into a tuple as XLA prints it (`ShapeIndex::ToString`)."""
-    return "{" + ",".join(map(str, index)) + "}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,10 +95,6 @@ class InputAlias:
     parameter_index: ShapeIndex
     kind: str = "may-alias"
 
-    def __str__(self) -> str:
-        where = index_text(self.parameter_index)
-        return f"{index_text(self.output_index)}: ({self.parameter_number}, {where}, {self.kind})"
-
 
 @dataclass(frozen=True, slots=True)
 class DonorEntry:
@@ -123,9 +102,6 @@ class DonorEntry:
 
     parameter_number: int
     parameter_index: ShapeIndex
-
-    def __str__(self) -> str:
-        return f"({self.parameter_number}, {index_text(self.parameter_index)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +111,3 @@ class OutputAlias:
     output_index: ShapeIndex
     operand_number: int
     operand_index: ShapeIndex
-
-    def __str__(self) -> str:
-        return f"{index_text(self.output_index)}: ({self.operand_number}, {index_text(self.operand_index)})"

@@ -14,9 +14,6 @@ class ReplicaGroups:
 
     groups: tuple[tuple[int, ...], ...] = ()
 
-    def __str__(self) -> str:
-        return "{" + ",".join("{" + ",".join(map(str, g)) + "}" for g in self.groups) + "}"
-
 
 @dataclass(frozen=True, slots=True)
 class IotaGroups:
@@ -37,12 +34,6 @@ class IotaGroups:
         n = self.group_size
         return tuple(tuple(devices[i * n : (i + 1) * n]) for i in range(self.group_count))
 
-    def __str__(self) -> str:
-        text = f"[{self.group_count},{self.group_size}]<=[{','.join(map(str, self.dimensions))}]"
-        if len(self.dimensions) > 1:
-            text += f"T({','.join(map(str, self.permutation))})"
-        return text
-
 
 @dataclass(frozen=True, slots=True)
 class MeshGroups:
@@ -55,9 +46,6 @@ class MeshGroups:
     def group_size(self) -> int:
         return math.prod(self.mesh.size_of(a) for a in self.axes)
 
-    def __str__(self) -> str:
-        return f"{self.mesh} {{{','.join(map(str, self.axes))}}}"
-
 
 @dataclass(frozen=True, slots=True)
 class Axis:
@@ -67,9 +55,6 @@ class Axis:
     name: str
     pre_size: int | None = None
     size: int | None = None
-
-    def __str__(self) -> str:
-        return f"'{self.name}'" if self.size is None else f"'{self.name}':({self.pre_size}){self.size}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,31 +111,6 @@ class TileSharding:
     shard_like: int | None = None
     metadata: tuple[OpMetadata, ...] = ()
 
-    def __str__(self) -> str:
-        return "{" + self._body() + "}"
-
-    def _body(self) -> str:
-        if self.kind == "maximal":
-            text = f"maximal device={(self.devices or (0,))[0]}"
-        elif self.kind != "tiled":
-            text = self.kind
-        else:
-            text = f"devices=[{','.join(map(str, self.tile_dimensions))}]"
-            if self.iota_dimensions is not None:
-                text += f"<=[{','.join(map(str, self.iota_dimensions))}]"
-                text += f"T({','.join(map(str, self.permutation))})" if len(self.iota_dimensions) > 1 else ""
-            else:
-                text += ",".join(map(str, self.devices or ()))
-            if self.last_tile_dims == ("replicated",):
-                text += " last_tile_dim_replicate"
-            elif self.last_tile_dims:
-                text += f" last_tile_dims={{{', '.join(self.last_tile_dims)}}}"
-        if self.shard_as is not None:
-            text += f" shard_as {self.shard_as}"
-        if self.shard_like is not None:
-            text += f" shard_like {self.shard_like}"
-        return text + _metadata(self.metadata, " ")
-
 
 @dataclass(frozen=True, slots=True)
 class DimensionSharding:
@@ -158,9 +118,6 @@ class DimensionSharding:
 
     axes: tuple[Axis, ...] = ()
     is_closed: bool = True
-
-    def __str__(self) -> str:
-        return "{" + ", ".join([*map(str, self.axes), *([] if self.is_closed else ["?"])]) + "}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,38 +133,9 @@ class NamedSharding:
     whole: str | None = None
     metadata: tuple[OpMetadata, ...] = ()
 
-    def __str__(self) -> str:
-        return "{" + self._body() + "}"
-
-    def _body(self) -> str:
-        if self.mesh.maximal is not None:
-            return str(self.mesh) + _metadata(self.metadata, ", ")
-        if self.whole is not None:
-            return f"{self.mesh}, {self.whole}" + _metadata(self.metadata, ", ")
-        text = f"{self.mesh}, [{', '.join(map(str, self.dimensions))}]"
-        for key, axes in (
-            ("replicated", self.replicated),
-            ("unreduced", self.unreduced),
-            ("manual", self.manual),
-        ):
-            if axes:
-                operation = self.reduction if key == "unreduced" and self.reduction != "sum" else ""
-                text += f", {key}={operation}{{{', '.join(map(str, axes))}}}"
-        return text + _metadata(self.metadata, ", ")
-
 
 @dataclass(frozen=True, slots=True)
 class TupleSharding:
     """One sharding a leaf of a tuple."""
 
     elements: tuple[TileSharding | NamedSharding, ...] = ()
-
-    def __str__(self) -> str:
-        return "{" + ", ".join(map(str, self.elements)) + "}"
-
-
-def _metadata(entries: tuple[OpMetadata, ...], separator: str) -> str:
-    if not entries:
-        return ""
-    text = ", ".join(map(str, entries))
-    return f"{separator}metadata={text if len(entries) == 1 else '{' + text + '}'}"

@@ -137,10 +137,6 @@ class TensorSparsity:
     dimension: int = 0
     stride: int = 0
 
-    def __str__(self) -> str:
-        ratio = f"{self.num_non_zero}x{self.block_size}"
-        return f"{{sparsity={ratio} dimension={self.dimension} stride={self.stride}}}"
-
 
 @dataclass(frozen=True, slots=True)
 class SparsityConfig:
@@ -148,10 +144,6 @@ class SparsityConfig:
 
     lhs: TensorSparsity | None = None
     rhs: TensorSparsity | None = None
-
-    def __str__(self) -> str:
-        sides = (("lhs", self.lhs), ("rhs", self.rhs))
-        return "{" + " ".join(f"{k}={v}" for k, v in sides if v is not None) + "}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,9 +154,6 @@ class SparsityDescriptor:
     dimension: int
     n: int
     m: int
-
-    def __str__(self) -> str:
-        return f"{'LR'[self.operand]}.{self.dimension}@{self.n}:{self.m}"
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from hlofuse.passes.common.builder import COMPONENT, Builder, Op, Parts
 from hlofuse.passes.common.literals import rounded
 from hlofuse.passes.common.rewriting import NotRepresentable
 from hlofuse.passes.common.shapes import array
-from hlofuse.passes.linear_algebra.expander import Expander, require
-from hlofuse.passes.linear_algebra.matrices import (
+from hlofuse.passes.linear_algebra.expander import (
+    Expander,
     diagonal,
     diagonal_mask,
     identity,
+    require,
     symmetrized,
     with_diagonal,
 )

@@ -4,8 +4,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.builder import Op, Parts
 from hlofuse.passes.common.rewriting import NotRepresentable
-from hlofuse.passes.linear_algebra.expander import Expander, require
-from hlofuse.passes.linear_algebra.matrices import identity, triangle_mask
+from hlofuse.passes.linear_algebra.expander import Expander, identity, require, triangle_mask
 
 _BLOCK = 128
 

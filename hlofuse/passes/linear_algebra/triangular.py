@@ -7,8 +7,14 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.builder import Op, Parts
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.shapes import array
-from hlofuse.passes.linear_algebra.expander import Expander, chosen
-from hlofuse.passes.linear_algebra.matrices import diagonal, identity, triangle, triangle_mask
+from hlofuse.passes.linear_algebra.expander import (
+    Expander,
+    chosen,
+    diagonal,
+    identity,
+    triangle,
+    triangle_mask,
+)
 
 _BLOCK = 128
 _Range = tuple[int, int]

@@ -1,4 +1,4 @@
-"""What is drawn open, what closed: decided before any box is made, so that the picture stays small."""
+"""Which fusions are drawn open and which closed, planned before any box so that the picture stays small."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def drawn(neighbours: Iterable[Instruction], up: bool) -> list[Instruction]:
 
 
 def plan(module: Module, options: Options) -> Plan:
-    """Decide for a whole module, within `options.max_nodes` boxes unless told to open more."""
+    """The plan of a whole module, within `options.max_nodes` boxes unless `options.open` names more."""
     wanted, parts_wanted = _requested(module, options.open)
     closed, _ = _requested(module, options.collapse)
     result = Plan()
@@ -334,7 +334,7 @@ def neighbourhood(
         here = queue.popleft()
         if shown[here] == options.radius:
             continue
-        # Everything meets in a parameter: its neighbours are nobody's.
+        # Everything reads parameters: their neighbours are unrelated.
         if here is not centre and here.opcode in ("parameter", "constant"):
             continue
         for there in (*drawn(here.operands, up=True), *drawn(here.users, up=False)):
@@ -391,7 +391,7 @@ class Plan:
 
 
 def that_fit(fusions: list[Instruction], room: int, notices: list[str]) -> set[Instruction]:
-    """Those of the fusions asked for that fit into a picture at all."""
+    """The requested fusions that fit into a picture at all."""
     found = set()
     for fusion in fusions:
         inside = inner_boxes(fusion)

@@ -13,18 +13,9 @@ from hlofuse.rules.priority_fusion.candidate import PriorityPair
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, condition
 
-MAX_REDUCTIONS = Knob(
-    "gpu-max-unnested-reductions", 8, "reductions", "Maximum parallel reductions in one kernel."
-)
-MAX_PARAMETERS = Knob(
-    "gpu-max-operands-and-outputs", 96, "arrays", "Maximum inputs and outputs of one kernel."
-)
-MAX_IR_SIZE = Knob(
-    "gpu-max-ir-size",
-    10_000,
-    "instructions",
-    "Maximum emitted instructions of one kernel, counting duplicates.",
-)
+MAX_REDUCTIONS = Knob("gpu-max-unnested-reductions", 8)
+MAX_PARAMETERS = Knob("gpu-max-operands-and-outputs", 96)
+MAX_IR_SIZE = Knob("gpu-max-ir-size", 10_000)
 
 SHARED_MEMORY = essential(
     "PF010",

@@ -3,13 +3,28 @@
 from __future__ import annotations
 
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.ir.fusing import append_producer
+from hlofuse.cost.gpu.launch import Launch
+from hlofuse.ir.fusing import append_producer, convert_to_fusion, set_fusion_kind
 from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.passes.fusion.priority_fusion.kinds import kind_of, make_fusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.rules.gpu_fusible import is_small_constant
 from hlofuse.rules.priority_fusion.conditions import SMALL_CONSTANT
 from hlofuse.trace import Recorder
+
+_KINDS = {"loop": "kLoop", "triton": "kCustom", "custom": "kCustom", "cudnn": "kCustom", "sort": "kCustom"}
+
+
+def make_fusion(instruction: Instruction, kind: str) -> None:
+    """A fusion of that kind."""
+    if instruction.opcode == "fusion":
+        set_fusion_kind(instruction, kind)
+    else:
+        convert_to_fusion(instruction, kind)
+
+
+def kind_of(launch: Launch) -> str:
+    """The kind of a fusion that is emitted so."""
+    return _KINDS.get(launch.kind, "kInput")
 
 
 def fuse_constants(

@@ -13,8 +13,7 @@ from hlofuse.ir.fusing import append_producer, merge_extra_output
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.merging import Inside, merge_fusion
 from hlofuse.ir.removing import set_attribute
-from hlofuse.passes.fusion.priority_fusion.constants import fuse_constants
-from hlofuse.passes.fusion.priority_fusion.kinds import kind_of, make_fusion
+from hlofuse.passes.fusion.priority_fusion.constants import fuse_constants, kind_of, make_fusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.passes.fusion.priority_fusion.observers import Observer, TieBreaker
 from hlofuse.passes.fusion.priority_fusion.queue import PriorityQueue

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeAlias
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.in_place import in_place_pairs, never_in_place
+from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.cost.combined import CombinedModel, estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.pair import SummaryPair
@@ -15,7 +16,6 @@ from hlofuse.cost.tiling.constraints import Refusal
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.passes.fusion.priority_fusion.structural_ids import PairId, StructuralIds
 from hlofuse.rules.evaluate import first_verdict, pair_refusal, pair_verdict
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused
 from hlofuse.rules.instruction_fusion import FusionState
@@ -36,6 +36,44 @@ from hlofuse.rules.priority_fusion import (
 from hlofuse.rules.priority_fusion.conditions import NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict
+
+PairId: TypeAlias = tuple[int, int, int, bool]
+"""Numbers of producer and consumer, the operand's place, whether the producer stays an output."""
+
+
+class StructuralIds:
+    """Numbers of instructions; a fusion gets its number from what it was made of."""
+
+    def __init__(self, module: Module, is_fusible: Callable[[Instruction], bool]) -> None:
+        keys = StructuralKeys()
+        ids: dict[Hashable, int] = {}
+        self._numbers: dict[Instruction, int] = {}
+        for instruction in module.instructions():
+            if is_fusible(instruction):
+                operands = tuple([o.shape.key for o in instruction.operands])
+                key = (keys.of_instruction(instruction), instruction.payload, operands)
+                self._numbers[instruction] = ids.setdefault(key, len(ids))
+        self._next = len(ids)
+        self._pairs: dict[PairId, int] = {}
+
+    def pair(
+        self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
+    ) -> PairId | None:
+        """What the pair is called; None if one of the two has no number."""
+        first, second = self._numbers.get(producer), self._numbers.get(consumer)
+        if first is None or second is None:
+            return None
+        pair = (first, second, consumer.operands.index(producer), extra_outputs)
+        if pair not in self._pairs:
+            self._pairs[pair] = self._next
+            self._next += 1
+        return pair
+
+    def fused(self, fusion: Instruction, pair: PairId | None) -> None:
+        """`fusion` was made of the pair."""
+        if pair is not None:
+            self._numbers[fusion] = self._pairs[pair]
+
 
 _NO_USERS, _ONLY_BITCASTS = Verdict(NO_USERS), Verdict(ONLY_BITCASTS)
 _Edge: TypeAlias = "Verdict | SummaryPair"

@@ -1,0 +1,13 @@
+"""Texts about releases and rules, which stand in TOML files: a table for each name, a key for each text."""
+
+from functools import cache
+from pathlib import Path
+
+
+@cache
+def texts(file: Path) -> dict[str, dict[str, str]]:
+    """By name, the texts of a file, each as one line."""
+    import tomllib  # few commands show a text
+
+    tables = tomllib.loads(file.read_text(encoding="utf-8")).items()
+    return {name: {key: " ".join(t.split()) for key, t in table.items()} for name, table in tables}
