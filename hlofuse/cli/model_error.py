@@ -14,7 +14,7 @@ from hlofuse.cli.common.request import replay_options, report_on
 @click.command("model-error")
 @click.argument("profile", metavar="PROFILE", type=click.Path())
 @click.argument("input", metavar="[DUMP]", required=False, type=click.Path(allow_dash=True))
-@limit_option(20, "Kernels shown; 0 for all.")
+@limit_option(20, "Kernels shown; 0 shows all.")
 @replay_options
 @report_options
 def command(profile: str, input: str | None, limit: int, out: Output, **request: Any) -> int:
@@ -24,10 +24,6 @@ def command(profile: str, input: str | None, limit: int, out: Output, **request:
     replay. On a GPU the estimate is that of XLA's time model, launch overhead left out; matrix products and
     library calls have a lower bound only. XLA:CPU has no time model: the bandwidth of the best kernel stands
     in for one, which shows the kernels that are slow for what they move.
-
-    \b
-    hlofuse model-error profile/plugins/profile/2026_01_31 --device h100_sxm
-    hlofuse model-error step.xplane.pb dump/ --format json
     """
     options = request if input is None else {**request, "profile": profile}
     out.show(report_on(input or profile, options).model_error, limit=limit)
