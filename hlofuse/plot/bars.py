@@ -197,7 +197,7 @@ def _kernel_rows(
 
 def plot_passes(replay: Replay, times: KernelTimes | None, alerts: tuple[str, ...] = ()) -> Plot:
     """`replay` was made with `keep_modules`; passes that changed nothing are only counted."""
-    rows = [_pass_row("input of fusion", replay.before, times)]
+    rows = [_pass_row("fusion input", replay.before, times)]
     idle = 0
     for number, done in enumerate(replay.passes, 1):
         if not done.changed or done.module_text is None:

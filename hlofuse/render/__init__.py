@@ -35,7 +35,7 @@ def render(
 ) -> Drawing:
     """Draw a module as it is, or a replay `before`, `after` (its default) or `both` side by side.
 
-    Both sides of a `ModulePair` are drawn unless `view` is one of them; each instruction has the number of the
+    Both sides of a `ModulePair` are drawn unless `view` names one; each instruction has the number of the
     kernel that computes it.
 
     `focus` names an instruction or computation whose neighbourhood, `radius` arrows wide, is drawn.

@@ -47,7 +47,7 @@ def test_a_row_for_each_pass_that_changed_something(samples: Path) -> None:
     done = replay(load(samples / "cpu/softmax/before.hlo"), "cpu", [ModuleTexts()])
     found = labels(plot_passes(done, None).dot)
     assert found[0] == "jit_softmax"
-    assert {"input of fusion", "kernels", "bytes moved"} <= set(found)
+    assert {"fusion input", "kernels", "bytes moved"} <= set(found)
     figures = found[found.index("kernels") + 1 : found.index("bytes moved")]
     changed = [p.name for p in done.passes if p.changed]
     assert len(figures) == 1 + len(changed) + 1

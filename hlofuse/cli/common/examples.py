@@ -33,9 +33,12 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "render": (
         "hlofuse render DIR -o module.svg",
         "hlofuse render DIR --focus model.py:42 --radius 1 -o part.svg",
-        "hlofuse render BEFORE AFTER -o both.svg",
+        "hlofuse render DIR --format model-explorer -o graph.json",
     ),
-    "plot": ("hlofuse plot DIR --kind kernels -o kernels.svg",),
+    "plot": (
+        "hlofuse plot DIR --kind kernels -o kernels.svg",
+        "hlofuse plot DIR --device h100_sxm --kind roofline -o roofline.svg",
+    ),
     "diff": ("hlofuse diff BEFORE AFTER", "hlofuse diff BEFORE AFTER -o diff.html"),
     "upgrade": ("hlofuse upgrade DIR --to 0.11.1", "hlofuse upgrade OLD_DIR NEW_DIR"),
     "check": (
