@@ -57,7 +57,8 @@ def read(path: str) -> None:
     peak = int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
     size = Path(path).stat().st_size / 1e6
     print(
-        f"{size:,.0f} MB, {calls:,} events of instructions: {seconds:.1f} s, {used:.1f} s of the processor, {peak:,.0f} MiB at most"
+        f"{size:,.0f} MB, {calls:,} events of instructions: {seconds:.1f} s,"
+        f" {used:.1f} s of the processor, {peak:,.0f} MiB at most"
     )
 
 
