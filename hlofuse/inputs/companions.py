@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hlofuse.format.escape import printable
 from hlofuse.inputs.dump_directory import corpus_file
 from hlofuse.inputs.dump_names import read_name
+from hlofuse.inputs.profile import device_of, is_profile, read_profile
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines.flags import from_debug_options, merged, parse_flags
@@ -44,6 +45,10 @@ def stamp_of(filename: str | os.PathLike[str] | None) -> Stamp | None:
     """The stamp in a folder or beside a module, else that of the corpus that the folder is part of."""
     if not filename or str(filename).startswith(("<", "-")):
         return None
+    if is_profile(str(filename)):
+        profile = read_profile(str(filename))
+        busiest = max(profile.devices, key=lambda d: d.busy_us)
+        return Stamp(profile.jaxlib, busiest.kind, device_of(profile), "", "the profile")
     path = Path(filename)
     folder = path if path.is_dir() else path.parent
     files = [folder / STAMP, folder / MANIFEST]
@@ -194,6 +199,8 @@ def _stamped_device(filename: str | None) -> RecordedDevice | None:
 def _case_input(filename: str | None) -> str | None:
     """`before.hlo` for what lies beside it as a program of a corpus; other files themselves."""
     if not filename or filename.startswith("<") or read_name(Path(filename)) is not None:
+        return filename
+    if is_profile(filename):
         return filename
     return str(Path(filename).with_name("before.hlo"))
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hlofuse.render.launched import LaunchedModule
     from hlofuse.reports.check import Check
     from hlofuse.reports.kernels import KernelSelection
+    from hlofuse.reports.model_error.model import ModelError
     from hlofuse.reports.stats import ModuleStatistics
     from hlofuse.reports.timeline import PassTimeline
     from hlofuse.reports.trace_op.model import Provenance
@@ -178,6 +179,28 @@ class Report(Program):
     def stats(self) -> Answer[list[ModuleStatistics]]:
         """Instructions, kernels, fusions, FLOP and bytes of the module, as `hlofuse stats`."""
         return statistics_of([self])
+
+    @cached_property
+    def model_error(self) -> Answer[ModelError]:
+        """XLA's estimate of each kernel against the profile, as `hlofuse model-error`."""
+        from hlofuse.inputs import stage_of
+        from hlofuse.reports.model_error.json import model_error_json
+        from hlofuse.reports.model_error.model import model_error
+        from hlofuse.reports.model_error.text import print_model_error
+
+        device = self.loaded.config.device if self.loaded.config is not None else None
+        as_it_is = stage_of(self.module, self.loaded.target).is_fused and not self.options.takes_any_stage
+        account = self.account_as_it_is if as_it_is else self.facts.account_after
+        found = model_error(account, device.name if device is not None else None)
+        return Answer(
+            "model error",
+            lambda: found,
+            json=model_error_json,
+            body=lambda console, limit=20: print_model_error(found, console, limit),
+            rows_of=lambda document: document["kernels"],
+            entries_of=lambda data: data.kernels,
+            heads=[head_of(self.loaded, replayed=False) if as_it_is else head_of(self.replay)],
+        )
 
     # What would change it.
 
