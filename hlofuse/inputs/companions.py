@@ -185,6 +185,15 @@ def recorded_device(filename: str | None) -> RecordedDevice | None:
     return RecordedDevice(device, f"device {device.name}: from XLA's fusion log next to the module")
 
 
+def is_result_of(filename: str | None, backend: str, device: str | None) -> bool:
+    """False if XLA's result next to a module was compiled for another backend or device than these."""
+    stamp = stamp_of(filename)
+    if stamp is not None and stamp.backend not in ("", backend):
+        return False
+    recorded = recorded_device(filename) if device is not None else None
+    return recorded is None or recorded.device.name == device
+
+
 def _stamped_device(filename: str | None) -> RecordedDevice | None:
     """The device that a capture names, if hlofuse has its numbers."""
     from hlofuse.cost.gpu.device import device_names, load_device

@@ -13,7 +13,7 @@ from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of, head_of_dump
-from hlofuse.library.naming import final_names_of, resolver_of
+from hlofuse.library.naming import final_names_of, has_own_result, resolver_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -51,7 +51,7 @@ def explained(
     _check_names(observed.replay, only_pass, computation)
     details = details or only_pass is not None or computation is not None
     identity, result = observed.replay.input.identity, None
-    if not observed.changes and identity is not None:
+    if identity is not None and has_own_result(observed.replay):
         result = compare_with_result(identity.file, observed.replay.target, observed.replay.after)
     head = head_of(observed.replay, result=result, names=report.names)
     record = record_check(observed)
