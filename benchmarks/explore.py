@@ -2,11 +2,11 @@
 
     python benchmarks/explore.py [--stack 50000] [--layers 20000] [--target T] [--device D] [INPUT...]
 
-Each INPUT as it is; with --stack also the first of them stacked to so many instructions, with --layers the same
-as layers, each in a scope of its own that reads the layer before it. Prints seconds for
-replaying and for making the page, its size, seconds of processor time until it is open, and milliseconds of it of a
+Each INPUT as it is; with --stack also the first of them stacked to so many instructions, with --layers the
+same as layers, each in a scope of its own that reads the layer before it. Prints seconds for replaying and
+for making the page, its size, seconds of processor time until it is open, and milliseconds of it for a
 step (median and slowest of sixty, spread over the whole replay, until laid out, from 1.5 s after opening on)
-step by step and on the sheet of all kernels.
+step by step and in the picture of all kernels.
 The aim at 20,000 instructions: open in 1 s, a step in 50 ms, a file of 5 MB.
 """
 
