@@ -228,14 +228,14 @@ def test_a_refusal_is_a_verdict(process: Judge, hlofuse: Run, tmp_path: Path) ->
     assert found.status == 1
     document = json.loads(found.out)
     assert document["verdict"] == "refused"
-    assert document["reason"].startswith("XLA refuses B: ")
+    assert document["reason"].startswith("XLA rejects B: ")
     assert (document["a"], document["b"]) == ({"kernels": 1, "instructions": 4}, None)
     broken = LOOP.replace("constant(7)", "constant(-9)").replace("direction=LT", "direction=NE")
     endless = _module(broken)
     with Judge(timeout=20) as short:
         assert short.compiled(endless).kernels > 0
         short.timeout = 5
-        assert short.judge(_module(LOOP), endless).reason == "XLA refuses B: no answer within 5 s"
+        assert short.judge(_module(LOOP), endless).reason == "XLA rejects B: no answer within 5 s"
         short.timeout = 60
         assert short.compiled(_module(LOOP)).kernels > 0  # another process goes on
 
@@ -247,7 +247,7 @@ def test_the_command(hlofuse: Run, tmp_path: Path) -> None:
     same = hlofuse("judge", a, a, "--scale", "0.1")
     assert (same.status, same.err) == (0, "")
     assert same.out.startswith("Same: all outputs agree\n  A: 3 kernels, ")
-    assert hlofuse("judge", a, b, "--seed", 3).out.startswith("Different: output 0 is off by ")
+    assert hlofuse("judge", a, b, "--seed", 3).out.startswith("Different: output 0 differs by ")
     b.write_text("HloModule m\nENTRY e { ROOT x = f32[4] parameter(0) }")
     other = hlofuse("judge", a, b)
     assert (other.status, other.out, other.err) == (

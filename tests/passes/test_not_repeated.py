@@ -46,7 +46,7 @@ ENTRY e {
 
 def test_a_note_counts_what_passes_that_are_not_repeated_would_work_on() -> None:
     beginning = beginning_of_fusion(parse_module(ROUNDED), "cpu")
-    assert "Not repeated: stochastic_convert_decomposer (2 stochastic-convert)." in beginning.note
+    assert "Not replayed: stochastic_convert_decomposer (2 stochastic-convert)." in beginning.note
     assert lower_to_fusion_input(parse_module(ROUNDED), "cpu").not_repeated == {
         "stochastic_convert_decomposer": Counter({"stochastic-convert": 2})
     }

@@ -37,7 +37,7 @@ def kernels(*, disable: tuple[str, ...] = (), overrides: tuple[str, ...] = ()) -
 
 
 def test_a_device_for_a_target_without_devices_is_a_mistake() -> None:
-    with pytest.raises(HlofuseError, match="target cpu fuses alike on every device; --device goes with"):
+    with pytest.raises(HlofuseError, match="target cpu fuses the same on every device; --device needs"):
         replay(parse_module(SOFTMAX), device="h100_sxm")
 
 

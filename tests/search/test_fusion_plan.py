@@ -124,7 +124,7 @@ def test_the_search_finds_what_the_queue_misses() -> None:
     assert best.complete
     assert result.best.value == best.best.value < result.default.value - 1.9  # two launches
     (change,) = result.changes
-    assert str(change.intervention) == "twos is fused into nothing"
+    assert str(change.intervention) == "twos is not fused"
     assert change.xla is not None
     assert (change.xla.rule, change.xla.fused) == ("PF040", True)
     assert change.gain == pytest.approx(result.default.value - result.best.value)

@@ -65,10 +65,10 @@ def test_overrides() -> None:
     ("number", "message"),
     [
         ("launch_overhead_us=nan", "expected a number of 0 or more, found nan"),
-        ("launch_overhead_us=inf", "a number of 0 or more"),
-        ("l2_cache_size=-1", "a number of 0 or more"),
-        ("clock_rate_ghz=0", "a number of more than 0"),
-        ("block_dim_limit_x=0", "a number of more than 0"),
+        ("launch_overhead_us=inf", "expected a number of 0 or more"),
+        ("l2_cache_size=-1", "expected a number of 0 or more"),
+        ("clock_rate_ghz=0", "expected a number of more than 0"),
+        ("block_dim_limit_x=0", "expected a number of more than 0"),
         ("memory_compute_parallelism=1.5", "expected a fraction from 0 to 1"),
         ("core_count=1.5", "expected an integer, found 1.5"),
     ],
@@ -95,7 +95,7 @@ def test_unknown_devices_and_broken_files(tmp_path: Path) -> None:
     with pytest.raises(DeviceError, match="inside a message"):
         load_device(str(broken))
     broken.write_text("gpu_device_info { rocm_compute_capability: 3 }")
-    with pytest.raises(DeviceError, match="rocm_compute_capability is no message"):
+    with pytest.raises(DeviceError, match="rocm_compute_capability must be a message"):
         load_device(str(broken))
     broken.write_text("matrix_unit_description { rate_infos { key { } } }")
     with pytest.raises(DeviceError, match="missing"):
