@@ -2,9 +2,9 @@
 
     generate_docs.py [OUT]
 
-The site has the pages of docs/, README.md as its first page, the pages of EXTRA, a page for every rule and the
-options of every command. Links stay as the repository has them; here each is rewritten to the page that it means, or
-to a copy of the file. OUT is emptied first.
+The site has the pages of docs/, README.md as its first page, the pages of EXTRA, a page for every rule and
+the options of every command. Links stay as the repository has them; here each is rewritten to the page that
+it means, or to a copy of the file. OUT is emptied first.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def site_path(path: str) -> str:
 
 
 def with_site_links(text: str, page: str) -> tuple[str, set[str]]:
-    """A page of the repository with links to files of the site, and the files that have to be copied for that."""
+    """A page of the repository with links to files of the site, and the files to copy for that."""
     copied: set[str] = set()
 
     def rewritten(link: re.Match[str]) -> str:
@@ -85,9 +85,11 @@ def with_site_links(text: str, page: str) -> tuple[str, set[str]]:
         return f"{link[1]}{relpath(site_path(path), PurePosixPath(site_path(page)).parent)}{link[3] or ''})"
 
     code = [m.span() for m in _CODE.finditer(text)]
-    parts = [text[start:end] for start, end in zip([0, *(e for _, e in code)], [*(s for s, _ in code), None])]
-    prose = [_LINK.sub(rewritten, part) for part in parts]
-    return "".join(a + text[s:e] for a, (s, e) in zip(prose, code)) + prose[-1], copied
+    parts, end = [], 0
+    for start, stop in [*code, (len(text), len(text))]:
+        parts += [_LINK.sub(rewritten, text[end:start]), text[start:stop]]
+        end = stop
+    return "".join(parts), copied
 
 
 def build(out: Path) -> int:

@@ -2,10 +2,10 @@
 
     run_pages.py [PAGE...] [--write]
 
-A page shows commands in blocks of ```console: a line that begins with `$ `, and below it what the command prints. They
-run in order in a scratch copy of the folder that the comment `<!-- commands run in FOLDER -->` names. A line `…`
-stands for lines that are left out. Commands of SKIPPED are shown only. `# exit status 1` after a command is expected.
-Without --write, exit status 1 says that a page shows something else.
+A page shows commands in blocks of ```console: a line that begins with `$ `, and below it what the command
+prints. They run in order in a scratch copy of the folder that the comment `<!-- commands run in FOLDER -->`
+names. A line `…` stands for lines that are left out. Commands of SKIPPED are shown only. `# exit status 1`
+after a command is expected. Without --write, exit status 1 says that a page shows something else.
 """
 
 from __future__ import annotations

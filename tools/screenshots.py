@@ -38,9 +38,16 @@ SHOTS: list[tuple[str, str | tuple[str, str], list[str], str, bool]] = [
         "#tab=source&view=fusion&show=loop_add_select_fusion",
         False,
     ),
-    ("explore-dark", "cartpole/cpu/no_concatenate", [], "#step=330&tab=decisions", True),
+    ("explore-dark", "cartpole/cpu/no_concatenate", [], "#view=fusion&colour=bytes&tab=refused", True),
     ("explore-passes", DUMP_DIRECTORY, ["--device", "h100_sxm"], "#view=film&dump=0010", False),
     ("explore-train-step", TRAINING_STEP, ["--device", "h100_sxm"], "#tab=kernels&view=fusion", False),
+    (
+        "explore-scopes",
+        TRAINING_STEP,
+        ["--device", "h100_sxm"],
+        "#tab=kernels&view=scope&colour=time",
+        False,
+    ),
     (
         "explore-devices",
         "gpu/gpt2_block",

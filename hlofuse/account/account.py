@@ -9,22 +9,23 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from hlofuse.account.measured import measured_of
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.bitcasts import shape_size
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
-from hlofuse.analysis.hlo_value import Readers
+from hlofuse.analysis.hlo_value import Readers, subshape_at
 from hlofuse.analysis.kernels import launched_computations
 from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.analysis.loops import runs_in, trip_count_of
-from hlofuse.analysis.shape_tree import subshape_at
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.releases import AROUND_FUSION
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.inputs.profile import MeasuredTime
 
 
 Estimate = Callable[[Instruction], float | None]
@@ -47,6 +48,10 @@ class Launched:
     """Of one run, its launch included; None without a device."""
     is_floor: bool
     """`us` is what it takes at least: XLA has no estimate, or one that no machine can reach."""
+    measured: MeasuredTime | None = None
+    """What a profile has of it; None without one, and for what did not run."""
+    measured_us: float | None = None
+    """Measured time of all its launches in one run of the program."""
 
     @property
     def total_us(self) -> float | None:
@@ -73,6 +78,8 @@ class Totals:
     copies: int = 0
     copy_bytes: int = 0
     """Bytes read and written by copies, all launches."""
+    measured_us: float | None = None
+    """Of one run, from a profile; None without one."""
     peak_temporary_bytes: int | None = None
     """What is live at once at most, arguments, results and constants left out; None for a module that is not
     the final one. XLA may need less: it schedules for memory, and puts temporaries where results will be."""
@@ -108,6 +115,8 @@ class Account:
         self._costs = KernelCosts()
         self.backend = backend
         self._is_final = is_final
+        self.measured = measured_of(module)
+        """What a profile has of the module; None without one."""
 
     @cached_property
     def _by_computation(self) -> dict[Computation, list[Launched]]:
@@ -154,6 +163,8 @@ class Account:
     def totals(self) -> Totals:
         """The sums over all launches."""
         totals = totals_of(self.rows, timed=self._estimate is not None)
+        if self.measured is not None:
+            totals = replace(totals, measured_us=sum(r.measured_us or 0.0 for r in self.rows))
         if not self._is_final:
             return totals
 
@@ -182,7 +193,11 @@ class Account:
             # A rounding of the model is no blind spot of it.
             is_floor = modelled is None or modelled < floor * 0.98
             us = (floor if is_floor or modelled is None else modelled) + self._device.launch_overhead_us
-        return Launched(instruction, launch.kind, 1, False, cost, us, is_floor)
+        if self.measured is None:
+            return Launched(instruction, launch.kind, 1, False, cost, us, is_floor)
+        name = instruction.name
+        time, per_run = self.measured.times.get(name), self.measured.us_per_run(name)
+        return Launched(instruction, launch.kind, 1, False, cost, us, is_floor, time, per_run)
 
 
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:

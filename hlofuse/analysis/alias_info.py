@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hlofuse.analysis.elementwise import is_elementwise_on_operand
+from hlofuse.analysis.hlo_value import Index, subshape_at
 from hlofuse.analysis.in_place import InPlacePair, in_place_pairs
-from hlofuse.analysis.shape_tree import Index, subshape_at
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 

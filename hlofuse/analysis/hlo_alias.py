@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.call_sites import CallSites
 from hlofuse.analysis.hlo_dataflow import HloDataflow
-from hlofuse.analysis.hlo_value import HloValue
-from hlofuse.analysis.shape_tree import Index
+from hlofuse.analysis.hlo_value import HloValue, Index
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.graph import Instruction, Module
 

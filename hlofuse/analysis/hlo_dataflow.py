@@ -8,8 +8,7 @@ import heapq
 from collections.abc import Iterable, Iterator
 
 from hlofuse.analysis.call_sites import CallContext, CallSites
-from hlofuse.analysis.hlo_value import HloPosition, HloValue, PhiGraph, Readers
-from hlofuse.analysis.shape_tree import Index, shape_tree
+from hlofuse.analysis.hlo_value import HloPosition, HloValue, Index, PhiGraph, Readers, shape_tree
 from hlofuse.analysis.value_forwarding import Forward, forwards_of, may_forward
 from hlofuse.ir.graph import Computation, Instruction, Module
 

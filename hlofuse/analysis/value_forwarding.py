@@ -8,7 +8,7 @@ from functools import cache
 from typing import NamedTuple
 
 from hlofuse.analysis.async_ops import is_async_end, wrapped_opcode
-from hlofuse.analysis.shape_tree import Index, shape_tree
+from hlofuse.analysis.hlo_value import Index, shape_tree
 from hlofuse.ir.graph import Instruction
 
 

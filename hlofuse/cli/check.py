@@ -82,7 +82,7 @@ def command(
     Exit status 0: OK, 1: failed, 2: wrong input or call.
     """
 
-    from hlofuse.library.checking import Limits, checked
+    from hlofuse.library.measuring import Limits, checked
 
     further = _more_reports(reports)
     limits = Limits(max_kernels, max_bytes, max_time, baseline, tolerance, strict)

@@ -91,7 +91,7 @@ def command(
     Exit status 0: same, 1: different, 2: wrong input or call.
     """
     from hlofuse.ir import HlofuseError
-    from hlofuse.library.comparing import compared
+    from hlofuse.library.side_by_side import compared
 
     out = replace(out, form=out.form or _by_suffix(out.file))
     releases = xla, xla_after or xla

@@ -6,7 +6,13 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
+from hlofuse.cli.common.options import (
+    input_argument,
+    limit_option,
+    name_argument,
+    profile_option,
+    report_options,
+)
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.request import replay_options, report_on
 
@@ -22,6 +28,7 @@ from hlofuse.cli.common.request import replay_options, report_on
     show_default=True,
     help="Slowest kernels first, or in the order of the module.",
 )
+@profile_option
 @replay_options
 @report_options
 def command(

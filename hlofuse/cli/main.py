@@ -25,6 +25,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
     "What runs": {
         "stats": "Instructions, kernels, FLOP and bytes of modules.",
         "kernels": "Kernels after fusion and who generates each: library, Triton or emitter.",
+        "model-error": "XLA's time model against a profile, worst kernel first.",
     },
     "See it": {
         "explore": "One HTML page that steps through every decision.",

@@ -43,9 +43,13 @@ def command(path: str) -> int:
 
 def _lines(path: str) -> Iterator[str]:
     from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, is_corpus_case
+    from hlofuse.inputs.profile import is_profile
     from hlofuse.ir.errors import HlofuseError
 
     folder = Path(path)
+    if is_profile(path):
+        yield from _profile(path)
+        return
     if not folder.is_dir() or is_corpus_case(folder):
         yield from _module(path)
         return
@@ -75,6 +79,24 @@ def _lines(path: str) -> Iterator[str]:
         ("compare the replay with XLA", "verify", path),
     ]
     yield from _next(path, *chosen, more=every if largest.between else [])
+
+
+def _profile(path: str) -> Iterator[str]:
+    """The programs of a profile, each with its share of the time."""
+    from hlofuse.inputs.profile import read_profile
+
+    found = read_profile(path)
+    modules, total = found.modules, found.total_us or 1.0
+    yield f"{printable(path)}: profile with {plural(len(modules), 'module')}"
+    yield from _listing([(f"{m.label}  {100 * m.total_us / total:.0f}% of the time", 0) for m in modules])
+    module = ("--module", modules[0].label) if len(modules) > 1 else ()
+    if modules[0].proto is None:
+        yield "It has times and no HLO. Next:"
+        yield f"  {command_line('explain', 'DUMP', '--profile', path)}"
+    else:
+        yield from _next(
+            path, *module, fused=True, more=[("where XLA's time model is off", "model-error", path)]
+        )
 
 
 def _below(folder: Path, error: str) -> Iterator[str]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
-from hlofuse.cli.common.output import Output, emit, rendered, save
+from hlofuse.cli.common.output import Output, emit, rendered
 from hlofuse.cli.common.request import replay_options, report_on
 from hlofuse.ir.errors import HlofuseError
 
@@ -63,12 +62,6 @@ def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> No
 @click.option(
     "--confirm", is_flag=True, help=("With --without-pass: confirm by compiling with XLA:CPU (needs JAX).")
 )
-@click.option(
-    "--plot",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Plot the sweep: .svg, .png, .pdf or .dot.",
-)
 @limit_option(10, "Rules and edges listed; 0 shows all.")
 @click.option(
     "--knobs",
@@ -89,7 +82,6 @@ def command(
     also_flags: tuple[str, ...],
     without: tuple[str, ...],
     confirm: bool,
-    plot: Path | None,
     limit: int,
     out: Output,
     **request: Any,
@@ -108,8 +100,8 @@ def command(
         out.show(report.without_pass(*without, confirm=confirm))
         return 0
     if not sweeps:
-        if plot is not None or more_devices:
-            raise HlofuseError("--plot and --also-device need --sweep")
+        if more_devices:
+            raise HlofuseError("--also-device needs --sweep")
         others = [report_on(path, {**request, "module": None, "ids": None}) for path in also]
         out.show(report.what_if(name, also=others, also_flags=also_flags), limit=limit)
         return 0
@@ -117,19 +109,7 @@ def command(
         raise HlofuseError("--sweep replays the whole module and takes no NAME")
     if also or also_flags:
         raise HlofuseError("--sweep excludes --also and --also-flags")
-    axes = _axes(sweeps)
-    if plot is not None:
-        from hlofuse.render import format_of
-        from hlofuse.render.engine import require_engine
-
-        if (form := format_of(plot)) != "svg":
-            require_engine(form)
-    found = report.what_if(sweep=axes, also_device=more_devices)
-    if plot is not None:
-        from hlofuse.reports.whatif.plot import plot_sweep
-
-        save(plot, plot_sweep(found.data).to_bytes(format_of(plot)))
-    out.show(found)
+    out.show(report.what_if(sweep=_axes(sweeps), also_device=more_devices))
     return 0
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hlofuse.format.escape import printable
 from hlofuse.inputs.dump_directory import corpus_file
 from hlofuse.inputs.dump_names import read_name
+from hlofuse.inputs.profile import device_of, is_profile, read_profile
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines.flags import from_debug_options, merged, parse_flags
@@ -44,6 +45,10 @@ def stamp_of(filename: str | os.PathLike[str] | None) -> Stamp | None:
     """The stamp in a folder or beside a module, else that of the corpus that the folder is part of."""
     if not filename or str(filename).startswith(("<", "-")):
         return None
+    if is_profile(str(filename)):
+        profile = read_profile(str(filename))
+        busiest = max(profile.devices, key=lambda d: d.busy_us)
+        return Stamp(profile.jaxlib, busiest.kind, device_of(profile), "", "the profile")
     path = Path(filename)
     folder = path if path.is_dir() else path.parent
     files = [folder / STAMP, folder / MANIFEST]
@@ -180,6 +185,15 @@ def recorded_device(filename: str | None) -> RecordedDevice | None:
     return RecordedDevice(device, f"device {device.name}: from XLA's fusion log next to the module")
 
 
+def is_result_of(filename: str | None, backend: str, device: str | None) -> bool:
+    """False if XLA's result next to a module was compiled for another backend or device than these."""
+    stamp = stamp_of(filename)
+    if stamp is not None and stamp.backend not in ("", backend):
+        return False
+    recorded = recorded_device(filename) if device is not None else None
+    return recorded is None or recorded.device.name == device
+
+
 def _stamped_device(filename: str | None) -> RecordedDevice | None:
     """The device that a capture names, if hlofuse has its numbers."""
     from hlofuse.cost.gpu.device import device_names, load_device
@@ -194,6 +208,8 @@ def _stamped_device(filename: str | None) -> RecordedDevice | None:
 def _case_input(filename: str | None) -> str | None:
     """`before.hlo` for what lies beside it as a program of a corpus; other files themselves."""
     if not filename or filename.startswith("<") or read_name(Path(filename)) is not None:
+        return filename
+    if is_profile(filename):
         return filename
     return str(Path(filename).with_name("before.hlo"))
 

@@ -9,6 +9,7 @@ from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import choose_target, target_of_files
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, require_case
 from hlofuse.inputs.excerpt import Excerpt, find_module
+from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.text import called, decode, read_bytes
 from hlofuse.inputs.wire_format import PROTO, foreign_form, hlo_text
@@ -106,6 +107,7 @@ def load(
     says where it was found, and whether the text is cut short.
 
     StableHLO (text or bytecode) and HLO protos are lowered to HLO text by jaxlib, if that is installed.
+    So is the optimized module that a profile holds: the costliest where `module` does not say which.
 
     From a directory it is the module as it enters the fusion passes of `target`, which the dumps' names
     tell where it is not given; `module` picks by name, also from a file that holds several modules.
@@ -114,6 +116,8 @@ def load(
     Raises HlofuseError (HloParseError for a place in the text) with a message for the user.
     """
     file = Path(path)
+    if is_profile(str(path)):
+        return _in_profile(str(path), module)
     if str(path) != "-" and _is_directory(file):
         file = _in_directory(file, module, target or choose_target(file, module).name)
         module = None
@@ -133,6 +137,21 @@ def _module_in(data: bytes, name: str, called_as: str, module: str | None) -> Mo
     parsed.filename = name
     parsed.lowered_from = form if form != PROTO else None
     return parsed
+
+
+def _in_profile(path: str, name: str | None) -> Module:
+    """The optimized module that a profile holds: the one of that name, or the costliest."""
+    profile = read_profile(path)
+    chosen = profile.pick(name)
+    label = f"{chosen.label} in {path}"
+    if chosen.proto is None:
+        raise HlofuseError(
+            f"{printable(label)} has times and no HLO: explain its dump, with --profile {printable(path)}"
+        )
+    found = _parsed(find_module(hlo_text(chosen.proto(), PROTO, label), label), path)
+    found.filename = path
+    found.findings["profile"] = profile, chosen
+    return found
 
 
 _NEURONS = "API_VERSION_UNSPECIFIED"

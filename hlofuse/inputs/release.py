@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.companions import Stamp
@@ -45,130 +47,19 @@ def releases_in(*spans: Span) -> frozenset[str]:
     return frozenset(name for name in NAMES if any(span.includes(name) for span in spans))
 
 
-def _since(pattern: str, since: str, shown: str = "") -> Mark:
-    return Mark(pattern, (Span(since),), shown=shown)
+@cache
+def marks() -> dict[str, list[Mark]]:
+    """`release_marks.toml`: by the names of `files`, by what is `missing`, and in `texts`."""
+    import tomllib
+
+    text = Path(__file__).with_name("release_marks.toml").read_text(encoding="utf-8")
+    return {kind: list(map(_mark, rows)) for kind, rows in tomllib.loads(text).items()}
 
 
-def _until(pattern: str, until: str, shown: str = "") -> Mark:
-    return Mark(pattern, (Span(until=until),), shown=shown)
+def _mark(row: dict[str, Any]) -> Mark:
+    spans = row.get("spans", [(row.get("since", ""), row.get("until", ""))])
+    return Mark(row["pattern"], tuple(Span(*s) for s in spans), row.get("without", ""), row.get("shown", ""))
 
-
-def _lacks(until: str, field: str, later: str) -> Mark:
-    """A field of a configuration that lacks one which later releases print."""
-    return Mark(field, (Span(until=until),), without=later, shown=f"no {later}")
-
-
-def _starts(pipeline: str, first: str, *spans: Span) -> Mark:
-    """The first pass of a pipeline."""
-    return Mark(rf"\.{pipeline}\.after_pipeline-start\.before_{first}\.", spans)
-
-
-FILES: tuple[Mark, ...] = (
-    # What every dump directory of the CPU holds.
-    _until(r"module_\d+\.[^.\n]+\.o$", "0.4.35", ".o"),
-    _until(r"\.ir-(no|with)-opt\.part_\d+\.ll", "0.4.38", "ir-no-opt.part_00.ll"),
-    _since(r"\.part_\d+\.ir-(no|with)-opt\.ll", "0.5", "part_00.ir-no-opt.ll"),
-    _since(r"\.obj-file\.", "0.4.38", "obj-file"),
-    _since(r"_kernel_module\.ir-(no|with)-opt\.ll", "0.5", "_kernel_module.ir-no-opt.ll"),
-    _since(r"\.(__compute_module_)?wrapped_(?!scatter)[^.\n]*\.(ll|o|ir-)", "0.8", "wrapped_…"),
-    # Of both backends, and of the GPU.
-    _since(r"\.debug_options$", "0.6"),
-    _since(r"\.config\.pbtxt", "0.6"),
-    _since(r"\.after_spmd_partitioner\.txt", "0.6"),
-    _until(r"\.sm_9\.0_gpu_after_optimizations", "0.6"),
-    _since(r"\.sm_9\.0a_gpu_after_optimizations", "0.7"),
-    _since(r"memory-usage-report\.pb", "0.9"),
-    _since(r"after_optimizations-live-range\.txt", "0.10"),
-    _since(r"after_optimizations-buffer-assignment-values\.txt", "0.10"),
-    _since(r"\.thunk_metadata\.txt", "0.8"),
-    _since(r"\.before_config_assignment\.txt", "0.11"),
-    # Pipelines of the GPU.
-    _until(r"\.GPU-ir-emit-prepare\.", "0.4.38"),
-    _until(r"\.post-fusion-collectives_optimization\.", "0.4.38"),
-    _since(r"\.async-collective-conversion\.", "0.5"),
-    _since(r"\.pre-scheduling-copy-insertion\.", "0.5"),
-    _until(r"\.fusion-dispatch-pipeline\.after_pipeline-start\.before_fusion-block-level-rewriter\.", "0.5"),
-    _since(r"\.pre-fusion\.", "0.6"),
-    _until(r"\.horizontal_fusion\.", "0.6"),
-    _until(r"\.command-buffer-scheduling\.after_pipeline-start\.", "0.7"),
-    _since(r"\.sanitize-constant-names\.", "0.7"),
-    _since(r"\.host-compute\.", "0.7"),
-    _starts("post-layout_assignment", "float_normalization", Span(until="0.7")),
-    _starts("post-layout_assignment", "sub-byte-collective-normalization", Span("0.8")),
-    _since(r"\.invariant-checkers\.", "0.8"),
-    _since(r"\.after_sort-iota-fusion\.", "0.9"),
-    _starts("optimization", "topk-splitter", Span(until="0.4.35")),
-    _starts("optimization", "gather_scatter_normalizer", Span("0.4.38", "0.5")),
-    _starts("optimization", "batched_gather_scatter_normalizer", Span("0.6", "0.6")),
-    _starts("optimization", "one-hot-rewriter", Span("0.9", "0.9")),
-    _starts("optimization", "ragged_dot_rewriter", Span("0.7", "0.8"), Span("0.10")),
-    _starts("collective-optimizations", "all-reduce-simp", Span(until="0.4.38")),
-    _starts("collective-optimizations", "ragged-all-to-all-canonicalizer", Span("0.5", "0.10")),
-    _starts("collective-optimizations", "legalize-collective-domain", Span("0.11")),
-    _starts("dynamic-slice", "dynamic-slice-annotator", Span("0.10")),
-    _since(r"\.propagate-call-metadata\.", "0.10"),
-    _starts("post-scheduler-xla-transforms", "apply-xla-transforms", Span("0.10", "0.10")),
-    _since(r"\.config-assigner\.", "0.11"),
-    _since(r"\.pdl-launch-annotation\.", "0.11"),
-    _starts("pre-spmd-partitioner", "gather_scatter_normalizer", Span(until="0.4.35")),
-    _starts("pre-spmd-partitioner", "cudnn-custom-call-converter", Span("0.4.38", "0.10"), Span("0.12")),
-    _starts("pre-spmd-partitioner", "async-collective-custom-call-rewriter", Span("0.11", "0.11")),
-    # Pipelines of the CPU.
-    _until(r"\.pre-spmd-pipeline\.", "0.4.35"),
-    _starts("HLO_passes_through_layout_assignment", "result_caster", Span(until="0.4.35")),
-    _starts("HLO_passes_through_layout_assignment", "gather_scatter_normalizer", Span("0.4.38", "0.5")),
-    _starts("HLO_passes_through_layout_assignment", "batched_gather_scatter_normalizer", Span("0.6")),
-    _since(r"\.post_scatter_expansion_simplification\.", "0.5"),
-    _since(r"\.dot-library-passes\.", "0.6"),
-    _since(r"\.HLO_passes_after_scheduling\.", "0.10"),
-    _starts("async-collective", "async-collective-replacer", Span("0.10", "0.10")),
-    _starts("async-collective", "async-collective-custom-call-rewriter", Span("0.11")),
-    _since(r"\.embedded_scatter_expansion\.", "0.12"),
-)
-"""By the names of the files of a module in a dump directory."""
-
-_WHOLE = r"\A(?s:(?=.*\.before_optimizations\.txt)(?=.*_after_optimizations\.txt)(?=.*PATTERN))"
-MISSING: tuple[Mark, ...] = (
-    Mark(
-        _WHOLE.replace("PATTERN", r"after_optimizations-buffer-assignment\.txt"),
-        (Span(until="0.9"),),
-        without=r"after_optimizations-buffer-assignment-values\.txt",
-        shown="no buffer-assignment-values.txt",
-    ),
-    Mark(
-        _WHOLE.replace("PATTERN", r"\.(ll|o|ptx)$"),
-        (Span(until="0.5"),),
-        without=r"\.debug_options$",
-        shown="no debug_options",
-    ),
-)
-"""The same by what is not there. They count least, as people copy parts of a directory."""
-
-TEXTS: tuple[Mark, ...] = (
-    Mark(r'"output_tile_sizes"', (Span("0.4.38", "0.4.38"),)),
-    _since(r'"output_tiles"', "0.5"),
-    _since(r'"reification_cost"', "0.6"),
-    _since(r'"device_type"', "0.7"),
-    _since(r'"is_tma_allowed"', "0.7"),
-    _since(r'"is_warp_specialization_allowed"', "0.8"),
-    _until(r'"wait_on_operation_queues"', "0.9"),
-    _since(r'"kind":"__ynn_fusion"', "0.8", "__ynn_fusion"),
-    _since(r'"native_emitter_backend_config"', "0.10"),
-    _since(r'"waves_per_eu"', "0.10"),
-    _since(r'"num_tiles_per_pid"', "0.11"),
-    _since(r'"group_size":\d', "0.11.2", "group_size"),
-    _since(r'backend_config=\{"device_type"', "0.11.2", "device_type first"),
-    _until(r'"outer_dimension_partitions":[^{}]*,"fusion_config"', "0.11.1", "fusion_config last"),
-    _since(r'"fusion_config":\{[^{}]*\},"outer_dimension_partitions"', "0.11.2", "fusion_config first"),
-    _lacks("0.5", r'"output_tiles"', r'"reification_cost"'),
-    _lacks("0.7", r'"is_tma_allowed"', r'"is_warp_specialization_allowed"'),
-    _lacks("0.9", r'"is_warp_specialization_allowed"', r'"waves_per_eu"'),
-    _lacks("0.10", r'"waves_per_eu"', r'"num_tiles_per_pid"'),
-    _lacks("0.11.1", r'"num_tiles_per_pid"', r'"group_size"'),
-    Mark(r"source_file=[^{}\n]* source_end_line=", (Span("0.7", "0.7"),), shown="source_end_line"),
-    _until(r"source_file=", "0.7", "source_file in each line"),
-)
-"""By the attributes of instructions. XLA prints every field of a backend's configuration, empty or not."""
 
 _JAX_MAIN = Mark(r'op_name="[^"]*/jit\(main\)/', (Span(until="0.6"),), shown="jit(main) in op_name")
 
@@ -200,7 +91,7 @@ def text_marks(module: Module, backend: str) -> Iterator[Shown]:
 
 def attribute_marks(text: str) -> Iterator[Shown]:
     """What attributes of instructions show, in whatever text they stand."""
-    for mark in TEXTS:
+    for mark in marks()["texts"]:
         if _shows(mark, text):
             yield mark.releases, mark.name
 
@@ -228,14 +119,14 @@ def _wrapped_marks(module: Module) -> Iterator[Shown]:
 
 def file_marks(names: str) -> Iterator[Shown]:
     """What the names of files show, one a line."""
-    for mark in FILES:
+    for mark in marks()["files"]:
         if _shows(mark, names):
             yield mark.releases, f"dumps are named {mark.name}"
 
 
 def missing_marks(names: str) -> Iterator[Shown]:
     """What the absence of files shows."""
-    for mark in MISSING:
+    for mark in marks()["missing"]:
         if _shows(mark, names):
             yield mark.releases, f"has {mark.name}"
 

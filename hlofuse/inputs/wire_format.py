@@ -2,7 +2,11 @@
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import islice
+from mmap import mmap
 from pathlib import Path
+from typing import TypeAlias
 
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
@@ -42,7 +46,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             raise ValueError(f"a field of unknown kind {wire}")
 
 
-def varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes | mmap, at: int) -> tuple[int, int]:
     """The number at `at`, and where the next field starts."""
     value = data[at]
     at += 1
@@ -59,21 +63,18 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def module_proto(data: bytes) -> bytes:
+def module_proto(data: bytes, wrappings: int = _WRAPPINGS) -> bytes:
     """The HloModuleProto in `data`: itself, or what an HloProto or HloSnapshot holds.
 
-    ValueError or IndexError if it is none of them.
+    ValueError or IndexError if it is none of them. Field 1 goes first: the buffer assignment of an HloProto
+    can look like computations, the name of a module does not look like a module.
     """
-    for _ in range(_WRAPPINGS):
-        inner: bytes | None = None
-        for number, value in fields(data):
-            if number == _COMPUTATIONS and isinstance(value, bytes) and _is_computation(value):
-                return data
-            if number == _MODULE_OF_PROTO and isinstance(value, bytes) and inner is None:
-                inner = value
-        if inner is None:
-            break
-        data = inner
+    inner = next((v for n, v in fields(data) if n == _MODULE_OF_PROTO and isinstance(v, bytes)), None)
+    if inner is not None and wrappings > 1:
+        with suppress(ValueError, IndexError):
+            return module_proto(inner, wrappings - 1)
+    if any(n == _COMPUTATIONS and isinstance(v, bytes) and _is_computation(v) for n, v in fields(data)):
+        return data
     raise ValueError("it has no computations")
 
 
@@ -83,6 +84,57 @@ def _is_computation(data: bytes) -> bool:
     except (ValueError, IndexError):
         return False
     return _NAME in found and _INSTRUCTIONS in found
+
+
+Signature: TypeAlias = tuple[str, tuple[tuple[int, ...], ...]]
+"""Opcode and dimensions of the arrays of the result: enough to see that a name means another operation."""
+_OPCODE, _SHAPE = 2, 3
+_DIMENSIONS, _TUPLE_SHAPES = 3, 4
+
+
+def signatures(data: bytes) -> dict[str, Signature]:
+    """Of each instruction of an HloProto by its name; ValueError or IndexError if it is none."""
+    found = {}
+    for instruction in _instructions(data):
+        parts = dict(fields(instruction))
+        name, opcode, shape = (parts.get(n, b"") for n in (_NAME, _OPCODE, _SHAPE))
+        if isinstance(name, bytes) and isinstance(opcode, bytes) and isinstance(shape, bytes):
+            found[name.decode()] = opcode.decode(), tuple(_arrays(shape))
+    return found
+
+
+def opcodes(data: bytes) -> Iterator[tuple[str, str]]:
+    """Name and opcode of each instruction of an HloProto; ValueError or IndexError if it is none."""
+    for instruction in _instructions(data):
+        first = dict(islice(fields(instruction), 2))  # the numbers of their fields are the lowest
+        name, opcode = first.get(_NAME, b""), first.get(_OPCODE, b"")
+        if isinstance(name, bytes) and isinstance(opcode, bytes):
+            yield name.decode(errors="replace"), opcode.decode(errors="replace")
+
+
+def _instructions(data: bytes) -> Iterator[bytes]:
+    for number, computation in fields(module_proto(data)):
+        if number == _COMPUTATIONS and isinstance(computation, bytes):
+            yield from (v for n, v in fields(computation) if n == _INSTRUCTIONS and isinstance(v, bytes))
+
+
+def _arrays(shape: bytes) -> Iterator[tuple[int, ...]]:
+    """The dimensions of each array of a ShapeProto."""
+    dimensions: list[int] = []
+    is_tuple = False
+    for number, value in fields(shape):
+        if number == _TUPLE_SHAPES and isinstance(value, bytes):
+            is_tuple = True
+            yield from _arrays(value)
+        elif number == _DIMENSIONS and isinstance(value, int):
+            dimensions.append(value)
+        elif number == _DIMENSIONS and isinstance(value, bytes):
+            at = 0
+            while at < len(value):
+                one, at = varint(value, at)
+                dimensions.append(one)
+    if not is_tuple:
+        yield tuple(dimensions)
 
 
 MLIR, BYTECODE, PROTO = "StableHLO text", "StableHLO bytecode", "an HLO proto"
@@ -131,7 +183,7 @@ def hlo_text(data: bytes, form: str, name: str) -> str:
         raise HlofuseError(f"{printable(name)} is {form} that jaxlib cannot read: {message}") from None
 
 
-_OPCODE, _METADATA, _TUPLE_INDEX, _ID, _OPERANDS = 2, 7, 13, 35, 36
+_METADATA, _TUPLE_INDEX, _ID, _OPERANDS = 7, 13, 35, 36
 _LOCAL = (1 << 32) - 1
 
 
@@ -157,7 +209,7 @@ def unique_ids_for(module: Module, choice: str | None = None) -> UniqueIds | Non
 
 def ids_file_of(path: Path) -> Path | None:
     """The proto that belongs to a dump: `x.hlo.pb` beside `x.hlo` or `x.txt`, or itself; None without."""
-    if path.suffix == ".pb" and path.is_file():
+    if path.suffix == ".pb" and not path.name.endswith(".xplane.pb") and path.is_file():
         return path
     name = path.name.removesuffix(".gz")
     stem = name.removesuffix(".hlo").removesuffix(".txt")

@@ -1,17 +1,19 @@
-"""What XLA fuses in a module and what stops the rest; of a fused one, what keeps its kernels apart."""
+"""What XLA fuses in a module, what stops the rest, and why it is so for one instruction or two."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of, head_of_dump
-from hlofuse.library.naming import resolver_of
+from hlofuse.library.naming import final_names_of, has_own_result, resolver_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from hlofuse.library.program import Program
     from hlofuse.replay import Replay
     from hlofuse.reports.explain.model import Explanation
+    from hlofuse.reports.why.story import Answer as Found
 
 
 def explained(
@@ -48,7 +51,7 @@ def explained(
     _check_names(observed.replay, only_pass, computation)
     details = details or only_pass is not None or computation is not None
     identity, result = observed.replay.input.identity, None
-    if not observed.changes and identity is not None:
+    if identity is not None and has_own_result(observed.replay):
         result = compare_with_result(identity.file, observed.replay.target, observed.replay.after)
     head = head_of(observed.replay, result=result, names=report.names)
     record = record_check(observed)
@@ -142,7 +145,6 @@ def _timeline(options: ReplayOptions) -> tuple[str, str] | None:
 
 
 def _check_names(replay: Replay, only_pass: str | None, computation: str | None) -> None:
-    from hlofuse.format.escape import printable
     from hlofuse.inputs.suggest import did_you_mean
 
     if only_pass is not None:
@@ -259,3 +261,59 @@ def _of_tpu(options: ReplayOptions, error: HlofuseError, name: str | None) -> An
         body=lambda console, limit=10, hint=False: print_tpu(found, console, limit=limit),
         heads=[head_of_dump(files[0])],
     )
+
+
+# Why instructions were fused or not, also under names of XLA's own run.
+
+
+def answers_about(report: Program, name: str, other: str | None) -> list[Found]:
+    """All answers about a name or a pair, confirmed by replays where a knob settles it."""
+    from hlofuse.reports.why.confirm import confirmed
+    from hlofuse.reports.why.story import answers
+
+    observed = report.observed
+    found = _by_own_names(report, name, other) or answers(
+        observed.replay,
+        name,
+        other,
+        costs=observed.costs,
+        names=report.names,
+        unoptimized=report.unoptimized,
+    )
+    return confirmed(found, observed, lambda change: report.options.with_change(observed, change))
+
+
+def _by_own_names(report: Program, name: str, other: str | None) -> list[Found]:
+    """The answer by names of the input, for names of XLA's own run that mean nothing under other settings.
+
+    A note says so. Empty where the names have an answer as they are.
+    """
+    from hlofuse.reports.why.story import answers, in_the_input
+
+    observed = report.observed
+    if observed.xla is None:
+        return []
+    try:
+        if _has_answer(answers(observed.replay, name, other)):
+            return []
+    except HlofuseError:
+        pass
+    queries = (name,) if other is None else (name, other)
+    try:
+        names = final_names_of(observed.xla.replay)
+        own = [names.names_at_fusion.get(n.strip().lstrip("%"), n) for n in queries]
+        translated = in_the_input(own, observed.xla.replay)
+        found = answers(observed.replay, *translated, costs=observed.costs)
+    except HlofuseError:
+        return []
+    if not _has_answer(found):
+        return []
+    shown = printable(" and ".join(translated))
+    report.options.listener.note(f"these settings change the numbers in fusion names; explaining {shown}")
+    return found
+
+
+def _has_answer(found: Sequence[Found]) -> bool:
+    from hlofuse.reports.why import PairAnswer
+
+    return any(not isinstance(a, PairAnswer) or a.outcome != "apart" for a in found)

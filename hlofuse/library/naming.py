@@ -26,10 +26,10 @@ def final_names_of(replay: Replay, listener: Listener = SILENT) -> FinalNames:
     from hlofuse.inputs.dump_directory import final_module_of
     from hlofuse.reports.common.final_names import final_names
 
-    path = final_module_of(_file(replay), replay.target)
+    path = final_module_of(_file(replay), replay.target) if has_own_result(replay) else None
     with listener.activity("matching names"):
         try:
-            final = load(path) if path is not None and not replay.config.changes else None
+            final = load(path) if path is not None else None
         except HlofuseError:  # damaged, or cut short
             final = None
         return final_names(replay, final)
@@ -95,6 +95,14 @@ def _under(names: Mapping[str, str], event: Event) -> Event:
         producer=names.get(event.producer or ""),
         consumer=names.get(event.consumer or ""),
     )
+
+
+def has_own_result(replay: Replay) -> bool:
+    """False if what XLA left next to the input cannot be the result of this replay."""
+    from hlofuse.inputs.companions import is_result_of
+
+    config = replay.config
+    return not config.changes and is_result_of(_file(replay), config.build.backend, replay.device)
 
 
 def _file(replay: Replay) -> str | None:

@@ -37,6 +37,7 @@ def open(
     option: str | None = None,
     ids: str | None = None,
     xla_trace: str | None = None,
+    profile: str | None = None,
 ) -> Report:
     """A report on a module, read as the command line reads it; nothing is replayed before it is asked for.
 
@@ -47,7 +48,7 @@ def open(
     The options are those of the command line. module: which of several. target, device, xla, xla_flags,
     stage: what the dump is read to be unless given. order: source of ids and use-lists. set: knobs and
     numbers of the device, `{"launch_overhead_us": 2}` or `["NAME=VALUE"]`. disable, enable, rules, passes:
-    rules and passes other than XLA's.
+    rules and passes other than XLA's. profile: a profile of the program, whose times its kernels have.
 
     HlofuseError says in a sentence what cannot be read, and which device is missing.
     """
@@ -97,6 +98,7 @@ def open(
         tuple(disable),
         tuple(enable),
         tuple(rules),
+        profile=profile,
         given=given,
         listener=Listener(note=notes.append),
     )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from hlofuse.account import Observed
     from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.inputs.choose_target import ChosenTarget
+    from hlofuse.inputs.profile import Profile
     from hlofuse.ir.graph import Module, OrderSource
     from hlofuse.pipelines.identity import Identity
     from hlofuse.releases import Release
@@ -79,6 +80,8 @@ class ReplayOptions:
     enable: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     assume_input: bool = False
+    profile: str | None = None
+    """A profile of the program: the kernels that are launched have its times."""
     given: Module | str | None = field(default=None, repr=False)
     """The module, or its text, in place of a file; `input` is then where it was read from, or `-`."""
     listener: Listener = field(default=SILENT, compare=False, repr=False)
@@ -126,7 +129,8 @@ class ReplayOptions:
         the module stays as it is, whatever it is. `otherwise` knows target and device where neither the call
         nor the dump says them.
         """
-        from hlofuse.inputs import choose_target
+        from hlofuse.account.measured import attach
+        from hlofuse.inputs import choose_target, stage_of
         from hlofuse.inputs.choose_target import ChosenTarget, requested_target
         from hlofuse.inputs.companions import compiled_with
         from hlofuse.inputs.identity import settled
@@ -159,9 +163,12 @@ class ReplayOptions:
             identity = replace(identity, notes=(*identity.notes, span_note))
         release = identity.replayed
         target = chosen.name
+        profile = self._profile()
+        if profile is not None and stage_of(module, target).is_fused:
+            attach(module, profile)
         if device is None and TARGETS[target].needs_device:
             input = ReplayInput(module, identity=identity)
-            loaded = Loaded(input, target, problem=problem, listener=self.listener)
+            loaded = Loaded(input, target, problem=problem, listener=self.listener, profile=profile)
             return loaded if any_stage else self.at_fusion_input(loaded)
         if self.device is not None:
             # A mistyped device is reported before what it would not go with.
@@ -172,8 +179,18 @@ class ReplayOptions:
             module, record=log, record_file=str(log_file) if log is not None else "", identity=identity
         )
         log_file = log_file if log is None else None
-        loaded = Loaded(input, target, config, log_file, device_note=note, listener=self.listener)
+        loaded = Loaded(
+            input, target, config, log_file, device_note=note, listener=self.listener, profile=profile
+        )
         return loaded if any_stage else self.at_fusion_input(loaded)
+
+    def _profile(self) -> Profile | None:
+        from hlofuse.inputs.profile import read_profile
+
+        if self.profile is None:
+            return None
+        with self.listener.activity("reading the profile"):
+            return read_profile(self.profile)
 
     def _module(self) -> Module:
         from hlofuse.inputs import load
@@ -195,6 +212,7 @@ class ReplayOptions:
         """
         from hlofuse.inputs.choose_target import sibling_names
         from hlofuse.inputs.companions import device_of_names, recorded_device
+        from hlofuse.inputs.profile import device_of
         from hlofuse.pipelines import NEEDS_DEVICE
 
         if self.device is not None:
@@ -212,6 +230,9 @@ class ReplayOptions:
         if defaults is not None and defaults.device is not None and defaults.target == chosen.name:
             fact = Fact(defaults.device, "directory", defaults.evidence)
             return defaults.device, fact, f"device {defaults.device}: {defaults.evidence}"
+        by_profile = device_of(profile) if (profile := self._profile()) is not None else ""
+        if by_profile:
+            return by_profile, Fact(by_profile, "directory", "the profile's device"), ""
         if self.input != "-":
             path = Path(self.input)
             named = device_of_names([path.name, *(sibling_names(path, self.module))])
@@ -229,6 +250,8 @@ class ReplayOptions:
         from hlofuse.inputs.stage import INPUT
 
         if loaded.config is None:
+            if "profile" in loaded.module.findings:  # reported as it is, without times of XLA's model
+                is_before_optimizations(loaded.module, loaded.target)
             raise HlofuseError(loaded.problem)
         with self.listener.activity("determining the stage"):
             exact = self.requested_stage == INPUT or not is_before_optimizations(loaded.module, loaded.target)
@@ -407,6 +430,7 @@ class Loaded:
     device_note: str = ""
     """Which device was found, and where; empty where the call or XLA's target configuration says it."""
     listener: Listener = field(default=SILENT, compare=False, repr=False)
+    profile: Profile | None = field(default=None, repr=False)
 
     @property
     def module(self) -> Module:
@@ -452,10 +476,14 @@ class Loaded:
         `one_of_many` keeps quiet about a log that is not followed.
         """
         from hlofuse.account import observed_replay
+        from hlofuse.account.measured import attach
 
         assert self.config is not None
         with self.listener.activity("replaying"):
-            return observed_replay(self._with_log(one_of_many), self.config)
+            observed = observed_replay(self._with_log(one_of_many), self.config)
+        if self.profile is not None:
+            attach(observed.replay.final.module, self.profile)
+        return observed
 
     def replay(self, observers: Sequence[ReplayObserver] = ()) -> Replay:
         """The replay alone; XLA's log is followed only where it was asked for."""

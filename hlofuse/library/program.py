@@ -10,7 +10,7 @@ from hlofuse.library.naming import final_names_of, unoptimized_of, with_events
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hlofuse.account import Observed, Totals
+    from hlofuse.account import Account, Observed, Totals
     from hlofuse.ir.graph import Module
     from hlofuse.library.options import Loaded, ReplayOptions
     from hlofuse.pipelines.identity import Identity
@@ -111,14 +111,19 @@ class Program:
             return verdict(self.observed, self.facts, unoptimized=self.unoptimized)
 
     @cached_property
-    def verdict_as_it_is(self) -> Verdict:
+    def account_as_it_is(self) -> Account:
+        """What a fused module launches."""
         from hlofuse.account.running import running
+
+        device = self.loaded.config.device if self.loaded.config is not None else None
+        return running(self.module, self.identity, device)[0]
+
+    @cached_property
+    def verdict_as_it_is(self) -> Verdict:
         from hlofuse.reports.verdict.verdict import verdict_as_it_is
 
-        loaded = self.loaded
-        device = loaded.config.device if loaded.config is not None else None
-        account = running(loaded.module, loaded.identity, device)[0]
-        return verdict_as_it_is(account, loaded.release, device)
+        device = self.loaded.config.device if self.loaded.config is not None else None
+        return verdict_as_it_is(self.account_as_it_is, self.loaded.release, device)
 
     @property
     def totals(self) -> Totals:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hlofuse.render.launched import LaunchedModule
     from hlofuse.reports.check import Check
     from hlofuse.reports.kernels import KernelSelection
+    from hlofuse.reports.model_error.model import ModelError
     from hlofuse.reports.stats import ModuleStatistics
     from hlofuse.reports.timeline import PassTimeline
     from hlofuse.reports.trace_op.model import Provenance
@@ -97,7 +98,7 @@ class Report(Program):
         A name is XLA's, before or after fusion, a profiler's, a source line `model.py:42`, or a part of an
         `op_name`. `data` lists a `Story` or a `PairAnswer` for each meaning, `rows()` their decisions.
         """
-        from hlofuse.library.asking import answers_about
+        from hlofuse.library.explaining import answers_about
         from hlofuse.reports.why.json import answers_json
         from hlofuse.reports.why.text import print_answers
 
@@ -179,6 +180,28 @@ class Report(Program):
         """Instructions, kernels, fusions, FLOP and bytes of the module, as `hlofuse stats`."""
         return statistics_of([self])
 
+    @cached_property
+    def model_error(self) -> Answer[ModelError]:
+        """XLA's estimate of each kernel against the profile, as `hlofuse model-error`."""
+        from hlofuse.inputs import stage_of
+        from hlofuse.reports.model_error.json import model_error_json
+        from hlofuse.reports.model_error.model import model_error
+        from hlofuse.reports.model_error.text import print_model_error
+
+        device = self.loaded.config.device if self.loaded.config is not None else None
+        as_it_is = stage_of(self.module, self.loaded.target).is_fused and not self.options.takes_any_stage
+        account = self.account_as_it_is if as_it_is else self.facts.account_after
+        found = model_error(account, device.name if device is not None else None)
+        return Answer(
+            "model error",
+            lambda: found,
+            json=model_error_json,
+            body=lambda console, limit=20: print_model_error(found, console, limit),
+            rows_of=lambda document: document["kernels"],
+            entries_of=lambda data: data.kernels,
+            heads=[head_of(self.loaded, replayed=False) if as_it_is else head_of(self.replay)],
+        )
+
     # What would change it.
 
     def what_if(
@@ -214,7 +237,7 @@ class Report(Program):
 
         With `metadata` op_name and source lines count as differences. Times are those of each one's device.
         """
-        from hlofuse.library.comparing import compared
+        from hlofuse.library.side_by_side import compared
 
         second = other.options if isinstance(other, Report) else self.options
         return compared(
@@ -241,7 +264,7 @@ class Report(Program):
 
         `max_bytes` is a number or `"1.5MB"`, `max_time` such as `"120us"`; `tolerance` is in percent.
         """
-        from hlofuse.library.checking import Limits, checked
+        from hlofuse.library.measuring import Limits, checked
 
         size = str(max_bytes) if max_bytes is not None else None
         baseline = Path(baseline) if baseline is not None else None

@@ -8,13 +8,12 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from hlofuse.analysis.call_order import with_changed_after
+from hlofuse.analysis.call_sites import with_changed_after
 from hlofuse.analysis.elementwise import is_broadcast_of_constant, is_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.order.front_end import named_by_front_end
+from hlofuse.order.front_end import in_program_order, named_by_front_end
 from hlofuse.order.names import calls_within, is_body_of_scan, is_of_program, number, stack_frame
 from hlofuse.order.phases import Evidence, Phase, phase_of
-from hlofuse.order.program_order import in_program_order
 from hlofuse.order.recreated import add_recreated, alone_in_layout, by_numbers, in_rounds
 
 # The order in which passes go through the computations of a module.

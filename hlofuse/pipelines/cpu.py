@@ -54,7 +54,7 @@ from hlofuse.passes.linear_algebra.triangular import CholeskyExpander, Triangula
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking, WhileLoopInvariantCodeMotion
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
 from hlofuse.passes.loop.trip_count import WhileLoopTripCountAnnotator
-from hlofuse.passes.random.expanders import RngBitGeneratorExpander, RngExpander
+from hlofuse.passes.random import RngBitGeneratorExpander, RngExpander
 from hlofuse.passes.rare import (
     BatchNormExpander,
     DynamicIndexSplitter,

@@ -8,8 +8,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from hlofuse.ir.texts import texts
 from hlofuse.releases.named import NAMES, REFERENCE, Span
-from hlofuse.releases.texts import texts
 
 
 @dataclass(frozen=True, slots=True)

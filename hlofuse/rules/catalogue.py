@@ -13,8 +13,8 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from hlofuse.ir.texts import texts
 from hlofuse.releases import ANY, Release, Span
-from hlofuse.releases.texts import texts
 
 P = ParamSpec("P")
 T = TypeVar("T")

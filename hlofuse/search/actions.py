@@ -45,7 +45,7 @@ from hlofuse.passes.loop.code_motion import (
     WhileLoopInvariantCodeMotion,
 )
 from hlofuse.passes.loop.simplifier import HloModuleDCE, WhileLoopSimplifier
-from hlofuse.passes.random.expanders import RngBitGeneratorExpander, RngExpander
+from hlofuse.passes.random import RngBitGeneratorExpander, RngExpander
 from hlofuse.passes.rare import (
     BatchNormExpander,
     DynamicIndexSplitter,

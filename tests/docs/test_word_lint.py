@@ -82,7 +82,8 @@ def test_pages(lint: Any, page: str, hits: list[str]) -> None:
 
 
 def test_sentences_of_a_page(lint: Any) -> None:
-    page = "# Title\n\nOne [link text](x.md) is read. And `code` counts\nas one.\n\n- An item, too\n- A second item"
+    text = "One [link text](x.md) is read. And `code` counts\nas one."
+    page = f"# Title\n\n{text}\n\n- An item, too\n- A second item"
     assert lint.sentences(page) == [
         "One link text is read.",
         "And code counts as one.",

@@ -130,6 +130,21 @@ def test_a_kernel_in_a_loop_counts_all_iterations(visit: Open) -> None:
     assert row.locator(".worth").inner_text() == f"{total} µs"
 
 
+def test_a_kernel_that_a_later_pass_added_opens_by_name_from_lists_and_links(
+    explored: Open, samples: Path
+) -> None:
+    seen = explored(samples / "cartpole/gpu/no_concatenate", "--device", "h100_sxm", address="#show=copy.23")
+    assert facts(seen)["final name"] == "copy.23"
+    assert "Added by a pass after fusion" in seen.details
+    seen.page.keyboard.press("Escape")
+    assert seen.details.startswith("Verdict")
+    seen.page.locator("#panel .row", has_text="copy.24").click()
+    assert facts(seen)["final name"] == "copy.24"
+    seen.page.fill("#search", "copy.25")
+    seen.page.keyboard.press("Enter")
+    assert facts(seen)["final name"] == "copy.25"
+
+
 @pytest.mark.parametrize("sample", [BLOCK, "cpu/softmax", "cartpole/gpu/scan"])
 def test_figures_are_those_of_explain(explored: Open, hlofuse: Run, samples: Path, sample: str) -> None:
     device = () if "cpu" in sample else ("--device", "h100_sxm")

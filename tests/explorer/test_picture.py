@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import sys
+import runpy
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator
+from playwright.sync_api import Browser, Locator
 
 from hlofuse.account import observed_replay
 from hlofuse.explorer import page_html, page_of
@@ -19,17 +20,19 @@ from .conftest import Open
 
 VIEWS = ["steps", "fusion", "scope", "computation"]
 
-# Sizes of all text on the page in CSS pixels on the screen, the smallest first, each with what it says.
+# Sizes of all text on the page in CSS pixels on the screen, the smallest first, each with the text.
 SIZES = """() => {
     const found = [];
     for (const text of document.querySelectorAll("#panes svg text")) {
         const style = getComputedStyle(text);
-        if (style.display !== "none") found.push([parseFloat(style.fontSize) * text.getScreenCTM().a, text.textContent]);
+        if (style.display !== "none")
+            found.push([parseFloat(style.fontSize) * text.getScreenCTM().a, text.textContent]);
     }
     const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
     while (walk.nextNode()) {
         const inside = walk.currentNode.parentElement;
-        if (inside.closest("svg, script, option, noscript") || !walk.currentNode.data.trim() || !inside.getClientRects().length) continue;
+        if (inside.closest("svg, script, option, noscript") || !walk.currentNode.data.trim()) continue;
+        if (!inside.getClientRects().length) continue;
         found.push([parseFloat(getComputedStyle(inside).fontSize), walk.currentNode.data]);
     }
     return found.sort((a, b) => a[0] - b[0]);
@@ -46,8 +49,8 @@ def test_no_text_is_too_small_to_be_read(visit: Open, sample: str, size: tuple[i
             seen.page.goto("about:blank")
             seen.page.goto(f"{seen.url}#view={view}&split={split}")
             seen.page.wait_for_selector("html[data-ready]")
-            smallest, says = seen.page.evaluate(SIZES)[0]
-            assert smallest >= 11, (view, split, says)
+            smallest, text = seen.page.evaluate(SIZES)[0]
+            assert smallest >= 11, (view, split, text)
 
 
 def test_a_wide_window_is_used(visit: Open) -> None:
@@ -70,7 +73,8 @@ def test_from_far_there_is_no_text_that_cannot_be_read(visit: Open) -> None:
     for _ in range(8):
         seen.page.keyboard.press("-")
     sizes = seen.page.evaluate(
-        """() => [...document.querySelectorAll("#panes svg text")].filter((t) => getComputedStyle(t).display !== "none")
+        """() => [...document.querySelectorAll("#panes svg text")]
+        .filter((t) => getComputedStyle(t).display !== "none")
         .map((t) => parseFloat(getComputedStyle(t).fontSize) * t.getScreenCTM().a)"""
     )
     assert all(size >= 11 for size in sizes)
@@ -100,7 +104,9 @@ def test_a_click_on_a_kernel_selects_and_explains_it(visit: Open, view: str, spl
         assert [str(c.get_attribute("aria-label")).split(": ")[0] for c in chosen.all()] == [title]
         assert seen.page.get_attribute(f"#views [data-key={view}]", "aria-pressed") == "true"
         if split == "ends":  # before: all that ends in it
-            assert seen.page.locator(".pane >> nth=0").locator(".chosen, .related, .holds-chosen").count() >= 1
+            assert (
+                seen.page.locator(".pane >> nth=0").locator(".chosen, .related, .holds-chosen").count() >= 1
+            )
         address = seen.page.evaluate("location.href")
         seen.page.goto("about:blank")
         seen.page.goto(address)
@@ -207,12 +213,11 @@ def test_a_kernel_opens_in_place_by_mouse_and_by_keys(visit: Open) -> None:
 
 @pytest.fixture(scope="session")
 def layered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Module, Path]:
-    """GPT-2 blocks one after the other, 20,000 instructions, each in a scope of its own; and the page of it."""
+    """GPT-2 blocks one after the other, 20,000 instructions, each in its own scope; and their page."""
     root = Path(__file__).parents[2]
-    sys.path.insert(0, str(root / "benchmarks"))
-    from stacked import stacked
-
-    module = parse_module(stacked(read_text(root / "samples/gpu/gpt2_block/before.hlo"), 20_000, layers=True))
+    sample = root / "samples/gpu/gpt2_block/before.hlo"
+    stacked = runpy.run_path(str(root / "benchmarks/stacked.py"))["stacked"]
+    module = parse_module(stacked(read_text(sample), 20_000, layers=True))
     file = tmp_path_factory.mktemp("layers") / "page.html"
     page = page_of({"as XLA": observed_replay(module, replay_config("gpu", "h100_sxm"))})
     file.write_text(page_html(page), encoding="utf-8")
@@ -220,8 +225,8 @@ def layered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Module, Path]:
 
 
 @pytest.fixture
-def large(browser: object, layered: tuple[Module, Path]) -> object:
-    seen = Visit(browser, layered[1])  # type: ignore[arg-type]
+def large(browser: Browser, layered: tuple[Module, Path]) -> Iterator[Visit]:
+    seen = Visit(browser, layered[1])
     yield seen
     seen.page.context.close()
 
@@ -262,8 +267,8 @@ def test_what_is_looked_for_is_unfolded(large: Visit) -> None:
 
 COLOURS = """() => {
     const paint = (e, name) => getComputedStyle(e)[name];
-    const drawn = [...document.querySelectorAll("#panes svg .node rect, #panes svg .group .frame, #panes svg .hull .body:not(.band)")]
-        .map((e) => paint(e, "fill"));
+    const boxes = ".node rect, #panes svg .group .frame, #panes svg .hull .body:not(.band)";
+    const drawn = [...document.querySelectorAll(`#panes svg ${boxes}`)].map((e) => paint(e, "fill"));
     const legend = [...document.querySelectorAll("#legend .sign")].map((e) => paint(e, "backgroundColor"));
     return [[...new Set(drawn)].sort(), [...new Set(legend)].sort(), legend.length];
 }"""
@@ -288,13 +293,15 @@ CONTRAST = """() => {
         const pen = Object.assign(document.createElement("canvas"), { width: 1, height: 1 }).getContext("2d");
         pen.fillStyle = text;
         pen.fillRect(0, 0, 1, 1);
-        const [r, g, b] = [...pen.getImageData(0, 0, 1, 1).data].map((x) => x / 255).map((x) => (x < 0.04 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4));
+        const [r, g, b] = [...pen.getImageData(0, 0, 1, 1).data].map((x) => x / 255)
+            .map((x) => (x < 0.04 ? x / 12.92 : ((x + 0.055) / 1.055) ** 2.4));
         return 0.2126 * r + 0.7152 * g + 0.0722 * b;
     };
     const found = [];
     for (const box of document.querySelectorAll("#panes svg .node, #panes svg .group"))
         for (const text of box.querySelectorAll("text")) {
-            const [a, b] = [getComputedStyle(text).fill, getComputedStyle(box.querySelector("rect:not(.under)")).fill].map(light).sort();
+            const frame = box.querySelector("rect:not(.under)");
+            const [a, b] = [text, frame].map((e) => light(getComputedStyle(e).fill));
             found.push((Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05));
         }
     return Math.min(...found);
@@ -329,7 +336,8 @@ def test_a_search_marks_all_it_finds(visit: Open) -> None:
     wanted = page.evaluate(
         """() => [...document.querySelectorAll("#panes .node")].filter((e) => {
         const op = +e.dataset.op, { run } = explorer;
-        return [run.names[op], run.ops.opcode[op], run.ops.opName[op], run.ops.source[op]].join(" ").includes("reduce");
+        const texts = [run.names[op], run.ops.opcode[op], run.ops.opName[op], run.ops.source[op]];
+        return texts.join(" ").includes("reduce");
     }).length"""
     )
     assert page.locator("#panes .node.hit").count() == wanted > 1

@@ -71,12 +71,6 @@ def test_canonical_text_comes_back(name: str, text: str) -> None:
     assert str(parse_value(name, text)) == text
 
 
-def test_iota_groups_are_written_out() -> None:
-    groups = parse_value("replica_groups", "[2,4]<=[4,2]T(1,0)")
-    assert groups.groups == ((0, 2, 4, 6), (1, 3, 5, 7))
-    assert parse_value("replica_groups", "[4,2]<=[8]").groups == ((0, 1), (2, 3), (4, 5), (6, 7))
-
-
 def test_strings_are_unescaped() -> None:
     assert parse_value("backend_config", '"a\\n\\"b\\"\\101\\x42"') == 'a\n"b"AB'
     assert parse_value("custom_call_target", '"\\303\\251"') == "é"

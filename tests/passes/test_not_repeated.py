@@ -9,7 +9,7 @@ import pytest
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.control_flow.annotations import ShardingRemover
-from hlofuse.passes.random.expanders import RngExpander
+from hlofuse.passes.random import RngExpander
 from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.reports.common.unoptimized import beginning_of_fusion
 from hlofuse.trace import Recorder

@@ -18,10 +18,8 @@ from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.releases import release_of
 from hlofuse.replay import Checkpoint, replay_config
 from hlofuse.reports.difference.model import difference_of
-from hlofuse.reports.whatif.plot import plot_sweep
 from hlofuse.rules.catalogue import catalogue
 
-from ..render.modules import needs_graphviz
 from ..tools.module_checks import verify_module
 
 # The root is dear and every row of the array reads it: CPU007 keeps it apart.
@@ -207,17 +205,3 @@ def test_what_a_target_leaves_out_can_be_added(target: object) -> None:
             assert config.xla.passes == passes
     with pytest.raises(HlofuseError, match="--enable takes"):
         replay_config(target.name, device, enable=["PF040"])
-
-
-@needs_graphviz
-def test_the_plot_shows_every_point_and_says_what_is_not_xla(samples: Path) -> None:
-    module = hlofuse.load(samples / "gpu" / "softmax")
-    found = what_if(module, "gpu", device="h100_sxm", sweep={"launch_overhead_us": [0, 1, 2]})
-    dot = plot_sweep(found).dot
-    assert dot.count("shape=circle") == 3 * 3
-    assert dot.count('fillcolor="#ffffff"') == 3  # XLA's own point is a ring
-    assert "XLA&#39;s own result" in dot
-    svg = plot_sweep(found).to_svg()
-    assert "estimated time" in svg
-    assert svg == plot_sweep(found).to_svg()
-    assert plot_sweep(found).to_bytes("png").startswith(b"\x89PNG")

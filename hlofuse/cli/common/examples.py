@@ -25,6 +25,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "passes": ("hlofuse passes",),
     "stats": ("hlofuse stats DIR", "hlofuse stats DIR --after"),
     "kernels": ("hlofuse kernels DIR", "hlofuse kernels DIR model.py:42"),
+    "model-error": (
+        "hlofuse model-error host.xplane.pb --device h100_sxm",
+        "hlofuse model-error step.sqlite DIR",
+    ),
     "explore": ("hlofuse explore DIR -o page.html", "hlofuse explore DIR --source src -o page.html"),
     "render": (
         "hlofuse render DIR -o module.svg",

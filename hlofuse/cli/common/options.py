@@ -62,6 +62,15 @@ module_option = click.option(
 """`--module NAME`: which module of a dump directory."""
 
 
+profile_option = click.option(
+    "--profile",
+    metavar="PATH",
+    type=click.Path(),
+    help="Measured time from a profile: *.xplane.pb or its folder, *.trace.json.gz, an export of nsys.",
+)
+"""`--profile`: the module's kernels have their times in this profile."""
+
+
 target_options = stacked(
     click.option(
         "--target",

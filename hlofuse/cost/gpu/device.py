@@ -14,8 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from hlofuse.cost.gpu.device_numbers import DeviceError, typed_numbers
-from hlofuse.cost.gpu.text_proto import TextProtoError, parse_text_proto
+from hlofuse.cost.gpu.device_numbers import DeviceError, TextProtoError, parse_text_proto, typed_numbers
 from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND
 from hlofuse.ir.errors import any_of
 

@@ -4,15 +4,20 @@ const FAMILY = 'system-ui, "Segoe UI", Roboto, "DejaVu Sans", sans-serif';
 const BOLD = `600 12px ${FAMILY}`, PLAIN = `12px ${FAMILY}`;
 const ONE_LINE = 24, TWO_LINES = 40, THREE_LINES = 64;
 
-const widths = new Map(), pen = document.createElement("canvas").getContext("2d");
+const widths = new Map();
 
+// The sum of its letters: measuring each text anew would take most of the time of a step.
 function textWidth(text, font = PLAIN) {
-  const key = font === BOLD ? `b${text}` : text;
-  let width = widths.get(key);
-  if (width === undefined) {
+  if (!widths.has(font)) {
+    const pen = document.createElement("canvas").getContext("2d");
     pen.font = font;
-    width = pen.measureText(text).width;
-    widths.set(key, width);
+    widths.set(font, { pen, letters: new Map() });
+  }
+  const { pen, letters } = widths.get(font);
+  let width = 0;
+  for (const letter of text) {
+    if (!letters.has(letter)) letters.set(letter, pen.measureText(letter).width);
+    width += letters.get(letter);
   }
   return width;
 }

@@ -150,7 +150,7 @@ function columnsFor(rows, height, room) {
     });
     const wide = starts.reduce((sum, from, i) => sum + extent(rows.slice(from, starts[i + 1])).width + (i ? gutterOf(rows, from) : 0), 0);
     const tall = greatest(0, starts.map((from, i) => rows[(starts[i + 1] ?? rows.length) - 1][0].bottom - rows[from][0].top)) + (n > 1 ? 60 : 0);
-    const score = Math.min(room.width / wide, room.height / tall, LARGEST) * (1 - 0.03 * (n - 1));
+    const score = Math.min(room.width / wide, room.height / tall, LARGEST) * 0.94 ** (n - 1);
     if (score > bestScore) [best, bestScore] = [starts, score];
   }
   return best;

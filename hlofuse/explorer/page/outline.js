@@ -3,7 +3,11 @@
 
 const MOST_CHILDREN = 48, MOST_PARTS = 24, OPEN_AT_FIRST = { fusion: 30, computation: 24, scope: 16 };
 
-function scopeAt(opName, depth) { return opName.split("/").slice(0, -1).slice(0, depth).join("/"); }
+// The scopes of the program that an operation is in, outermost first.
+function scopeOf(run, op) {
+  run.scopes ??= [];
+  return run.scopes[op] ??= run.ops.opName[op].split("/").slice(0, -1);
+}
 
 // The layer, else the source line, else the scope, that most of a region comes from.
 function regionText(run, number) {
@@ -12,7 +16,7 @@ function regionText(run, number) {
     const counts = new Map();
     for (const { inside } of region.kernels)
       for (const op of inside) {
-        const words = run.ops.layer[op] || run.ops.source[op] || scopeAt(run.ops.opName[op], 8);
+        const words = run.ops.layer[op] || run.ops.source[op] || scopeOf(run, op).join("/");
         if (words) counts.set(words, (counts.get(words) ?? 0) + 1);
       }
     region.words = [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "";
@@ -55,7 +59,7 @@ class Outline {
     for (let b = 0; b < run.boxes; b++) if (state.isKernel(b) && state.members[b].length + (b >= run.ops.count)) boxes.push(b);
     callersOf(run);
     for (const box of boxes) {
-      const last = greatest(NONE, state.members[box]), leaf = { id: `box ${box}`, kind: "kernel", box, order: last, scope: last === NONE ? "" : scopeAt(run.ops.opName[last], 99) };
+      const last = greatest(NONE, state.members[box]), leaf = { id: `box ${box}`, kind: "kernel", box, order: last, scope: last === NONE ? [] : scopeOf(run, last) };
       this.leafOf.set(box, leaf);
       this.add(view === "scope" || last === NONE ? this.root : this.ofComputation(run.ops.computation[last]), leaf);
     }
@@ -67,7 +71,7 @@ class Outline {
 
   group(parent, id, label, kind, more = {}) {
     if (!this.nodes.has(id)) {
-      const node = { id, label, kind, children: [], order: Infinity, scope: "", ...more };
+      const node = { id, label, kind, children: [], order: Infinity, scope: [], ...more };
       this.nodes.set(id, node);
       if (parent) this.add(parent, node);
     }
@@ -84,7 +88,7 @@ class Outline {
     const { run } = this, caller = run.callers[c];
     if (this.view === "computation") return this.group(this.root, `computation ${c}`, run.computations[c], "computation", { trips: tripsText(run, c), computation: c });
     if (caller === undefined) return this.root;
-    const opcode = run.ops.opcode[caller], scope = scopeAt(run.ops.opName[caller], 99);
+    const opcode = run.ops.opcode[caller], scope = scopeOf(run, caller);
     const own = this.group(this.ofComputation(run.ops.computation[caller]), `loop ${caller}`, run.names[caller], opcode, { caller, scope, trips: tripsText(run, c) });
     if (!own.trips) own.trips = tripsText(run, c);
     return opcode === "conditional" ? this.group(own, `computation ${c}`, `branch ${run.ops.calls[caller].indexOf(c)}: ${run.computations[c]}`, "branch", { computation: c }) : own;
@@ -95,7 +99,7 @@ class Outline {
     const tree = (name) => ({ name, subs: new Map(), items: [] }), root = tree("");
     for (const child of container.children) {
       let at = root;
-      for (const part of child.scope ? child.scope.split("/") : []) {
+      for (const part of child.scope) {
         if (!at.subs.has(part)) at.subs.set(part, tree(part));
         at = at.subs.get(part);
       }
@@ -159,7 +163,7 @@ class Outline {
       for (const key of ["kernels", "before", "us", "bytes"]) node[key] += child[key];
       node.floor ||= child.floor;
       node.order = Math.min(node.order, child.order);
-      node.final = node.final.concat(child.final);
+      for (const kernel of child.final) node.final.push(kernel);
     }
     node.children.sort((a, b) => a.order - b.order);
     node.times = node.final.reduce((least, k) => (k.iterations ? Math.min(least, k.iterations) : least), Infinity);
@@ -199,7 +203,7 @@ class Outline {
     enter(this.root);
     const fits = (nodes) => nodes.length && shown + nodes.reduce((sum, node) => sum + node.children.length - 1, 0) <= OPEN_AT_FIRST[this.view];
     while (level.length) {
-      const loops = level.filter((node) => node.caller !== undefined), next = fits(level) || shown + level.length === 1 ? level : fits(loops) ? loops : [];
+      const loops = level.filter((node) => node.caller !== undefined), next = fits(level) || level.length === 1 ? level : fits(loops) ? loops : [];
       if (!next.length) return;
       level = [];
       next.forEach(enter);

@@ -19,7 +19,7 @@ function quantityText(value, unit) {
   const prefixes = ["", "k", "M", "G", "T", "P"];
   let n = 0;
   while (value >= 999.5 && n < prefixes.length - 1) { value /= 1000; n++; }
-  return `${n === 0 ? value : value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${prefixes[n]}${unit}`;
+  return `${n === 0 ? Number(value.toPrecision(3)) : value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)} ${prefixes[n]}${unit}`;
 }
 
 function bytesText(bytes) { return quantityText(bytes, "B"); }
@@ -101,7 +101,7 @@ function sideText(label, totals, other) {
 function totalsTable(labels, one, other) {
   const rows = quantities(one), others = new Map(quantities(other).map((row) => [row[0], row]));
   return el("table", { class: "totals" },
-    el("thead", {}, el("tr", {}, ...["", ...labels, "difference"].map((label) => el("th", { scope: "col", title: label }, label)))),
+    el("thead", {}, el("tr", {}, ...["", ...labels, "change"].map((label) => el("th", { scope: "col", title: label }, label)))),
     el("tbody", {}, ...rows.filter(([name]) => others.has(name)).map(([name, value, text, floor = ""]) => {
       const [, value2, , floor2 = ""] = others.get(name);
       return el("tr", { "data-quantity": name }, el("th", { scope: "row" }, name), el("td", {}, floor + text(value)),

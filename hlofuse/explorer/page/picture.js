@@ -147,7 +147,8 @@ function stubs(slots, from, to, names) {
   const out = [];
   const top = slots.reduce((a, b) => (b.y < a.y ? b : a)), foot = slots.reduce((a, b) => (b.y > a.y ? b : a));
   if (from) {
-    const [x] = centreOf(top);
+    // At the right: the name is at the left.
+    const x = top.x + top.width - 8;
     out.push(svg("path", { class: "stub", d: `M${x} ${top.y - 9}v7m-3 -4l3 4l3 -4` },
       svg("title", {}, `reads from other parts: ${names.join(", ")}`)));
   }

@@ -38,14 +38,15 @@ class Scene {
     }
   }
 
-  // What each operation reads: in its own kernel, else where the value ends up.
+  // What each operation reads: the copy in its own kernel, and the original, which it reads until it is copied.
   flows(leaves) {
     const found = [];
     for (const to of leaves.values()) {
       if (to.op === NONE) continue;
       for (const o of new Set(this.run.ops.operands[to.op])) {
-        const from = leaves.get(`${o}:${to.box}`) ?? leaves.get(`${o}:${this.run.endsAs[o]}`);
-        if (from) found.push({ from, to });
+        const copy = leaves.get(`${o}:${to.box}`), original = leaves.get(`${o}:${this.run.endsAs[o]}`);
+        if (copy) found.push({ from: copy, to });
+        if (original && original !== copy) found.push({ from: original, to });
       }
     }
     return found;

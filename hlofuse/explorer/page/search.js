@@ -22,6 +22,7 @@ class Search {
     const all = [];
     for (const [name, box] of run.boxNamed)
       all.push({ name: run.shown(name), keys: [name, run.finalOf(name)], what: run.names[box] === name ? run.ops.opcode[box] : "fusion", box, op: run.names[box] === name ? box : NONE });
+    for (const kernel of run.kernels) if (kernel.box === NONE) all.push({ name: kernel.name, what: kernel.kind, kernel });
     for (const code of distinct(run.decisions.rule)) all.push({ name: code, what: data.rules.get(code)?.title ?? "rule", rule: code });
     for (const source of distinct(run.ops.source)) all.push({ name: source, what: "source line", source });
     for (const name of new Set(run.passes)) all.push({ name, what: "pass", pass: name });
@@ -113,6 +114,7 @@ class Search {
     this.close();
     if (entry.box === undefined) { this.input.value = ""; app.find(entry.source ?? ""); }
     this.input.blur();
+    if (entry.kernel) return app.showKernel(entry.kernel);
     if (entry.dump !== undefined) return app.passesView.choose(entry.dump);
     if (entry.thread !== undefined) return app.change({ view: "film", op: String(entry.thread) });
     if (entry.box !== undefined) return app.showBox(entry.box, entry.op);

@@ -130,7 +130,7 @@ function boxOf(outline, node, colours, marks, act, share) {
   svg("text", { x: 12, y: 19, class: "name" }, first),
   svg("text", { x: 12, y: 36, class: "words" }, second),
   svg("text", { x: 12, y: 53, class: "words" }, found && !single ? `${third}${third && " · "}${countText(found, "hit")}` : third),
-  share > 0 && svg("rect", { class: "share", x: 12, y: node.height - 7, width: Math.max(2, (node.width - 24) * share), height: 3, rx: 1.5 }),
+  share > 0.015 && svg("rect", { class: "share", x: 12, y: node.height - 7, width: Math.max(2, (node.width - 24) * share), height: 3, rx: 1.5 }),
   can && toggleOf(node, node.width - 15, 15, act));
 }
 

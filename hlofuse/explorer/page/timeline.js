@@ -27,7 +27,7 @@ class Timeline {
     const words = at ? sentence(run, at - 1) : "the module as given";
     byId("slider").setAttribute("aria-valuetext", `${at}: ${words}`);
     const kernels = at ? run.decisions.kernels[at - 1] : run.kernelsBefore;
-    byId("count").textContent = `${numberText(at)} / ${numberText(run.length)} · ${countText(kernels, "kernel")}`;
+    byId("count").textContent = `${numberText(at)} / ${numberText(run.length)} · ${countText(kernels, "kernel")}${at === run.length && kernels !== run.kernels.length ? " at the end of fusion" : ""}`;
     byId("now").textContent = words;
     byId("first").disabled = byId("back").disabled = at === 0;
     byId("last").disabled = byId("next").disabled = at === run.length;

@@ -1,4 +1,4 @@
-"""What an instruction says about itself: its origin, its accuracy, figures to look at."""
+"""What an instruction says about itself, and which buffers it shares."""
 
 from __future__ import annotations
 
@@ -61,24 +61,6 @@ class OpMetadata:
             elif value:
                 parts.append(f"{key}={'true' if value is True else value}")
         return "{" + " ".join(parts) + "}"
-
-
-@dataclass(frozen=True, slots=True)
-class ResultAccuracy:
-    """How exact an elementary function must be (`ResultAccuracy`): a mode, or tolerances."""
-
-    mode: str | None = None
-    atol: float | None = None
-    rtol: float | None = None
-    ulps: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """Named figures, one of them to be shown on drawings (`StatisticsViz`)."""
-
-    visualizing_index: int = 0
-    values: tuple[tuple[str, float], ...] = ()
 
 
 # Buffers that are the same buffer.

@@ -128,34 +128,6 @@ class SliceRanges(tuple[SliceRange, ...]):
         return "{" + ", ".join(map(str, self)) + "}"
 
 
-@dataclass(frozen=True, slots=True)
-class TensorSparsity:
-    """Non-zeros in blocks along one dimension (`SparsityConfig.TensorSparsityConfig`)."""
-
-    num_non_zero: int = 0
-    block_size: int = 0
-    dimension: int = 0
-    stride: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class SparsityConfig:
-    """Sparsity of both operands (`SparsityConfig`)."""
-
-    lhs: TensorSparsity | None = None
-    rhs: TensorSparsity | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SparsityDescriptor:
-    """A sparse operand of a dot, `L.1@2:4`, as XLA wrote it until 2025 (`SparsityDescriptor`)."""
-
-    operand: int
-    dimension: int
-    n: int
-    m: int
-
-
 @dataclass(frozen=True)
 class ConvolutionDimensionNumbers:
     """Dimension labels (`ConvolutionDimensionNumbers`), as three strings of one letter a dimension.

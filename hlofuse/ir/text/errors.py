@@ -6,6 +6,7 @@ import difflib
 import re
 from collections.abc import Iterable, Set
 from dataclasses import fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.attributes.metadata import OpMetadata
@@ -13,6 +14,7 @@ from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import ARRAY_TYPES
 from hlofuse.ir.text.signatures import all_attributes, signature
+from hlofuse.ir.texts import texts
 
 if TYPE_CHECKING:
     from lark import Token
@@ -53,94 +55,21 @@ def suggestion(word: str, names: Iterable[str]) -> str:
     return f"; did you mean {close[0]}?" if close else ""
 
 
-# What the grammar was ready to take, most telling first: all of these tokens are welcome -> in words.
-_EXPECTATIONS: tuple[tuple[frozenset[str], str], ...] = tuple(
-    (frozenset(tokens.split()), phrase)
-    for tokens, phrase in (
-        ("HLOMODULE ENTRY", "HloModule, ENTRY or an instruction"),
-        (
-            "NAME ROOT RBRACE COMMA",
-            "an instruction, for example x = f32[8] add(a, b), or '}' to end the computation",
-        ),
-        (
-            "NAME ROOT RBRACE",
-            "an instruction, for example x = f32[8] add(a, b), or '}' to end the computation",
-        ),
-        ("NAME ROOT", "an instruction, for example x = f32[8] add(a, b)"),
-        ("NAME ENTRY", "a computation, for example ENTRY main {"),
-        ("PRIMITIVE IDENT NAME", "an operand: the name of an instruction"),
-        ("PRIMITIVE IDENT", "a shape and an opcode, for example f32[8,16]{1,0} add(a, b)"),
-        ("PRIMITIVE RPAR", "a shape, for example f32[8,16]{1,0}, or ')'"),
-        ("PRIMITIVE", "a shape, for example f32[8,16]{1,0}"),
-        ("KEY KEY_WINDOW", "an attribute, for example dimensions={0,1}"),
-        ("KEY", 'a key and its value, for example name="value"'),
-        ("KEY_DXD", "a part of a window: size=, stride=, pad=, lhs_dilate=, rhs_dilate= or rhs_reversal="),
-        ("KEY_METADATA_STRING", 'a part of the metadata, for example op_name="dot"'),
-        ("INT LEQ QMARK", "the size of a dimension: a number, <=number or ?"),
-        ("TRUE FALSE INT", "a value"),
-        ("NAME LBRACE", "a name, or a computation in braces"),
-        ("CONSTANT IDENT PARAMETER NAME", "a name"),
-        ("CONSTANT IDENT PARAMETER", "an opcode, for example add(a, b)"),
-        ("LAYOUT_D LAYOUT_T", "a property of the layout, for example T(8,128) or S(1)"),
-        ("RPAR COMMA HASH", "',' or ')'"),
-        ("STRING", "a string in quotes"),
-        ("DECIMAL INT", "a number"),
-        ("INT", "a whole number"),
-        ("IDENT", "a word"),
-    )
-)
-# What stands after a key, by the key's kind in the grammar.
-_VALUES = {
-    "KEY_BOOL": "true or false",
-    "KEY_BOOLS": "true, false or a list of them, for example {true,false}",
-    "KEY_INT": "a whole number",
-    "KEY_INT32": "a whole number",
-    "KEY_FLOAT": "a number",
-    "KEY_STRING": "a string in quotes",
-    "KEY_INTS": "a list of numbers, for example {0,1}",
-    "KEY_DIMENSIONS": "a list of numbers, for example {0,1}",
-    "KEY_INTS_LIST": "a list of lists, for example {{0,1},{1,0}}",
-    "KEY_SLICE_SIZES": "a list of numbers, for example {1,8}",
-    "KEY_COMPUTATION": "the name of a computation",
-    "KEY_COMPUTATIONS": "the names of computations, for example {a, b}",
-    "KEY_ENUM": "a word",
-    "KEY_KIND": "a word",
-    "KEY_MODE": "a word",
-    "KEY_WORDS": "a list of words, for example {highest,default}",
-    "KEY_WINDOW": "a window, for example {size=3x3 pad=1_1x1_1}",
-    "KEY_DIM_LABELS": "dimension labels, for example b01f_01io->b01f",
-    "KEY_SHARDING": "a sharding, for example {replicated} or {devices=[2,2]<=[4]}",
-    "KEY_FRONTEND": 'keys and strings, for example {name="value"}',
-    "KEY_METADATA": 'metadata, for example {op_name="dot"}',
-    "KEY_BACKEND_CONFIG": "a string in quotes or a JSON object",
-    "KEY_CONTROL": "a list of instructions, for example {a, b}",
-    "KEY_GROUPS": "groups of devices, for example {{0,1},{2,3}} or [2,2]<=[4]",
-    "KEY_SLICE": "a range for each dimension, for example {[0:8], [0:16:2]}",
-    "KEY_PADDING": "padding, for example 0_0x1_1 (low_high, or low_high_interior)",
-    "KEY_PAD": "padding, for example 0_0x1_1",
-    "KEY_DXD": "sizes, for example 3x3",
-    "KEY_SPARSITY": "a sparsity descriptor, for example L.0@2:4",
-}
-_MARKS = {
-    "RPAR": ")", "COMMA": ",", "RBRACE": "}", "RSQB": "]", "LPAR": "(", "LBRACE": "{", "LSQB": "[",
-    "EQUAL": "=", "COLON": ":", "ARROW": "->", "LEQ": "<=",
-    "FILENAMES": "FileNames", "FUNCTIONNAMES": "FunctionNames", "FILELOCATIONS": "FileLocations",
-    "STACKFRAMES": "StackFrames", "LAYOUT_OPEN": "{",
-}  # fmt: skip
 _OPCODE = re.compile(r"[^=\n]*= *(?:\(.*?\)|[^ (]+) +([a-z][a-z0-9\-]*)\(")
 _TYPE_LIKE = re.compile(r"(?:[suf]|bf|c|i|u?int|float|pred|bool|token|opaque|double|half|bfloat)[0-9a-z]*")
-_OTHER_TYPE_NAMES = {
-    "float": "f32", "double": "f64", "half": "f16", "bfloat": "bf16", "bfloat16": "bf16", "bool": "pred",
-    "i1": "pred", "int": "s32", "uint": "u32", "complex64": "c64", "complex128": "c128",
-}  # fmt: skip
+
+
+_WORDS = Path(__file__).with_name("expected.toml")
 
 
 def expectation(expected: Set[str]) -> str:
     """The tokens the grammar was ready to take, in words."""
-    for tokens, phrase in _EXPECTATIONS:
-        if tokens <= expected:
+    for tokens, phrase in texts(_WORDS)["expected"].items():
+        if expected >= set(tokens.split()):
             return phrase
-    marks = list(dict.fromkeys(repr(text) for token, text in _MARKS.items() if token in expected))
+    marks = list(
+        dict.fromkeys(repr(text) for token, text in texts(_WORDS)["mark"].items() if token in expected)
+    )
     if not marks:
         return "the end of the text" if "$END" in expected else " or ".join(sorted(expected)[:6])
     return ", ".join(marks[:-1]) + (" or " if len(marks) > 1 else "") + marks[-1]
@@ -155,8 +84,8 @@ def _found(token: Token) -> str:
 
 def _type_error(token: Token) -> Rejected:
     width = re.fullmatch(r"(float|uint|int|i)([0-9]+)", token)
-    if token in _OTHER_TYPE_NAMES:
-        hint = f"; did you mean {_OTHER_TYPE_NAMES[token]}?"
+    if token in texts(_WORDS)["type"]:
+        hint = f"; did you mean {texts(_WORDS)['type'][token]}?"
     elif width:
         letter = {"float": "f", "uint": "u"}.get(width[1], "s")
         hint = f"; did you mean {letter}{width[2]}?"
@@ -192,7 +121,7 @@ def unexpected(error: UnexpectedToken, text: str) -> Rejected:
                 return opcode_error(opcode.start(1), opcode[1])
             hint = suggestion(last[:-1], all_attributes())
             return Rejected(last.start_pos or 0, f"unknown attribute {last[:-1]}{hint}")
-        wanted = _VALUES.get(last.type) or expectation(expected)
+        wanted = texts(_WORDS)["value"].get(last.type) or expectation(expected)
         return Rejected(position, f"{last[:-1]} needs a value: expected {wanted}, found {found}")
     if kind.startswith("KEY"):
         line_start = text[text.rfind("\n", 0, position) + 1 : position].split("//")[0].strip()

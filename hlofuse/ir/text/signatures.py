@@ -5,6 +5,7 @@ The union over the releases hlofuse reads: an attribute XLA has dropped since is
 
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.text.text import values
@@ -38,86 +39,6 @@ class Signature:
     infers_shape: bool = True
     """False where the text must say the result's shape."""
 
-
-# opcodes | operands, * for any number | required attributes | optional ones. Indented lines go on.
-_TABLE = """
-acos acosh asin asinh atanh exponential-minus-one log log-plus-one logistic sqrt cbrt rsqrt tanh erf
-  sine sinh cosine cosh tan exponential | 1 | | result_accuracy
-abs all-gather-done all-reduce-done round-nearest-afz round-nearest-even bitcast ceil
-  count-leading-zeros collective-permute-done copy copy-done opt-barrier imag is-finite floor not negate
-  popcnt real sign convert bitcast-convert | 1 | |
-add divide multiply mulhi subtract atan2 complex maximum minimum power remainder and or xor shift-left
-  shift-right-arithmetic shift-right-logical stochastic-convert add-dependency | 2 | |
-clamp select | 3 | |
-parameter constant replica-id partition-id | 0 | |
-iota | 0 | iota_dimension |
-topk | 1 | k | largest is_stable
-all-gather all-gather-start | * | dimensions | replica_groups channel_id constrain_layout
-  use_global_device_ids
-all-reduce all-reduce-start | * | to_apply | replica_groups channel_id constrain_layout
-  use_global_device_ids mode
-reduce-scatter | * | to_apply dimensions | replica_groups channel_id constrain_layout
-  use_global_device_ids mode
-all-to-all | * | | replica_groups channel_id dimensions constrain_layout
-ragged-all-to-all | * | | replica_groups channel_id dimensions
-collective-broadcast | * | | has_dynamic_root replica_groups channel_id
-collective-permute collective-permute-start | * | source_target_pairs | channel_id slice_sizes
-async-start | * | calls | async_execution_thread output_to_operand_aliasing
-async-update | * | | calls async_execution_thread output_to_operand_aliasing
-async-done | * | | calls async_execution_thread
-copy-start | 1 | | cross_program_prefetch_index
-dynamic-reshape after-all tuple dynamic-update-slice | * | |
-reshape | 1 | | inferred_dimension
-sort | * | dimensions to_apply | is_stable
-while | 1 | condition body |
-recv recv-done send-done | 1 | | channel_id is_host_transfer
-send | 2 | | channel_id is_host_transfer
-get-tuple-element | 1 | index |
-call | * | to_apply | is_composite
-reduce-window | * | to_apply | window
-convolution | 2 | dim_labels | window feature_group_count batch_group_count convolution_kind
-  operand_precision algorithm sparsity_config
-fft | 1 | fft_type fft_length |
-triangular-solve | 2 | | left_side lower unit_diagonal transpose_a
-cholesky | 1 | | lower
-compare | 2 | direction | type order
-broadcast | 1 | | dimensions
-reverse transpose | 1 | dimensions |
-concatenate | * | dimensions |
-map | * | to_apply | dimensions
-scan | * | to_apply dimensions num_carries | is_reverse is_associative
-reduce | * | to_apply dimensions |
-select-and-scatter | 3 | select scatter | window
-slice | 1 | slice |
-dynamic-slice | * | dynamic_slice_sizes |
-batch-norm-training | 3 | epsilon feature_index |
-batch-norm-inference batch-norm-grad | 5 | epsilon feature_index |
-pad | 2 | padding |
-fusion | * | calls kind | output_to_operand_aliasing
-infeed | 1 | | infeed_config
-outfeed | 2 | | outfeed_config outfeed_shape
-rng | * | distribution |
-rng-get-and-update-state | 0 | delta |
-rng-bit-generator | 1 | algorithm |
-reduce-precision | 1 | exponent_bits mantissa_bits |
-conditional | * | | true_computation false_computation branch_computations
-custom-call | * | custom_call_target | window dim_labels feature_group_count batch_group_count
-  operand_layout_constraints custom_call_has_side_effect to_apply called_computations
-  output_to_operand_aliasing padding_type literal operand_precision schedule api_version
-dot | * | | lhs_contracting_dims rhs_contracting_dims lhs_batch_dims rhs_batch_dims operand_precision
-  algorithm sparsity
-scaled-dot | 4 | | lhs_contracting_dims rhs_contracting_dims lhs_batch_dims rhs_batch_dims
-  operand_precision algorithm
-ragged-dot | 3 | | lhs_contracting_dims rhs_contracting_dims lhs_batch_dims rhs_batch_dims
-  lhs_ragged_dims rhs_group_dims operand_precision
-gather | 2 | offset_dims collapsed_slice_dims start_index_map index_vector_dim slice_sizes |
-  indices_are_sorted operand_batching_dims start_indices_batching_dims
-scatter | * | update_window_dims inserted_window_dims scatter_dims_to_operand_dims index_vector_dim
-  to_apply | indices_are_sorted unique_indices input_batching_dims scatter_indices_batching_dims
-domain | 1 | domain |
-get-dimension-size | 1 | dimensions |
-set-dimension-size | 2 | dimensions |
-"""
 
 # XLA's `CanInferShape` says no, or would go on with no shape at all.
 _NEEDS_SHAPE = values(
@@ -176,9 +97,11 @@ def all_attributes() -> frozenset[str]:
 
 @cache
 def _rows() -> dict[str, tuple[int, str, str]]:
+    """By opcode, the rows of `signatures.csv`: operands, `*` for any number, and attributes."""
     rows: dict[str, tuple[int, str, str]] = {}
-    for line in _TABLE.strip().replace("\n  ", " ").splitlines():
-        opcodes, operands, required, optional = (part.strip() for part in f"{line} | |".split("|")[:4])
+    table = Path(__file__).with_name("signatures.csv").read_text(encoding="utf-8")
+    for line in table.splitlines()[1:]:
+        opcodes, operands, required, optional = line.split("|")
         count = VARIADIC if operands == "*" else int(operands)
         rows.update(dict.fromkeys(opcodes.split(), (count, required, optional)))
     return rows

@@ -7,11 +7,11 @@ for the chains of send and recv that go around a loop (`AddCopiesForNonCopyableT
 from collections.abc import Callable, Collection, Sequence
 
 from hlofuse.analysis.alias_info import AliasInfo
-from hlofuse.analysis.call_order import non_fusion_computations
+from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.custom_calls import is_flagged
 from hlofuse.analysis.hlo_alias import HloAlias
+from hlofuse.analysis.hlo_value import Index, shape_tree
 from hlofuse.analysis.in_place import InPlacePair
-from hlofuse.analysis.shape_tree import Index, shape_tree
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make

@@ -7,12 +7,11 @@ from collections import defaultdict
 from typing import TypeVar
 
 from hlofuse.analysis.async_ops import is_async_end, wrapped_opcode
-from hlofuse.analysis.call_order import non_fusion_computations
-from hlofuse.analysis.call_sites import CallSites
+from hlofuse.analysis.call_sites import CallSites, non_fusion_computations
 from hlofuse.analysis.hlo_alias import Argument, InputOutputAlias, alias_config, write_alias_config
 from hlofuse.analysis.hlo_dataflow import HloDataflow
+from hlofuse.analysis.hlo_value import Index, subshape_at
 from hlofuse.analysis.merged_order import MergedOrder
-from hlofuse.analysis.shape_tree import Index, subshape_at
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass

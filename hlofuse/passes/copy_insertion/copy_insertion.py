@@ -5,13 +5,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hlofuse.analysis.alias_info import AliasInfo
-from hlofuse.analysis.call_order import creation_order
-from hlofuse.analysis.call_sites import CallContext, CallSites
+from hlofuse.analysis.call_sites import CallContext, CallSites, creation_order
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_ordering import HloOrdering, SequentialOrdering
-from hlofuse.analysis.hlo_value import HloUse, HloValue
-from hlofuse.analysis.shape_tree import Index, shape_tree, subshape_at
+from hlofuse.analysis.hlo_value import HloUse, HloValue, Index, shape_tree, subshape_at
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.copy_insertion.adding import (

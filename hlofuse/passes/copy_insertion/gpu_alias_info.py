@@ -6,7 +6,7 @@ from functools import cached_property
 from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import is_elementwise, is_elementwise_on_operand
-from hlofuse.analysis.shape_tree import Index, subshape_at
+from hlofuse.analysis.hlo_value import Index, subshape_at
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Instruction

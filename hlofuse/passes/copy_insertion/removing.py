@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import cmp_to_key
 
 from hlofuse.analysis.alias_info import AliasInfo
-from hlofuse.analysis.call_order import creation_order
-from hlofuse.analysis.call_sites import CallSites
+from hlofuse.analysis.call_sites import CallSites, creation_order
 from hlofuse.analysis.hlo_alias import HloAlias
 from hlofuse.analysis.hlo_ordering import DependencyOrdering, HloOrdering
 from hlofuse.analysis.hlo_value import HloUse, HloValue

@@ -4,7 +4,7 @@
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from hlofuse.analysis.call_order import with_changed_after
+from hlofuse.analysis.call_sites import with_changed_after
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import append_producer, create_fusion
 from hlofuse.ir.graph import Computation, Instruction, Module

@@ -4,7 +4,7 @@ fusions into their users (`xla/service/gpu/transforms/fusion_merger.cc`)."""
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from hlofuse.analysis.call_order import non_fusion_computations
+from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_expensive
 from hlofuse.cost.gpu.device import DeviceDescription

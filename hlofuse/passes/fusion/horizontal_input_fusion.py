@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
-from hlofuse.analysis.call_order import non_fusion_computations
+from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel

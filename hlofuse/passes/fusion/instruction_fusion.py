@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from hlofuse.analysis.call_order import non_fusion_computations
+from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.custom_calls import has_side_effect, is_embedded
 from hlofuse.analysis.elementwise import is_expensive, is_fusible

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from hlofuse.analysis.call_order import non_fusion_computations
+from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.custom_calls import has_side_effect, is_embedded
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of, merge_fusion_into_multi_output

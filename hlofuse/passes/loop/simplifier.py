@@ -3,7 +3,7 @@
 from collections import deque
 
 from hlofuse.analysis.custom_calls import has_own_side_effect, has_side_effect, retains_elements
-from hlofuse.analysis.shape_tree import Index, shape_tree
+from hlofuse.analysis.hlo_value import Index, shape_tree
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape

@@ -27,7 +27,7 @@ from hlofuse.passes.linear_algebra.qr import QrExpander
 from hlofuse.passes.linear_algebra.triangular import CholeskyExpander
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier
-from hlofuse.passes.random.expanders import RngBitGeneratorExpander, RngExpander
+from hlofuse.passes.random import RngBitGeneratorExpander, RngExpander
 from hlofuse.passes.rare import (
     BatchNormExpander,
     DynamicIndexSplitter,

@@ -209,6 +209,7 @@ class Facts:
                 r.cost.bytes_accessed,
                 r.us,
                 r.is_floor,
+                r.measured,
             )
             for r in self.account_after.rows
         )

@@ -6,6 +6,7 @@ from typing import Any
 from hlofuse.account import Totals
 from hlofuse.analysis.cost import Cost
 from hlofuse.format.fields import fields, us_json
+from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal
 
 
@@ -23,7 +24,7 @@ def totals_json(t: Totals) -> dict[str, Any]:
         **fields(
             t,
             "kernels launches bytes=cost.bytes_accessed flop=cost.flops time_us=us~ "
-            "modelled_us~ floor_us~ floors",
+            "modelled_us~ floor_us~ floors measured_us~",
         ),
         "copies": {"count": t.copies, "bytes": t.copy_bytes},
         "peak_temporary_bytes": t.peak_temporary_bytes,
@@ -41,10 +42,19 @@ def kernels_json(kernels: Iterable[FinalKernel]) -> list[dict[str, Any]]:
                 "input_name source=place.source op_name=place.op_name kind runs per_iteration "
                 "bytes=bytes_accessed time_us=us~ floor=is_floor",
             ),
-            "measured_us": None,
+            **measured_json(k.measured),
         }
         for k in kernels
     ]
+
+
+def measured_json(time: MeasuredTime | None) -> dict[str, Any]:
+    """`measured_us` of one launch, None without a profile, and `measured` with the figures behind it."""
+    spec = "calls total_us~ median_us~ min_us~ max_us~ lines"
+    return {
+        "measured_us": us_json(time.us) if time is not None else None,
+        "measured": fields(time, spec) if time is not None else None,
+    }
 
 
 def created_by_json(m: CreatedBy) -> dict[str, Any]:

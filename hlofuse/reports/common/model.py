@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.trace import Figures
 
 TRIED_UP_TO = 3_000
@@ -82,6 +83,8 @@ class FinalKernel:
     """Of one run, launch included."""
     is_floor: bool
     """`us` is a lower bound."""
+    measured: MeasuredTime | None = None
+    """What a profile has of it."""
 
 
 @dataclass(frozen=True, slots=True)

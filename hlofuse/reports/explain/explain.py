@@ -232,7 +232,11 @@ def _greatest_first(r: Refusal) -> tuple[float, int, int]:
 
 def hot_kernels(facts: Facts, only: Container[str] | None = None) -> tuple[HotKernel, ...]:
     """What is launched, as `grouped_kernels`; `only` are names at fusion."""
-    places = [(row, facts.final_place(row.instruction)) for row in facts.account_after.rows if row.runs]
+    places = [
+        (row, facts.final_place(row.instruction))
+        for row in facts.account_after.rows
+        if row.runs or row.measured_us
+    ]
     rows = [(row, place) for row, place in places if only is None or place.name in only]
     return grouped_kernels(rows, facts.costs.kernel if facts.costs is not None else None)
 
@@ -240,21 +244,33 @@ def hot_kernels(facts: Facts, only: Container[str] | None = None) -> tuple[HotKe
 def grouped_kernels(
     rows: Iterable[tuple[Launched, Place]], time_of: Callable[[Instruction], KernelTime | None] | None
 ) -> tuple[HotKernel, ...]:
-    """Kernels of the same line, kind and shape together, longest first; without times by bytes."""
+    """Kernels of the same line, kind and shape together: longest measured, then estimated, then by bytes."""
     groups: dict[object, list[HotKernel]] = {}
     for row, place in rows:
         kernel = time_of(row.instruction) if time_of is not None and not row.is_floor else None
         moved = row.cost.bytes_accessed * row.runs
-        one = HotKernel(place, kernel, row.total_us or 0.0, moved, row.is_floor, iterations=row.runs)
+        one = HotKernel(
+            place,
+            kernel,
+            row.total_us or 0.0,
+            moved,
+            row.is_floor,
+            iterations=row.runs or 1,
+            measured_us=row.measured_us,
+        )
         stem = (place.final or place.name).rstrip(".0123456789")
         groups.setdefault((stem, place.source, place.shape, row.runs), []).append(one)
     found = []
     for similar in groups.values():
-        first = max(similar, key=lambda k: (k.us, k.bytes_accessed))
+        first = max(similar, key=lambda k: (k.measured_us or 0.0, k.us, k.bytes_accessed))
+        measured = [k.measured_us for k in similar if k.measured_us is not None]
         us, moved = sum(k.us for k in similar), sum(k.bytes_accessed for k in similar)
         floor = any(k.is_floor for k in similar)
-        found.append(replace(first, us=us, bytes_accessed=moved, count=len(similar), is_floor=floor))
-    return tuple(sorted(found, key=lambda k: (-k.us, -k.bytes_accessed, k.place.name)))
+        first = replace(first, us=us, bytes_accessed=moved, count=len(similar), is_floor=floor)
+        found.append(replace(first, measured_us=sum(measured) if measured else None))
+    return tuple(
+        sorted(found, key=lambda k: (-(k.measured_us or 0.0), -k.us, -k.bytes_accessed, k.place.name))
+    )
 
 
 def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:

@@ -66,7 +66,7 @@ def _hot_kernel(k: HotKernel) -> dict[str, Any]:
     return {
         "first": place_json(k.place),
         "layer": layer_of(k.place.op_name),
-        **fields(k, "us~ floor=is_floor count turns=iterations"),
+        **fields(k, "us~ measured_us~ floor=is_floor count turns=iterations"),
         "kernel": kernel_json(k.kernel),
     }
 

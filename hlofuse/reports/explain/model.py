@@ -149,6 +149,8 @@ class HotKernel:
     count: int = 1
     iterations: int = 1
     """How often its loops run it, as far as the dump says."""
+    measured_us: float | None = None
+    """Of all in one run of the program, from a profile; None without one."""
 
     @property
     def bound_by(self) -> str:

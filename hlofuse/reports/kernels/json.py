@@ -3,7 +3,7 @@
 from typing import Any
 
 from hlofuse.format.fields import fields
-from hlofuse.reports.common.json import created_by_json
+from hlofuse.reports.common.json import created_by_json, measured_json
 from hlofuse.reports.kernels.model import Choice, KernelSelection
 
 SCHEMA = "hlofuse.kernels/2"
@@ -31,5 +31,6 @@ def _kernel(k: Choice) -> dict[str, Any]:
         "figures": dict(k.figures),
         "notes": [{"rule": n.rule.code, "title": n.rule.title, "figures": dict(n.figures)} for n in k.notes],
         **fields(k, "heroes blocks threads us floor=is_floor runs bytes_accessed source"),
+        **measured_json(k.measured),
         "made_by": [created_by_json(m) for m in k.created_by],
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Container
 from dataclasses import dataclass, field, replace
 
+from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.reports.common.model import CreatedBy, both_names
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
@@ -47,6 +48,8 @@ class Choice:
     """`us` is a lower bound: XLA has no estimate, or one that no machine reaches."""
     runs: int = 1
     """Launches in one run of the program."""
+    measured: MeasuredTime | None = None
+    """What a profile has of it."""
     final: str | None = None
     """XLA's final name, which a profiler shows; None where it is not known."""
     created_by: tuple[CreatedBy, ...] = ()
@@ -116,9 +119,10 @@ class KernelSelection:
 
     @property
     def heaviest_first(self) -> list[Choice]:
-        """By estimated time where there is one, then by bytes; in order where equal."""
+        """By measured time, by estimated time, then by bytes; in order where equal."""
 
-        def weight(k: Choice) -> tuple[float, int]:
-            return -(k.us or 0.0) * k.runs, -(k.bytes_accessed or 0) * k.runs
+        def weight(k: Choice) -> tuple[float, float, int]:
+            measured = k.measured.total_us if k.measured is not None else 0.0
+            return -measured, -(k.us or 0.0) * k.runs, -(k.bytes_accessed or 0) * k.runs
 
         return sorted(self.kernels, key=weight)

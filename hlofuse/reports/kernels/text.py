@@ -57,6 +57,12 @@ def cost_text(k: Choice) -> str:
     return bytes_text(k.bytes_accessed) if k.bytes_accessed is not None else "–"
 
 
+def measured_text(k: Choice) -> str:
+    """Its measured time, of one launch, and how often it was launched; a dash for what did not run."""
+    m = k.measured
+    return "–" if m is None else us_text(m.us) + (f" × {m.calls:,}" if m.calls != 1 else "")
+
+
 def because(k: Choice) -> str:
     """The rule and what it rested on."""
     figures = figures_text(k.figures)
@@ -96,8 +102,10 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
 def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> None:
     launched = any(k.blocks is not None for k in shown)
     launch = [("blocks × threads", "right")] if launched else []
+    measured = any(k.measured is not None for k in shown)
     columns = [
         ("kernel", "name"),
+        *([("measured", "right")] if measured else []),
         (cost_heading(shown, timed=timed), "right"),
         *launch,
         ("implementation", "left"),
@@ -112,8 +120,9 @@ def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> No
             where = ": ".join(filter(None, (k.layer, k.source)))
             why.append(f"\n{printable(where)}", style="not bold dim")
         size = [(f"{k.blocks:,} × {k.threads:,}" if k.blocks is not None else "")] if launched else []
-        rows.append([_name(k), cost_text(k), *size, why])
-    print_rows(console, columns, rows, drop=(2,) if launched else ())
+        times = [measured_text(k)] if measured else []
+        rows.append([_name(k), *times, cost_text(k), *size, why])
+    print_rows(console, columns, rows, drop=(2 + measured,) if launched else ())
 
 
 def _name(k: Choice) -> Text:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hlofuse.format.fields import fields, us_json
+from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.changes import Change
 from hlofuse.reports.verdict.model import Suggestion, Trial, Verdict
 
@@ -14,13 +15,15 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
     return {
         "verdict": {
             "shares": [
-                fields(s, "kind launches=count time_us=us~ bytes=bytes_accessed is_floor") for s in v.shares
+                fields(s, "kind launches=count time_us=us~ measured_us~ bytes=bytes_accessed is_floor")
+                for s in v.shares
             ],
             "floor": {"time_us": us_json(v.floor.us), "bytes": v.floor.bytes_accessed},
             "best": best,
             "replays": v.replays,
             "is_ranked": v.is_ranked,
         },
+        **({"profile": profile_json(v.measured)} if v.measured is not None else {}),
         "suggestions": [_suggestion(s) for s in v.suggestions],
         "untried": [_suggestion(s) for s in v.untried],
     }

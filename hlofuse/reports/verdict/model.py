@@ -5,6 +5,7 @@ from typing import Literal
 
 from hlofuse.account import Totals
 from hlofuse.account.bound import FusionFloor
+from hlofuse.account.measured import Measured
 from hlofuse.reports.explain.model import HotKernel
 
 SuggestionKind = Literal["code", "flag", "report"]
@@ -72,6 +73,8 @@ class Share:
     bytes_accessed: int
     is_floor: bool = False
     """`us` holds lower bounds."""
+    measured_us: float | None = None
+    """From a profile; None without one, and for launches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,5 +99,7 @@ class Verdict:
     """Slowest first; without times by bytes."""
     untried: tuple[Suggestion, ...] = field(default=(), repr=False)
     """Recipes whose symptom is there, and of which nothing says what they gain here."""
+    measured: Measured | None = None
+    """What a profile has of the program; None without one."""
     is_replayed: bool = True
     """False for a module that is fused already: nothing was tried."""

@@ -37,7 +37,8 @@ def identity_lines(head: Head, width: int) -> tuple[str, str]:
 def totals_line(t: Totals) -> str:
     """`2 kernels, 7.06 µs est., 16.8 MB moved`; launches where loops make them more."""
     launches = f", {plural(t.launches, 'launch', 'launches')}" if t.launches != t.kernels else ""
-    time = f", {'≥ ' if t.floors else ''}{us_text(t.us)} est." if t.us is not None else ""
+    time = f", {us_text(t.measured_us)} measured" if t.measured_us is not None else ""
+    time += f", {'≥ ' if t.floors else ''}{us_text(t.us)} est." if t.us is not None else ""
     peak = f", {bytes_text(t.peak_temporary_bytes)} temporary" if t.peak_temporary_bytes else ""
     return f"{plural(t.kernels, 'kernel')}{launches}{time}, {bytes_text(t.cost.bytes_accessed)} moved{peak}"
 
@@ -46,12 +47,19 @@ def shares_lines(v: Verdict, width: int) -> list[str]:
     """`Time: fused kernels 5.06 µs (72%) · launches 2.00 µs (28%)`; bytes where no time is estimated."""
     if not v.shares:
         return ["No kernels."]
-    if v.totals.us is None:
+    if v.totals.measured_us:
+        parts = [
+            f"{s.kind} {us_text(s.measured_us)}{_part(s.measured_us, v.totals.measured_us)}"
+            for s in v.shares
+            if s.measured_us is not None
+        ]
+    elif v.totals.us is None:
         moved = v.totals.cost.bytes_accessed
         parts = [f"{s.kind} {bytes_text(s.bytes_accessed)}{_part(s.bytes_accessed, moved)}" for s in v.shares]
     else:
         parts = [_share(s, v.totals.us) for s in v.shares]
-    lines = ["Bytes: " if v.totals.us is None else "Time: "]
+    measured, timed = bool(v.totals.measured_us), v.totals.us is not None
+    lines = ["Measured: " if measured else "Time: " if timed else "Bytes: "]
     for part in parts:
         if len(lines[-1]) + len(part) > width:
             lines.append("  ")
@@ -164,6 +172,8 @@ def gain_text(t: Trial, totals: Totals) -> str:
 def kernels_title(v: Verdict, shown: int) -> str:
     """The heading above the kernels."""
     of = f", {shown} of {v.totals.kernels:,}" if shown < v.totals.kernels else ""
+    if v.totals.measured_us:
+        return f"Slowest kernels, measured{of}"
     if v.totals.us is None:
         return f"Kernels that move most bytes{of}"
     return f"Slowest kernels (launch overhead included){of}"
@@ -171,7 +181,9 @@ def kernels_title(v: Verdict, shown: int) -> str:
 
 def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
     """Time or bytes, its part of all, the name, the line, and what bounds it."""
-    if v.totals.us is None:
+    if v.totals.measured_us:
+        figure, part = us_text(k.measured_us or 0.0), (k.measured_us or 0.0) / v.totals.measured_us
+    elif v.totals.us is None:
         figure, part = bytes_text(k.bytes_accessed), k.bytes_accessed / (v.totals.cost.bytes_accessed or 1)
     else:
         figure, part = ("≥ " if k.is_floor else "") + us_text(k.us), k.us / (v.totals.us or 1.0)

@@ -9,6 +9,7 @@ from hlofuse.format.escape import shorten
 from hlofuse.format.terminal import fitted
 from hlofuse.format.units import plural
 from hlofuse.reports.common.head import Head
+from hlofuse.reports.common.profile import profile_lines
 from hlofuse.reports.difference.model import Difference
 from hlofuse.reports.difference.phrases import difference_lines
 from hlofuse.reports.verdict import phrases
@@ -46,6 +47,8 @@ def verdict_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     """The totals, the bounds and the suggestions: each line with its style."""
     yield phrases.totals_line(v.totals), "bold"
     yield from ((line, "") for line in phrases.shares_lines(v, width))
+    if v.measured is not None:
+        yield from ((line, "") for line in profile_lines(v.measured))
     yield from ((line, "") for line in phrases.bound_lines(v))
     yield "", ""
     yield from suggestion_lines(v, _SUGGESTIONS)

@@ -75,6 +75,7 @@ def verdict(
         ranking is not None,
         hot_kernels(facts),
         untried,
+        account.measured,
     )
 
 
@@ -83,11 +84,27 @@ def verdict_as_it_is(account: Account, release: Release, device: DeviceDescripti
     backend = "gpu" if device is not None else account.backend
     fused = _may_change(backend, release)
     flops = sum(r.cost.flops * r.runs for r in account.rows if fused(r.instruction))
-    rows = [(r, place_of(x := r.instruction, account.module, x.name, x.name)) for r in account.rows if r.runs]
+    rows = [
+        (r, place_of(x := r.instruction, account.module, x.name, x.name))
+        for r in account.rows
+        if r.runs or r.measured_us
+    ]
     times = KernelTimes(device, release).kernel if device is not None else None
     shares, floor = tuple(_shares(account, fused)), fusion_floor(account, fused, flops, device)
     kernels = grouped_kernels(rows, times)
-    return Verdict(account.totals, shares, floor, (), None, "", 0, False, kernels, is_replayed=False)
+    return Verdict(
+        account.totals,
+        shares,
+        floor,
+        (),
+        None,
+        "",
+        0,
+        False,
+        kernels,
+        measured=account.measured,
+        is_replayed=False,
+    )
 
 
 def _may_change(backend: str, release: Release) -> Callable[[Instruction], bool]:
@@ -128,11 +145,12 @@ def _shares(account: Account, fused: Callable[[Instruction], bool]) -> Iterable[
     if overhead is not None and account.totals.launches:
         launches = account.totals.launches
         found.append(Share("launches", launches, launches * overhead, 0))
-    return sorted(found, key=lambda s: (-(s.us or 0.0), -s.bytes_accessed))
+    return sorted(found, key=lambda s: (-(s.measured_us or 0.0), -(s.us or 0.0), -s.bytes_accessed))
 
 
 def _share(kind: str, rows: Sequence[Launched], overhead: float | None) -> Share:
     runs = sum(r.runs for r in rows)
     us = None if overhead is None else sum(r.total_us or 0.0 for r in rows) - runs * overhead
     moved = sum(r.cost.bytes_accessed * r.runs for r in rows)
-    return Share(kind, runs, us, moved, any(r.is_floor for r in rows))
+    measured = [r.measured_us for r in rows if r.measured_us is not None]
+    return Share(kind, runs, us, moved, any(r.is_floor for r in rows), sum(measured) if measured else None)

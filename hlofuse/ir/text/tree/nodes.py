@@ -26,12 +26,20 @@ class AttributeNode:
         return self.key[:-1]
 
 
+_CHECKED_ONLY = frozenset(
+    "KEY_ACCURACY KEY_DOMAIN KEY_GROUPS KEY_SHARDING KEY_SPARSITY KEY_SPARSITY_CONFIG KEY_STATISTICS".split()
+)
+"""What stays text, as nothing reads its parts."""
+
+
 def plain_value(node: AttributeNode, text: str) -> Any:
     """The value as other parts of the program see it: no tokens, no places."""
     value = node.value
     if node.name == "literal":
         literals = [Literal(shape, text[span.start : span.end]) for shape, span in value]
         return literals[0] if len(literals) == 1 else tuple(literals)
+    if node.key.type in _CHECKED_ONLY:
+        return text[node.start : node.end]
     if node.key.type in ("KEY_COMPUTATIONS", "KEY_CONTROL"):
         return tuple(v.strip("%:") if isinstance(v, Token) else text[node.start : node.end] for v in value)
     if node.key.type == "KEY_COMPUTATION":

@@ -4,16 +4,13 @@ from typing import Any
 
 from lark import Token
 
-from hlofuse.ir.attributes.metadata import OpMetadata, ResultAccuracy, Statistics
+from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,
     PaddingDimension,
     SliceRange,
     SliceRanges,
-    SparsityConfig,
-    SparsityDescriptor,
-    TensorSparsity,
     Window,
     WindowDimension,
 )
@@ -68,22 +65,12 @@ def _pad(token: Token) -> PaddingConfig:
     return PaddingConfig(tuple(PaddingDimension(*map(int, d.split("_"))) for d in token.split("x")))
 
 
-def _sparsity(token: Token) -> tuple[SparsityDescriptor, ...]:
-    out = []
-    for item in filter(None, token.split("_")):
-        side, rest = item.split(".")
-        dimension, ratio = rest.split("@")
-        n, m = map(int, ratio.split(":"))
-        out.append(SparsityDescriptor("LR".index(side), int(dimension), n, m))
-    return tuple(out)
-
-
 _TOKEN_VALUES: dict[str, Any] = {
     "INT": signed,
     "STRING": unquote,
     "DIM_LABELS": _dim_labels,
     "PAD": _pad,
-    "SPARSITY": _sparsity,
+    "SPARSITY": lambda t: list(filter(None, t.split("_"))),
     "NAME": lambda t: t.strip("%:"),
 }
 
@@ -156,13 +143,6 @@ def _frontend_attribute(parts: list[Any]) -> tuple[str, str]:
     return key[:-1], unquote(value) if value.type == "STRING" else str(value)
 
 
-@handler("statistics")
-def _statistics(parts: list[Any]) -> Statistics:
-    if len(parts) == 2:
-        return Statistics()
-    return Statistics(signed(parts[2]), tuple(p for p in parts[3:] if isinstance(p, tuple)))
-
-
 @spanning("metadata")
 def _metadata(parts: list[Any]) -> OpMetadata:
     fields: dict[str, Any] = {}
@@ -186,26 +166,16 @@ def _metadata_field(parts: list[Any]) -> tuple[str, Any]:
 
 
 @handler("accuracy")
-def _accuracy(parts: list[Any]) -> ResultAccuracy:
-    if parts[1].type == "KEY_MODE":
-        if parts[2] not in ("default", "highest"):
-            raise Rejected(parts[2].start_pos, "expected the mode default or highest")
-        return ResultAccuracy(mode=str(parts[2]))
-    return ResultAccuracy(**dict(values(parts)))
+def _accuracy(parts: list[Any]) -> None:
+    if parts[1].type == "KEY_MODE" and parts[2] not in ("default", "highest"):
+        raise Rejected(parts[2].start_pos, "expected the mode default or highest")
 
 
 @handler("tensor_sparsity")
-def _tensor_sparsity(parts: list[Any]) -> TensorSparsity:
-    fields: dict[str, int] = {}
+def _tensor_sparsity(parts: list[Any]) -> None:
     for key, value in zip(parts[1:-1:2], parts[2:-1:2], strict=True):
-        if key == "sparsity=":
-            numbers = [int(n) for n in value.split("x")]
-            if len(numbers) != 2:
-                raise Rejected(value.start_pos, "expected sparsity=NxM: N non-zeros in M elements")
-            fields["num_non_zero"], fields["block_size"] = numbers
-        else:
-            fields[key[:-1]] = signed(value)
-    return TensorSparsity(**fields)
+        if key == "sparsity=" and value.count("x") != 1:
+            raise Rejected(value.start_pos, "expected sparsity=NxM: N non-zeros in M elements")
 
 
 # Rules of one expression.
@@ -227,11 +197,7 @@ HANDLERS.update(
         "range": lambda parts: SliceRange(*(signed(p) for p in parts if p.type == "INT")),
         "frontend_attributes": lambda parts: dict(values(parts)),
         **dict.fromkeys(("any_key", "reduction"), lambda parts: str(parts[0])),
-        "statistic": lambda parts: (parts[0][:-1], float(parts[1].split("(")[0])),
+        **dict.fromkeys(("statistics", "sparsity_config"), lambda parts: None),
         "metadata_list": lambda parts: tuple(values(parts)),
-        "tolerance": lambda parts: (parts[0][:-1], parts[1]),
-        "sparsity_config": lambda parts: SparsityConfig(
-            **{str(k[:-1]): v for k, v in zip(parts[1:-1:2], parts[2:-1:2], strict=True)}
-        ),
     }
 )

@@ -1,4 +1,4 @@
-"""Texts about releases and rules, which stand in TOML files: a table for each name, a key for each text."""
+"""Texts that stand in TOML files: a table for each name, a key for each text."""
 
 from functools import cache
 from pathlib import Path

@@ -1,0 +1,113 @@
+"""Measured time of a module's instructions: a profile joined by XLA's final names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
+from hlofuse.inputs.wire_format import Signature, signatures
+from hlofuse.ir.graph import Instruction, Module
+
+_FINDING = "measured"
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a profile says about one module."""
+
+    profile: Profile
+    source: ProfiledModule
+    times: Mapping[str, MeasuredTime]
+    """By the name of the instruction in the module."""
+    found_us: float
+    """Of the kernels that found their instruction."""
+    found_calls: int
+    calls: int
+    """Launches of all that names an instruction."""
+    refused: tuple[str, ...]
+    """Names that mean another operation in the profile than in the module: they are not joined."""
+    runs: int
+    """How often the program ran, on all devices together."""
+
+    @property
+    def share(self) -> float:
+        """The part of the module's measured time that found its instruction."""
+        total = self.source.total_us
+        return self.found_us / total if total else 1.0
+
+    def us_per_run(self, name: str) -> float | None:
+        """Of an instruction in one run of the program; None where the profile does not have it."""
+        time = self.times.get(name)
+        return time.total_us / self.runs if time is not None else None
+
+
+def attach(module: Module, profile: Profile) -> None:
+    """Join a final module with what the profile has under its name; HlofuseError where it has nothing.
+
+    Of several programs of that name the one with most time in common is taken.
+    """
+    # A profile without XLA's ranges has names of kernels alone.
+    same = [m for m in profile.modules if m.name in (module.name, "")] or [profile.pick(module.name)]
+    joins = [_join(module, profile, source) for source in same]
+    module.findings[_FINDING] = max(joins, key=lambda j: j.found_us)
+
+
+def measured_of(module: Module) -> Measured | None:
+    """What was measured of the module: of one that was read from a profile, or that `attach` joined."""
+    found = module.findings.get(_FINDING)
+    if found is None and (origin := module.findings.get("profile")) is not None:
+        found = module.findings[_FINDING] = _join(module, *origin, is_own=True)
+    return found if isinstance(found, Measured) else None
+
+
+def _join(module: Module, profile: Profile, source: ProfiledModule, *, is_own: bool = False) -> Measured:
+    by_name = {i.name: i for i in module.instructions()}
+    # A kernel's name has underscores where the instruction's has dots.
+    by_kernel: dict[str, list[str]] = {}
+    for name in by_name:
+        by_kernel.setdefault(name.replace(".", "_").replace("-", "_"), []).append(name)
+    expected: dict[str, Signature] = {}
+    if source.proto is not None and not is_own:
+        with suppress(ValueError, IndexError):
+            expected = signatures(source.proto())
+    times: dict[str, MeasuredTime] = {}
+    refused = []
+    found_us, found_calls = 0.0, 0
+    for name, time in source.times.items():
+        like = by_kernel.get(name.replace(".", "_").replace("-", "_"), [])
+        own = name if name in by_name else like[0] if len(like) == 1 else None
+        if own is None:
+            continue
+        if name in expected and expected[name] != _signature(by_name[own]):
+            refused.append(name)
+            continue
+        times[own] = replace(time, name=own)
+        found_calls += time.calls
+        found_us += 0.0 if name in source.containers else time.total_us
+    _join_ends(by_name, times)
+    calls = sum(t.calls for t in source.times.values())
+    return Measured(
+        profile, source, times, found_us, found_calls, calls, tuple(refused), _runs(module, times)
+    )
+
+
+def _join_ends(by_name: Mapping[str, Instruction], times: dict[str, MeasuredTime]) -> None:
+    """The wait at the end of an asynchronous operation belongs to what launched it."""
+    for name in [n for n in times if by_name[n].opcode.endswith("-done")]:
+        begin = next((x.name for x in by_name[name].operands if x.opcode.endswith("-start")), None)
+        if begin is None:
+            continue
+        wait, own = times.pop(name), times.get(begin)
+        times[begin] = wait.plus(own) if own is not None else replace(wait, name=begin)
+
+
+def _runs(module: Module, times: Mapping[str, MeasuredTime]) -> int:
+    """What the entry computation launches, it launches once in every run."""
+    calls = sorted(times[i.name].calls for i in module.entry if i.name in times)
+    return calls[(len(calls) - 1) // 2] if calls else 1
+
+
+def _signature(x: Instruction) -> Signature:
+    return x.opcode, tuple([tuple(leaf.dimensions) for _, leaf in x.shape.leaves()])

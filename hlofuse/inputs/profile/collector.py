@@ -1,0 +1,188 @@
+"""Adds up events: by instruction, and by device."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hlofuse.inputs.profile.columns import Ints
+from hlofuse.inputs.profile.model import (
+    DeviceKind,
+    DeviceNumbers,
+    DeviceTime,
+    MeasuredTime,
+    ProfiledModule,
+)
+from hlofuse.inputs.wire_format import opcodes
+
+_PS = 1e-6
+"""Microseconds of a picosecond."""
+_CONTROL_FLOW = ("while", "conditional", "call")
+_COPIES = ("memcpy", "memset", "copy", "transfer")
+_COLLECTIVES = "all-gather all-reduce all-to-all collective- reduce-scatter nccl rccl".split()
+_DERIVED = ("Steps", "XLA ", "Framework ", "Source code", "Launch Stats")
+"""How lines begin that xprof adds to a GPU's plane: they repeat its events."""
+
+Events: TypeAlias = tuple[NDArray[np.int32], Ints, Ints]
+Label: TypeAlias = tuple[str, int | None]
+"""Name and program id of a module."""
+
+
+def kind_of(plane: str) -> DeviceKind:
+    """What a plane, or a process of a trace, is about: `/device:GPU:0`, `/device:TPU:0`, `/host:CPU`."""
+    return "gpu" if plane.startswith("/device:GPU:") else "tpu" if plane.startswith("/device:TPU:") else "cpu"
+
+
+def has_instructions(plane: str, line: str) -> bool:
+    """True for a line whose events count."""
+    kind = kind_of(plane)
+    return line == "XLA Ops" if kind == "tpu" else kind == "cpu" or not line.startswith(_DERIVED)
+
+
+class Key(NamedTuple):
+    """What events have in common; empty text where an event does not say."""
+
+    op: str
+    module: str
+    program: int | None
+    kernel: str
+
+    @property
+    def label(self) -> Label:
+        return self.module, self.program
+
+    @property
+    def is_control_flow(self) -> bool:
+        """True by XLA's name for it."""
+        return self.op.split(".")[0] in _CONTROL_FLOW
+
+    def is_any(self, marks: Iterable[str]) -> bool:
+        """True if its name has one of these in it, and it is no fusion."""
+        text = (self.op or self.kernel).lower()
+        return "fusion" not in text and any(mark in text for mark in marks)
+
+
+class Collector:
+    """Takes events in chunks, and stores 20 bytes of each."""
+
+    def __init__(self) -> None:
+        self.host = ""
+        """How the names of devices begin, where there are several hosts."""
+        self.numbers: DeviceNumbers | None = None
+        self.jaxlib = ""
+        self.protos: dict[Label, Callable[[], bytes]] = {}
+        """Reads the HloProto of a module that the profile holds."""
+        self._keys: dict[Key, int] = {}
+        self._chunks: dict[tuple[str, DeviceKind], list[Events]] = defaultdict(list)
+        """Of each device the number of the key, start and duration of its events."""
+        self._lines: dict[int, set[str]] = defaultdict(set)
+        self._on_device: set[str] = set()
+
+    def add(self, plane: str, line: str, keys: Sequence[Key], of: Ints, start: Ints, long: Ints) -> None:
+        """Events of one line: for each the index of its key, its start and duration in picoseconds.
+
+        Devices come before hosts: a host's events of a module that ran on a device are its launches.
+        """
+        kind = kind_of(plane)
+        if kind == "cpu":
+            counts = [k.op == k.kernel != "" and k.module not in self._on_device for k in keys]
+            own = np.array(counts, bool)[of]
+            of, start, long = of[own], start[own], long[own]
+        else:
+            self._on_device |= {key.module for key in keys if key.module}
+        if not of.size:
+            return
+        if kind == "gpu":
+            # Of what CUDA graphs and control flow start only the name of the kernel is recorded.
+            others = [k.is_control_flow or k.op.startswith("command_buffer") for k in keys]
+            keys = [k._replace(op=k.kernel) if o else k for k, o in zip(keys, others, strict=True)]
+        numbers = np.array([self._keys.setdefault(k, len(self._keys)) for k in keys], np.int32)
+        device = self.host + plane.removeprefix("/device:").removeprefix("/host:")
+        for number in np.unique(numbers[of]):
+            self._lines[int(number)].add(f"{device} {line}")
+        self._chunks[device, kind].append((numbers[of], start, long))
+
+    @cached_property
+    def _containers(self) -> dict[Label, frozenset[str]]:
+        """Control flow of each module, by opcode where the profile holds the module, else by XLA's names."""
+        found: dict[Label, frozenset[str]] = {}
+        for label in {k.label for k in self._keys}:
+            names = {k.op for k in self._keys if k.label == label and k.is_control_flow}
+            if label in self.protos:
+                with suppress(ValueError, IndexError):
+                    names = {n for n, opcode in opcodes(self.protos[label]()) if opcode in _CONTROL_FLOW}
+            found[label] = frozenset(names)
+        return found
+
+    def modules(self) -> tuple[ProfiledModule, ...]:
+        """The programs that ran, costliest first."""
+        modules: dict[Label, dict[str, list[tuple[Key, Ints]]]] = {}
+        for key, durations in self._by_key():
+            if key.op:
+                modules.setdefault(key.label, {}).setdefault(key.op, []).append((key, durations))
+        found = []
+        for label, ops in modules.items():
+            times = {op: self._time(op, parts) for op, parts in ops.items()}
+            contain = self._containers[label] & times.keys()
+            found.append(ProfiledModule(*label, times, self.protos.get(label), contain))
+        return tuple(sorted(found, key=lambda m: -m.total_us))
+
+    def _by_key(self) -> Iterator[tuple[Key, Ints]]:
+        """The durations of each key, ascending."""
+        chunks = [chunk for own in self._chunks.values() for chunk in own]
+        if not chunks:
+            return
+        numbers, durations = (np.concatenate([chunk[n] for chunk in chunks]) for n in (0, 2))
+        order = np.lexsort((durations, numbers))
+        numbers, durations = numbers[order], durations[order]
+        keys, firsts = list(self._keys), np.flatnonzero(np.diff(numbers, prepend=-1))
+        for first, own in zip(firsts, np.split(durations, firsts[1:]), strict=True):
+            yield keys[numbers[first]], own
+
+    def _time(self, op: str, parts: list[tuple[Key, Ints]]) -> MeasuredTime:
+        parts.sort(key=lambda part: -int(part[1].sum()))
+        calls = max(len(x) for _, x in parts)
+        figures = [(x.sum() / len(x), np.median(x), x[0], x[-1]) for _, x in parts]
+        often = [len(x) / calls for _, x in parts]
+        mean, median, least, most = (np.array(often) @ np.array(figures, np.float64) * _PS).tolist()
+        kernels = tuple(dict.fromkeys(key.kernel for key, _ in parts))
+        lines = {line for key, _ in parts for line in self._lines[self._keys[key]]}
+        return MeasuredTime(op, calls, mean * calls, median, least, most, kernels, len(lines))
+
+    def devices(self) -> tuple[DeviceTime, ...]:
+        """How each device spent its time."""
+        keys = list(self._keys)
+        collective = np.array([k.is_any(_COLLECTIVES) for k in keys], bool)
+        copy = np.array([k.is_any(_COPIES) for k in keys], bool) & ~collective
+        other = np.array([not k.op for k in keys], bool) & ~copy & ~collective
+        runs = np.array([k.op not in self._containers[k.label] for k in keys], bool)
+        found = []
+        for (name, kind), chunks in self._chunks.items():
+            of, start, long = (np.concatenate(x) for x in zip(*chunks, strict=True))
+            of, start, long = of[runs[of]], start[runs[of]], long[runs[of]]
+            span, busy, gaps, longest = _union(start, long)
+            computes = ~(copy | collective)[of]
+            computing = _union(start[computes], long[computes])[1]
+            copies, collectives, others = (long[c[of]].sum() for c in (copy, collective, other))
+            times = (longest, copies, collectives, others, busy - computing)
+            us = [float(x) * _PS for x in times]
+            found.append(DeviceTime(name, kind, float(span) * _PS, float(busy) * _PS, int(gaps), *us))
+        return tuple(found)
+
+
+def _union(start: Ints, long: Ints) -> tuple[int, int, int, int]:
+    """Time from the first event to the last, time covered, the number of gaps, and the longest gap."""
+    if not start.size:
+        return 0, 0, 0, 0
+    order = np.argsort(start, kind="stable")
+    start = start[order]
+    ends = np.maximum.accumulate(start + long[order])
+    gaps = np.maximum(start[1:] - ends[:-1], 0)
+    span = int(ends[-1] - start[0])
+    return span, span - int(gaps.sum()), int((gaps > 0).sum()), int(gaps.max(initial=0))

@@ -1,0 +1,112 @@
+"""Which files are profiles, and how each kind is read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlofuse.format.escape import printable
+from hlofuse.inputs.profile.model import Profile
+from hlofuse.ir.errors import HlofuseError
+
+if TYPE_CHECKING:
+    from hlofuse.inputs.profile.collector import Collector
+
+_XPLANE, _TRACES, _NSIGHT = ".xplane.pb", (".trace.json.gz", ".trace.json", "trace.json.gz"), ".sqlite"
+_REPORTS = (".nsys-rep", ".qdrep", ".ncu-rep")
+_RUNS = ("plugins", "profile")
+
+
+def is_profile(path: str) -> bool:
+    """True if a path looks like a profile: by its name, or by what lies in a folder without HLO dumps."""
+    file = Path(path)
+    if file.name.endswith((_XPLANE, *_TRACES, _NSIGHT, *_REPORTS)):
+        return True
+    return path != "-" and file.is_dir() and bool(_in_folder(file))
+
+
+def _in_folder(folder: Path) -> Sequence[Path]:
+    """The files of the latest run in a folder: a run, `plugins/profile`, or the log folder above it."""
+    for runs in (folder, *(folder.joinpath(*_RUNS[k:]) for k in (0, 1))):
+        inside = sorted(runs.glob("*/")) if runs.name == _RUNS[1] else []
+        for run in (runs, *reversed(inside)):
+            for ending in (_XPLANE, *_TRACES, _NSIGHT):
+                if found := sorted(run.glob(f"*{ending}")):
+                    return found
+    return ()
+
+
+def device_of(profile: Profile) -> str:
+    """The name of the device data that fit the numbers in the profile; empty without any."""
+    from hlofuse.cost.gpu.device import device_names, load_device
+
+    numbers = profile.numbers
+    if numbers is None:
+        return ""
+    architecture = "gfx{}{}".format(*numbers.compute_capability)
+    fitting = {
+        name: device.memory_bandwidth
+        for name in device_names()
+        if (device := load_device(name)).core_count == numbers.core_count
+        and (
+            device.compute_capability == numbers.compute_capability
+            if numbers.vendor == "Nvidia"
+            else (device.gfx_version or "").startswith(architecture)
+        )
+    }
+    return min(fitting, key=lambda name: abs(fitting[name] - numbers.memory_bandwidth), default="")
+
+
+@lru_cache(maxsize=4)
+def read_profile(path: str) -> Profile:
+    """The profile in a file or folder; HlofuseError, in one sentence, for what cannot be read as one."""
+    from hlofuse.inputs.profile.collector import Collector
+
+    file = Path(path)
+    if not file.exists():
+        raise HlofuseError(f"{printable(path)} does not exist")
+    files = _in_folder(file) if file.is_dir() else (file,)
+    if not files:
+        raise HlofuseError(f"{printable(path)} holds no profile (*.xplane.pb, *.trace.json.gz or *.sqlite)")
+    collector = Collector()
+    for one in files:
+        collector.host = f"{one.name.removesuffix(_XPLANE)} " if len(files) > 1 else ""
+        _read(one, collector)
+    if not (modules := collector.modules()):
+        raise HlofuseError(
+            f"{printable(path)} has no event that names an HLO instruction: either nothing that XLA compiled"
+            " ran while it was recorded, or the profile is of another framework"
+        )
+    return Profile(path, modules, collector.devices(), collector.numbers, collector.jaxlib, len(files))
+
+
+def _read(file: Path, collector: Collector) -> None:
+    import sqlite3  # slow to import
+    import zlib
+
+    from hlofuse.inputs.profile.chrome import read_trace
+    from hlofuse.inputs.profile.nsight import read_nsight
+    from hlofuse.inputs.profile.xplane import read_xplane
+
+    name = printable(str(file))
+    if file.name.endswith(_REPORTS):
+        raise HlofuseError(f"{name} is a report of Nsight: export it with nsys export --type sqlite {name}")
+    try:
+        if file.stat().st_size == 0:
+            raise HlofuseError(f"{name} is empty")
+        if file.name.endswith(_XPLANE):
+            read_xplane(file, collector)
+        elif file.name.endswith(_NSIGHT):
+            read_nsight(file, collector)
+        else:
+            read_trace(file, collector)
+    except (ValueError, IndexError, TypeError, OverflowError) as error:
+        raise HlofuseError(f"{name} is no whole profile: {printable(str(error))}") from None
+    except (EOFError, zlib.error) as error:
+        raise HlofuseError(f"{name} is no whole gzip file: {printable(str(error))}") from None
+    except sqlite3.Error as error:
+        raise HlofuseError(f"{name} is no export of Nsight Systems: {printable(str(error))}") from None
+    except OSError as error:
+        raise HlofuseError(f"cannot read {name}: {error.strerror or error}") from None

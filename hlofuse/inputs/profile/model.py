@@ -1,0 +1,133 @@
+"""What a profile says: modules, the time of their instructions, and how busy each device was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from hlofuse.ir.errors import HlofuseError
+
+DeviceKind = Literal["cpu", "gpu", "tpu"]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredTime:
+    """How long an instruction ran, over all devices and launches of the profile, in microseconds."""
+
+    name: str
+    calls: int
+    """Launches; an instruction that starts several kernels counts once for all of them."""
+    total_us: float
+    median_us: float
+    """Of one launch. Where it starts several kernels, the medians of these are added; so are the next two."""
+    min_us: float
+    max_us: float
+    kernels: tuple[str, ...] = ()
+    """Names of the device's kernels, longest time first."""
+    lines: int = 1
+    """Threads, streams or cores that it ran on."""
+
+    @property
+    def us(self) -> float:
+        """The mean of one launch."""
+        return self.total_us / self.calls
+
+    def plus(self, begin: MeasuredTime) -> MeasuredTime:
+        """The sum with the beginning of the same operation, under the name of that."""
+        us = {f: getattr(self, f) + getattr(begin, f) for f in ("total_us", "median_us", "min_us", "max_us")}
+        return replace(begin, calls=max(self.calls, begin.calls), **us)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfiledModule:
+    """One compiled program that ran."""
+
+    name: str
+    program: int | None
+    """XLA's program id; None where the profile has none."""
+    times: Mapping[str, MeasuredTime]
+    """By the name of the instruction in the optimized module; loops contain the time of their bodies."""
+    proto: Callable[[], bytes] | None = field(default=None, compare=False)
+    """Reads its HloProto; None where the profile does not hold the module."""
+    containers: frozenset[str] = frozenset()
+    """Loops, conditionals and calls: their time is that of what they run."""
+
+    @property
+    def label(self) -> str:
+        """`jit_step(6)`, as xprof shows it."""
+        return self.name if self.program is None else f"{self.name}({self.program})"
+
+    @property
+    def total_us(self) -> float:
+        """The time of its kernels."""
+        return sum(t.total_us for name, t in self.times.items() if name not in self.containers)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTime:
+    """How one device spent the profile, in microseconds."""
+
+    name: str
+    kind: DeviceKind
+    span_us: float
+    """From the start of its first event to the end of its last."""
+    busy_us: float
+    """Something ran: overlapping events count once."""
+    gaps: int
+    longest_gap_us: float
+    copies_us: float
+    """Copies between devices, host and device, or within a device."""
+    collectives_us: float
+    other_us: float
+    """Of kernels that name no HLO instruction."""
+    exposed_us: float
+    """Copies and collectives while no other kernel ran."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNumbers:
+    """What a profile says about the hardware of a GPU."""
+
+    vendor: str
+    compute_capability: tuple[int, int]
+    core_count: int
+    memory_bandwidth: int
+    """Bytes per second; 0 where it is not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What ran, by module, and on which devices."""
+
+    path: str
+    modules: tuple[ProfiledModule, ...]
+    """Costliest first."""
+    devices: tuple[DeviceTime, ...]
+    numbers: DeviceNumbers | None = None
+    jaxlib: str = ""
+    """Its version; empty where the profile does not say."""
+    hosts: int = 1
+
+    @property
+    def total_us(self) -> float:
+        """Of all modules."""
+        return sum(m.total_us for m in self.modules)
+
+    def pick(self, name: str | None = None) -> ProfiledModule:
+        """The costliest module of that name, label or program id, with or without `jit_`; of all for None.
+
+        HlofuseError where there is none.
+        """
+        from hlofuse.format.escape import printable
+        from hlofuse.inputs.suggest import did_you_mean
+
+        for module in self.modules:
+            if name is None or name in (module.name, module.label, module.name[4:], str(module.program)):
+                return module
+        assert name is not None
+        labels = [m.label for m in self.modules]
+        raise HlofuseError(
+            f"{printable(self.path)} has no module {printable(name)}{did_you_mean(name, labels)};"
+            f" it has {', '.join(map(printable, labels[:12]))}{' …' if len(labels) > 12 else ''}"
+        )

@@ -1,0 +1,122 @@
+"""Reads what `nsys export --type sqlite` writes: kernels, and XLA's NVTX ranges around their launches."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from hlofuse.inputs.profile.collector import Collector, Key
+from hlofuse.inputs.profile.model import DeviceNumbers
+
+_CHUNK = 100_000
+_PS = 1000
+"""Picoseconds of a nanosecond."""
+_PUSHED = 59
+"""`eventType` of ranges that nest."""
+_MODULE = re.compile(r"(?:TSL:)?XlaModule:#.*?hlo_module=([^,#]+)(?:,program_id=(\d+))?")
+_THUNK = re.compile(r"(?:TSL:)?Thunk:#.*?(?:hlo_op|name)=([^,#]+)")
+_RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
+_NVTX = "NVTX_EVENTS"
+_KERNELS = (
+    "SELECT deviceId, streamId, start, end, correlationId, value"
+    " FROM CUPTI_ACTIVITY_KIND_KERNEL JOIN StringIds ON id = shortName"
+)
+_COPIES = " UNION ALL SELECT deviceId, streamId, start, end, NULL, '{0}' FROM CUPTI_ACTIVITY_KIND_{0}"
+
+Names: TypeAlias = tuple[str, str, int | None]
+"""Instruction, module and program id; empty text where nothing says."""
+
+
+def read_nsight(path: Path, collector: Collector) -> None:
+    """Add the kernels and copies of an export; sqlite3.Error for another file.
+
+    A kernel launched outside XLA's ranges (`nsys profile --trace=cuda,nvtx` records them) is known by its
+    name alone.
+    """
+    connection = sqlite3.connect(f"file:{path.resolve().as_posix()}?mode=ro", uri=True)
+    try:
+        query = "SELECT name FROM sqlite_master WHERE type = 'table'"
+        tables = {name for (name,) in connection.execute(query)}
+        if "CUPTI_ACTIVITY_KIND_KERNEL" not in tables:
+            raise sqlite3.DatabaseError("it has no table of kernels (nsys profile --trace=cuda,nvtx)")
+        names = _names_of_launches(connection) if {_RUNTIME, _NVTX} <= tables else {}
+        query = _KERNELS
+        for table in ("MEMCPY", "MEMSET"):
+            if f"CUPTI_ACTIVITY_KIND_{table}" in tables:
+                query += _COPIES.format(table)
+        rows = connection.execute(query)
+        while chunk := rows.fetchmany(_CHUNK):
+            _add(chunk, names, collector)
+        if "TARGET_INFO_GPU" in tables:
+            collector.numbers = collector.numbers or _numbers(connection)
+    finally:
+        connection.close()
+
+
+def _add(rows: list[tuple[Any, ...]], names: dict[int, Names], collector: Collector) -> None:
+    lanes: dict[tuple[int, int], list[tuple[Key, int, int]]] = defaultdict(list)
+    for device, stream, start, end, correlation, kernel in rows:
+        op, module, program = names.get(correlation, ("", "", None))
+        # A copy names no instruction, a kernel at least itself.
+        name = op or kernel if correlation is not None else ""
+        lanes[device, stream].append((Key(name, module, program, kernel), start, end - start))
+    for (device, stream), events in lanes.items():
+        numbers: dict[Key, int] = {}
+        of = np.array([numbers.setdefault(key, len(numbers)) for key, _, _ in events], np.int64)
+        start, long = (np.array([e[k] for e in events], np.int64) * _PS for k in (1, 2))
+        collector.add(f"/device:GPU:{device}", f"Stream {stream}", list(numbers), of, start, long)
+
+
+def _names_of_launches(connection: sqlite3.Connection) -> dict[int, Names]:
+    """What XLA's ranges say about each launch, by its correlation id."""
+    columns = {row[1] for row in connection.execute(f"PRAGMA table_info({_NVTX})")}
+    by_id = "(SELECT value FROM StringIds WHERE id = textId)" if "textId" in columns else "NULL"
+    ranges: dict[int, list[tuple[int, int, str]]] = defaultdict(list)
+    query = (
+        f"SELECT globalTid, start, end, coalesce(text, {by_id}) AS shown FROM {_NVTX}"
+        f" WHERE eventType = {_PUSHED} AND end IS NOT NULL"
+        " AND (shown LIKE '%XlaModule:#%' OR shown LIKE '%Thunk:#%') ORDER BY start, end DESC"
+    )
+    for thread, *one in connection.execute(query):
+        ranges[thread].append((one[0], one[1], one[2]))
+    found: dict[int, Names] = {}
+    around: list[tuple[int, int, str]] = []
+    place, current = 0, None
+    calls = f"SELECT globalTid, start, correlationId FROM {_RUNTIME} ORDER BY globalTid, start"
+    for thread, start, correlation in connection.execute(calls):
+        if thread != current:
+            current, place, around = thread, 0, []
+        own = ranges.get(thread, [])
+        while place < len(own) and own[place][0] <= start:
+            around = [x for x in around if x[1] >= own[place][0]]
+            around.append(own[place])
+            place += 1
+        around = [x for x in around if x[1] >= start]
+        if around:
+            found[correlation] = _names(shown for _, _, shown in around)
+    return found
+
+
+def _names(shown: Iterator[str]) -> Names:
+    op, module, program = "", "", None
+    for text in shown:
+        if match := _MODULE.match(text):
+            module, program = match[1], int(match[2]) if match[2] else None
+        elif match := _THUNK.match(text):
+            op = match[1]
+    return op, module, program
+
+
+def _numbers(connection: sqlite3.Connection) -> DeviceNumbers | None:
+    wanted = ("computeMajor", "computeMinor", "smCount", "memoryBandwidth")
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(TARGET_INFO_GPU)")}
+    if not columns.issuperset(wanted):
+        return None
+    row = connection.execute(f"SELECT {', '.join(wanted)} FROM TARGET_INFO_GPU").fetchone()
+    return DeviceNumbers("Nvidia", row[:2], *row[2:]) if row and None not in row else None

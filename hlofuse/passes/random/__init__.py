@@ -1,1 +1,0 @@
-"""Random numbers: the generators in plain operations, and the passes that write them."""

@@ -1,0 +1,81 @@
+"""What a profile says about the program as a whole: sentences and JSON."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hlofuse.account.measured import Measured
+from hlofuse.format.escape import printable
+from hlofuse.format.fields import fields
+from hlofuse.format.units import listing, plural, us_text
+from hlofuse.inputs.profile import DeviceTime, ProfiledModule
+
+_MOSTLY = 0.5
+_MUCH = 0.3
+_LEAST = 0.01
+_MODULES = 2
+
+
+def profile_lines(m: Measured) -> Iterator[str]:
+    """Which program the times are of and how many found their instruction; then how busy the device was."""
+    modules, total = m.profile.modules, m.profile.total_us or 1.0
+    line = f"Profile: {plural(m.runs, 'run')} of {_label(m.source, modules)}"
+    line += f", {_percent(m.share)} of its time found its kernel"
+    if m.refused:
+        line += f"; {plural(len(m.refused), 'name')} mean another operation here"
+    others = [x for x in modules if x is not m.source and x.total_us >= _LEAST * total]
+    if others:
+        shown = [f"{_label(x, modules)} {_percent(x.total_us / total)}" for x in others[:_MODULES]]
+        line += f" · {_percent(m.source.total_us / total)} of all; {listing(shown, len(shown))}"
+        line += f" and {len(others) - len(shown)} more" if len(others) > len(shown) else ""
+    yield line
+    yield from _device_lines(m.profile.devices)
+
+
+def _device_lines(devices: Sequence[DeviceTime]) -> Iterator[str]:
+    span, busy, exposed = (
+        sum(getattr(d, name) for d in devices) for name in ("span_us", "busy_us", "exposed_us")
+    )
+    if not span or not busy:
+        return
+    gap = max(d.longest_gap_us for d in devices)
+    name = printable(devices[0].name) if len(devices) == 1 else plural(len(devices), "device")
+    line = f"{name}: busy {_percent(busy / span)} of {us_text(span / len(devices))}"
+    if gap:
+        line += f" · {plural(sum(d.gaps for d in devices), 'gap')}, the longest {us_text(gap)}"
+    for what, us in (
+        ("copies", sum(d.copies_us for d in devices)),
+        ("collectives", sum(d.collectives_us for d in devices)),
+        ("kernels of no HLO", sum(d.other_us for d in devices)),
+    ):
+        if us > busy / 100:
+            line += f" · {what} {_percent(us / busy)} of that"
+    yield line
+    if busy < (1 - _MOSTLY) * span:
+        yield f"Fusion is not the problem here: {_percent(1 - busy / span)} of the time nothing runs"
+    elif exposed > _MUCH * busy:
+        part = _percent(exposed / busy)
+        yield f"Fusion helps little here: {part} of the time is copies and collectives alone"
+
+
+def _label(module: ProfiledModule, modules: Sequence[ProfiledModule]) -> str:
+    """Its name, with the program id where several have that name."""
+    alone = sum(m.name == module.name for m in modules) == 1
+    return printable(module.name if alone else module.label)
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.0f}%"
+
+
+def profile_json(m: Measured) -> dict[str, Any]:
+    """The object `profile` of a report."""
+    spec = "name kind span_us~ busy_us~ gaps longest_gap_us~ copies_us~ collectives_us~ other_us~ exposed_us~"
+    return {
+        "file": m.profile.path,
+        "module": m.source.label,
+        "runs": m.runs,
+        "found": {"share": round(m.share, 4), "launches": m.found_calls, "of": m.calls},
+        "other_operation": list(m.refused),
+        "modules": [fields(x, "name program time_us=total_us~") for x in m.profile.modules],
+        "devices": [fields(d, spec) for d in m.profile.devices],
+    }

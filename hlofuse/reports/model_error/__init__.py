@@ -1,0 +1,1 @@
+"""How far XLA's time model is from a profile."""

@@ -1,0 +1,395 @@
+"""Profiles: what is read, that it agrees with xprof, and that every event finds its instruction."""
+
+from __future__ import annotations
+
+import gzip
+import importlib.util
+import json
+import shutil
+import tarfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from hlofuse.account.measured import attach, measured_of
+from hlofuse.inputs import load
+from hlofuse.inputs.profile import Profile, is_profile, read_profile
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.text.reader import parse_module
+
+from ..running import Run
+from .writing import Plane, message, metadata, nsight_export
+
+ROOT = Path(__file__).parents[1]
+needs_jaxlib = pytest.mark.skipif(
+    importlib.util.find_spec("jaxlib") is None, reason="needs jaxlib (Python 3.12 or newer)"
+)
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `record.py` recorded on a CPU: three programs, three runs each."""
+    folder = tmp_path_factory.mktemp("recorded")
+    with tarfile.open(ROOT / "data" / "profiles.tar.xz") as tar:
+        tar.extractall(folder, filter="data")
+    return folder
+
+
+def times_of(profile: Profile) -> dict[str, tuple[int, float]]:
+    """Launches and microseconds by `program|name`."""
+    return {f"{m.program}|{t.name}": (t.calls, t.total_us) for m in profile.modules for t in m.times.values()}
+
+
+def test_the_sums_are_those_of_xprof(recorded: Path) -> None:
+    expected = json.loads((recorded / "xprof.json").read_text())
+    found = times_of(read_profile(str(recorded / "host.xplane.pb")))
+    assert found.keys() == expected.keys()
+    for name, (calls, us) in expected.items():
+        assert found[name][0] == calls
+        assert found[name][1] == pytest.approx(us, rel=1e-6)
+
+
+def test_a_trace_says_the_same(recorded: Path) -> None:
+    by_name = {
+        (m.name, t.name): t
+        for m in read_profile(str(recorded / "host.xplane.pb")).modules
+        for t in m.times.values()
+    }
+    trace = read_profile(str(recorded / "host.trace.json.gz"))
+    assert {m.name for m in trace.modules} == {"jit_step", "jit_small", "jit_block"}
+    for module in trace.modules:
+        for t in module.times.values():
+            same = by_name[module.name, t.name]
+            assert (t.calls, t.lines) == (same.calls, same.lines)
+            assert (t.total_us, t.median_us, t.max_us) == pytest.approx(
+                (same.total_us, same.median_us, same.max_us), rel=1e-3
+            )
+
+
+def test_loops_and_branches_contain_what_they_run(recorded: Path) -> None:
+    modules = {m.name: m for m in read_profile(str(recorded / "host.xplane.pb")).modules}
+    step = modules["jit_step"]
+    assert len(step.containers) == 1
+    (loop,) = step.containers
+    assert step.total_us == pytest.approx(
+        sum(t.total_us for t in step.times.values()) - step.times[loop].total_us
+    )
+    assert len(modules["jit_small"].containers) == 1
+
+
+@needs_jaxlib
+@pytest.mark.parametrize("name", ["jit_step", "jit_small", "jit_block"])
+def test_every_event_finds_its_instruction(recorded: Path, name: str) -> None:
+    module = load(recorded / "host.xplane.pb", name)
+    found = measured_of(module)
+    assert found is not None
+    assert (found.found_calls, round(found.share, 6), found.runs) == (found.calls, 1.0, 3)
+    assert set(found.times) == set(found.source.times)
+
+
+@needs_jaxlib
+def test_the_kernels_of_the_account_are_all_that_took_time(recorded: Path) -> None:
+    from hlofuse.account import Account
+
+    for name in ("jit_step", "jit_small", "jit_block"):
+        account = Account(load(recorded / "host.xplane.pb", name), backend="cpu")
+        assert account.measured is not None
+        total = account.measured.source.total_us / account.measured.runs
+        assert account.totals.measured_us == pytest.approx(total)
+
+
+# With a dump.
+
+
+def test_a_replay_has_the_times_under_its_final_names(recorded: Path, hlofuse: Run) -> None:
+    dump, profile = recorded / "step.before_optimizations.txt", recorded / "host.xplane.pb"
+    result = hlofuse("explain", dump, "--profile", profile, "--format", "json")
+    document = json.loads(result.out)
+    assert document["profile"]["found"]["share"] == 1.0
+    kernels = {k["name"]: k for k in document["kernels"]}
+    modules = {m.name: m for m in read_profile(str(profile)).modules}
+    for t in modules["jit_step"].times.values():
+        if t.name not in modules["jit_step"].containers:
+            assert kernels[t.name]["measured_us"] == pytest.approx(t.us, abs=1e-4)
+            assert kernels[t.name]["measured"]["calls"] == t.calls
+    assert document["totals"]["measured_us"] == pytest.approx(modules["jit_step"].total_us / 3, abs=1e-3)
+
+
+def test_the_library_has_the_same(recorded: Path, hlofuse: Run) -> None:
+    from hlofuse import open as open_report
+
+    dump, profile = recorded / "step.before_optimizations.txt", recorded / "host.xplane.pb"
+    report = open_report(dump, profile=str(profile))
+    printed = json.loads(hlofuse("kernels", dump, "--profile", profile, "--format", "json").out)
+    assert report.kernels.to_json() == printed
+    assert report.totals.measured_us == pytest.approx(
+        sum(k["measured"]["total_us"] for k in printed["kernels"] if k["measured"]) / 3
+    )
+    compared = json.loads(hlofuse("model-error", profile, dump, "--format", "json").out)
+    assert report.model_error.to_json() == compared
+
+
+def test_another_operation_of_the_same_name_is_not_joined(recorded: Path) -> None:
+    profile = read_profile(str(recorded / "host.xplane.pb"))
+    modules = {m.name: m for m in profile.modules}
+    name = next(n for n in modules["jit_step"].times if "fusion" in n)
+    other = parse_module(
+        f"HloModule jit_step\n\nENTRY main {{\n  p = f32[7]{{0}} parameter(0)\n  ROOT {name} ="
+        " f32[7]{0} negate(p)\n}\n"
+    )
+    attach(other, profile)
+    found = measured_of(other)
+    assert found is not None
+    assert found.refused == (name,)
+    assert not found.times
+    assert found.share == 0.0
+
+
+def test_a_module_that_did_not_run_is_an_error(recorded: Path) -> None:
+    module = parse_module("HloModule jit_stp\n\nENTRY main {\n  ROOT p = f32[7]{0} parameter(0)\n}\n")
+    with pytest.raises(HlofuseError, match=r"has no module jit_stp.*jit_step"):
+        attach(module, read_profile(str(recorded / "host.xplane.pb")))
+
+
+# What commands say.
+
+
+@needs_jaxlib
+def test_explain_takes_the_costliest_module(recorded: Path, hlofuse: Run) -> None:
+    profile = recorded / "host.xplane.pb"
+    costliest = read_profile(str(profile)).modules[0]
+    result = hlofuse("explain", profile, columns=120)
+    assert result.status == 0
+    assert result.out.startswith(f"{costliest.name}: after all passes · cpu · XLA 0.11.1")
+    assert f"Profile: 3 runs of {costliest.name}, 100% of its time found its kernel" in result.out
+    assert "Slowest kernels, measured" in result.out
+    assert all(len(line) <= 120 for line in result.out.splitlines())
+    small = hlofuse("explain", profile, "--module", "small").out
+    assert small.startswith("jit_small: ")
+
+
+def test_an_overview_lists_the_programs(recorded: Path, hlofuse: Run) -> None:
+    shown = hlofuse(recorded / "host.xplane.pb", columns=120).out
+    assert "profile with 3 modules" in shown
+    for module in read_profile(str(recorded / "host.xplane.pb")).modules:
+        assert f"  {module.label}  " in shown
+    assert "model-error" in shown
+    assert "--profile" in hlofuse(recorded / "host.trace.json.gz").out
+
+
+@needs_jaxlib
+def test_model_error_says_that_a_cpu_has_no_model(recorded: Path, hlofuse: Run) -> None:
+    result = hlofuse(
+        "model-error", recorded / "host.xplane.pb", "--module", "step", "--limit", 3, columns=110
+    )
+    assert "XLA:CPU has no time model" in result.out
+    assert "more (--limit 0 shows all)" in result.out
+    document = json.loads(hlofuse("model-error", recorded / "host.xplane.pb", "--format", "json").out)
+    assert document["schema"] == "hlofuse.model-error/1"
+    off = [k["estimate_us"] - k["measured_run_us"] for k in document["kernels"]]
+    assert off == sorted(off)
+
+
+# Other devices.
+
+
+def test_a_host_launches_and_a_gpu_runs(tmp_path: Path) -> None:
+    path = tmp_path / "gpu.xplane.pb"
+    path.write_bytes(gpu_profile([("loop_add_fusion.1", "loop_add_fusion_1", 10, 20)]))
+    profile = read_profile(str(path))
+    (module,) = profile.modules
+    assert [(t.name, t.calls, t.total_us, t.kernels) for t in module.times.values()] == [
+        ("loop_add_fusion.1", 1, 20.0, ("loop_add_fusion_1",))
+    ]
+    (device,) = profile.devices
+    assert (device.name, device.span_us, device.busy_us, device.copies_us) == ("GPU:0", 70.0, 25.0, 5.0)
+    assert (device.gaps, device.longest_gap_us, device.exposed_us) == (1, 45.0, 5.0)
+
+
+def gpu_profile(kernels: list[tuple[str, str, int, int]], module: str = "jit_f", proto: bytes = b"") -> bytes:
+    """Kernels (µs) of one stream, a copy 60 µs after the first starts, and the launches on the host."""
+    plane = Plane(
+        "/device:GPU:0",
+        {
+            "device_vendor": "Nvidia",
+            "compute_cap_major": 9,
+            "compute_cap_minor": 0,
+            "core_count": 132,
+            "memory_bandwidth": 3352320000000,
+        },
+    )
+    us = 1_000_000
+    stats: list[dict[str, int | str]] = [
+        {"hlo_op": op, "hlo_module": module, "program_id": 3} for op, *_ in kernels
+    ]
+    plane.line(
+        "Stream #7(Compute)",
+        [
+            (plane.event_id(kernel), start * us, long * us, own)
+            for (_, kernel, start, long), own in zip(kernels, stats, strict=True)
+        ],
+    )
+    first = kernels[0][2]
+    plane.line("Stream #8(MemcpyD2H)", [(plane.event_id("MemcpyD2H"), (first + 65) * us, 5 * us, {})])
+    host = Plane("/host:CPU")
+    launch = host.event_id("cuLaunchKernel")
+    host.line("Host Threads/7", [(launch, k, 5 * us, own) for k, own in enumerate(stats)])
+    modules = metadata({f"{module}(3)": (3, proto)}) if proto else b""
+    return plane.encoded() + host.encoded() + modules
+
+
+def final_module(folder: Path) -> Path:
+    """XLA's own final module of the GPT-2 block."""
+    return next(folder.glob("*gpu_after_optimizations.txt"))
+
+
+@pytest.fixture(scope="module")
+def on_gpu(gpt2_whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A profile in which every kernel of XLA's final module takes as many microseconds as it has letters."""
+    from hlofuse.account import Account
+
+    module = load(final_module(gpt2_whole))
+    names = [r.instruction.name for r in Account(module, backend="gpu").rows]
+    kernels = [(n, n.replace(".", "_"), 100 * k, len(n)) for k, n in enumerate([*names, *names])]
+    path = tmp_path_factory.mktemp("gpu") / "host.xplane.pb"
+    path.write_bytes(gpu_profile(kernels, module.name))
+    return path
+
+
+def test_every_kernel_of_a_gpu_finds_its_place_in_the_replay(
+    gpt2_whole: Path, on_gpu: Path, hlofuse: Run
+) -> None:
+    document = json.loads(hlofuse("explain", gpt2_whole, "--profile", on_gpu, "--format", "json").out)
+    assert document["profile"]["found"]["share"] > 0.95
+    assert document["profile"]["runs"] == 2
+    kernels = document["kernels"]
+    assert [k["measured_us"] for k in kernels] == [len(k["name"]) for k in kernels]
+
+
+def test_model_error_compares_xlas_model(gpt2_whole: Path, on_gpu: Path, hlofuse: Run) -> None:
+    result = hlofuse("model-error", on_gpu, gpt2_whole, columns=120)
+    assert result.status == 0
+    assert "XLA's model: " in result.out
+    document = json.loads(hlofuse("model-error", on_gpu, gpt2_whole, "--format", "json").out)
+    assert document["device"] == "h100_sxm"
+    off = [abs(k["off_us"]) for k in document["kernels"]]
+    assert off == sorted(off, reverse=True)
+    for k in document["kernels"]:
+        assert k["measured_run_us"] == len(k["name"]) * k["runs"]
+        if not k["floor"]:
+            assert k["off_us"] == pytest.approx(k["estimate_us"] - k["measured_run_us"], abs=1e-4)
+
+
+def test_a_tpu_names_programs_and_counts_its_own_time(tmp_path: Path) -> None:
+    plane = Plane("/device:TPU:0")
+    plane.line("XLA Modules", [(plane.event_id("jit_g(18446744073709551615)"), 0, 900, {})])
+    program = {"program_id": -1}
+    add = plane.event_id("%add_fusion.1 = f32[8]{0:T(256)} fusion(%p)", program)
+    plane.line("XLA Ops", [(add, 0, 700, {"device_duration_ps": 500_000}), (add, 1_000_000, 500_000, {})])
+    plane.line("Async XLA Ops", [(plane.event_id("%copy-start = f32[8] copy-start(%p)", program), 0, 99, {})])
+    path = tmp_path / "tpu.xplane.pb"
+    path.write_bytes(plane.encoded())
+    (module,) = read_profile(str(path)).modules
+    assert module.label == "jit_g(18446744073709551615)"
+    assert [(t.name, t.calls, t.total_us) for t in module.times.values()] == [("add_fusion.1", 2, 1.0)]
+
+
+def test_several_kernels_of_an_instruction_are_one_launch(tmp_path: Path) -> None:
+    path = tmp_path / "gpu.xplane.pb"
+    gemm = [("gemm.1", "splitk", 10, 4), ("gemm.1", "reduce", 20, 2), ("gemm.1", "splitk", 30, 6)]
+    path.write_bytes(gpu_profile([*gemm, ("gemm.1", "reduce", 40, 2)]))
+    (time,) = read_profile(str(path)).modules[0].times.values()
+    assert (time.calls, time.total_us, time.us, time.median_us) == (2, 14.0, 7.0, 7.0)
+    assert (time.min_us, time.max_us, time.kernels) == (6.0, 8.0, ("splitk", "reduce"))
+
+
+# Nsight Systems.
+
+KERNELS = [("loop_add_fusion.1", "loop_add_fusion_1", 100_000, 20_000), ("gemm.2", "cutlass", 130_000, 5_000)]
+
+
+def test_ranges_of_an_export_name_instructions(tmp_path: Path) -> None:
+    nsight_export(tmp_path / "a.sqlite", KERNELS, "jit_f")
+    profile = read_profile(str(tmp_path / "a.sqlite"))
+    (module,) = profile.modules
+    assert module.label == "jit_f(3)"
+    assert {t.name: t.total_us for t in module.times.values()} == {"loop_add_fusion.1": 20.0, "gemm.2": 5.0}
+    assert profile.devices[0].copies_us == 1.5
+
+
+def test_without_ranges_the_name_of_the_kernel_counts(tmp_path: Path) -> None:
+    nsight_export(tmp_path / "a.sqlite", KERNELS, "jit_f", with_ranges=False)
+    module = parse_module(
+        "HloModule jit_f\n\nENTRY main {\n  p = f32[7]{0} parameter(0)\n  ROOT loop_add_fusion.1 ="
+        " f32[7]{0} negate(p)\n}\n"
+    )
+    attach(module, read_profile(str(tmp_path / "a.sqlite")))
+    found = measured_of(module)
+    assert found is not None
+    assert [t.name for t in found.times.values()] == ["loop_add_fusion.1"]
+    assert found.share == pytest.approx(0.8)
+
+
+# Folders, several hosts, and what is broken.
+
+
+def test_a_log_folder_has_its_latest_run(recorded: Path, tmp_path: Path) -> None:
+    assert not is_profile(str(tmp_path))
+    for run in ("2026_01_01", "2026_02_02"):
+        folder = tmp_path / "plugins" / "profile" / run
+        folder.mkdir(parents=True)
+        shutil.copy(recorded / "host.xplane.pb", folder / f"{run}.xplane.pb")
+    for path in (tmp_path, tmp_path / "plugins" / "profile", tmp_path / "plugins"):
+        assert is_profile(str(path))
+        assert read_profile(str(path)).hosts == 1
+    folder = tmp_path / "plugins" / "profile" / "2026_02_02"
+    shutil.copy(recorded / "host.xplane.pb", folder / "second.xplane.pb")
+    both = read_profile(str(folder))
+    assert both.hosts == 2
+    assert sorted(d.name for d in both.devices) == ["2026_02_02 CPU", "second CPU"]
+    one = times_of(read_profile(str(recorded / "host.xplane.pb")))
+    assert {n: calls for n, (calls, _) in times_of(both).items()} == {n: 2 * c for n, (c, _) in one.items()}
+    assert both.total_us == pytest.approx(2 * read_profile(str(recorded / "host.xplane.pb")).total_us)
+
+
+def broken(recorded: Path) -> Iterator[tuple[str, bytes, str]]:
+    whole = (recorded / "host.xplane.pb").read_bytes()
+    trace = gzip.decompress((recorded / "host.trace.json.gz").read_bytes())
+    yield "a.xplane.pb", whole[: len(whole) // 2], "is no whole profile: it ends in the middle of a field"
+    yield "b.xplane.pb", b"\xff" * 99, "is no whole profile"
+    yield "c.xplane.pb", b"", "is empty"
+    yield "d.xplane.pb", message(1, message(2, b"/host:CPU")), "has no event that names an HLO instruction"
+    yield "e.trace.json.gz", gzip.compress(trace)[:5000], "is no whole gzip file"
+    yield "f.trace.json", trace[: len(trace) // 2], "is no whole profile: it ends in the middle of an event"
+    yield "g.trace.json", b'{"a": 1}', "is no whole profile: it has no traceEvents"
+    yield "h.trace.json", b'{"traceEvents": [{"ph": "X", "name": "f", "ts": 1}]}', "another framework"
+    yield "i.sqlite", b"SQLite format 3\0" + bytes(99), "is no export of Nsight Systems"
+    yield "j.nsys-rep", b"x", "export it with nsys export --type sqlite"
+
+
+def test_what_cannot_be_read_is_one_sentence(recorded: Path, tmp_path: Path, hlofuse: Run) -> None:
+    for name, data, expected in broken(recorded):
+        (tmp_path / name).write_bytes(data)
+        result = hlofuse("explain", tmp_path / name)
+        assert result.status == 2
+        assert expected in result.err
+        assert len(result.err.strip().splitlines()) == 1, result.err
+
+
+def test_times_without_the_module_ask_for_its_dump(recorded: Path, hlofuse: Run) -> None:
+    result = hlofuse("explain", recorded / "host.trace.json.gz")
+    assert result.status == 2
+    assert "has times and no HLO: explain its dump, with --profile" in result.err
+
+
+def test_any_damage_is_an_error_of_ours(recorded: Path, tmp_path: Path) -> None:
+    """Cut anywhere, or with any byte changed, a profile is read or refused, never a traceback."""
+    whole = (recorded / "host.xplane.pb").read_bytes()
+    for k in range(0, len(whole), len(whole) // 60):
+        for data in (whole[:k], whole[:k] + bytes([whole[k] ^ 0xFF]) + whole[k + 1 :]):
+            path = tmp_path / f"{k}-{len(data)}.xplane.pb"
+            path.write_bytes(data)
+            with suppress(HlofuseError):
+                read_profile(str(path))
