@@ -235,7 +235,7 @@ def test_a_refusal_is_a_verdict(process: Judge, hlofuse: Run, tmp_path: Path) ->
     with Judge(timeout=20) as short:
         assert short.compiled(endless).kernels > 0
         short.timeout = 5
-        assert short.judge(_module(LOOP), endless).reason == "XLA rejects B: no answer within 5 s"
+        assert short.judge(_module(LOOP), endless).reason == "XLA rejects B: no result within 5 s"
         short.timeout = 60
         assert short.compiled(_module(LOOP)).kernels > 0  # another process goes on
 
@@ -253,7 +253,7 @@ def test_the_command(hlofuse: Run, tmp_path: Path) -> None:
     assert (other.status, other.out, other.err) == (
         2,
         "",
-        "the modules have different parameters or results\n",
+        "error: the modules have different parameters or results\n",
     )
     assert hlofuse("judge", a, a, "--python", "/nowhere/python").status == 2
 
