@@ -6,10 +6,10 @@ import json
 from itertools import pairwise
 from pathlib import Path
 
+from hlofuse.ir.texts import texts
 from hlofuse.pipelines.differences import differences, groups
 from hlofuse.releases import NAMES, behaviours, release_of
 from hlofuse.releases import release as release_module
-from hlofuse.ir.texts import texts
 
 from ..running import Run
 
