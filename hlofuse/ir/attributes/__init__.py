@@ -1,4 +1,4 @@
 """Attribute values as small frozen objects; each names the XLA message it stands for.
 
-What nothing reads (shardings, replica groups, sparsity, statistics and the like) is checked, and stays text.
+What nothing reads (shardings, replica groups, sparsity, statistics and similar) is checked, and stays text.
 """

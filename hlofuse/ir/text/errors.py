@@ -59,16 +59,16 @@ _OPCODE = re.compile(r"[^=\n]*= *(?:\(.*?\)|[^ (]+) +([a-z][a-z0-9\-]*)\(")
 _TYPE_LIKE = re.compile(r"(?:[suf]|bf|c|i|u?int|float|pred|bool|token|opaque|double|half|bfloat)[0-9a-z]*")
 
 
-_WORDS = Path(__file__).with_name("expected.toml")
+_TEXT = Path(__file__).with_name("expected.toml")
 
 
 def expectation(expected: Set[str]) -> str:
     """The tokens the grammar was ready to take, in words."""
-    for tokens, phrase in texts(_WORDS)["expected"].items():
+    for tokens, phrase in texts(_TEXT)["expected"].items():
         if expected >= set(tokens.split()):
             return phrase
     marks = list(
-        dict.fromkeys(repr(text) for token, text in texts(_WORDS)["mark"].items() if token in expected)
+        dict.fromkeys(repr(text) for token, text in texts(_TEXT)["mark"].items() if token in expected)
     )
     if not marks:
         return "the end of the text" if "$END" in expected else " or ".join(sorted(expected)[:6])
@@ -84,8 +84,8 @@ def _found(token: Token) -> str:
 
 def _type_error(token: Token) -> Rejected:
     width = re.fullmatch(r"(float|uint|int|i)([0-9]+)", token)
-    if token in texts(_WORDS)["type"]:
-        hint = f"; did you mean {texts(_WORDS)['type'][token]}?"
+    if token in texts(_TEXT)["type"]:
+        hint = f"; did you mean {texts(_TEXT)['type'][token]}?"
     elif width:
         letter = {"float": "f", "uint": "u"}.get(width[1], "s")
         hint = f"; did you mean {letter}{width[2]}?"
@@ -121,7 +121,7 @@ def unexpected(error: UnexpectedToken, text: str) -> Rejected:
                 return opcode_error(opcode.start(1), opcode[1])
             hint = suggestion(last[:-1], all_attributes())
             return Rejected(last.start_pos or 0, f"unknown attribute {last[:-1]}{hint}")
-        wanted = texts(_WORDS)["value"].get(last.type) or expectation(expected)
+        wanted = texts(_TEXT)["value"].get(last.type) or expectation(expected)
         return Rejected(position, f"{last[:-1]} needs a value: expected {wanted}, found {found}")
     if kind.startswith("KEY"):
         line_start = text[text.rfind("\n", 0, position) + 1 : position].split("//")[0].strip()
