@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.common.options import limit_option, module_option, report_options_with
+from hlofuse.cli.common.options import limit_option, module_option, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.request import TERMINAL
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.side_by_side import (
     SECTIONS,
     accounts_of,
     check_devices,
     check_releases,
-    picture_if_possible,
-    picture_of,
     read_both,
 )
 
@@ -30,17 +28,11 @@ if TYPE_CHECKING:
     from hlofuse.diff.accounts import Accounts
     from hlofuse.library.answer import Answer
 
-FORMATS = ("text", "json", "markdown", "html", "svg")
-
 
 @click.command("diff")
 @click.argument("before", metavar="BEFORE", type=click.Path(allow_dash=True))
 @click.argument("after", metavar="AFTER", type=click.Path(allow_dash=True))
-@report_options_with(
-    FORMATS,
-    "Report format; svg draws both side by side.  [default: by the suffix of -o, else text]",
-    default=None,
-)
+@report_options
 @limit_option(20, "Entries in each list; 0 shows all.")
 @click.option(
     "--only",
@@ -90,10 +82,13 @@ def command(
 
     Exit status 0: same, 1: different, 2: wrong input or call.
     """
-    from hlofuse.ir import HlofuseError
     from hlofuse.library.side_by_side import compared
 
-    out = replace(out, form=out.form or _by_suffix(out.file))
+    if out.file is not None and out.file.suffix.lower() in (".html", ".svg"):
+        other = "explore" if out.file.suffix.lower() == ".html" else "render"
+        raise HlofuseError(
+            f"diff writes text, JSON or Markdown; hlofuse {other} BEFORE AFTER -o {out.file.name} shows both"
+        )
     releases = xla, xla_after or xla
     accounts = partial(accounts_of, device=device, device_after=device_after, releases=releases)
     check_devices(device, device_after)
@@ -130,19 +125,6 @@ def _report(
         from json import dumps
 
         out.write(dumps(found.to_json(), indent=1, ensure_ascii=True))
-    elif out.form == "svg":
-        from hlofuse.render.svg import zoomable
-
-        out.write(zoomable(picture_of(found.data, TERMINAL)))
-    elif out.form == "html":
-        from hlofuse.reports.diff.html import to_html
-        from hlofuse.reports.diff.model import summarize
-
-        summary, picture = (
-            summarize(found.data, accounts(found.data)),
-            picture_if_possible(found.data, TERMINAL),
-        )
-        out.write(to_html(summary, limit=limit, only=chosen, picture=picture))
     else:
         out.show(found, limit=limit, only=chosen)
 
@@ -160,11 +142,8 @@ def _many(
     from hlofuse.diff.batch import diff_many
     from hlofuse.inputs import load
     from hlofuse.inputs.many import modules_at
-    from hlofuse.ir import HlofuseError
     from hlofuse.reports.diff import many
 
-    if out.form == "svg":
-        raise HlofuseError("svg draws two modules; select one with --module NAME")
     before_modules, after_modules = modules_at(Path(before), stage), modules_at(Path(after), stage)
     with progress_bar("comparing") as progress:
         found = diff_many(
@@ -182,16 +161,9 @@ def _many(
         out.write(many.to_json(found))
     elif out.form == "markdown":
         out.write(many.to_markdown(found, limit=limit))
-    elif out.form == "html":
-        out.write(many.to_html(found, titles=(before, after)))
     else:
         out.draw(lambda console: many.draw(found, console, limit=limit))
     return 0 if found.same else 1
-
-
-def _by_suffix(output: Path | None) -> str:
-    suffix = output.suffix.lower() if output is not None else ""
-    return {".html": "html", ".htm": "html", ".svg": "svg"}.get(suffix, "text")
 
 
 def _is_one(before: str, after: str) -> bool:

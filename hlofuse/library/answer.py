@@ -125,9 +125,11 @@ class Answer(Sequence[Any], Generic[D]):
         return f"<{self.name}: {len(self)} entries; print() shows the report, .rows() gives a table>"
 
     def _repr_html_(self) -> str:
-        from hlofuse.format.html import esc
+        from html import escape
 
-        lines = "<br>".join(map(esc, self.to_text(92).rstrip().splitlines()))
+        from hlofuse.format.escape import printable
+
+        lines = "<br>".join(escape(printable(x)) for x in self.to_text(92).rstrip().splitlines())
         return f'<pre style="white-space:pre;overflow-x:auto">{lines}</pre>'
 
 

@@ -62,23 +62,6 @@ def pair_of_diff(diff: ModuleDiff) -> ModulePair:
     return ModulePair(diff.before.module, diff.after.module, found.kernels, verdict(diff), found.notes)
 
 
-def picture_of(diff: ModuleDiff, listener: Listener) -> str:
-    """Both sides as an SVG. HlofuseError where there is no Graphviz."""
-    from hlofuse.render import render
-
-    with listener.activity("drawing"):
-        return render(pair_of_diff(diff), "both").to_svg()
-
-
-def picture_if_possible(diff: ModuleDiff, listener: Listener) -> str | None:
-    """The same, None where the picture has to be done without: the words stand by themselves."""
-    try:
-        return picture_of(diff, listener)
-    except HlofuseError as e:
-        listener.note(f"page written without a picture: {e}")
-        return None
-
-
 def check_devices(before: str | None, after: str | None) -> None:
     """HlofuseError for devices that are not known, before anything is read."""
     if before is None and after is not None:

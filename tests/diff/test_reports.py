@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -122,41 +120,6 @@ def test_text_from_a_dump_is_data(hlofuse: Run, tmp_path: Path) -> None:
         assert "\x07" not in output
     assert "[red]" in hlofuse("diff", before, after).out
     assert "<script>" not in hlofuse("diff", before, after, "--format", "markdown").out.replace("\\<", "")
-
-
-def test_a_page_holds_text_from_a_dump_as_text(
-    hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Words only, then with a picture: no markup of the dump's, no script, nothing from elsewhere."""
-    before, after = tmp_path / "b.hlo", tmp_path / "a.hlo"
-    before.write_text(EVIL.format(target="a", file="x.py"), encoding="utf-8")
-    after.write_text(
-        EVIL.format(target="</script><script>x</script>\x1b", file="<img src=x>.py"), encoding="utf-8"
-    )
-    page = tmp_path / "page.html"
-    for picture in (False, True):
-        if not picture:
-            monkeypatch.setattr(
-                "hlofuse.library.side_by_side.picture_if_possible", lambda found, listener: None
-            )
-        elif shutil.which("dot") or importlib.util.find_spec("pygraphviz"):
-            monkeypatch.undo()
-        hlofuse("diff", before, after, "-o", page)
-        text = page.read_text(encoding="utf-8")
-        assert "&lt;script&gt;x" in text
-        for active in ("<script", "<img", "\x1b", "javascript:", "onload", "href=", "src="):
-            assert active not in text.replace("&lt;img src=x&gt;", "")
-        assert "default-src 'none'" in text
-
-
-def test_a_picture_of_both_sides(hlofuse: Run, tmp_path: Path) -> None:
-    if shutil.which("dot") is None:
-        pytest.importorskip("pygraphviz")
-    picture = tmp_path / "both.svg"
-    assert hlofuse("diff", *CASES["softmax"], "-o", picture).status == 1
-    text = picture.read_text(encoding="utf-8")
-    assert "before: entry" in text
-    assert "same program, different fusions: 2 new" in text
 
 
 def test_trouble(hlofuse: Run, tmp_path: Path) -> None:

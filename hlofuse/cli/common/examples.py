@@ -39,7 +39,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hlofuse plot DIR --kind kernels -o kernels.svg",
         "hlofuse plot DIR --device h100_sxm --kind roofline -o roofline.svg",
     ),
-    "diff": ("hlofuse diff BEFORE AFTER", "hlofuse diff BEFORE AFTER -o diff.html"),
+    "diff": ("hlofuse diff BEFORE AFTER", "hlofuse diff BEFORE AFTER --format markdown"),
     "upgrade": ("hlofuse upgrade DIR --to 0.11.1", "hlofuse upgrade OLD_DIR NEW_DIR"),
     "check": (
         "hlofuse check DIR --max-kernels 50",

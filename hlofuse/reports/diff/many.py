@@ -1,4 +1,4 @@
-"""What became of many modules: a row each, the totals first. Text, markdown, JSON and HTML."""
+"""What became of many modules: a row each, the totals first. Text, Markdown and JSON."""
 
 import json
 from collections import Counter
@@ -10,14 +10,12 @@ from rich.text import Text
 
 from hlofuse.diff.batch import BatchDiff, ModuleChange
 from hlofuse.diff.model import FusionKind
-from hlofuse.format import html
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
-from hlofuse.format.html import esc, figures, page
 from hlofuse.format.page import as_markdown
 from hlofuse.format.terminal import print_command
 from hlofuse.format.units import more, plural
-from hlofuse.reports.diff.phrases import ARROW, change_of, count_change_of, limited, time_change_of
+from hlofuse.reports.diff.phrases import change_of, count_change_of, limited, time_change_of
 
 _MARK = " *"
 SCHEMA = "hlofuse.diff-many/1"
@@ -158,25 +156,3 @@ def _sum(pairs: Iterable[Sequence[int]]) -> tuple[int, int]:
     for pair in pairs:
         before, after = before + pair[0], after + pair[1]
     return before, after
-
-
-def to_html(found: BatchDiff, titles: tuple[str, str]) -> str:
-    """All rows: what changed most comes first."""
-    text = verdict(found)
-    body = [
-        f"<h1>{esc(text)}</h1>",
-        f"<p class=faint>{esc(titles[0])} {ARROW} {esc(titles[1])}</p>",
-        figures(totals(found)),
-    ]
-    rows = changed(found)
-    if rows:
-        timed = any(m.us is not None for m in rows)
-        columns = heads(timed)
-        right = range(1, len(columns) - 1)
-        cells = [[esc(cell) for cell in cells_of(m, timed)] for m in rows]
-        body += ["<h2>What changed</h2>", html.table(columns, cells, right)]
-    same = [m.name for m in found.compared if m.same]
-    if same:
-        body.append(f"<h2>The same</h2><p>{esc(', '.join(same))}</p>")
-    body += [f"<p class=note>{esc(note)}</p>" for note in notes(found)]
-    return page(text, body)
