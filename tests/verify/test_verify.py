@@ -120,7 +120,7 @@ def test_wrong_calls(hlofuse: Run, tmp_path: Path, samples: Path) -> None:
     before = samples / "cpu" / "softmax" / "before.hlo"
     result = hlofuse("verify", before)
     assert result.status == 2
-    assert "or two files" in result.err
+    assert "give hlofuse verify BEFORE AFTER" in result.err
     assert hlofuse("verify", before, before, "--module", "x").status == 2
     result = hlofuse("verify", before.parent, before)
     assert (result.status, result.out) == (2, "")
