@@ -176,12 +176,12 @@ ENTRY main {
 
 
 @pytest.mark.parametrize(
-    ("device", "element_type", "is_known"),
+    ("device", "element_type", "is_bounded"),
     [("h100_sxm", "bf16", True), ("v100", "f32", True), ("v100", "f16", False), ("mi350", "bf16", False)],
 )
-def test_matrix_units_without_numbers_bound_nothing(device: str, element_type: str, is_known: bool) -> None:
+def test_matrix_units_without_numbers_bound_nothing(device: str, element_type: str, is_bounded: bool) -> None:
     """Tensor cores of a V100 and matrix cores of an MI350 are faster than the cores that XLA lists."""
-    assert bool(product_peak(load_device(device), element_type)) == is_known
+    assert bool(product_peak(load_device(device), element_type)) == is_bounded
 
 
 def test_temporaries_are_live_until_their_last_reader() -> None:
