@@ -50,14 +50,17 @@ def command(a: str, b: str, scale: tuple[float, ...], out: Output, **how: Any) -
         style = {"same": "bold green", "different": "bold red"}.get(found.verdict, "bold yellow")
         console.print(f"{found.verdict.capitalize()}: {found.reason}", style=style)
         for name, x in (("A", found.a), ("B", found.b)):
-            compiled = f"{plural(x.kernels, 'kernel')}, {plural(x.instructions, 'instruction')}" if x else "–"
-            console.print(f"  {name}: {compiled}")
+            if x is not None:
+                console.print(
+                    f"  {name}: {plural(x.kernels, 'kernel')}, {plural(x.instructions, 'instruction')}"
+                )
         table = plain_table(*((c, "right") for c in ("inputs", "output", "largest change", "tolerated")))
         ranked = sorted(found.differences, key=lambda d: d.excess)
         for d in {(d.scale, d.sign): d for d in ranked}.values():  # the furthest off
             size = f"{d.scale:g}{('', ', positive', ', negative')[d.sign]}"
             table.add_row(size, f"{d.output}", d.why or f"{d.change:.3g}", f"{d.tolerance:.3g}")
-        indented(console, table)
+        if ranked:
+            indented(console, table)
 
     out.report(text=text, json=found.to_json)
     return 0 if found.verdict == "same" else 1

@@ -165,7 +165,7 @@ def test_explain_takes_the_costliest_module(recorded: Path, hlofuse: Run) -> Non
     result = hlofuse("explain", profile, columns=120)
     assert result.status == 0
     assert result.out.startswith(f"{costliest.name}: after all passes · cpu · XLA 0.11.1")
-    assert f"Profile: 3 runs of {costliest.name}, 100% of its time found its kernel" in result.out
+    assert f"Profile: 3 runs of {costliest.name}, 100% of its time matched to kernels" in result.out
     assert "Slowest kernels, measured" in result.out
     assert all(len(line) <= 120 for line in result.out.splitlines())
     small = hlofuse("explain", profile, "--module", "small").out

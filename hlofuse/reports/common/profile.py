@@ -19,13 +19,13 @@ def profile_lines(m: Measured) -> Iterator[str]:
     """Which program the times are of and how many found their instruction; then how busy the device was."""
     modules, total = m.profile.modules, m.profile.total_us or 1.0
     line = f"Profile: {plural(m.runs, 'run')} of {_label(m.source, modules)}"
-    line += f", {_percent(m.share)} of its time found its kernel"
+    line += f", {_percent(m.share)} of its time matched to kernels"
     if m.refused:
         line += f"; {plural(len(m.refused), 'name')} mean another operation here"
     others = [x for x in modules if x is not m.source and x.total_us >= _LEAST * total]
     if others:
         shown = [f"{_label(x, modules)} {_percent(x.total_us / total)}" for x in others[:_MODULES]]
-        line += f" · {_percent(m.source.total_us / total)} of all; {listing(shown, len(shown))}"
+        line += f" · {_percent(m.source.total_us / total)} of all time, {listing(shown, len(shown))}"
         line += f" and {len(others) - len(shown)} more" if len(others) > len(shown) else ""
     yield line
     yield from _device_lines(m.profile.devices)
@@ -48,7 +48,7 @@ def _device_lines(devices: Sequence[DeviceTime]) -> Iterator[str]:
         ("kernels of no HLO", sum(d.other_us for d in devices)),
     ):
         if us > busy / 100:
-            line += f" · {what} {_percent(us / busy)} of that"
+            line += f" · {what} {_percent(us / busy)} of busy time"
     yield line
     if busy < (1 - _MOSTLY) * span:
         yield f"Fusion is not the problem here: {_percent(1 - busy / span)} of the time nothing runs"

@@ -34,11 +34,11 @@ class XlaResult:
     def line(self) -> str:
         """One sentence for the reader of a report."""
         name = printable(Path(self.file).name)
+        stage, end = ("", ", copies excluded") if self.after_all_passes else (" after fusion", "")
         if self.same == self.kernels == self.replayed:
-            return f"XLA's own result has the same {plural(self.kernels, 'kernel')} ({name})"
-        end = ", copies excluded" if self.after_all_passes else ""
+            return f"XLA's own result{stage} has the same {plural(self.kernels, 'kernel')} ({name}{end})"
         return (
-            f"XLA's own result has {plural(self.kernels, 'kernel')}, the replay {self.replayed:,};"
+            f"XLA's own result{stage} has {plural(self.kernels, 'kernel')}, the replay {self.replayed:,};"
             f" {self.same:,} match ({name}{end})"
         )
 

@@ -310,7 +310,7 @@ def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
         pairs.append(("copies", count_change_of(b.copies, a.copies)))
     pairs += [
         ("bytes", change_of(b.cost.bytes_accessed, a.cost.bytes_accessed, "B")),
-        ("flops", change_of(b.cost.flops, a.cost.flops)),
+        ("FLOP", change_of(b.cost.flops, a.cost.flops)),
     ]
     if b.cost.unknown or a.cost.unknown:
         pairs.append(("custom calls not counted:", count_change_of(b.cost.unknown, a.cost.unknown)))

@@ -61,12 +61,12 @@ def decisions_line(d: Difference) -> str:
 
 
 def percent(old: float, new: float) -> str:
-    """`−22 %`; `±0 %` for no change worth a figure."""
+    """`−22%`; `±0%` for no change worth a figure."""
     if not old:
-        return "±0 %" if not new else "+∞ %"
+        return "±0%" if not new else "+∞%"
     change = 100 * (new - old) / old
     if abs(change) < 0.05:
-        return "±0 %"
+        return "±0%"
     digits = f"{abs(change):.0f}" if abs(change) >= 9.95 else f"{abs(change):.1f}"
     return f"{'−' if change < 0 else '+'}{digits}%"
 

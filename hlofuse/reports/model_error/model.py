@@ -69,7 +69,7 @@ def model_error(account: Account, device: str | None) -> ModelError:
     measured = account.measured
     rows = [r for r in account.rows if r.measured is not None and r.measured_us]
     if measured is None or not rows:
-        raise HlofuseError("no kernel of the module is in the profile: there is nothing to compare")
+        raise HlofuseError("no kernel of the module has a measured time: give a profile of this program")
     overhead = account.launch_overhead_us
     bandwidth = None if overhead is not None else _best_bandwidth(rows)
     found = []

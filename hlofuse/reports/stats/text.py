@@ -16,7 +16,7 @@ STAGES = {
     "after-fusion": "fused",
     "scheduled": "fused and scheduled",
 }
-ITERATIONS = "Bytes and FLOP include all iterations of loops"
+ITERATIONS = "Bytes and FLOP include all iterations of loops; those of a kernel are for one launch"
 
 
 def headline(m: ModuleStatistics) -> tuple[str, ...]:
@@ -91,7 +91,7 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         [
             name_text(c.name),
             Text(c.role, style="dim"),
-            *([f"{c.iterations:,}"] if loops else []),
+            *(["–" if c.role == "while condition" else f"{c.iterations:,}"] if loops else []),
             f"{c.instructions:,}",
             f"{c.kernels:,}",
             bytes_text(c.cost.bytes_accessed),

@@ -52,11 +52,10 @@ def print_timeline(timeline: PassTimeline, console: Console, *, limit: int = 5, 
     rest = f"   ({plural(quiet, 'dump')} without a change omitted)" if quiet and not every else ""
     console.print(Text.assemble(("in order", "bold"), (rest, "dim")))
     _print_steps(timeline, shown, console)
-    console.print()
-    if any(s.changed and s.dump.after == "pipeline-start" for s in shown):
-        console.print(Text(phrases.BEFORE_NOTE, style="dim"))
-    if timeline.seconds is not None:
-        console.print(Text(phrases.TIMES_NOTE, style="dim"))
+    notes = [phrases.BEFORE_NOTE for s in shown if s.changed and s.dump.after == "pipeline-start"][:1]
+    notes += [phrases.TIMES_NOTE] if timeline.seconds is not None else []
+    if notes:
+        console.print(Text("\n" + "\n".join(notes), style="dim"))
 
 
 def _print_steps(timeline: PassTimeline, steps: Sequence[Step], console: Console) -> None:

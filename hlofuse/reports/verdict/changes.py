@@ -110,7 +110,9 @@ def without_passes(
 
 def print_passes(totals: Totals, rows: Sequence[Change], console: Console) -> None:
     """What the module has more, or less, without each pass."""
-    console.print(Text("The module without each pass", style="bold"))
+    console.print(
+        Text(f"The module without each pass; with all: {phrases.totals_line(totals)}", style="bold")
+    )
     figures = ("kernels", "launches", "moved", *(["est. time"] if totals.us is not None else []))
     columns = [*figures, *(["XLA's kernels"] if any(r.title for r in rows) else [])]
     table = Rows(("pass", "name"), *((c, "right") for c in columns))
@@ -146,7 +148,7 @@ def print_changes(
         console.print(Text(f"Best: {printable(best.label)}, {gain}", style="bold green"))
     else:
         tried = plural(v.replays, "replay")
-        console.print(Text(f"No change helps: {tried}, none saves 0.1% or more", style="bold"))
+        console.print(Text(f"No change saves 0.1% or more ({tried})", style="bold"))
     if shown:
         _print_table(shown, v, console)
         print_more(console, len(rows) - len(shown))

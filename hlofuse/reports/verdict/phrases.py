@@ -122,7 +122,7 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     if not v.suggestions and not v.is_ranked:
         return "No suggestions: no change was tried on a module of this size (what-if tries rules)"
     if not v.suggestions:
-        return "No suggestions: no change that was tried saves anything"
+        return "No suggestions: no recipe or flag that was tried saves anything"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
     tried = "replayed on this module" if v.is_ranked else "estimated by XLA's model, not replayed"
     return f"Suggestions, {tried}{more}"

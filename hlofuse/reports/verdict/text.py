@@ -20,7 +20,7 @@ _SUGGESTIONS = 3
 _KERNELS = 5
 _NOTES = 2
 _NAME = 2  # the column of names; figures are before it
-_MORE = "More: --details shows every pass; explain INPUT NAME shows one kernel or line (model.py:35)"
+_MORE = "More: --details, every pass; explain INPUT NAME, a kernel or line (model.py:35)"
 
 
 def print_screen(

@@ -21,7 +21,7 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
         return _final_rows(report, finals)
     rows = [
         ("modules", f"{report.exact} of {len(compared)} exact"),
-        ("except the order of results", f"{sum(v.partition for v in compared)} of {len(compared)}"),
+        ("up to the order of results", f"{sum(v.partition for v in compared)} of {len(compared)}"),
     ]
     passes: dict[str, list[bool]] = {}
     for v in compared:
@@ -202,7 +202,7 @@ def _print_bad(v: Verdict, console: Console) -> None:
     if v.note:
         indented(console, printable(v.note))
     if v.partition:
-        console.print(Text("  kernels agree except the order of a multi-output fusion's results"))
+        console.print(Text("  kernels agree up to the order of a multi-output fusion's results"))
     for line in (*final_lines(v), *step_lines(v)):
         indented(console, line)
     d = v.difference

@@ -166,7 +166,7 @@ def _print_story(s: Story, console: Console, input_arguments: Sequence[str], lim
 
 def _print_decisions(console: Console, title: str, decisions: Sequence[Decision], limit: int) -> None:
     indented(console, Text(title, style="bold cyan"))
-    table = Rows(("", "name"), ("", "name"), ("", "left"), ("", "name"))
+    table = Rows(("", "left"), ("", "name"), ("", "left"), ("", "name"))
     shown = decisions[:limit] if limit else decisions
     for d in shown:
         table.add_row(
