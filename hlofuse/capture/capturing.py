@@ -119,13 +119,7 @@ def _run_child(
     file.write_text(json.dumps(request_), encoding="utf-8")
     command = [python, str(CHILD), str(file)]
     try:
-        return subprocess.run(
-            command,
-            env=environment,
-            capture_output=True,
-            text=True,
-            errors="replace",
-        )
+        return subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace")
     except OSError as error:
         raise CaptureError(f"cannot run {printable(python)}: {error.strerror or error}") from None
 

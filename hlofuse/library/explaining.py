@@ -273,12 +273,7 @@ def answers_about(report: Program, name: str, other: str | None) -> list[Found]:
 
     observed = report.observed
     found = _by_own_names(report, name, other) or answers(
-        observed.replay,
-        name,
-        other,
-        costs=observed.costs,
-        names=report.names,
-        unoptimized=report.unoptimized,
+        observed.replay, name, other, costs=observed.costs, names=report.names, unoptimized=report.unoptimized
     )
     return confirmed(found, observed, lambda change: report.options.with_change(observed, change))
 

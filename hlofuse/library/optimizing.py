@@ -62,7 +62,7 @@ def optimized(
             progress(int(10 * (time.monotonic() - began)), int(10 * seconds))
 
         if plans:
-            plan = search_fusion_plan(
+            found: Any = search_fusion_plan(
                 loaded.input,
                 loaded.config,
                 objective=objective,
@@ -70,38 +70,32 @@ def optimized(
                 seed=seed,
                 progress=searching,
             )
-            how = f"{plan.plans:,} plans tried in {time.monotonic() - began:.0f} s, seed {seed}"
-            return Answer(
-                "search",
-                lambda: plan,
-                json=lambda data: plan_json(data, objective, space=space, seed=seed),
-                body=lambda console: print_plan(plan, objective, how, console),
-                rows_of=lambda document: document["changes"],
-                entries_of=lambda data: data.changes,
-                note=loaded.note,
-                heads=[head_of(loaded)],
-            )
-        kinds: Any = _SPACES[space]
-        searched = Space(loaded.module, loaded.config, objective, kinds)
-        if passes is not None:
-            searched.check(moves := tuple(passes))
-            found = result_of(searched, moves, began)
-            how = f"as given, measured in {found.seconds:.0f} s"
+            how = f"{found.plans:,} plans tried in {time.monotonic() - began:.0f} s, seed {seed}"
         else:
-            searched.progress, chosen = searching, None
-            if policy is not None:
-                from hlofuse.gym.policy import load_policy  # gymnasium is optional
+            kinds: Any = _SPACES[space]
+            searched = Space(loaded.module, loaded.config, objective, kinds)
+            if passes is not None:
+                searched.check(moves := tuple(passes))
+                found = result_of(searched, moves, began)
+                how = f"as given, measured in {found.seconds:.0f} s"
+            else:
+                searched.progress, chosen = searching, None
+                if policy is not None:
+                    from hlofuse.gym.policy import load_policy  # gymnasium is optional
 
-                chosen = load_policy(policy)
-            found = search(searched, method, seconds, tries or math.inf, seed, chosen)
-            how = f"{found.evaluations:,} sequences tried in {found.seconds:.0f} s ({method}, seed {seed})"
+                    chosen = load_policy(policy)
+                found = search(searched, method, seconds, tries or math.inf, seed, chosen)
+                count = f"{found.evaluations:,} sequences tried"
+                how = f"{count} in {found.seconds:.0f} s ({method}, seed {seed})"
+    request = {"space": space, **({} if plans else {"search": method}), "seed": seed}
     return Answer(
         "search",
         lambda: found,
-        json=lambda data: found_json(data, objective, space=space, search=method, seed=seed),
-        body=lambda console: print_found(found, objective, how, console),
-        rows_of=lambda document: document["moves"],
-        entries_of=lambda data: data.steps,
+        json=lambda data: (plan_json if plans else found_json)(data, objective, **request),
+        body=lambda console: (print_plan if plans else print_found)(found, objective, how, console),
+        rows_of=lambda document: document["changes" if plans else "moves"],
+        entries_of=lambda data: data.changes if plans else data.steps,
+        note=loaded.note,
         heads=[head_of(loaded)],
     )
 

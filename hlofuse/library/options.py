@@ -118,10 +118,7 @@ class ReplayOptions:
         return bool(self.overrides or self.disable or self.enable or self.rules or self.passes is not None)
 
     def read(
-        self,
-        *,
-        any_stage: bool = False,
-        otherwise: Callable[[Module], Defaults | None] | None = None,
+        self, *, any_stage: bool = False, otherwise: Callable[[Module], Defaults | None] | None = None
     ) -> Loaded:
         """Load the module and settle what is replayed how; one before optimizations is brought to fusion.
 

@@ -203,6 +203,12 @@ class Report(Program):
             heads=[head_of(self.loaded, replayed=False) if as_it_is else head_of(self.replay)],
         )
 
+    def replayed_text(self, until: str = "fusion") -> str:
+        """The module after XLA's fusion passes as HLO text, as `hlofuse replay`; `end`: after all passes."""
+        from hlofuse.library.writing import replayed_until
+
+        return replayed_until(self, until).text
+
     # What would change it.
 
     def what_if(

@@ -46,12 +46,7 @@ from hlofuse.passes.loop.code_motion import (
 )
 from hlofuse.passes.loop.simplifier import HloModuleDCE, WhileLoopSimplifier
 from hlofuse.passes.random import RngBitGeneratorExpander, RngExpander
-from hlofuse.passes.rare import (
-    BatchNormExpander,
-    DynamicIndexSplitter,
-    MapInliner,
-    ZeroSizedHloElimination,
-)
+from hlofuse.passes.rare import BatchNormExpander, DynamicIndexSplitter, MapInliner, ZeroSizedHloElimination
 from hlofuse.passes.reduction import ReduceWindowRewriter, TreeReductionRewriter
 from hlofuse.passes.scatter.batched_gather_scatter_normalizer import (
     BatchedGatherScatterNormalizer,
@@ -120,12 +115,7 @@ ACTIONS: dict[str, Action] = {
         _action("simplify", HloConstantFolding()),
         _action("simplify", TupleSimplifier(), "tuple", "get-tuple-element"),
         _action("simplify", ReshapeMover(), "reshape", "transpose"),
-        _action(
-            "simplify",
-            ReshapeMover(reshape_of_1d_broadcast_is_cheap=True),
-            "reshape",
-            "transpose",
-        ),
+        _action("simplify", ReshapeMover(reshape_of_1d_broadcast_is_cheap=True), "reshape", "transpose"),
         _action("simplify", SliceSinker(), "slice", evidence=_CASES),
         _action("simplify", ConvertMover(), "convert", evidence=_CASES),
         _action("simplify", SimplifyFPConversions(), "convert"),

@@ -178,6 +178,24 @@ def test_upgrade_is_the_same_too(hlofuse: Run, tmp_path: Path) -> None:
         report.upgrade("soon")
 
 
+@pytest.mark.parametrize("name", ["cpu/softmax", "gpu/softmax", "gpu/softmax/after.hlo"])
+@pytest.mark.parametrize("until", ["fusion", "end"])
+def test_the_replayed_text_is_the_same_too(hlofuse: Run, name: str, until: str) -> None:
+    path = str(ROOT / "samples" / name)
+    report = library.open(path)
+    before = print_module(report.module)
+    expected = hlofuse("replay", path, "--until", until, "-o", "-")
+    if expected.status == 2:
+        with pytest.raises(HlofuseError) as error:
+            report.replayed_text(until)
+        assert expected.err == f"error: {error.value}\n"
+        return
+    assert report.replayed_text(until) == expected.out
+    assert print_module(report.module) == before
+    with pytest.raises(HlofuseError, match="expected fusion or end"):
+        report.replayed_text("now")
+
+
 def timeless(found: Any) -> Any:
     """The document without how long it took."""
     if isinstance(found, list):

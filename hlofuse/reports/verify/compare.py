@@ -16,13 +16,7 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.pipelines.device import device_of
 from hlofuse.replay import ModuleTexts, Replay, ReplayInput, replay, replay_config
-from hlofuse.reports.verify.model import (
-    FirstDifference,
-    PassVerdict,
-    RecordVerdict,
-    Verdict,
-    side_of,
-)
+from hlofuse.reports.verify.model import FirstDifference, PassVerdict, RecordVerdict, Verdict, side_of
 from hlofuse.reports.verify.records import compare_record, follow_record
 from hlofuse.trace.priority_record import PriorityRecord
 

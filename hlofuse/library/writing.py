@@ -1,0 +1,92 @@
+"""The module that XLA's fusion passes leave, or all of its passes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.options import Loaded, require_end
+
+if TYPE_CHECKING:
+    from hlofuse.ir.graph import Module
+    from hlofuse.library.program import Program
+    from hlofuse.replay import PassResult
+    from hlofuse.trace import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a replay leaves, and what led to it."""
+
+    loaded: Loaded
+    module: Module
+    events: Sequence[Event]
+    passes: Sequence[PassResult] = ()
+    """Those of fusion that changed the module, with its text."""
+    not_repeated: Sequence[str] = ()
+    note: str = ""
+    was_fused: bool = False
+
+    @property
+    def head(self) -> str:
+        """The comment that says that the text is approximate; empty where it is not."""
+        return f"// {self.loaded.note}\n" if self.loaded.note else ""
+
+    @property
+    def text(self) -> str:
+        from hlofuse.ir.text.printer import print_module
+
+        return self.head + print_module(self.module)
+
+
+def replayed_until(report: Program, until: str, with_texts: bool = False) -> Replayed:
+    """The module after the fusion passes, or after all with `end`, which takes a fused one too."""
+    from hlofuse.inputs.stage import FUSED, StageError
+    from hlofuse.replay import ModuleTexts
+
+    if until not in ("fusion", "end"):
+        raise HlofuseError(f"until {until!r}: expected fusion or end")
+    try:
+        loaded = report.at_fusion
+    except StageError as error:
+        if until != "end" or error.stage.name != FUSED:
+            raise
+        return _finished(report)
+    assert loaded.config is not None
+    if until == "end":
+        require_end(loaded.target, loaded.config.device)
+    done = loaded.replay([ModuleTexts()] if with_texts else [])
+    passes = [p for p in done.passes if p.changed]
+    if until == "fusion":
+        return Replayed(loaded, done.after, done.events, passes)
+    events = [*done.events, *done.final.events]
+    return Replayed(loaded, done.final.module, events, passes, tuple(done.final.not_repeated))
+
+
+def _finished(report: Program) -> Replayed:
+    """What becomes of a module that is fused."""
+    from hlofuse.inputs.ordered import in_creation_order
+    from hlofuse.inputs.stage import stage_of
+    from hlofuse.inputs.wire_format import unique_ids_for
+    from hlofuse.ir.copy import copy_module
+    from hlofuse.pipelines import TARGETS
+    from hlofuse.pipelines.manager import finish
+
+    loaded = report.loaded
+    report.options.listener.note(loaded.device_note)
+    if loaded.config is None:
+        raise HlofuseError(loaded.problem)
+    if stage_of(loaded.module, loaded.target).foreign_to(loaded.target):
+        raise HlofuseError(
+            f"the module was compiled for another backend than target {loaded.target}; give --target"
+        )
+    build, module, note = loaded.config.build, copy_module(loaded.module), ""
+    require_end(loaded.target, build.device)
+    ids = unique_ids_for(module, report.options.ids)
+    if ids is None and TARGETS[loaded.target].has_history:
+        note = "without XLA's ids (.hlo.pb), fusions of one kind may swap the numbers in their names"
+    in_creation_order(module, ids)
+    final = finish(module, loaded.target, build.device, flags=build.flags)
+    return Replayed(loaded, final.module, final.events, (), tuple(final.not_repeated), note, was_fused=True)
