@@ -9,15 +9,7 @@ from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.cost.gpu.backend_config import is_tuned_product
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
-from hlofuse.reports.advice.matching import (
-    Find,
-    fusion_of,
-    has,
-    parsed,
-    reader,
-    value_of,
-    where,
-)
+from hlofuse.reports.advice.matching import Find, fusion_of, has, parsed, reader, value_of, where
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
 

@@ -6,13 +6,7 @@ from typing import Any
 from hlofuse.format.fields import fields, us_json
 from hlofuse.format.paths import layer_of
 from hlofuse.reports.common.costs import kernel_json, step_json
-from hlofuse.reports.common.json import (
-    created_by_json,
-    kernels_json,
-    place_json,
-    refusal_json,
-    totals_json,
-)
+from hlofuse.reports.common.json import created_by_json, kernels_json, place_json, refusal_json, totals_json
 from hlofuse.reports.explain.model import (
     BlockingRule,
     Explanation,

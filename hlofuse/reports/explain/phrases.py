@@ -7,12 +7,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, listing, plural, quantity, us_text
 from hlofuse.reports.common.costs import roofline, why_saves
 from hlofuse.reports.common.model import Refusal, both_names, us_at_stake
-from hlofuse.reports.common.phrases import (
-    created_by_lines,
-    floors_and_copies,
-    loops_line,
-    origin,
-)
+from hlofuse.reports.common.phrases import created_by_lines, floors_and_copies, loops_line, origin
 from hlofuse.reports.explain.model import (
     BlockingRule,
     Explanation,
