@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from hlofuse.library.opening import open as open
     from hlofuse.library.opening import replay as replay
     from hlofuse.library.report import Report as Report
+    from hlofuse.library.verifying import verify as verify
     from hlofuse.render import render as render
     from hlofuse.reports.explain.explain import explain as explain
 
@@ -34,6 +35,7 @@ _FUNCTIONS: dict[str, str] = {
     "render": "hlofuse.render",
     "open": "hlofuse.library.opening",
     "Report": "hlofuse.library.report",
+    "verify": "hlofuse.library.verifying",
     "load_ipython_extension": "hlofuse.library.magic",
 }
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "open",
     "render",
     "replay",
+    "verify",
 ]
 
 

@@ -4,14 +4,12 @@ Names: every identifier that Python code defines, and the name of every source a
 split at `_` and at capitals; a word of RETIRED fails, but for ALLOWED. Names of test functions are sentences,
 and exempt.
 
-Prose: strings and docstrings of `hlofuse`, the pages of PAGES. Each folder has at most the
-number of hits in `lint_words_prose.txt`, which may only shrink. A docstring that asks a question is a hit.
-What reports print and help says has none of SHOWN either.
+Prose: strings and docstrings of `hlofuse`. A docstring that asks a question fails. What reports print and
+help says has none of SHOWN either.
 
 Pages: none of PHRASES, none of the retired words, and at most AVERAGE words in a sentence of a page.
 
-    python tools/lint_words.py            # report and fail
-    python tools/lint_words.py --shrink   # lower the recorded numbers to what is left; record if none are
+    python tools/lint_words.py
 """
 
 from __future__ import annotations
@@ -24,7 +22,6 @@ from collections.abc import Iterator
 from fnmatch import fnmatch, fnmatchcase
 from pathlib import Path
 
-BASELINE = Path("tools/lint_words_prose.txt")
 UNREAD = ("samples/*", "tests/golden/*", "tests/data/*", "tools/corpus/*", "tools/lint_words.py")
 NAMED = (".py", ".js", ".css", ".html", ".md")
 
@@ -197,10 +194,7 @@ def prose_hits(path: str, text: str, tree: ast.AST | None) -> Iterator[str]:
 
 def main() -> int:
     listed = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout
-    rows = BASELINE.read_text().splitlines() if BASELINE.exists() else []
-    recorded = {folder: int(count) for folder, count in map(str.split, rows)}
     out: list[str] = []
-    prose: dict[str, list[str]] = {}
     for path in listed.splitlines():
         if not Path(path).exists():
             continue
@@ -212,16 +206,7 @@ def main() -> int:
         tree = ast.parse(text) if path.endswith(".py") else None
         out += name_hits(path, tree)
         if path.startswith("hlofuse/") and (tree is not None or path.endswith(".toml")):
-            folder = "/".join(path.split("/")[:-1][:2]) or path
-            prose.setdefault(folder, []).extend(prose_hits(path, text, tree))
-    if "--shrink" in sys.argv:
-        left = {f: len(h) if not rows else min(len(h), recorded.get(f, 0)) for f, h in prose.items()}
-        BASELINE.write_text("".join(f"{folder} {count}\n" for folder, count in sorted(left.items()) if count))
-        recorded = left
-    for folder, hits in sorted(prose.items()):
-        most = recorded.get(folder, 0)
-        if len(hits) > most:
-            out += [*hits, f"{folder}: {len(hits)} retired words in prose, at most {most} allowed"]
+            out += prose_hits(path, text, tree)
     print("".join(f"{line}\n" for line in out), end="")
     return 1 if out else 0
 

@@ -25,9 +25,16 @@ def floor_us(kernel: Instruction, cost: Cost, device: DeviceDescription) -> floa
     computing = sum(
         flops / peak / 1e3
         for flops, element_type in products(kernel)
-        if (peak := peak_matrix_ops(device, element_type))
+        if (peak := product_peak(device, element_type))
     )
     return max(moving, computing)
+
+
+def product_peak(device: DeviceDescription, element_type: str) -> int:
+    """Operations a nanosecond at most; 0 where XLA's numbers of the device leave out its matrix units."""
+    cores_only = device.platform == "CUDA" and device.compute_capability < (8, 0)
+    bounded = device.matrix_units or (cores_only and element_type in ("f32", "f64"))
+    return peak_matrix_ops(device, element_type) if bounded else 0
 
 
 def products(kernel: Instruction) -> list[tuple[int, str]]:

@@ -39,11 +39,7 @@ if TYPE_CHECKING:
 )
 @click.option("--device", metavar="D", help="GPU name or device file (hlofuse devices).")
 @click.option("--topology", metavar="T", help="TPU topology, v5e:2x2, or slices x hosts x GPUs, 1x2x8.")
-@click.option(
-    "--mesh",
-    metavar="M",
-    help="Partition over devices: 4, or named axes data=2,model=4.",
-)
+@click.option("--mesh", metavar="M", help="Partition over devices: 4, or named axes data=2,model=4.")
 @click.option("--python", metavar="PYTHON", help="Python whose JAX compiles.  [default: this one]")
 @click.option("--flags", metavar="FLAGS", default="", help="Additional XLA_FLAGS.")
 @click.option(
@@ -155,11 +151,7 @@ def _is_command(program: tuple[str, ...]) -> bool:
 
 
 def _compiled(
-    program: str,
-    destination: Destination,
-    output: Path | None,
-    arguments: str | None,
-    how: dict[str, Any],
+    program: str, destination: Destination, output: Path | None, arguments: str | None, how: dict[str, Any]
 ) -> Capture:
     """What `capture_function` makes of a function (`how`: its further arguments), or of a file."""
     from hlofuse.capture.arguments import parse_arguments

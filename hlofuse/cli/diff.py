@@ -15,13 +15,7 @@ from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.request import TERMINAL
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.side_by_side import (
-    SECTIONS,
-    accounts_of,
-    check_devices,
-    check_releases,
-    read_both,
-)
+from hlofuse.library.side_by_side import SECTIONS, accounts_of, check_devices, check_releases, read_both
 
 if TYPE_CHECKING:
     from hlofuse.diff import ModuleDiff
@@ -44,11 +38,7 @@ if TYPE_CHECKING:
 @click.option("--metadata", is_flag=True, help="Count op_name and source lines as differences.")
 @click.option("--device", metavar="D", help="GPU for estimated times (hlofuse devices).")
 @click.option("--device-after", metavar="D", help="GPU of AFTER, if different.")
-@click.option(
-    "--xla",
-    metavar="V|auto",
-    help="jaxlib release of both sides.  [default: read from each dump]",
-)
+@click.option("--xla", metavar="V|auto", help="jaxlib release of both sides.  [default: read from each dump]")
 @click.option("--xla-after", metavar="V|auto", help="jaxlib release of AFTER, if different.")
 @click.option(
     "--stage",

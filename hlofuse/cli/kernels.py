@@ -31,14 +31,7 @@ from hlofuse.cli.common.request import replay_options, report_on
 @profile_option
 @replay_options
 @report_options
-def command(
-    input: str,
-    name: str | None,
-    limit: int,
-    sort: str,
-    out: Output,
-    **request: Any,
-) -> int:
+def command(input: str, name: str | None, limit: int, sort: str, out: Output, **request: Any) -> int:
     """List the kernels of INPUT after fusion: who generates each, by which rule, and its launch dimensions.
 
     A module before fusion is replayed first; a fused or fully optimized one is

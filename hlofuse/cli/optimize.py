@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import math
-import time
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -18,18 +15,11 @@ from hlofuse.cli.common.options import (
     target_options,
 )
 from hlofuse.cli.common.output import Output, emit
-from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.request import options_of, warn
-from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.heads import head_of
-from hlofuse.library.options import ReplayOptions, is_before_optimizations
-
-if TYPE_CHECKING:
-    from hlofuse.library.options import Loaded
-    from hlofuse.search.space import Kind, Objective
+from hlofuse.cli.common.request import report_on
 
 _METHODS = ("greedy", "beam", "random", "evolve", "mcts", "policy")
 _OBJECTIVES = ("time", "kernels", "bytes", "ops", "peak-memory")
+_SEARCH = ("space", "objective", "method", "seconds", "tries", "seed", "policy")
 
 
 @click.command("optimize")
@@ -70,131 +60,19 @@ _OBJECTIVES = ("time", "kernels", "bytes", "ops", "peak-memory")
 @module_option
 @target_options
 @stage_options
-def command(
-    input: str,
-    passes: str | None,
-    method: str,
-    space: str,
-    objective: Objective | None,
-    seconds: float,
-    tries: int | None,
-    seed: int,
-    policy: str | None,
-    write: Path | None,
-    out: Output,
-    **request: Any,
-) -> int:
+def command(input: str, passes: str | None, write: Path | None, out: Output, **request: Any) -> int:
     """Search for passes, flags or fusion decisions that make the module in INPUT faster than XLA's defaults.
 
     Every candidate is replayed to the final kernels and measured there: kernels, bytes, time with lower
     bounds for library calls. The result has no superfluous move. It is XLA's default if nothing
     is better.
     """
-    from hlofuse.search.report import found_json, print_found
-    from hlofuse.search.space import Space
-    from hlofuse.search.strategies import result_of, search
-
-    if (method == "policy") != (policy is not None):
-        raise HlofuseError("--search policy needs --policy FILE, and --policy needs --search policy")
-    if space == "fusion":
-        if passes is not None or policy is not None:
-            raise HlofuseError("--space fusion takes neither --passes nor --policy")
-        return _plan(options_of(input, request), objective or "time", seconds, seed, write, out)
-    loaded = _before_optimizations(options_of(input, request))
-    assert loaded.config is not None
-    if objective is None:
-        objective = "time" if loaded.config.device is not None else "kernels"
-    kinds: dict[str, tuple[Kind, ...]] = {
-        "passes": ("passes",),
-        "flags": ("flags",),
-        "all": ("passes", "flags"),
-    }
-    began = time.monotonic()
-    with progress_bar("searching") as progress:
-        found_space = Space(loaded.module, loaded.config, objective, kinds[space])
-        if passes is not None:
-            moves = tuple(p.strip() for p in passes.split(","))
-            found_space.check(moves)
-            found = result_of(found_space, moves, began)
-            how = f"as given, measured in {time.monotonic() - began:.0f} s"
-        else:
-            found_space.progress = lambda tries, best: progress(_tenths(began), int(10 * seconds))
-            chosen = None
-            if policy is not None:
-                from hlofuse.gym.policy import load_policy
-
-                chosen = load_policy(policy)
-            found = search(found_space, method, seconds, tries or math.inf, seed, chosen)
-            how = f"{found.evaluations:,} sequences tried in {found.seconds:.0f} s ({method}, seed {seed})"
+    how = {name: request.pop(name) for name in _SEARCH}
+    moves = [p.strip() for p in passes.split(",")] if passes is not None else None
+    found = report_on(input, request).optimize(passes=moves, **how)
     if write is not None:
         from hlofuse.ir.text.printer import print_module
 
-        emit(print_module(found_space.module(found.moves)), write)
-    out.report(
-        text=lambda console: print_found(found, objective, how, console),
-        json=lambda: found_json(found, objective, space=space, search=method, seed=seed),
-        heads=[head_of(loaded)],
-    )
+        emit(print_module(found.data.module), write)
+    out.show(found)
     return 0
-
-
-def _plan(
-    options: ReplayOptions, objective: str, seconds: float, seed: int, write: Path | None, out: Output
-) -> int:
-    """Search for another fusion plan; the module written is the one after fusion."""
-    from hlofuse.ir.text.printer import print_module
-    from hlofuse.search.fusion_plan import OBJECTIVES, search_fusion_plan
-    from hlofuse.search.report import plan_json, print_plan
-
-    if objective not in OBJECTIVES:
-        raise HlofuseError(f"--space fusion takes --objective {', '.join(OBJECTIVES)}")
-    loaded = options.read()
-    assert loaded.config is not None
-    began = time.monotonic()
-    with progress_bar("searching") as progress:
-        found = search_fusion_plan(
-            loaded.input,
-            loaded.config,
-            objective=objective,
-            seconds=seconds,
-            seed=seed,
-            progress=lambda plans, best: progress(_tenths(began), int(10 * seconds)),
-        )
-    how = f"{found.plans:,} plans tried in {time.monotonic() - began:.0f} s, seed {seed}"
-    if write is not None:
-        emit(print_module(found.best.replay.after), write)
-    out.report(
-        text=lambda console: print_plan(found, objective, how, console),
-        json=lambda: plan_json(found, objective, space="fusion", seed=seed),
-        note=loaded.note,
-        heads=[head_of(loaded)],
-    )
-    return 0
-
-
-def _tenths(began: float) -> int:
-    """Of a second, since then."""
-    return int(10 * (time.monotonic() - began))
-
-
-def _before_optimizations(options: ReplayOptions) -> Loaded:
-    """The module before optimizations: the input, or what lies next to it; HlofuseError without one."""
-    from hlofuse.inputs.companions import before_optimizations_of
-    from hlofuse.inputs.stage import StageError
-    from hlofuse.pipelines import NEEDS_DEVICE
-
-    loaded = options.read(any_stage=True)
-    warn(loaded.device_note)
-    if loaded.config is None:
-        raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")
-    try:
-        if is_before_optimizations(loaded.module, loaded.target):
-            return loaded
-    except StageError:
-        pass
-    path = before_optimizations_of(loaded.module.filename)
-    if path is None:
-        raise HlofuseError(
-            "optimize needs the module before optimizations; give its dump or the whole dump directory"
-        )
-    return replace(options, input=str(path), module=None).read(any_stage=True)

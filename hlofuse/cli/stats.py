@@ -17,13 +17,7 @@ from hlofuse.cli.common.request import replay_options, report_on
 @replay_options
 @limit_option(10, "Largest kernels shown; 0 shows all.")
 @report_options
-def command(
-    inputs: tuple[str, ...],
-    after: bool,
-    limit: int,
-    out: Output,
-    **request: Any,
-) -> int:
+def command(inputs: tuple[str, ...], after: bool, limit: int, out: Output, **request: Any) -> int:
     """Count instructions, kernels, fusions, FLOP and bytes of modules at any stage.
 
     FLOP and bytes include all iterations of loops with a known trip count. In a

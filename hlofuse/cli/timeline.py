@@ -17,12 +17,7 @@ from hlofuse.cli.common.request import TERMINAL
 @module_option
 @report_options
 def command(
-    directory: str,
-    every_module: bool,
-    every_dump: bool,
-    limit: int,
-    module: str | None,
-    out: Output,
+    directory: str, every_module: bool, every_dump: bool, limit: int, module: str | None, out: Output
 ) -> int:
     """Show what each pass of a compilation did to the module, from the dumps in DUMP_DIR.
 

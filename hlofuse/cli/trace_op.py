@@ -16,13 +16,7 @@ from hlofuse.cli.common.request import TERMINAL
 @limit_option(5, "Operations shown; 0 shows all.")
 @module_option
 @report_options
-def command(
-    directory: str,
-    query: str,
-    limit: int,
-    module: str | None,
-    out: Output,
-) -> int:
+def command(directory: str, query: str, limit: int, module: str | None, out: Output) -> int:
     """Follow one operation through every pass to its final kernel.
 
     NAME is an instruction of any dump, with or without %; it is looked up in the first dump that has it and

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,20 +13,12 @@ import click
 from hlofuse.cli.common.completion import releases
 from hlofuse.cli.common.options import limit_option, report_options
 from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.request import TERMINAL, options_of, replay_options, warn
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.measuring import each_module
 from hlofuse.library.options import ReplayOptions
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hlofuse.capture.model import Capture
-    from hlofuse.releases import Release
-    from hlofuse.replay import Replay, ReplayConfig
-    from hlofuse.reports.common.head import Head
-    from hlofuse.reports.upgrade import Upgrade
 
 
 @click.command("upgrade")
@@ -76,9 +68,7 @@ def command(
     """
     from tempfile import TemporaryDirectory
 
-    from hlofuse.releases import NEWEST, nearest, release_of
-    from hlofuse.reports.upgrade.json import upgrade_json
-    from hlofuse.reports.upgrade.text import print_upgrade
+    from hlofuse.library.upgrading import upgraded
 
     program = input
     if request.pop("xla") is not None:
@@ -92,36 +82,14 @@ def command(
             input = str(_captured([program], request, python_from, Path(scratch, "from")).folder)
         options = options_of(input, {**request, "xla": old})
         options = replace(options, listener=replace(TERMINAL, note=cache(warn)))
-        requests = list(each_module(options, finished=False))
         if python_to is not None:
-            programs = [program] if python_from is not None else _programs(requests)
+            programs = [program] if python_from is not None else _programs(options)
             other = _captured(programs, request, python_to, Path(scratch, "to"))
             compiled, new = str(other.folder), new or other.versions.get("jaxlib")
-        to_name, note = nearest(new if new is not None else NEWEST)
-        warn(note)
-        to = release_of(to_name)
-        others = _compiled(compiled, replace(options, xla=to.name)) if compiled is not None else {}
-        found: list[Upgrade] = []
-        heads: list[Head | None] = []
-        with progress_bar("replaying") as progress:
-            for number, (one, name) in enumerate(requests, 1):
-                upgraded, head = _one(one, name, to, others)
-                found.append(upgraded)
-                heads.append(head)
-                progress(number, len(requests))
-    found.sort(key=lambda f: f.worst_first)
-    first = heads[0].build.release if heads and heads[0] is not None and heads[0].build is not None else ""
-    sides = (first, to.name)
-
-    def draw(console: Console) -> None:
-        print_upgrade(found, *sides, console, limit=limit)
-
-    out.report(
-        text=draw,
-        json=lambda: upgrade_json(found, *sides),
-        heads=heads,
-    )
-    return 0 if all(f.same for f in found) else 1
+        second = replace(options, input=compiled, module=None) if compiled is not None else None
+        answer = upgraded(options, new, second)
+    out.show(answer, limit=limit)
+    return 0 if all(f.same for f in answer.data) else 1
 
 
 def _captured(programs: Sequence[str], request: Mapping[str, Any], python: str, out: Path) -> Capture:
@@ -139,12 +107,13 @@ def _captured(programs: Sequence[str], request: Mapping[str, Any], python: str, 
         return capture_modules(module_names([Path(p) for p in programs]), destination, out, python=python)
 
 
-def _programs(requests: Iterable[tuple[ReplayOptions, str | None]]) -> list[str]:
+def _programs(options: ReplayOptions) -> list[str]:
     """The modules before optimizations that lie beside the dumps."""
     from hlofuse.inputs.companions import before_optimizations_of
+    from hlofuse.library.measuring import each_module
 
     found = []
-    for one, name in requests:
+    for one, name in each_module(options, finished=False):
         module = one.read(any_stage=True).module
         file = before_optimizations_of(module.filename)
         if file is None:
@@ -152,34 +121,4 @@ def _programs(requests: Iterable[tuple[ReplayOptions, str | None]]) -> list[str]
                 f"{name or module.name}: no dump before optimizations, which --python-to needs"
             )
         found.append(str(file))
-    return found
-
-
-def _one(
-    options: ReplayOptions, name: str | None, new: Release, others: dict[str, Replay]
-) -> tuple[Upgrade, Head | None]:
-    from hlofuse.library.heads import head_of
-    from hlofuse.reports.upgrade import upgrade
-
-    loaded = options.at_fusion_input(options.read(any_stage=True))
-    config = loaded.config
-    assert config is not None
-
-    def config_of(release: Release) -> ReplayConfig:
-        return options.config(
-            loaded.target, config.device, release.name, mixed=release, flags=config.build.flags
-        )
-
-    name = name or loaded.module.name
-    other = others.get(name) or (next(iter(others.values())) if len(others) == 1 else None)
-    found = upgrade(name, loaded.input, config.release, new, config_of, other)
-    return found, head_of(loaded)
-
-
-def _compiled(path: str, options: ReplayOptions) -> dict[str, Replay]:
-    """The replays of the modules that the other release compiled, by name."""
-    found = {}
-    for one, name in each_module(replace(options, input=path, module=None), finished=False):
-        loaded = one.at_fusion_input(one.read(any_stage=True))
-        found[name or loaded.module.name] = loaded.replay()
     return found

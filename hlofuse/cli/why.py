@@ -19,14 +19,7 @@ from hlofuse.cli.common.request import replay_options, report_on
 @limit_option(20, "Decisions listed; 0 shows all.")
 @replay_options
 @report_options
-def command(
-    input: str,
-    name: str,
-    other: str | None,
-    limit: int,
-    out: Output,
-    **request: Any,
-) -> int:
+def command(input: str, name: str, other: str | None, limit: int, out: Output, **request: Any) -> int:
     """Explain why two instructions were fused or not; with one NAME, every decision about it.
 
     NAME is any name, with or without %: before fusion, of a new fusion, of XLA's final module (as in

@@ -47,6 +47,7 @@ def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Ite
                 place, time if not row.is_floor else None, single.total_us or 0.0, 0, row.is_floor
             ).bound_by,
             hlo_text(i),
+            row.measured.us if row.measured is not None else None,
         )
 
 

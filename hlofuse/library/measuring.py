@@ -118,8 +118,7 @@ def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measure
 
     root = context.root
     loaded = request.read(
-        any_stage=True,
-        otherwise=lambda module: _defaults(context.baseline.get(name or module.name)),
+        any_stage=True, otherwise=lambda module: _defaults(context.baseline.get(name or module.name))
     )
     module, target = loaded.module, loaded.target
     file = module.filename or request.input

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hlofuse.reports.stats import ModuleStatistics
     from hlofuse.reports.timeline import PassTimeline
     from hlofuse.reports.trace_op.model import Provenance
+    from hlofuse.reports.upgrade import Upgrade
     from hlofuse.reports.verdict.model import Suggestion
     from hlofuse.reports.why.story import Answer as Found
 
@@ -231,6 +232,26 @@ class Report(Program):
         from hlofuse.library.changing import without_passes
 
         return without_passes(self, names, confirm)
+
+    def optimize(self, space: str = "passes", **how: Any) -> Answer[Any]:
+        """Passes, flags or a fusion plan better than XLA's, as `hlofuse optimize`.
+
+        space: `passes`, `flags`, `all` or `fusion`; `how`: `objective`, `passes` (a list that is measured),
+        `method`, `seconds`, `tries`, `seed`, `policy`. `data` is a `Found` or a `PlanResult`; both have the
+        best `module`.
+        """
+        from hlofuse.library.optimizing import optimized
+
+        return optimized(self, space, **how)
+
+    def upgrade(self, to: str | None = None, compiled: Report | None = None) -> Answer[list[Upgrade]]:
+        """What another release of XLA fuses, as `hlofuse upgrade`; the newest unless `to` names one.
+
+        `compiled` is the program as that release compiled it; its passes before fusion then count too.
+        """
+        from hlofuse.library.upgrading import upgraded
+
+        return upgraded(self.options, to, compiled.options if compiled is not None else None)
 
     def diff(self, other: Report | Module, *, metadata: bool = False) -> Answer[ModuleDiff]:
         """What another module does differently, as `hlofuse diff`: both are taken as they were read.

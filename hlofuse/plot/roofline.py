@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from hlofuse.account import Account, KernelTimes
-from hlofuse.account.floor import products
+from hlofuse.account.floor import product_peak, products
 from hlofuse.analysis.kernels import kernel_source
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
 from hlofuse.format.paths import source_text
 from hlofuse.format.units import plural, quantity, us_text
 from hlofuse.ir.graph import Instruction, Module
@@ -224,7 +223,7 @@ def _roofs(device: DeviceDescription, computed: Iterable[tuple[int, str]]) -> di
     """FLOP/s that the device reaches at most, and in which units: the cores, and those for matrices."""
     roofs = {device.core_count * device.fpus_per_core * device.clock_rate_ghz * 2e9: "float32"}
     for element_type in sorted({element_type for _, element_type in computed}):
-        if peak := peak_matrix_ops(device, element_type):
+        if peak := product_peak(device, element_type):
             roofs.setdefault(peak * 1e9, f"{element_type} matmul")
     return roofs
 

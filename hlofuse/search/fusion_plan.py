@@ -143,6 +143,11 @@ class PlanResult:
     plans: int
     complete: bool = False  # every order of fusions was tried
 
+    @property
+    def module(self) -> Module:
+        """The module after fusion by the best plan."""
+        return self.best.replay.after
+
 
 def search_fusion_plan(
     input: ReplayInput | Module,

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from hlofuse.ir.graph import Module
 from hlofuse.search.space import Moves, Score, Space, SpentBudget
 
 LONGEST = 40
@@ -50,6 +51,8 @@ class Found:
     evaluations: int
     """Sequences that were tried."""
     seconds: float
+    module: Module = field(repr=False)
+    """After the passes among the moves, ahead of XLA's own; to be read only."""
 
 
 def search(
@@ -86,7 +89,8 @@ def result_of(space: Space, moves: Moves, began: float) -> Found:
     default, score = space.default(), space.score(moves)
     assert score is not None
     steps = [Step(m, s) for k, m in enumerate(moves, 1) if (s := space.score(moves[:k])) is not None]
-    return Found(moves, default, score, tuple(steps), space.evaluations, time.monotonic() - began)
+    seconds = time.monotonic() - began
+    return Found(moves, default, score, tuple(steps), space.evaluations, seconds, space.module(moves))
 
 
 def minimized(space: Space, moves: Moves) -> Moves:

@@ -10,6 +10,7 @@ import pytest
 
 from hlofuse.account import Account, KernelTimes
 from hlofuse.account.account import alias_info_of, peak_temporary_bytes
+from hlofuse.account.floor import product_peak
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
@@ -172,6 +173,15 @@ ENTRY main {
     totals = KernelTimes(device, RELEASE).account(module).totals
     assert (totals.floors, totals.modelled_us) == (1, 0.0)
     assert totals.us == totals.floor_us == row.us
+
+
+@pytest.mark.parametrize(
+    ("device", "element_type", "is_bounded"),
+    [("h100_sxm", "bf16", True), ("v100", "f32", True), ("v100", "f16", False), ("mi350", "bf16", False)],
+)
+def test_matrix_units_without_numbers_bound_nothing(device: str, element_type: str, is_bounded: bool) -> None:
+    """Tensor cores of a V100 and matrix cores of an MI350 are faster than the cores that XLA lists."""
+    assert bool(product_peak(load_device(device), element_type)) == is_bounded
 
 
 def test_temporaries_are_live_until_their_last_reader() -> None:

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 import hlofuse as library
-from hlofuse.ir import HlofuseError
+from hlofuse.ir import HlofuseError, print_module
 from hlofuse.library.report import Report
 
 from ..conftest import ROOT
 from ..hostile import EVIL, hostile_module
+from ..passes.packed import archive
 from ..running import Run
 
 INPUTS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -117,6 +118,71 @@ def test_totals_verdict_and_suggestions_are_those_of_the_answer(hlofuse: Run) ->
     assert round(report.totals.us or 0, 5) == found["totals"]["time_us"]
     assert len(report.suggestions.rows()) == len(found["suggestions"]) == len(report.suggestions)
     assert report.verdict.replays == found["verdict"]["replays"]
+
+
+def test_optimize_is_the_same_too(hlofuse: Run, tmp_path: Path) -> None:
+    program = tmp_path / "module.hlo"
+    program.write_text(archive("cpu")["programs/gpt2_block_grad"]["before"])
+    passes = ["call-inliner", "cse", "--xla_disable_hlo_passes=cse"]
+    report = library.open(program, target="cpu")
+    _ = report.totals
+    found = report.optimize(passes=passes)
+    call = ("optimize", str(program), "--target", "cpu", "--passes", ",".join(passes))
+    assert timeless(plain(found)) == timeless(document(hlofuse, *call, "--write", str(tmp_path / "out.hlo")))
+    assert print_module(found.data.module) == (tmp_path / "out.hlo").read_text()
+    assert [row["move"] for row in found.rows()] == [step.move for step in found] == passes
+    path = str(ROOT / "samples/gpu/softmax")
+    plan = library.open(path).optimize("fusion", seconds=1)
+    searched = document(hlofuse, "optimize", path, "--space", "fusion", "--seconds", "1")
+    assert plan.to_json()["default"] == searched["default"]
+    assert plan.data.module is plan.data.best.replay.after
+    for how, message in (
+        ({"space": "orders"}, "space 'orders': expected one of passes, flags, all, fusion"),
+        ({"method": "luck"}, "search 'luck'"),
+        ({"objective": "joy"}, "objective 'joy'"),
+        ({"method": "policy"}, "needs --policy FILE"),
+    ):
+        with pytest.raises(HlofuseError, match=message):
+            report.optimize(**how)
+
+
+def test_verify_is_the_same_too(hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    before, after = (f"samples/gpu/softmax/{name}.hlo" for name in ("before", "after"))
+    corpus = timeless(plain(library.verify("samples/cpu")))
+    assert corpus == timeless(document(hlofuse, "verify", "samples/cpu"))
+    pair = library.verify(before, after, ties="xla")
+    assert timeless(plain(pair)) == timeless(document(hlofuse, "verify", before, after, "--ties", "xla"))
+    assert pair.data.agrees
+    assert pair[0] in pair.data.verdicts
+    assert hlofuse("verify", before, after, "--ties", "xla", columns=100).out == str(pair)
+    wrong = library.verify(before, before)
+    assert timeless(plain(wrong)) == timeless(document(hlofuse, "verify", before, before))
+    assert not wrong.data.agrees
+    with pytest.raises(HlofuseError, match="give hlofuse verify BEFORE AFTER"):
+        library.verify(before)
+
+
+def test_upgrade_is_the_same_too(hlofuse: Run, tmp_path: Path) -> None:
+    path = str(ROOT / "samples/gpu/softmax")
+    report = library.open(path, xla="0.10.2")
+    expected = document(hlofuse, "upgrade", path, "--from", "0.10.2", "--to", "0.12.0.1")
+    assert plain(report.upgrade("0.12.0.1")) == expected
+    assert plain(report.upgrade()) == document(hlofuse, "upgrade", path, "--from", "0.10.2")
+    other = str(ROOT / "samples/gpu/gpt2_block")
+    both = document(hlofuse, "upgrade", path, other, "--from", "0.10.2", "--to", "0.12.0.1")
+    found = report.upgrade("0.12.0.1", compiled=library.open(other))
+    assert plain(found) == both != expected
+    assert [row["name"] for row in found.rows()] == [f.name for f in found] == ["softmax"]
+    with pytest.raises(HlofuseError, match="expected a jaxlib release"):
+        report.upgrade("soon")
+
+
+def timeless(found: Any) -> Any:
+    """The document without how long it took."""
+    if isinstance(found, list):
+        return [timeless(f) for f in found]
+    return {k: timeless(v) for k, v in found.items() if k != "seconds"} if isinstance(found, dict) else found
 
 
 def test_a_path_a_text_a_module_and_a_capture_are_the_same() -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser
 
 from hlofuse.account.measured import attach, measured_of
 from hlofuse.inputs import load
@@ -19,6 +20,7 @@ from hlofuse.inputs.profile import Profile, is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
 
+from ..explorer.browser import Visit
 from ..running import Run
 from .writing import Plane, message, metadata, nsight_export
 
@@ -393,3 +395,21 @@ def test_any_damage_is_an_error_of_ours(recorded: Path, tmp_path: Path) -> None:
             path.write_bytes(data)
             with suppress(HlofuseError):
                 read_profile(str(path))
+
+
+@needs_jaxlib
+def test_the_page_ranks_and_colours_by_measured_time(
+    recorded: Path, tmp_path: Path, hlofuse: Run, browser: Browser
+) -> None:
+    dump, profile = recorded / "step.before_optimizations.txt", recorded / "host.xplane.pb"
+    page = tmp_path / "page.html"
+    assert hlofuse("explore", dump, "--profile", profile, "-o", page).status == 0
+    seen = Visit(browser, page, "#tab=kernels&view=fusion")
+    assert "slowest first, measured" in seen.page.inner_text("#panel")
+    found = json.loads(hlofuse("kernels", dump, "--profile", profile, "--format", "json").out)["kernels"]
+    slowest = max(found, key=lambda k: k["measured"]["total_us"] if k["measured"] else 0)
+    rows = seen.page.evaluate("explorer.panels.sorted.map((k) => [k.name, k.measured])")
+    assert rows[0][0] == slowest["name"]
+    assert rows[0][1] == pytest.approx(slowest["measured_us"], rel=1e-3)
+    assert "Measured" in seen.page.inner_text(".legend-bar")
+    assert not seen.problems

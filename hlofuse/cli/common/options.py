@@ -34,12 +34,7 @@ name_argument = click.argument("name", metavar="[NAME]", required=False, shell_c
 def limit_option(default: int, meaning: str) -> Callable[[F], F]:
     """`--limit N`: how many entries of a list are shown; `meaning` say of which, and what 0 means."""
     return click.option(
-        "--limit",
-        type=click.IntRange(min=0),
-        default=default,
-        show_default=True,
-        metavar="N",
-        help=meaning,
+        "--limit", type=click.IntRange(min=0), default=default, show_default=True, metavar="N", help=meaning
     )
 
 
@@ -117,9 +112,7 @@ target_options = stacked(
 
 
 xla_flags_option = click.option(
-    "--xla-flags",
-    metavar="FLAGS",
-    help="XLA_FLAGS of the compilation.  [default: read from the dump]",
+    "--xla-flags", metavar="FLAGS", help="XLA_FLAGS of the compilation.  [default: read from the dump]"
 )
 """`--xla-flags`."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hlofuse.library.answer import Answer
-    from hlofuse.reports.common.head import Head
-    from hlofuse.reports.difference.model import Difference
 
 PIPE_WIDTH = 100
 """Columns where there is no terminal to ask and COLUMNS is not set."""
@@ -40,35 +38,11 @@ class Output:
         """Write what `draw` prints on a console made for the place."""
         emit(rendered(draw, self.color, self.file), self.file)
 
-    def report(
-        self,
-        *,
-        text: Callable[[Console], None],
-        json: Callable[[], dict[str, Any]],
-        heads: Sequence[Head | None] = (),
-        note: str = "",
-        differences: Sequence[Difference] = (),
-        limit: int = 10,
-    ) -> None:
-        """Write one of the three forms, `heads` first. Markdown is what `text` prints.
-
-        In JSON those are the fields of `Head.to_json` (of several modules a list, `inputs`) and `notes`; then
-        `approximate` for the note, the report's own fields, and `difference`.
-        """
+    def report(self, *, text: Callable[[Console], None], json: Callable[[], dict[str, Any]]) -> None:
+        """Write what is about no module in one of the three forms; Markdown is what `text` prints."""
         from hlofuse.library.answer import Answer
 
-        self.show(
-            Answer(
-                "report",
-                lambda: None,
-                body=lambda console, limit: text(console),
-                json=lambda _: json(),
-                heads=heads,
-                note=note,
-                differences=differences,
-            ),
-            limit=limit,
-        )
+        self.show(Answer("report", lambda: None, body=text, json=lambda _: json()))
 
     def show(self, answer: Answer[Any], **how: Any) -> None:
         """Write an answer of the library; `how` are options of its text, such as `limit`."""

@@ -97,6 +97,7 @@ class Run {
     }));
     this.kernelAt = new Map(this.kernels.map((kernel) => [kernel.box, kernel]));  // by box at the last step
     this.timed = this.after.time_us !== null;
+    this.isMeasured = this.kernels.some((kernel) => kernel.measured !== null);
     const h = json.refused;
     this.refusedEdges = h.decision.map((decision, n) => ({
       decision, producer: text(h.producer[n]), consumer: text(h.consumer[n]), rule: text(h.rule[n]), us: h.us[n],

@@ -55,11 +55,11 @@ class Panels {
       panel.replaceChildren(this.filters(), this.lists.decisions.element);
       this.lists.decisions.show(this.listed, this.listed.indexOf(this.app.state.at - 1));
     } else if (tab === "kernels") {
-      this.sorted = [...run.kernels].sort((a, b) => totalUs(b) - totalUs(a) || b.bytes * b.iterations - a.bytes * a.iterations);
-      this.most = greatest(1e-9, run.kernels.map((k) => barValue(run, k)));
+      this.sorted = [...run.kernels].sort((a, b) => measuredUs(b) - measuredUs(a) || totalUs(b) - totalUs(a) || b.bytes * b.iterations - a.bytes * a.iterations);
+      this.most = greatest(1e-9, run.kernels.map((k) => (run.isMeasured ? measuredUs(k) : barValue(run, k))));
       const loops = run.kernels.some((k) => k.iterations > 1);
       panel.replaceChildren(el("p", { class: "note" },
-        `${countText(run.kernels.length, "kernel")}, ${run.timed ? "slowest first, launch overhead included" : "most bytes first"}${loops ? ", all iterations of loops" : ""}`), this.lists.kernels.element);
+        `${countText(run.kernels.length, "kernel")}, ${run.isMeasured ? "slowest first, measured" : run.timed ? "slowest first, launch overhead included" : "most bytes first"}${loops ? ", all iterations of loops" : ""}`), this.lists.kernels.element);
       this.lists.kernels.show(this.sorted, this.kernelIndex());
     } else {
       const { rule } = this.app.view;
@@ -151,11 +151,12 @@ class Panels {
   kernelRow(k) {
     const timed = k.us !== null, us = totalUs(k), bytes = k.bytes * k.iterations;
     const bar = el("span", { class: "bar-line", "aria-hidden": "true" });
-    bar.style.width = `${Math.max(1, (100 * barValue(this.app.run, k)) / this.most)}%`;
-    const measured = k.measured !== null && `measured ${timeText(k.measured * k.iterations)}`;
+    const { run } = this.app, estimate = timed ? kernelTime(k, us) : "";
+    bar.style.width = `${Math.max(1, (100 * (run.isMeasured ? measuredUs(k) : barValue(run, k))) / this.most)}%`;
+    const worth = run.isMeasured ? (k.measured === null ? "not measured" : timeText(measuredUs(k))) : estimate || bytesText(bytes);
     return [
-      el("span", { class: "first" }, k.name), el("span", { class: "worth" }, timed ? kernelTime(k, us) : bytesText(bytes)),
-      el("span", { class: "second" }, [measured, k.atFusion, iterationsText(k), k.bound, k.kind, timed && bytesText(bytes), k.layer, k.source].filter(Boolean).join(" · ")), bar,
+      el("span", { class: "first" }, k.name), el("span", { class: "worth" }, worth),
+      el("span", { class: "second" }, [run.isMeasured && estimate && `est. ${estimate}`, k.atFusion, iterationsText(k), k.bound, k.kind, (timed || run.isMeasured) && bytesText(bytes), k.layer, k.source].filter(Boolean).join(" · ")), bar,
     ];
   }
 

@@ -69,6 +69,7 @@ function costText(figures) {
 }
 
 // Time of all iterations.
+const measuredUs = (kernel) => (kernel.measured ?? 0) * kernel.iterations;
 function totalUs(figures) { return (figures?.us ?? 0) * (figures?.iterations ?? 1); }
 
 // The quantities of a module: name, value and text, the same for every module.

@@ -1,0 +1,133 @@
+"""The replay against XLA's own result, of a module or of every module of a directory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.answer import Answer
+from hlofuse.library.listener import SILENT, Listener
+from hlofuse.library.options import require_end
+from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
+from hlofuse.pipelines.flags import merged, parse_flags
+from hlofuse.pipelines.targets import target_by_flags
+from hlofuse.releases import release_of
+from hlofuse.replay.config import release_for
+
+if TYPE_CHECKING:
+    from hlofuse.ir.graph import OrderSource
+    from hlofuse.reports.verify import Case, Until
+    from hlofuse.reports.verify.model import Report
+
+
+def verify(
+    path: str | Path,
+    after: str | Path | None = None,
+    *,
+    module: str | None = None,
+    target: str | None = None,
+    device: str | None = None,
+    xla: str | None = None,
+    xla_flags: str | None = None,
+    option: str | None = None,
+    order: OrderSource | None = None,
+    ids: str | None = None,
+    ties: str = "ours",
+    until: Until = "fusion",
+    jobs: int | None = 1,
+    listener: Listener = SILENT,
+) -> Answer[Report]:
+    """How the replay of modules agrees with XLA's own result, as `hlofuse verify`: see `data.agrees`.
+
+    `path` is the module before the fusion passes and `after` the one after them, or `path` is a dump
+    directory. `jobs` are processes; None for one per CPU. The other options are those of the command.
+    """
+    from hlofuse.inputs.choose_target import choose_target, target_of_files
+    from hlofuse.inputs.companions import recorded_device
+    from hlofuse.reports.verify import verify
+    from hlofuse.reports.verify.json import report_json
+    from hlofuse.reports.verify.text import print_report
+
+    path, after = Path(path), Path(after) if after is not None else None
+    if target is None:  # what the dumps were made by counts more than what they are asked about
+        chosen = target_of_files(path, module) or choose_target(path, module, device=device is not None)
+        target = chosen.name
+    # What is wrong with the call is reported before anything is read.
+    passes_of(target, release_of(release_for(target, xla)), option)
+    if device is not None:
+        device_of(target, device)
+    if ids is not None and after is None:
+        raise HlofuseError("--ids FILE needs BEFORE AFTER; for a directory give --order xla")
+    if until == "end":
+        require_end(target, device_of(target, device)[0] if device is not None else None)
+    cases, skipped = _cases(path, after, target, option, module, until)
+    flags = parse_flags(xla_flags) if xla_flags is not None else ()
+    by_flags = _target_by_flags(target, cases, flags, xla if xla != "auto" else None)
+    if by_flags != target:
+        target = by_flags
+        cases, skipped = _cases(path, after, target, option, module, until)
+    has_device = device is not None or not TARGETS[target].needs_device
+    if not has_device and not any(recorded_device(str(c.before)) for c in cases):
+        raise HlofuseError(f"target {target} {NEEDS_DEVICE}")
+    if jobs is None:  # of few modules, starting processes would take longer
+        jobs = (os.cpu_count() or 1) if len(cases) >= 8 else 1
+    with listener.progress("verifying") as progress:
+        found = verify(
+            cases,
+            target=target,
+            device=device,
+            xla=xla,
+            option=option,
+            order=order,
+            ids=ids,
+            until=until,
+            ties_from_record=ties == "xla",
+            flags=flags,
+            jobs=jobs,
+            skipped=skipped,
+            progress=progress,
+        )
+    if after is not None and found.verdicts[0].error is not None:
+        raise HlofuseError(found.verdicts[0].error)
+    return Answer(
+        "verification",
+        lambda: found,
+        json=report_json,
+        body=lambda console, limit=10, every=False: print_report(found, console, limit=limit, every=every),
+        rows_of=lambda document: document["verdicts"],
+        entries_of=lambda data: data.verdicts,
+        heads=[v.head for v in found.verdicts],
+    )
+
+
+def _target_by_flags(target: str, cases: list[Case], flags: tuple[str, ...], xla: str | None) -> str:
+    """The target whose passes the flags of the call and of a capture choose, in the release that it says."""
+    from hlofuse.inputs.companions import flags_of, stamp_of
+
+    before = str(cases[0].before)
+    stamp = stamp_of(before)
+    version = xla or (stamp.jaxlib if stamp is not None else None)
+    if not version:
+        return target
+    return target_by_flags(target, release_for(target, version), merged(flags_of(before), flags))
+
+
+def _cases(
+    path: Path, after: Path | None, target: str, option: str | None, module: str | None, until: Until
+) -> tuple[list[Case], list[str]]:
+    """What is compared with what, and what of a directory cannot be."""
+    from hlofuse.reports.verify import Case, find_cases
+
+    if after is not None:
+        if module is not None:
+            raise HlofuseError("--module needs a directory, and two files were given")
+        if folder := next((p for p in (path, after) if p.is_dir()), None):
+            raise HlofuseError(f"{folder} is a directory; give hlofuse verify {folder}, or two files")
+        return [Case(path.name, path, after)], []
+    if path.is_dir():
+        return find_cases(path, target=target, option=option, module=module, until=until)
+    if path.exists():
+        raise HlofuseError(f"{path}: no result to compare with; give hlofuse verify BEFORE AFTER")
+    raise HlofuseError(f"{path} does not exist")
