@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hlofuse.format.escape import printable
-from hlofuse.format.units import plural
+from hlofuse.format.units import bytes_text, plural
 from hlofuse.inputs.dump_names import FUSION_STAGES, TPU_PIPELINES, DumpFile, FusionStage, read_name
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
@@ -247,7 +247,7 @@ class DumpDirectory:
     def _listing(self) -> str:
         # The step people look for is mostly the largest.
         ranked = sorted(((_size(m), m) for m in self.modules), key=lambda pair: -pair[0])
-        lines = [f"  {printable(m.label):<50} {n:>12,} bytes" for n, m in ranked[:_LISTED]]
+        lines = [f"  {printable(m.label):<50} {bytes_text(n):>12}" for n, m in ranked[:_LISTED]]
         if len(ranked) > _LISTED:
             lines.append(f"  … {plural(len(ranked) - _LISTED, 'smaller one')}")
         return "\n".join(lines)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hlofuse.format.escape import printable
-from hlofuse.format.units import plural
+from hlofuse.format.units import bytes_text, plural
 from hlofuse.inputs.dump_directory import far_largest
 from hlofuse.inputs.module_lines import (
     LOGGED,
@@ -178,7 +178,7 @@ def _pick(modules: Sequence[ModuleLines], name: str, module: str | None) -> Modu
     width = max(len(printable(m.name)) for m in modules)
     numbered = sorted(enumerate(modules, 1), key=lambda pair: -pair[1].size)
     rows = [
-        f"  {n:>3}  {printable(m.name):<{width}}  {_lines(m):<16} {m.size:>12,} bytes"
+        f"  {n:>3}  {printable(m.name):<{width}}  {_lines(m):<16} {bytes_text(m.size):>12}"
         for n, m in numbered[:_LISTED]
     ]
     if len(numbered) > _LISTED:

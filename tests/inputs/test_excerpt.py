@@ -135,8 +135,8 @@ def test_one_of_several_is_chosen_by_name_or_number(tmp_path: Path, choice: str)
         load(path)
     assert str(caught.value) == (
         f"{path} has 2 modules; select one with --module:\n"
-        "    1  jit_f  lines 1–16                532 bytes\n"
-        "    2  jit_g  lines 18–33               532 bytes"
+        "    1  jit_f  lines 1–16              532 B\n"
+        "    2  jit_g  lines 18–33             532 B"
     )
     with pytest.raises(HlofuseError, match=r"no module jit_h; did you mean jit_"):
         load(path, "jit_h")

@@ -35,9 +35,7 @@ def head_lines(f: Fused) -> list[tuple[str, str]]:
     if f.unknown:
         lines.append((f"The reason for {len(f.unknown):,} is unknown.", "yellow"))
     if f.right_file is None:
-        lines.append(
-            (("A dump of the module before fusion shows every decision in order (docs/cli.md)."), "dim")
-        )
+        lines.append(("A dump of the module before fusion shows every decision in order.", "dim"))
     return lines
 
 
