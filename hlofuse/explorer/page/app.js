@@ -326,9 +326,13 @@ class App {
 
   // Of the last few steps looked at.
   outline(number, state) {
-    const key = `${number}:${this.drawn}:${state.at}`;
+    // A decision that changes nothing leaves the outline as it is.
+    const { ops } = this.data.runs[number].decisions;
+    let changed = state.at;
+    while (changed && !ops[changed - 1].length) changed--;
+    const key = `${number}:${this.drawn}:${changed}`;
     let outline = this.outlines.get(key);
-    if (!outline) {
+    if (outline?.state !== state) {
       if (this.outlines.size > 3) this.outlines.clear();
       this.outlines.set(key, outline = new Outline(this.data.runs[number], state, this.drawn));
     }
@@ -348,6 +352,7 @@ class App {
     this.panels.open();
     this.timeline.open();
     if (this.drawn === "film") this.passesView.fill();
+    for (const pane of this.panes) pane.measured = "";  // lists and bars may leave it another room
     this.follow();
   }
 
@@ -360,8 +365,8 @@ class App {
   }
 
   follow() {
+    this.panels.follow();  // first, as it reads a size
     this.timeline.follow();
-    this.panels.follow();
     this.bars();
     this.draw();
     this.showHits();
@@ -383,6 +388,7 @@ class App {
 
   tell(parts) {
     byId("details").replaceChildren(...parts);
+    this.fitPanes();
     this.writeHash();
   }
 
@@ -426,7 +432,7 @@ class App {
     const shown = this.shown();
     this.shownOutline = null;
     if (this.panes.length !== shown.length) {
-      this.panes = shown.map(() => new Pane(() => this.draw(), () => { if (this.chosenKernel || this.chosen !== NONE || this.edge || this.view.group || this.view.line) { this.letGo(); this.view.show = ""; this.follow(); } }));
+      this.panes = shown.map(() => new Pane(() => { this.draw(); this.fitPanes(); }, () => { if (this.chosenKernel || this.chosen !== NONE || this.edge || this.view.group || this.view.line) { this.letGo(); this.view.show = ""; this.follow(); } }));
       byId("panes").replaceChildren(...this.panes.map((p) => p.element));
     }
     shown.forEach(([number, step, label], n) => this.drawPane(this.panes[n], number, step, label));
@@ -434,12 +440,6 @@ class App {
     if (choice.length !== ways.length) choice.replaceChildren(...ways.map(([value, words]) => el("option", { value }, words)));
     choice.value = this.colour;
     legend(this.drawn, colouring(this.run, this.colour));
-    // A legend of more lines leaves the picture less room.
-    shown.forEach(([number, step, label], n) => {
-      if (this.panes[n].measured === this.panes[n].measure()) return;
-      this.panes[n].views.clear();
-      this.drawPane(this.panes[n], number, step, label);
-    });
     this.mark();
     byId("fold").hidden = byId("unfold").hidden = this.drawn === "steps";
     const many = this.run.regions.length, steps = this.drawn === "steps";
@@ -447,6 +447,13 @@ class App {
     byId("region-back").hidden = byId("region-next").hidden = !steps || many < 2;
     byId("region-back").disabled = this.region === 0;
     byId("region-next").disabled = this.region === many - 1;
+  }
+
+  // A legend of more lines leaves the picture less room. Measured last: everything written before costs one layout.
+  fitPanes() {
+    const resized = this.panes.filter((pane) => pane.resized()), shown = this.shown();
+    for (const pane of resized) this.drawPane(pane, ...shown[this.panes.indexOf(pane)]);
+    if (resized.length) this.mark();
   }
 
   drawPane(pane, number, step, label) {

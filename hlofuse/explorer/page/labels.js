@@ -54,12 +54,12 @@ function labelOf(run, op) {
 // The final kernel that a box is, as soon as it has all that it ends with.
 function kernelOf(run, box, at = run.length) {
   if (!run.lastChange) {
-    run.lastChange = new Map();
+    run.lastChange = new Int32Array(run.boxes).fill(NONE);
     run.decisions.ops.forEach((ops, n) => {
-      for (let k = 0; k < ops.length; k += 3) run.lastChange.set(ops[k] < REMOVE ? ops[k + 2] : ops[k + 1], n);
+      for (let k = 0; k < ops.length; k += 3) run.lastChange[ops[k] < REMOVE ? ops[k + 2] : ops[k + 1]] = n;
     });
   }
-  return (run.lastChange.get(box) ?? NONE) < at ? run.kernelAt.get(box) : undefined;
+  return (run.lastChange[box] ?? NONE) < at ? run.kernelAt.get(box) : undefined;
 }
 
 // What a box costs at a step: a kernel of the result or of the input; undefined for a fusion in between.

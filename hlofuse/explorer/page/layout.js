@@ -45,19 +45,19 @@ function across(rows, gapX) {
       x = item.x + item.width;
     });
   }
-  const pull = (row, sides) => {
-    const links = row.map((item) => sides.flatMap((side) => item[side]));
-    const weight = links.map((list) => list.reduce((sum, l) => sum + l.weight, 0) || 0.1);
-    const want = row.map((item, k) => (links[k].length
-      ? links[k].reduce((sum, l) => sum + l.weight * (l.item.x + l.far - l.x), 0) / weight[k] : item.x));
-    packed(row, want, weight, gap);
-  };
-  const upward = [...rows].reverse();
-  for (let turn = 0; turn < 6; turn++) {
-    rows.forEach((row) => pull(row, ["up"]));
-    upward.forEach((row) => pull(row, ["down"]));
-  }
-  for (let turn = 0; turn < 4; turn++) (turn % 2 ? upward : rows).forEach((row) => pull(row, ["up", "down"]));
+  // Links and their weights stay the same, however often they pull.
+  const pulling = (links) => rows.map((row) => {
+    const own = row.map(links), weight = own.map((list) => list.reduce((sum, l) => sum + l.weight, 0) || 0.1);
+    return () => packed(row, row.map((item, k) => {
+      if (!own[k].length) return item.x;
+      let sum = 0;
+      for (const l of own[k]) sum += l.weight * (l.item.x + l.far - l.x);
+      return sum / weight[k];
+    }), weight, gap);
+  });
+  const up = pulling((item) => item.up), down = pulling((item) => item.down).reverse(), both = pulling((item) => [...item.up, ...item.down]);
+  for (let turn = 0; turn < 6; turn++) for (const pull of [...up, ...down]) pull();
+  for (let turn = 0; turn < 4; turn++) for (const pull of turn % 2 ? [...both].reverse() : both) pull();
   straighten(rows, gap);
   const all = rows.flat(), left = all.reduce((least, item) => Math.min(least, item.x), Infinity);
   let width = 0;

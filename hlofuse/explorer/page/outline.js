@@ -49,17 +49,27 @@ function tripsText(run, computation) {
 
 function ratioText(times, around) { return times > around ? `× ${numberText(Math.round(times / around))}` : ""; }
 
+// Of a box its last operation, and how many of its operations were launched. The list of its members is another one
+// whenever they change.
+function contentOf(run, state, box) {
+  const members = state.members[box], contents = run.contents ??= [];
+  if (contents[box]?.members !== members)
+    contents[box] = { members, last: greatest(NONE, members), launched: members.reduce((sum, m) => sum + run.ops.launched[m], 0) };
+  return contents[box];
+}
+
 class Outline {
   constructor(run, state, view) {
     Object.assign(this, { run, state, view });
     this.nodes = new Map();  // containers by id
+    this.rounds = 0;
     this.leafOf = new Map();  // of each box that is drawn
     this.root = this.group(null, "", "", "root");
     const boxes = [];
     for (let b = 0; b < run.boxes; b++) if (state.isKernel(b) && state.members[b].length + (b >= run.ops.count)) boxes.push(b);
     callersOf(run);
     for (const box of boxes) {
-      const last = greatest(NONE, state.members[box]), leaf = { id: `box ${box}`, kind: "kernel", box, order: last, scope: last === NONE ? [] : scopeOf(run, last) };
+      const { last } = contentOf(run, state, box), leaf = { id: `box ${box}`, kind: "kernel", box, order: last, scope: last === NONE ? [] : scopeOf(run, last) };
       this.leafOf.set(box, leaf);
       this.add(view === "scope" || last === NONE ? this.root : this.ofComputation(run.ops.computation[last]), leaf);
     }
@@ -152,15 +162,21 @@ class Outline {
     const { run, state } = this;
     if (node.kind === "kernel") {
       const kernel = kernelOf(run, node.box, state.at), figures = figuresAt(run, state, node.box);
-      return Object.assign(node, {
-        kernels: 1, before: state.members[node.box].reduce((sum, m) => sum + run.ops.launched[m], 0), us: totalUs(figures), floor: Boolean(figures?.floor),
-        bytes: (figures?.bytes ?? 0) * (figures?.iterations ?? 1), final: kernel ? [kernel] : [],
-      });
+      node.kernels = 1;
+      node.before = contentOf(run, state, node.box).launched;
+      node.us = totalUs(figures);
+      node.floor = Boolean(figures?.floor);
+      node.bytes = (figures?.bytes ?? 0) * (figures?.iterations ?? 1);
+      node.final = kernel ? [kernel] : [];
+      return;
     }
     Object.assign(node, { kernels: 0, before: 0, us: 0, bytes: 0, floor: false, final: [] });
     for (const child of node.children) {
       this.sum(child);
-      for (const key of ["kernels", "before", "us", "bytes"]) node[key] += child[key];
+      node.kernels += child.kernels;
+      node.before += child.before;
+      node.us += child.us;
+      node.bytes += child.bytes;
       node.floor ||= child.floor;
       node.order = Math.min(node.order, child.order);
       for (const kernel of child.final) node.final.push(kernel);
@@ -169,7 +185,6 @@ class Outline {
     node.times = node.final.reduce((least, k) => (k.iterations ? Math.min(least, k.iterations) : least), Infinity);
     // A scope that only a loop runs is drawn as that loop.
     for (const child of node.children) if (child.kind === "scope" && child.times < Infinity) child.trips = ratioText(child.times, node.times);
-    return node;
   }
 
   // A loop's operation is the container of its kernels.
@@ -225,13 +240,19 @@ class Outline {
     return seen;
   }
 
-  // What a box reads, seen through what is not drawn: views, tuples, constants.
-  drawnBehind(inputs) {
-    const found = new Set(), stack = [...inputs], seen = new Set(stack);
-    while (stack.length) {
+  // What pairs of a member and what it reads lead to, seen through what is not drawn: views, tuples, constants.
+  drawnBehind(pairs) {
+    const { state, run } = this, found = [], stack = [], seen = this.seen ??= new Uint32Array(run.boxes), round = ++this.rounds;
+    const add = (reads) => {
+      for (const pair of reads) {
+        const home = state.home[pair % run.ops.count];
+        if (seen[home] !== round) { seen[home] = round; stack.push(home); }
+      }
+    };
+    for (add(pairs); stack.length;) {
       const input = stack.pop();
-      if (this.leafOf.has(input)) { found.add(input); continue; }
-      for (const next of this.state.inputs(input)) if (!seen.has(next)) { seen.add(next); stack.push(next); }
+      if (this.leafOf.has(input)) found.push(input);
+      else add(state.reads[input]);
     }
     return found;
   }
@@ -248,11 +269,12 @@ class Outline {
       if (pair) known.pairs.push(pair);
       if (decision !== undefined && !from.label && !to.label) known.decision ??= decision;
     };
+    const seen = [], shownFor = (box) => seen[box] ??= this.shownFor(box);
     for (const box of this.leafOf.keys()) {
-      const to = this.shownFor(box);
+      const to = shownFor(box);
       if (!to.ops) {
-        for (const input of this.drawnBehind(state.inputs(box))) {
-          const from = this.shownFor(input);
+        for (const input of this.drawnBehind(state.reads[box])) {
+          const from = shownFor(input);
           if (from !== to) flow(from, to, [input, box], refused.get(input * run.boxes + box));
         }
         continue;
@@ -260,8 +282,8 @@ class Outline {
       // An open kernel: the operations themselves read.
       for (const pair of state.reads[box]) {
         const op = pair % count, end = to.ops.get(Math.floor(pair / count)), home = state.home[op];
-        for (const input of this.drawnBehind([home])) {
-          const from = this.shownFor(input), start = (input === home && from.ops?.get(op)) || from;
+        for (const input of this.drawnBehind([pair])) {
+          const from = shownFor(input), start = (input === home && from.ops?.get(op)) || from;
           if (from !== to && end) flow(start, end, [input, box], refused.get(input * run.boxes + box));
         }
       }

@@ -15,9 +15,7 @@ class Pane {
     this.element.addEventListener("focusin", (event) => this.toFocus(event.target));
     this.svg.addEventListener("click", (event) => { if (event.target === this.svg) letGo(); });
     new ResizeObserver(() => {
-      if (!this.size || this.measured === this.measure()) return;
-      this.views.clear();
-      resized();
+      if (this.size && this.resized()) resized();
     }).observe(this.svg);
   }
 
@@ -27,9 +25,18 @@ class Pane {
     return `${this.box.width} ${this.box.height}`;
   }
 
+  // Whether the room has changed since it was measured; all views are of that room.
+  resized() {
+    const before = this.measured;
+    this.measured = this.measure();
+    if (before === this.measured) return false;
+    this.views.clear();
+    return true;
+  }
+
   // What a layout may fill for its text to be as large as it should be.
   get room() {
-    this.measured = this.measure();
+    this.measured ||= this.measure();
     const { width, height } = this.box;
     return { width: Math.max(200, width - 30), height: Math.max(200, height - (this.label.hidden ? 30 : 60)) };
   }
