@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from dataclasses import dataclass
-from typing import Protocol
+from pathlib import Path
+from typing import Any, Protocol
 
 from hlofuse.ir.graph import Instruction, Module
 
@@ -15,6 +18,18 @@ class Result:
     status: int
     out: str
     err: str
+
+
+def load_tool(name: str) -> Any:
+    """The module of `tools/NAME.py`."""
+    file = Path(__file__).parents[1] / "tools" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"{name}_tool", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look it up there
+    spec.loader.exec_module(module)
+    return module
 
 
 def find(module: Module, name: str) -> Instruction:

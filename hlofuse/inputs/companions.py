@@ -186,7 +186,7 @@ def recorded_device(filename: str | None) -> RecordedDevice | None:
 
 
 def is_result_of(filename: str | None, backend: str, device: str | None) -> bool:
-    """False if XLA's result next to a module was compiled for another backend or device than these."""
+    """False if XLA's result next to a module is for another backend, or device where one is given."""
     stamp = stamp_of(filename)
     if stamp is not None and stamp.backend not in ("", backend):
         return False

@@ -25,18 +25,23 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
 
     ValueError or IndexError where `data` is no message.
     """
-    at, end = 0, len(data)
+    for number, value, end in spans(data, 0, len(data)):
+        yield number, value if end < 0 else data[value:end]
+
+
+def spans(data: bytes | mmap, at: int, end: int) -> Iterator[tuple[int, int, int]]:
+    """The same of a part of `data`: start and end of what is text, bytes or a message; a number and −1."""
     while at < end:
         tag, at = varint(data, at)
         wire = tag & 7
         if wire == 0:
             value, at = varint(data, at)
-            yield tag >> 3, value
+            yield tag >> 3, value, -1
         elif wire == 2:
             length, at = varint(data, at)
             if at + length > end:
                 raise ValueError("it ends in the middle of a field")
-            yield tag >> 3, data[at : at + length]
+            yield tag >> 3, at, at + length
             at += length
         elif wire == 1:
             at += 8

@@ -101,8 +101,11 @@ def has_own_result(replay: Replay) -> bool:
     """False if what XLA left next to the input cannot be the result of this replay."""
     from hlofuse.inputs.companions import is_result_of
 
-    config = replay.config
-    return not config.changes and is_result_of(_file(replay), config.build.backend, replay.device)
+    config, identity = replay.config, replay.input.identity
+    # A device that was not requested was read from these files: no need to read it again.
+    is_requested = identity is None or (identity.device is not None and identity.device.source == "asked")
+    device = replay.device if is_requested else None
+    return not config.changes and is_result_of(_file(replay), config.build.backend, device)
 
 
 def _file(replay: Replay) -> str | None:

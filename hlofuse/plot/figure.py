@@ -19,7 +19,6 @@ _ALIGNED = {"left": ("\\l", "start"), "right": ("\\r", "end"), "center": ("", "m
 
 # Okabe and Ito's hues, which stay apart under every common colour blindness.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8f8400", "#56b4e9", "#6546a3", "#424a53")
-_DASHES = {"dashed": "5,2", "dotted": "1,3"}
 _MARGIN = 14.4
 
 
@@ -115,9 +114,7 @@ class Plot(Picture):
             f' color="{color}" penwidth={pen} tooltip="{entities(tooltip)}"]'
         )
 
-    def line(
-        self, places: Sequence[Position], color: str, *, width: float = 1.0, style: str = "solid"
-    ) -> None:
+    def line(self, places: Sequence[Position], color: str, *, width: float = 1.0) -> None:
         """Straight from place to place."""
         names = []
         for x, y in places:
@@ -128,13 +125,11 @@ class Plot(Picture):
             )
         for a, b in pairwise(names):
             self._dot.append(
-                f'  {a} -- {b} [color="{color}" penwidth={width:g} style={style}'
-                " headclip=false tailclip=false]"
+                f'  {a} -- {b} [color="{color}" penwidth={width:g} headclip=false tailclip=false]'
             )
-        dashes = f' stroke-dasharray="{_DASHES[style]}"' if style in _DASHES else ""
         points = quoteattr(" ".join(f"{x:.2f},{-y:.2f}" for x, y in places))
         self._svg.append(
-            f'<polyline points={points} fill="none" stroke="{color}" stroke-width="{width:g}"{dashes}/>\n'
+            f'<polyline points={points} fill="none" stroke="{color}" stroke-width="{width:g}"/>\n'
         )
 
     def heading(self, at: Position, alerts: Sequence[str], lines: Sequence[str], width: float) -> None:
@@ -160,23 +155,3 @@ class Plot(Picture):
         shift = f"translate({_MARGIN - self._low[0]:.2f} {_MARGIN + self._high[1]:.2f})"
         body = [f'<g font-family="{FONT}" transform="{shift}">\n', *self._svg, "</g>\n"]
         return svg.document(*self.size(), self.title, self.description, body)
-
-
-def round_numbers(low: float, high: float, whole: bool) -> list[float]:
-    """Round numbers around all values, four or five of them; zero is among them where it is near."""
-    if low > 0 and low < high * 0.4:
-        low = 0
-    if whole:
-        low, high = max(0, low - 0.5), high + 0.5
-    if high == low:
-        low, high = (low - 1, high + 1) if whole or not low else (low * 0.9, high * 1.1)
-    raw = (high - low) / 4
-    size = 10.0 ** math.floor(math.log10(raw))
-    step = next(f * size for f in (1, 2, 2.5, 5, 10) if f * size >= raw * 0.999)
-    if whole:
-        step = max(1.0, math.ceil(step))
-    first = math.floor(low / step + 1e-9)
-    last = math.ceil(high / step - 1e-9)
-    if first >= 0:
-        first = max(first, 0)
-    return [k * step for k in range(first, max(last, first + 1) + 1)]

@@ -2,32 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
-from ..running import Run
+from ..running import Run, load_tool
 
 ROOT = Path(__file__).parent.parent.parent
 CARD = ("--target", "gpu", "--device", "rtx2080ti")
 
 
-def study() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("cartpole", ROOT / "tools" / "cartpole.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["cartpole"] = module  # dataclasses look it up there
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_page_and_its_picture_are_up_to_date() -> None:
-    stale = [p.name for p, text in study().files().items() if p.read_text(encoding="utf-8") != text]
+    stale = [
+        p.name for p, text in load_tool("cartpole").files().items() if p.read_text(encoding="utf-8") != text
+    ]
     assert stale == [], "run `make cartpole`"
 
 

@@ -6,30 +6,17 @@ import importlib.util
 import re
 import shlex
 import shutil
-import sys
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import pytest
 
-from ..running import Run
+from ..running import Run, load_tool
 
 ROOT = Path(__file__).parents[2]
 FIGURE = re.compile(r"\d[\d,.]*\d|\d")
 
 
-def load_tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("run_pages", ROOT / "tools" / "run_pages.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["run_pages"] = module  # dataclasses look it up there
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOL: Any = load_tool()
+TOOL = load_tool("run_pages")
 
 
 @pytest.mark.parametrize("path", TOOL.PAGES, ids=lambda path: path.stem)

@@ -6,29 +6,21 @@ import importlib
 import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import hlofuse
 from hlofuse.rules.catalogue import catalogue
 
+from ..running import load_tool
+
 ROOT = Path(__file__).parent.parent.parent
 SECTIONS = ["Condition", "Result", "Why", "What to do"]
 
 
-def generator() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("generate_docs", ROOT / "tools" / "generate_docs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def rule_pages() -> dict[str, str]:
-    found: dict[str, str] = generator().rule_pages()
+    found: dict[str, str] = load_tool("generate_docs").rule_pages()
     return found
 
 
@@ -55,7 +47,7 @@ def test_the_index_links_to_every_page_once(rule_pages: dict[str, str]) -> None:
 
 def test_links_of_the_site_lead_to_files_of_the_site(tmp_path: Path) -> None:
     """`make site` checks the same with the generator of the site, anchors included."""
-    assert generator().build(tmp_path / "site") > 300
+    assert load_tool("generate_docs").build(tmp_path / "site") > 300
     pages = {p: p.read_text(encoding="utf-8") for p in (tmp_path / "site").rglob("*.md")}
     dead = [
         f"{page.name}: {link}"
@@ -71,7 +63,7 @@ def test_the_site_lists_every_page() -> None:
     assert {p.name for p in (ROOT / "docs").glob("*.md")} - listed == set()
     assert {name for name in listed if not name.startswith("rules/")} <= {
         *(str(p.relative_to(ROOT / "docs")) for p in (ROOT / "docs").rglob("*.md")),
-        *generator().EXTRA.values(),
+        *load_tool("generate_docs").EXTRA.values(),
         "options.md",
     }
 

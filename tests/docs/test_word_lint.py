@@ -1,23 +1,16 @@
 """`tools/lint_words.py`: names and prose without retired words."""
 
 import ast
-import importlib.util
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-TOOL = Path(__file__).parents[2] / "tools" / "lint_words.py"
+from ..running import load_tool
 
 
 @pytest.fixture(scope="module")
 def lint() -> Any:
-    spec = importlib.util.spec_from_file_location("lint_words", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_tool("lint_words")
 
 
 def names(lint: Any, path: str, code: str) -> list[str]:

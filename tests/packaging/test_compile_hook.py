@@ -6,23 +6,20 @@ mypyc says what it cannot translate. What is looked for here it takes, and then 
 from __future__ import annotations
 
 import ast
-import importlib.util
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ..running import load_tool
+
 ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="module")
 def compiled() -> dict[Path, ast.Module]:
-    spec = importlib.util.spec_from_file_location("compile_hook", ROOT / "tools" / "compile_hook.py")
-    assert spec is not None
-    assert spec.loader is not None
-    hook = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hook)
+    hook = load_tool("compile_hook")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     options = project["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]
     with pytest.raises(ValueError, match="not there: hlofuse/no_such"):

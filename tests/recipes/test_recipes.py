@@ -30,21 +30,14 @@ from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.verdict.candidates import tried
 from hlofuse.reports.verify.compare import Structures
 
+from ..running import load_tool
+
 ROOT = Path(__file__).parents[2]
 HAS_JAX = importlib.util.find_spec("jax") is not None
 needs_jax = pytest.mark.skipif(not HAS_JAX, reason="needs jax (Python 3.12 or newer)")
 
 
-def _tool() -> Any:
-    spec = importlib.util.spec_from_file_location("recipes_tool", ROOT / "tools" / "recipes.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-TOOL = _tool()
+TOOL = load_tool("recipes")
 PAGES = {page.name: page for page in TOOL.pages()}
 BY_NAME = {recipe.name: recipe for recipe in RECIPES}
 CASES = [(name, device) for name, page in PAGES.items() for device in page.devices]

@@ -15,7 +15,7 @@ import numpy as np
 from hlofuse.inputs.profile.collector import Collector, Key, has_instructions, kind_of
 from hlofuse.inputs.profile.columns import Bytes, Ints, fields_of, repeated, varints
 from hlofuse.inputs.profile.model import DeviceKind, DeviceNumbers
-from hlofuse.inputs.wire_format import fields, varint
+from hlofuse.inputs.wire_format import fields, spans, varint
 
 _PLANES = 1
 _NAME, _LINES, _EVENT_METADATA, _STAT_METADATA, _STATS = 2, 3, 4, 5, 6
@@ -33,7 +33,7 @@ Values: TypeAlias = dict[str, int | str | bytes]
 def read_xplane(path: Path, collector: Collector) -> None:
     """Add the events of a file; ValueError or IndexError for what is no profile."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        planes = [_Plane(data).read(at, end) for n, at, end in _spans(data, 0, len(data)) if n == _PLANES]
+        planes = [_Plane(data).read(at, end) for n, at, end in _messages(data, 0, len(data)) if n == _PLANES]
         programs: dict[int, str] = {}
         for plane in planes:
             is_metadata = plane.name == "/host:metadata"
@@ -61,7 +61,7 @@ class _Plane:
     stats: list[bytes] = field(default_factory=list)
 
     def read(self, at: int, end: int) -> _Plane:
-        for number, start, stop in _spans(self.data, at, end):
+        for number, start, stop in _messages(self.data, at, end):
             if number == _NAME:
                 self.name = _text(self.data[start:stop])
             elif number == _LINES:
@@ -70,7 +70,9 @@ class _Plane:
                 self.stats.append(self.data[start:stop])
             elif number in (_EVENT_METADATA, _STAT_METADATA):
                 key, at_key = varint(self.data, start + 1) if self.data[start] == 1 << 3 else (0, start)
-                value = next((span for n, *span in _spans(self.data, at_key, stop) if n == 2), [stop, stop])
+                value = next(
+                    (span for n, *span in _messages(self.data, at_key, stop) if n == 2), [stop, stop]
+                )
                 if number == _EVENT_METADATA:
                     self.events[key] = value[0], value[1]
                 else:
@@ -110,22 +112,9 @@ class _Plane:
         return texts.get(_DISPLAY_NAME, name), self.values(stats)
 
 
-def _spans(data: mmap.mmap, at: int, end: int) -> Iterator[tuple[int, int, int]]:
+def _messages(data: mmap.mmap, at: int, end: int) -> Iterator[tuple[int, int, int]]:
     """Number, start and end of each field that is text, bytes or a message."""
-    while at < end:
-        tag, at = varint(data, at)
-        if tag & 7 == 2:
-            size, at = varint(data, at)
-            if at + size > end:
-                raise ValueError("it ends in the middle of a field")
-            yield tag >> 3, at, at + size
-            at += size
-        elif tag & 7 == 0:
-            _, at = varint(data, at)
-        elif tag & 7 in (1, 5):
-            at += 8 if tag & 7 == 1 else 4
-        else:
-            raise ValueError(f"a field of unknown kind {tag & 7}")
+    return (span for span in spans(data, at, end) if span[2] >= 0)
 
 
 def _text(value: int | bytes) -> str:
