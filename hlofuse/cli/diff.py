@@ -20,7 +20,6 @@ from hlofuse.library.side_by_side import SECTIONS, accounts_of, check_devices, c
 if TYPE_CHECKING:
     from hlofuse.diff import ModuleDiff
     from hlofuse.diff.accounts import Accounts
-    from hlofuse.library.answer import Answer
 
 
 @click.command("diff")
@@ -99,24 +98,15 @@ def command(
         metadata=metadata,
         listener=TERMINAL,
     )
-    if not quiet:
-        _report(found, out, limit, only or SECTIONS, accounts)
-    return 0 if found.data.same else 1
-
-
-def _report(
-    found: Answer[ModuleDiff],
-    out: Output,
-    limit: int,
-    chosen: tuple[str, ...],
-    accounts: Callable[[ModuleDiff], Accounts],
-) -> None:
-    if out.form == "json":
+    if quiet:
+        pass
+    elif out.form == "json":
         from json import dumps
 
         out.write(dumps(found.to_json(), indent=1, ensure_ascii=True))
     else:
-        out.show(found, limit=limit, only=chosen)
+        out.show(found, limit=limit, only=only or SECTIONS)
+    return 0 if found.data.same else 1
 
 
 def _many(
