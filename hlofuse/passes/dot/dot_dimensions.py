@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
@@ -135,18 +135,16 @@ def _merged_shape(shape: Shape, first: int, count: int) -> Shape:
     return replace(left, dimensions=tuple(sizes))
 
 
-@dataclass(frozen=True)
 class DotDimensionNormalizer(VisitPass):
-    """`dot_dimension_normalizer`: `free` with the non-contracting dimensions, too
+    """`dot_dimension_normalizer`: with the non-contracting dimensions, too
     (`xla/hlo/transforms/dot_dimension_normalizer.cc`)."""
 
     name = "dot_dimension_normalizer"
     opcodes = ("dot",)
-    free: bool = True
 
     def handle(self, dot: Instruction) -> bool:
         sides = [DotOperand.of(dot, side) for side in (0, 1)]
-        many = [side for side in sides if self.free and len(side.groups[FREE]) > 1]
+        many = [side for side in sides if len(side.groups[FREE]) > 1]
         if len(sides[0].groups[CONTRACTING]) < 2 and not many:
             return False
         lhs, left = self._operand(sides[0], dot.operands[0])
@@ -163,7 +161,7 @@ class DotDimensionNormalizer(VisitPass):
             head = head.operands[0]
         tracker = ShapeTracker.between(head, operand)
         for category in (CONTRACTING, FREE):
-            if category == FREE and not (self.free and len(dims.groups[FREE]) > 1):
+            if category == FREE and len(dims.groups[FREE]) < 2:
                 continue
             if not dims.is_consecutive(category):
                 permutation = dims.consecutive(category)

@@ -47,38 +47,6 @@ def bitcast_of_broadcast(broadcast: Instruction, result: Shape) -> Exchange | No
     return inner, tuple(dims)
 
 
-def broadcast_of_bitcast(broadcast: Instruction, operand: Shape) -> Exchange | None:
-    """broadcast(bitcast(x)) as bitcast(broadcast(x)), `operand` being the shape of x."""
-    bitcast, result = broadcast.operands[0].shape, broadcast.shape
-    place = inverse(result.minor_to_major)
-    ranges: dict[int, tuple[int, int]] = {}
-    factors = common_factors(in_memory(bitcast), in_memory(operand))
-    for (first, start), (last, end) in pairwise(factors):
-        indices = []
-        for k in range(first, last):
-            d = broadcast.dimensions[bitcast.minor_to_major[k]]
-            ranges[d] = (start, end)
-            start = end
-            indices.append(place[d])
-        if indices and (indices[-1] - indices[0] >= len(indices) or indices != sorted(indices)):
-            return None
-    sizes = [0] * (operand.rank + result.rank - bitcast.rank)
-    dims = list(range(operand.rank))
-    order: list[int] = []
-    new = operand.rank
-    for d in result.minor_to_major:
-        if d in ranges:
-            for k in range(*ranges[d]):
-                source = operand.minor_to_major[k]
-                sizes[source] = operand.dimensions[source]
-                order.append(source)
-        else:
-            sizes[new] = result.dimensions[d]
-            order.append(new)
-            new += 1
-    return with_layout(operand.element_type, sizes, order), tuple(dims)
-
-
 def bitcast_of_transpose(transpose: Instruction, result: Shape) -> Exchange | None:
     """bitcast(transpose(x)) as transpose(bitcast(x))."""
     operand = transpose.operands[0].shape
@@ -202,11 +170,7 @@ def _root_shape_without_bitcasts(dot: Instruction) -> Shape | None:
         operand = shapes.get(i)
         if operand is None:
             continue
-        found = None
-        if i.opcode == "broadcast":
-            found = broadcast_of_bitcast(i, operand)
-            result = found[0] if found is not None else i.shape
-        elif i.opcode == "transpose":
+        if i.opcode == "transpose":
             found = transpose_of_bitcast(i, operand)
             result = found[0] if found is not None else i.shape
         elif i.opcode in _VIEWS or is_elementwise(i):
