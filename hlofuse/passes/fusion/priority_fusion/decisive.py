@@ -6,11 +6,9 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from hlofuse.analysis.in_place import in_place_pairs, never_in_place
-from hlofuse.cost.combined import estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.pair import SummaryPair
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.passes.fusion.priority_fusion.observers import Observer
@@ -19,8 +17,8 @@ from hlofuse.rules.gpu_fusible import is_fusible_bitcast
 from hlofuse.rules.priority_fusion import TRITON_RULES, PriorityPair, structure_rules
 from hlofuse.rules.verdict import Verdict
 
-_Fused: TypeAlias = "SummaryPair | int | bool"
-"""An allowed pair, or its ticks; False where it is refused, True where that depends on the moment."""
+_Fused: TypeAlias = "SummaryPair | bool"
+"""An allowed pair; False where it is refused, True where that depends on the moment or on tile sizes."""
 
 
 class DecisiveRules(Observer):
@@ -50,12 +48,12 @@ class DecisiveRules(Observer):
         fused, unfused = 0, model.device.launch_ticks + model.run_time(producer).ticks
         for user in producer.users:
             if user.opcode == "bitcast" and is_fusible_bitcast(user, model.release):
-                pair: _Fused | int | None = model.pair(producer, user)
+                pair: _Fused = model.pair(producer, user)
             else:
                 pair = self._pair_without(code, producer, user, legality)
             if isinstance(pair, bool):
                 return pair
-            ticks = model.ticks_of(producer, user, pair) if isinstance(pair, SummaryPair) else pair
+            ticks = model.ticks_of(producer, user, pair)
             if ticks is None:
                 return True
             fused += ticks
@@ -80,10 +78,7 @@ class DecisiveRules(Observer):
         settings = replace(legality.settings, disabled=legality.settings.disabled | {code})
         candidate = PriorityPair(producer, consumer, replace(legality.state, settings=settings), pair)
         if legality.tiles and (is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)):
-            if first_verdict(TRITON_RULES[:-1], candidate, settings) is not None:
-                return False
-            tiling = legality.found_tiling(producer, consumer)
-            return estimate_of(tiling).ticks if isinstance(tiling, Tiling) else tiling is None
+            return first_verdict(TRITON_RULES[:-1], candidate, settings) is None
         rules = structure_rules(producer, consumer, pair, legality.limits)
         if first_verdict(rules, candidate, settings) is not None:
             return False

@@ -271,11 +271,6 @@ class Legality:
             if not answers.never_in_place:
                 answers.works_in_place = None
 
-    def found_tiling(self, producer: Instruction, consumer: Instruction) -> Tiling | Refusal | None:
-        """What `_tile` has found out of such a pair before; None if nothing."""
-        pair = self.pair_id(producer, consumer, False)
-        return self.tilings.get(pair) if pair is not None else None
-
     def _tile(
         self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
     ) -> Tiling | Refusal:
