@@ -40,7 +40,7 @@ from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.trace import Event
 
 if TYPE_CHECKING:
-    from hlofuse.cost.tiling.terms import TileRead
+    from hlofuse.cost.tiling.tiled_cost import TileRead
 
 
 PRIORITY_FUSION = "priority-fusion"

@@ -14,7 +14,7 @@ from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.ir.graph import Instruction
 
 if TYPE_CHECKING:
-    from hlofuse.cost.tiling.terms import TileRead
+    from hlofuse.cost.tiling.tiled_cost import TileRead
 
 
 def tiling_of(model: KernelModel, estimate: Estimate, *parts: Instruction) -> Tiling | None:

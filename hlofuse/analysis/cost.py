@@ -176,7 +176,7 @@ class CostAnalysis:
             result = shape.tuple_shapes[0] if shape.is_tuple and shape.tuple_shapes else shape
             return self._called(instruction).work(count.elements(operands[0].shape) - count.elements(result))
         if opcode == "reduce-window":
-            return self._called(instruction).work(count.reduce_window_count(instruction))
+            return self._called(instruction).work(count.reduce_window_work(instruction)[1])
         if opcode == "scan":
             return self._called(instruction).work(count.elements(operands[min(1, len(operands) - 1)].shape))
         if opcode == "scatter":

@@ -149,23 +149,21 @@ def cholesky_flops(instruction: Instruction) -> int:
     return (a.dimensions[-1] if a.dimensions else 0) * elements(a) // 3
 
 
-def reduce_window_count(instruction: Instruction) -> int:
-    """How often the function of a reduce-window is applied (`HandleReduceWindow`)."""
+def reduce_window_work(instruction: Instruction) -> tuple[int, int]:
+    """Elements read for each result of a reduce-window, and how often its function is applied
+    (`HandleReduceWindow`)."""
     window = window_dimensions(instruction.attributes.raw("window"))
     shape = instruction.shape.tuple_shapes[0] if instruction.shape.is_tuple else instruction.shape
     outputs = elements(shape)
     size = math.prod(d.size for d in window)
-    reduced = [d for d in window if d.size != 1]
+    reduced = [n for n, d in enumerate(window) if d.size != 1]
     padded = [d for d in window if d.padding_low or d.padding_high]
-    if len(reduced) == 1 and len(padded) == 1 and instruction.shape.is_array:
+    if len(reduced) == len(padded) == 1 and instruction.shape.is_array and reduced[0] < shape.rank:
         # A reduce whose result is spread back over the whole dimension is recognised by its window.
-        for n, d in enumerate(window):
-            if d.size != 1 and d.padding_low == d.padding_high != 0 and d.size == 2 * d.padding_low + 1:
-                span = shape.dimensions[n] if n < shape.rank else 0
-                if span and d.padding_low == span - 1:
-                    return outputs // span + span - 1
-                break
-    return (size - 1) * outputs
+        d, span = window[reduced[0]], shape.dimensions[reduced[0]]
+        if d.padding_low == d.padding_high == span - 1 > 0 and d.size == 2 * span - 1:
+            return span, outputs // span + span - 1
+    return size, (size - 1) * outputs
 
 
 # What a fusion reads and writes (`HloCostAnalysis::HandleFusion` and what it calls).

@@ -145,10 +145,6 @@ class HloValue:
         self._readers = readers
         self._uses: Sequence[HloUse] | None = None
 
-    def __repr__(self) -> str:
-        index = "{" + ",".join(map(str, self.index)) + "}" if self.instruction.shape.is_tuple else ""
-        return f"<{self.id} {self.instruction.name}{index}{' (phi)' if self.is_phi else ''}>"
-
     @property
     def positions(self) -> list[HloPosition]:
         """Where it is; the first one is where it is defined."""

@@ -30,12 +30,9 @@ class CombinedModel(KernelModel):
         self,
         device: DeviceDescription,
         release: Release,
-        tiling: TilingModel | None = None,
         tables: SharedTables | None = None,
     ) -> None:
         super().__init__(device, release, self._tiled_run, shared=tables)
-        if tiling is not None:
-            self.tables.tiling = tiling
 
     @property
     def tiling(self) -> TilingModel:

@@ -12,7 +12,6 @@ from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.indexing_evaluation import INVALIDATES_CACHE
-from hlofuse.cost.gpu import llvm_emitters
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_costs import op_cost, op_profile
 from hlofuse.cost.gpu.reductions import (
@@ -24,7 +23,7 @@ from hlofuse.cost.gpu.reductions import (
 )
 from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable, inverse, normalized_transpose, reshape_is_bitcast
 from hlofuse.cost.gpu.ticks import fp32
-from hlofuse.cost.gpu.transposes import TiledTranspose, bytewise_transpose, tiled_transpose
+from hlofuse.cost.gpu.transposes import TiledTranspose, bytewise_transpose, llvm_transpose, tiled_transpose
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
@@ -45,6 +44,8 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "fft": ("fft_length",),
     "custom-call": ("custom_call_target",),
 }
+_LLVM_KEEPS_ROLLED = frozenset({"sine", "cosine", "tan", "power", "atan2"})
+"""Besides what others do not unroll: not vectorised by the emitters that wrote LLVM IR."""
 _TRANSPARENT = frozenset({"parameter", "tuple", "get-tuple-element"})
 LARGE = 1 << 62
 
@@ -176,7 +177,7 @@ class AtomTable:
         if opcode == "transpose":
             source, permutation = instruction.operands[0].shape, instruction.dimensions
             describe = tiled_transpose if self._release.packed_transposes else bytewise_transpose
-            describe = describe if mlir else llvm_emitters.tiled_transpose
+            describe = describe if mlir else llvm_transpose
             atom.transpose = describe(source, instruction.shape, permutation)
             normalized = normalized_transpose(source, instruction.shape, permutation)
             moved = normalized[0] if normalized else instruction.shape.dimensions
@@ -229,7 +230,7 @@ def _features(instruction: Instruction, release: Release) -> int:
     opcode, shape = instruction.opcode, instruction.shape
     if opcode == "slice":
         return IS_STRIDED if is_strided(instruction) else 0
-    if not release.mlir_emitters and opcode in llvm_emitters.KEEPS_ROLLED:
+    if not release.mlir_emitters and opcode in _LLVM_KEEPS_ROLLED:
         return KEEPS_ROLLED
     if opcode in ("sort", "dot"):
         return KEEPS_ROLLED

@@ -28,7 +28,7 @@ def compose(pair: SummaryPair, origins: Sequence[Origin]) -> Summary | None:
         return None
     if len(producer.roots) != 1 or slot in consumer.crossed:
         return None
-    if producer.roots[0].updates:
+    if producer.roots[0].updates or any(root.updated_parameter >= 0 for root in consumer.roots):
         return None  # as an output its buffer was not read; now it is
     fused = Summary()
     fused.reads = {}
@@ -107,26 +107,17 @@ def _set_roots(fused: Summary, pair: SummaryPair, origins: Sequence[Origin]) -> 
     fused.roots = roots = []
     for old in consumer.roots:
         root = fuse_root(old, through, slot, inside)
-        own, read = old.reached, old.updated_parameter
-        if not own and read < 0:
+        own = old.reached
+        if not own:
             roots.append(root)  # it is the old one
             continue
         if root is old:
             root = copy(old)
-        if own:
-            joins: Sequence[bool] = (own[slot] and inside.reached) or [False] * count
-            if origins is SIDE_BY_SIDE:
-                root.reached = side_by_side(own, slot, joins)
-            else:
-                root.reached = [(o >= 0 and own[o]) or (i >= 0 and joins[i]) for o, i in origins]
-        root.updated_parameter = -1 if read < 0 else _moved(read, slot, spelled_out(origins, pair))
+        joins: Sequence[bool] = (own[slot] and inside.reached) or [False] * count
+        if origins is SIDE_BY_SIDE:
+            root.reached = side_by_side(own, slot, joins)
+        else:
+            root.reached = [(o >= 0 and own[o]) or (i >= 0 and joins[i]) for o, i in origins]
         roots.append(root)
     # Every reduction of the kind that can be a hero is counted.
     fused.is_reduction = fused.unnested_reductions > 0 and True in [root.is_reduction for root in roots]
-
-
-def _moved(read: int, slot: int, origins: Sequence[Origin]) -> int:
-    """The number of the parameter that a root bitcast reads, after fusing at `slot`."""
-    if read == slot:
-        return -1
-    return next((k for k, (outer, _) in enumerate(origins) if outer == read), -1)

@@ -189,13 +189,7 @@ def _operands(graph: KernelGraph, node: Instruction) -> list[Instruction]:
 
 def _is_constant_or_scalar(instruction: Instruction) -> bool:
     """`IsBroadcastedConstantOrScalar`."""
-    if instruction.opcode == "constant" or _is_scalar(instruction):
-        return True
-    if instruction.opcode != "broadcast":
-        return False
-    operand = instruction.operands[0]
-    return operand.opcode == "constant" or _is_scalar(operand)
-
-
-def _is_scalar(instruction: Instruction) -> bool:
-    return instruction.shape.is_array and instruction.shape.rank == 0
+    if instruction.opcode == "broadcast":
+        instruction = instruction.operands[0]
+    shape = instruction.shape
+    return instruction.opcode == "constant" or (shape.is_array and shape.rank == 0)

@@ -95,7 +95,7 @@ def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysi
     """Kind and launch dimensions where the backend config does not name the emitter."""
     roots, heroes = kernel.roots, kernel.heroes
     if release.packed_elements_in_loops and min(kernel.input_bits, kernel.output_bits) < 8:
-        return _loop(device, release, kernel)
+        return loop_launch(device, release, kernel)
     if len(roots) == 1:
         root, (hero, is_root) = roots[0], heroes[0]
         if hero is not None:
@@ -111,14 +111,14 @@ def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysi
                 return per_element(root.result, "sort")
             if hero.opcode == "concatenate" and not root.result.shape.is_tuple and len(hero.operands) <= 4:
                 return _concatenate(device, release, kernel, hero)
-        return _loop(device, release, kernel)
+        return loop_launch(device, release, kernel)
     first = first_reduction(kernel)
     if first is not None and first.reduction is not None and reductions_agree(kernel, first):
         return _reduction(device, kernel, first.reduction)
     if (transpose := common_transpose(kernel)) is not None:
         return _transpose(device, kernel, transpose)
     slices = slices_of_like(device, kernel) if release.kernels_of_slices else None
-    return _loop(device, release, kernel) if slices is None else slices
+    return loop_launch(device, release, kernel) if slices is None else slices
 
 
 def per_element(result: ShapeFacts, kind: str) -> Launch:
@@ -180,7 +180,7 @@ def slices_of_like(device: DeviceDescription, kernel: FusionAnalysis) -> Launch 
         sources.append(atom.operands[0])
     if len({source.shape.key_ignoring_element_type for source in sources}) > 1:
         return None
-    return Launch("slices", *_grid(device, sources[0].elements, -(-8 // kernel.output_bits)))
+    return Launch("slices", *grid(device, sources[0].elements, -(-8 // kernel.output_bits)))
 
 
 def _reduction(device: DeviceDescription, kernel: FusionAnalysis, reduction: Reduction) -> Launch:
@@ -199,17 +199,22 @@ def _transpose(device: DeviceDescription, kernel: FusionAnalysis, transpose: Til
 
 
 def _concatenate(device: DeviceDescription, release: Release, kernel: FusionAnalysis, hero: Atom) -> Launch:
-    dimension = int((hero.attributes[0] or "{0}").strip("{}"))
-    widest = max(hero.operands, key=lambda o: o.dimensions[dimension])
+    dimension, widest = widest_operand(hero)
     unroll = _unroll(device, release, kernel, widest.elements, "concatenate")
     for operand in hero.operands:
         unroll = math.gcd(unroll, operand.dimensions[dimension])
-    return Launch("concatenate", *_grid(device, widest.elements, unroll))
+    return Launch("concatenate", *grid(device, widest.elements, unroll))
+
+
+def widest_operand(concatenate: Atom) -> tuple[int, ShapeFacts]:
+    """The dimension along which it joins, and the operand that has most of it."""
+    dimension = int((concatenate.attributes[0] or "{0}").strip("{}"))
+    return dimension, max(concatenate.operands, key=lambda o: o.dimensions[dimension])
 
 
 def _scatter(device: DeviceDescription, release: Release, kernel: FusionAnalysis, scatter: Atom) -> Launch:
     if not release.scatters_in_vectors:
-        return Launch("scatter", *_grid(device, scatter.operands[-1].elements, 1))
+        return Launch("scatter", *grid(device, scatter.operands[-1].elements, 1))
     n = len(scatter.operands) // 2
     target, indices, update = scatter.operands[0], scatter.operands[n], scatter.operands[n + 1]
     window = update.dimensions[1:]
@@ -229,7 +234,7 @@ def _scatter(device: DeviceDescription, release: Release, kernel: FusionAnalysis
         threads = _SCATTER_WARPS * device.threads_per_warp
         return Launch("scatter", -(-slices // (each * _SCATTER_WARPS)), threads)
     unroll = math.gcd(math.prod(window), _unroll(device, release, kernel, update.elements, "scatter"))
-    blocks, threads = _grid(device, update.elements, unroll)
+    blocks, threads = grid(device, update.elements, unroll)
     warp = device.threads_per_warp
     return Launch("scatter", blocks, -(-threads // warp) * warp)
 
@@ -243,16 +248,17 @@ def _keeps_warp_busy(device: DeviceDescription, update: ShapeFacts, slice_elemen
     return slice_elements // vector > warp // 2
 
 
-def _loop(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:
+def loop_launch(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:
+    """A thread for each few elements of the result, or of what is updated in place."""
     update = kernel.roots[0].update
     if update is not None and kernel.updates_in_place:
         elements = update.elements
     else:
         elements = first_leaf(kernel.roots[0].result.shape).element_count
-    return Launch("loop", *_grid(device, elements, _unroll(device, release, kernel, elements, "loop")))
+    return Launch("loop", *grid(device, elements, _unroll(device, release, kernel, elements, "loop")))
 
 
-def _grid(device: DeviceDescription, elements: int, unroll: int) -> tuple[int, int]:
+def grid(device: DeviceDescription, elements: int, unroll: int) -> tuple[int, int]:
     """`CalculateLaunchDimensions`."""
     if elements <= 1:
         return 1, 1

@@ -1,24 +1,26 @@
-"""Emitter kind and launch dimensions of kernels by the emitters that wrote LLVM IR (`llvm_emitters`).
+"""Emitter kind and launch dimensions of kernels by the emitters that wrote LLVM IR.
 
-Mirrors `xla/service/gpu/hlo_fusion_analysis.cc` and `fusions/legacy/*.cc` of jaxlib 0.4.35.
+Mirrors `xla/service/gpu/hlo_fusion_analysis.cc` and `fusions/legacy/*.cc` of jaxlib 0.4.35, as they
+are with `xla_gpu_mlir_emitter_level=0`.
 """
 
 import math
 
-from hlofuse.cost.gpu.atoms import KEEPS_ROLLED, Atom
+from hlofuse.cost.gpu.atoms import KEEPS_ROLLED
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.launch import (
     FusionAnalysis,
     Launch,
     common_transpose,
     first_reduction,
+    grid,
+    loop_launch,
     reductions_agree,
     slices_of_like,
+    widest_operand,
 )
-from hlofuse.cost.gpu.llvm_emitters import TILE
 from hlofuse.cost.gpu.reductions import Reduction
-from hlofuse.cost.gpu.shapes import first_leaf
-from hlofuse.cost.gpu.transposes import TiledTranspose
+from hlofuse.cost.gpu.transposes import TILE, TiledTranspose
 from hlofuse.releases import Release
 
 _MAX_THREADS_OF_ROW = 1024
@@ -54,7 +56,7 @@ def _reduction_launch(
             rows = middle
             while in_row * rows % warp:
                 rows += 1
-    vector = 2 if minor % 2 == 0 and in_row * 2 <= minor and not _keeps_rolled(kernel) else 1
+    vector = 2 if minor % 2 == 0 and in_row * 2 <= minor and not kernel.features & KEEPS_ROLLED else 1
     tile = 1 if several_rows else _ROW_TILE[2] // vector
     across = -(-(minor // vector) // (tile * in_row))
     return -(-outer // min(outer, _ROW_TILE[0])) * -(-middle // rows) * across, in_row * rows
@@ -74,39 +76,17 @@ def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysi
         root, (hero, _) = roots[0].atom, heroes[0]
         if len(roots) == 1 and root is not None and hero is not None:
             if root.opcode == "scatter":
-                return Launch("scatter", *_grid(root.operands[-1].elements))
+                return Launch("scatter", *grid(device, root.operands[-1].elements, 1))
             is_array = not root.shape.is_tuple
             if hero.opcode == "concatenate" and is_array and len(hero.operands) <= 4:
-                return Launch("concatenate", *_grid(_widest_operand(hero)))
+                return Launch("concatenate", *grid(device, widest_operand(hero)[1].elements, 1))
     if (slices := slices_of_like(device, kernel)) is not None:
         return slices
-    return _loop(device, kernel)
+    return _loop(device, release, kernel)
 
 
-def _loop(device: DeviceDescription, kernel: FusionAnalysis) -> Launch:
+def _loop(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:
     update = kernel.roots[0].update
     if update is not None and kernel.updates_in_place:
-        return Launch("loop", *_grid(update.elements))
-    elements = first_leaf(kernel.roots[0].result.shape).element_count
-    unroll = 1
-    if elements >= device.threads_per_core_limit * device.core_count and not _keeps_rolled(kernel):
-        unroll = math.gcd(elements, 4)
-    return Launch("loop", *_grid(elements, max(unroll, -(-8 // kernel.output_bits))))
-
-
-def _keeps_rolled(kernel: FusionAnalysis) -> bool:
-    return bool(kernel.features & KEEPS_ROLLED)
-
-
-def _widest_operand(concatenate: Atom) -> int:
-    dimension = int((concatenate.attributes[0] or "{0}").strip("{}"))
-    return max(concatenate.operands, key=lambda o: o.dimensions[dimension]).elements
-
-
-def _grid(elements: int, unroll: int = 1) -> tuple[int, int]:
-    """`CalculateLaunchDimensions`."""
-    if elements <= 1:
-        return 1, 1
-    elements = -(-elements // unroll)
-    threads = min(_THREADS_OF_LOOP, elements)
-    return -(-elements // threads), threads
+        return Launch("loop", *grid(device, update.elements, 1))
+    return loop_launch(device, release, kernel)

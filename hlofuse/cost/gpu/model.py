@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from hlofuse.cost.gpu.backend_config import fusion_config
-from hlofuse.cost.gpu.cache import EstimateCache, Timed
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate, is_broadcast
 from hlofuse.cost.gpu.joining import Origin, origins_of
 from hlofuse.cost.gpu.kernel_time import in_step, ticks_of_pair, time_of, time_of_pair
 from hlofuse.cost.gpu.launch import FusionAnalysis, Launch
-from hlofuse.cost.gpu.pair import SummaryPair
+from hlofuse.cost.gpu.pair import EstimateCache, SummaryPair, Timed
 from hlofuse.cost.gpu.shared_tables import SharedTables, Tables
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.cost.gpu.ticks import INFINITE

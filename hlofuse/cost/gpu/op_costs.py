@@ -16,7 +16,7 @@ from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.shapes import ShapeFacts, bytes_of_leaves
+from hlofuse.cost.gpu.shapes import ShapeFacts, bytes_of_leaves, first_leaf
 from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.releases import Release
@@ -122,7 +122,7 @@ def _transpose(c: _Context, cost: OpCost) -> None:
 
 
 def _as_much_as_result(c: _Context, cost: OpCost) -> None:
-    """A slice reads part of its operand, a broadcast all of it many times."""
+    """A slice or gather reads part of its operand, a broadcast all of it many times."""
     cost.operand_bytes[0] = fp32(c.result.size)
     cost.utilization[0] = _ratio(c.result.elements, c.operands[0].elements)
 
@@ -147,8 +147,7 @@ def _concatenate(c: _Context, cost: OpCost) -> None:
 
 
 def _reduce(c: _Context, cost: OpCost) -> None:
-    shape = c.instruction.shape
-    outputs = shape.tuple_shapes[0].element_count if shape.is_tuple else c.result.elements
+    outputs = first_leaf(c.instruction.shape).element_count
     cost.flops = fp32(c.region() * fp32(c.operands[0].elements - outputs))
     for k in range(len(c.operands) // 2, len(c.operands)):
         cost.operand_bytes[k] = fp32(outputs * c.operands[k].size)
@@ -156,31 +155,11 @@ def _reduce(c: _Context, cost: OpCost) -> None:
 
 
 def _reduce_window(c: _Context, cost: OpCost) -> None:
-    shape = c.instruction.shape
-    outputs = shape.tuple_shapes[0].element_count if shape.is_tuple else c.result.elements
-    window = window_dimensions(c.instruction.attributes.raw("window"))
-    size = math.prod(d.size for d in window)
-    applied = (size - 1) * outputs
-    padded = [d for d in window if d.padding_low or d.padding_high]
-    reduced = [k for k, d in enumerate(window) if d.size != 1]
-    if len(reduced) == 1 and len(padded) == 1 and not shape.is_tuple:
-        # A window that takes in the whole dimension from anywhere: a reduce, broadcast back.
-        d = window[reduced[0]]
-        extent = shape.dimensions[reduced[0]]
-        low, high = d.padding_low, d.padding_high
-        if low and low == high == extent - 1 and d.size == 2 * low + 1:
-            size = extent
-            applied = outputs // size + size - 1
-    source = c.operands[0]
-    cost.utilization[0] = _ratio(outputs * size, source.elements)
-    cost.operand_bytes[0] = fp32(outputs * size * source.element_bytes)
+    size, applied = count.reduce_window_work(c.instruction)
+    source, read = c.operands[0], first_leaf(c.instruction.shape).element_count * size
+    cost.utilization[0] = _ratio(read, source.elements)
+    cost.operand_bytes[0] = fp32(read * source.element_bytes)
     cost.flops = fp32(c.region() * fp32(applied))
-
-
-def _gather(c: _Context, cost: OpCost) -> None:
-    cost.operand_bytes[0] = fp32(c.result.size)
-    cost.utilization[0] = _ratio(c.result.elements, c.operands[0].elements)
-    cost.out_bytes = fp32(c.result.size)
 
 
 def _scatter(c: _Context, cost: OpCost) -> None:
@@ -244,7 +223,7 @@ _HANDLERS: dict[str, Callable[[_Context, OpCost], None]] = {
     "reduce": _reduce,
     "reduce-window": _reduce_window,
     "select-and-scatter": _select_and_scatter,
-    "gather": _gather,
+    "gather": _as_much_as_result,
     "scatter": _scatter,
     "map": _map,
     "scan": _scan,

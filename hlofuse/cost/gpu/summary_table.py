@@ -118,8 +118,6 @@ def _set_costs(
     summary.root_emitted, summary.granule = use.root_emitted, use.granule
     summary.whole = use.whole
     summary.written = int(_written(fusion, root, facts))
-    if fusion.fusion_kind == "kCustom":
-        _library_call(summary, order, atoms)
 
 
 def _set_sums(summary: Summary, atoms: dict[Instruction, Atom]) -> None:
@@ -188,19 +186,6 @@ def _written(fusion: Instruction, root: Instruction, facts: _Facts) -> float:
         for size in sizes:
             total = fp32(total + size)
     return total
-
-
-def _library_call(summary: Summary, order: list[Instruction], atoms: dict[Instruction, Atom]) -> None:
-    """A custom fusion around a gather or scatter has the cost of that alone (`HandleFusion`)."""
-    for inner in sorted(order, key=lambda i: i.id):
-        if inner.opcode in ("gather", "scatter"):
-            atom = atoms[inner]
-            summary.flops, summary.written = int(atom.flops), int(atom.out_bytes)
-            read, share = list(summary.operand_bytes), list(summary.utilization)
-            for k in range(min(len(read), len(atom.operand_bytes))):
-                read[k], share[k] = int(atom.operand_bytes[k]), atom.operand_utilization[k]
-            summary.operand_bytes, summary.utilization = read, share
-            return
 
 
 class SummaryTable:

@@ -19,6 +19,9 @@ _MIN_DIMENSION = 16
 _MIN_DIMENSION_OF_LARGE = 8
 _MIN_TOTAL_OF_LARGE = 64 * 128
 _MAX_BITS_OF_MINOR = 64
+TILE = 32
+"""Elements along each side of a tile, where an element is no narrower than a bank."""
+_LLVM_PERMUTATIONS = ((1, 0), (0, 2, 1), (2, 1, 0))
 
 
 class TiledTranspose(NamedTuple):
@@ -82,6 +85,19 @@ def bytewise_transpose(source: Shape, result: Shape, permutation: tuple[int, ...
     elif not _is_large(min(source.dimensions[-1], last), source.dimensions[-1] * last):
         return None
     return TiledTranspose(dimensions, permutation, 0, _BANKS * (_BANKS + 1) * width)
+
+
+@lru_cache(maxsize=4096)
+def llvm_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) -> TiledTranspose | None:
+    """The same for the emitters that wrote LLVM IR, which jaxlib 0.4.35 still uses."""
+    if permutation not in _LLVM_PERMUTATIONS:
+        return None
+    dimensions, last = result.dimensions, result.dimensions[-1]
+    if not _is_large(min(source.dimensions[-1], last), source.dimensions[-1] * last):
+        return None
+    if len(dimensions) == 2:
+        dimensions, permutation = (1, *dimensions), (0, 2, 1)
+    return TiledTranspose(dimensions, permutation, 0, TILE * (TILE + 1) * -(-result.bit_width // 8))
 
 
 @lru_cache(maxsize=4096)

@@ -104,7 +104,7 @@ def fusion_use(
     return FusionUse(
         flops,
         ir_size,
-        [_bytes_read(p, atoms, utilization) for p in parameters],
+        [bytes_of(atoms[p].result, utilization.get(p, 0.0)) for p in parameters],
         [utilization.get(p, 0.0) for p in parameters],
         [int(ir_sizes.get(p, 0.0)) for p in parameters],
         [uses.get(p, _NOT_USED) for p in parameters],
@@ -148,21 +148,3 @@ def lowest_bit(value: float) -> float:
         return 0.0
     whole = int(value)
     return float(whole & -whole) if whole else math.inf
-
-
-def _bytes_read(
-    parameter: Instruction, atoms: Mapping[Instruction, Atom], utilization: Mapping[Instruction, float]
-) -> int:
-    """`FusionProcessOperandBytesRead`."""
-    if not parameter.shape.is_tuple:
-        return bytes_of(atoms[parameter].result, utilization.get(parameter, 0.0))
-    total = 0
-    for index, _ in parameter.shape.leaves():
-        element = parameter
-        for number in index:
-            for user in element.users:
-                if user.opcode == "get-tuple-element" and user.tuple_index == number:
-                    element = user
-                    break
-        total += single_half_away(atoms[element].result.size_fp32 * utilization.get(element, 0.0))
-    return total

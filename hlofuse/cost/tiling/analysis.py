@@ -5,16 +5,15 @@ An operation is met once for each distinct map from root indices to its own. Eac
 concatenate is a region: analysed on its own, because a block computes only one of them.
 """
 
+from typing import cast
+
 from hlofuse.cost.tiling import constraints
 from hlofuse.cost.tiling.constraints import ALWAYS, NEVER, Condition, NotTiled, Operation
-from hlofuse.cost.tiling.contractions import (
-    dot_contraction,
-    has_small_contraction,
-    parameters_for_contraction,
-)
-from hlofuse.cost.tiling.expressions import variable
+from hlofuse.cost.tiling.dot_support import DotDimensions
+from hlofuse.cost.tiling.expressions import VARIABLE, Expr, substitute, variable
 from hlofuse.cost.tiling.fusion_view import FusionView
-from hlofuse.cost.tiling.indexing_map import IndexingMap, compose_simplified, from_sizes
+from hlofuse.cost.tiling.indexing_map import IndexingMap, compose_simplified, from_sizes, make_map
+from hlofuse.cost.tiling.op_kinds import OpKind
 from hlofuse.cost.tiling.size_and_stride import SymbolicTile, symbolic_tile
 
 
@@ -140,14 +139,7 @@ class Analysis:
         if tile is None:
             raise NotTiled("Failed to compute symbolic tile for ", node.map, " for HLO ", Operation(op))
         if tile.condition == NEVER:
-            raise NotTiled(
-                "Symbolic tile ",
-                tile.to_text(),
-                " is not satisfiable for ",
-                node.map,
-                " for HLO ",
-                Operation(op),
-            )
+            raise NotTiled("Symbolic tile is not satisfiable for ", node.map, " for HLO ", Operation(op))
         node.tile = tile
         condition = tile.condition
         if condition != ALWAYS and condition not in self.conditions:
@@ -186,3 +178,54 @@ def _post_order(root: TiledNode, members: set[TiledNode]) -> list[TiledNode]:
             stack.pop()
             order.append(node)
     return order
+
+
+# A dot inside a tiled fusion loops over tiles of the summed dimensions.
+
+
+def dot_contraction(kind: OpKind) -> tuple[int, ...]:
+    """Dimensions of the left operand that a dot sums over."""
+    return cast("DotDimensions", kind.instruction_key)[2]
+
+
+def has_small_contraction(kind: OpKind) -> bool:
+    """A summed or free dimension of size 1 (`IsDotWithNonBatchPointDimension`)."""
+    lhs_batch, rhs_batch, _, rhs_contracted = cast("DotDimensions", kind.instruction_key)
+    lhs, rhs = kind.operand_dims
+    return any(n == 1 for d, n in enumerate(lhs) if d not in lhs_batch) or any(
+        n == 1 for d, n in enumerate(rhs) if d not in rhs_batch and d not in rhs_contracted
+    )
+
+
+def parameters_for_contraction(
+    m: IndexingMap, key: tuple[object, ...], position: int, first_parameter: int
+) -> IndexingMap:
+    """The map with the dot's summed symbols made tiling parameters
+    (`InsertTilingParameterForContractingDimensions`).
+
+    `position` is the operand's, `first_parameter` the number of the dot's first parameter.
+    """
+    contracted = cast("DotDimensions", key)[2 + position % 2]
+    rank = len(m.dims)
+    values = [variable(i) for i in range(rank + len(m.symbols))]
+    removed: set[int] = set()
+    for i, dimension in enumerate(contracted):
+        symbol = _symbol_of(m.results[dimension], rank)
+        if symbol is not None:
+            values[symbol] = variable(first_parameter + i)
+            removed.add(symbol)
+    remaining = [s for s in range(rank, rank + len(m.symbols)) if s not in removed]
+    for number, symbol in enumerate(remaining):
+        values[symbol] = variable(rank + number)
+    return make_map(
+        [substitute(e, values) for e in m.results],
+        m.dims,
+        [m.symbols[s - rank] for s in remaining],
+        [(substitute(e, values), r) for e, r in m.constraints],
+    )
+
+
+def _symbol_of(expr: Expr, rank: int) -> int | None:
+    if expr.kind == VARIABLE:
+        return expr.value if expr.value >= rank else None
+    return _symbol_of(expr.lhs, rank) if expr.kind < VARIABLE else None

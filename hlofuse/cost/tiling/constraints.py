@@ -6,7 +6,7 @@ expression are the tiling parameters. `ALWAYS` holds one empty conjunction, `NEV
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hlofuse.cost.tiling.expressions import CONSTANT, Expr, to_text
+from hlofuse.cost.tiling.expressions import CONSTANT, Expr
 from hlofuse.cost.tiling.simplifier import Interval, intersect
 
 Constraint = tuple[Expr, Interval]
@@ -65,19 +65,6 @@ def simplify(condition: Condition) -> Condition:
     return tuple(simplified)
 
 
-def condition_text(condition: Condition, names: list[str]) -> str:
-    """As XLA prints it, with the line break at the end."""
-    if condition == ALWAYS:
-        return "always satisfied\n"
-    if condition == NEVER:
-        return "unsatisfiable\n"
-    parts = [
-        " && ".join(sorted(f"{to_text(e, names)} in [{lo}, {hi}]" for e, (lo, hi) in conjunction))
-        for conjunction in condition
-    ]
-    return " || ".join(sorted(parts)) + "\n"
-
-
 # Why a fusion cannot be tiled, in XLA's words.
 
 PREFIX = "Fusion can not be tiled with SymbolicTileAnalysis: "
@@ -91,13 +78,9 @@ class Refusal:
 
     parts: tuple[object, ...]
 
-    @property
-    def text(self) -> str:
+    def __str__(self) -> str:
         """XLA's reason."""
         return "".join(map(str, self.parts))
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True, slots=True)

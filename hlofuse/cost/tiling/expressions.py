@@ -41,9 +41,6 @@ class Expr:
             self.lhs, self.rhs = lhs, rhs
             self.order = (kind, lhs.order, rhs.order)
 
-    def __repr__(self) -> str:
-        return f"<{to_text(self)}>"
-
 
 _LEAVES: dict[tuple[int, int], Expr] = {}
 _NODES: dict[tuple[int, Expr, Expr], Expr] = {}

@@ -7,18 +7,13 @@ interned: equal maps are the same object.
 """
 
 from collections.abc import Iterable, Sequence
-from math import lcm
 
 from hlofuse.cost.tiling.expressions import (
     CONSTANT,
-    MOD,
     VARIABLE,
     ZERO,
     Expr,
-    add,
     constant,
-    mod,
-    mul,
     substitute,
     to_text,
     variable,
@@ -38,39 +33,22 @@ class IndexingMap:
     constraints: tuple[tuple[Expr, Interval], ...]
 
     @property
-    def is_known_empty(self) -> bool:
-        """No index satisfies its bounds."""
-        return any(lo > hi for lo, hi in (*self.dims, *self.symbols))
-
-    @property
     def bounds(self) -> tuple[Interval, ...]:
         """Bounds by variable number: dimensions, then symbols."""
         return self.dims + self.symbols
 
-    @property
-    def variable_names(self) -> list[str]:
-        return [f"d{i}" for i in range(len(self.dims))] + [f"s{i}" for i in range(len(self.symbols))]
-
     def __str__(self) -> str:
         """As XLA prints it (`indexing_map_serialization.cc`)."""
-        if self.is_known_empty:
+        if any(lo > hi for lo, hi in self.bounds):
             return "KNOWN EMPTY\n"
-        names = self.variable_names
-        rank = len(self.dims)
-        text = results_text(self.results, rank, len(self.symbols))
-        if not names:
-            return text
+        dims = [f"d{i}" for i in range(len(self.dims))]
+        symbols = [f"s{i}" for i in range(len(self.symbols))]
+        names = dims + symbols
+        text = f"({', '.join(dims)})" + (f"[{', '.join(symbols)}]" if symbols else "")
+        text += f" -> ({', '.join(to_text(e, names) for e in self.results)})"
         parts = [f"{n} in [{lo}, {hi}]" for n, (lo, hi) in zip(names, self.bounds, strict=True)]
         parts += sorted(f"{to_text(e, names)} in [{lo}, {hi}]" for e, (lo, hi) in self.constraints)
-        return f"{text}, domain: {', '.join(parts)}"
-
-
-def results_text(results: Iterable[Expr], rank: int, symbols: int = 0) -> str:
-    """`(d0, d1)[s0] -> (d0, s0)` (`SymbolicMap::ToString`)."""
-    dim_names, symbol_names = [f"d{i}" for i in range(rank)], [f"s{i}" for i in range(symbols)]
-    names = dim_names + symbol_names
-    head = f"({', '.join(dim_names)})" + (f"[{', '.join(symbol_names)}]" if symbols else "")
-    return f"{head} -> ({', '.join(to_text(e, names) for e in results)})"
+        return f"{text}, domain: {', '.join(parts)}" if parts else text
 
 
 _MAPS: dict[object, IndexingMap] = {}
@@ -143,106 +121,32 @@ class _Draft:
 
     def simplify(self, replace_points: bool) -> None:
         """Constraints first, then the results with what they tell (`IndexingMap::Simplify`)."""
-        if self.empty:
-            return
-        while self.constraints and (self._simplify_expressions() | self._simplify_ranges()):
-            if self.empty:
-                return
-        self._merge_mods()
-        simplifier = Simplifier(self.bounds, self.constraints, replace_points)
-        self.results = [simplifier.simplify(e) for e in self.results]
+        changed = True
+        while changed and self.constraints:
+            changed = self._simplify_constraints()
+        if not self.empty:
+            simplifier = Simplifier(self.bounds, self.constraints, replace_points)
+            self.results = [simplifier.simplify(e) for e in self.results]
 
-    def _simplify_expressions(self) -> bool:
+    def _simplify_constraints(self) -> bool:
+        """True if any is another one now; those that always hold are dropped."""
         simplifier = Simplifier(self.bounds)
-        simplified: dict[Expr, Interval] = {}
-        changed: list[tuple[Expr, Interval]] = []
-        for expr, interval in self.constraints.items():
-            simple = simplifier.simplify(expr)
-            if contains(interval, simplifier.range_of(simple)):
-                continue
-            if simple is expr:
-                simplified[expr] = interval
-            else:
-                changed.append((simple, interval))
-        self.constraints = simplified
-        for expr, interval in changed:
-            self.constrain(expr, interval)
-        return bool(changed)
-
-    def _simplify_ranges(self) -> bool:
-        simplifier = Simplifier(self.bounds)
-        simplified: dict[Expr, Interval] = {}
-        narrowed: list[tuple[Expr, Interval]] = []
-        for expr, interval in self.constraints.items():
-            simple, narrow, changed = simplifier.narrow(expr, interval)
-            if changed:
-                narrowed.append((simple, narrow))
-            else:
-                simplified[expr] = interval
-        self.constraints = simplified
-        for expr, interval in narrowed:
-            self.constrain(expr, interval)
-        return bool(narrowed)
-
-    def _merge_mods(self) -> None:
-        """`x mod 3 = 0` and `x mod 2 = 0` become one; bounds move to values that satisfy it."""
-        groups: dict[Expr, dict[int, list[Expr]]] = {}
-        for expr, (lo, hi) in self.constraints.items():
-            if expr.kind == MOD and lo == hi:
-                groups.setdefault(expr.lhs, {}).setdefault(lo, []).append(expr)
-        for base, by_result in groups.items():
-            for result, exprs in by_result.items():
-                step = lcm(*(e.rhs.value for e in exprs))
-                if len(exprs) > 1:
-                    for e in exprs:
-                        del self.constraints[e]
-                    self.constraints[mod(base, step)] = (result, result)
-                if base.kind == VARIABLE:
-                    lo, hi = self.bounds[base.value]
-                    low, high = lo // step * step + result, hi // step * step + result
-                    self.bounds[base.value] = (
-                        low if low >= lo else low + step,
-                        high if high <= hi else high - step,
-                    )
-
-    def rescale_symbols(self) -> None:
-        """A symbol that only takes every n-th value counts them instead (`RescaleSymbols`)."""
-        if not self.constraints:
-            return
-        self._merge_mods()
-        replaced: dict[int, Expr] = {}
-        for expr, (lo, hi) in list(self.constraints.items()):
-            if expr.kind != MOD or lo != hi or expr.rhs.kind != CONSTANT or expr.rhs.value <= 0:
-                continue
-            symbol, step = expr.lhs, expr.rhs.value
-            if symbol.kind != VARIABLE or symbol.value < self.rank or symbol.value in replaced:
-                continue
-            replaced[symbol.value] = add(mul(symbol, step), lo)
-            low, high = self.bounds[symbol.value]
-            self.bounds[symbol.value] = ((low - lo) // step, (high - lo) // step)
-            del self.constraints[expr]
-        if replaced:
-            values = [replaced.get(i, variable(i)) for i in range(len(self.bounds))]
-            self.results = [substitute(e, values) for e in self.results]
-            self.constraints = {substitute(e, values): r for e, r in self.constraints.items()}
+        old, self.constraints, changed = self.constraints, {}, False
+        for expr, interval in old.items():
+            simple, interval = simplifier.narrow(simplifier.simplify(expr), interval)
+            if not contains(interval, simplifier.range_of(simple)):
+                self.constrain(simple, interval)
+                changed = changed or simple is not expr
+        return changed
 
     def drop_unused_symbols(self) -> None:
-        """Symbols that no result needs go, with the constraints on nothing else (`RemoveUnusedSymbols`)."""
+        """Symbols that neither a result nor a constraint needs go (`RemoveUnusedSymbols`)."""
         count = len(self.bounds)
         if count == self.rank:
             return
-        used = set().union(*(variables_of(e) for e in self.results)) if self.results else set()
-        unused = set(range(self.rank, count)) - used
-        candidates = []
-        for expr in self.constraints:
-            vs = variables_of(expr)
-            if vs <= unused:
-                candidates.append((expr, vs))
-            else:
-                unused -= vs
-        for expr, vs in candidates:
-            if vs <= unused:
-                del self.constraints[expr]
+        unused = set(range(self.rank, count)).difference(
+            *map(variables_of, (*self.results, *self.constraints))
+        )
         if not unused:
             return
         values, bounds, number = [], [], 0
@@ -265,13 +169,6 @@ class _Draft:
         )
 
 
-def _draft_of(m: IndexingMap) -> _Draft:
-    draft = _Draft(m.results, len(m.dims), m.bounds)
-    if not draft.empty:
-        draft.constraints = dict(m.constraints)
-    return draft
-
-
 _SIMPLIFIED: dict[IndexingMap, IndexingMap] = {}
 
 
@@ -279,15 +176,10 @@ def simplify_keeping_points(m: IndexingMap) -> IndexingMap:
     """The map simplified, size-1 dimensions kept (`Simplify(kPreserve)`)."""
     found = _SIMPLIFIED.get(m)
     if found is None:
-        draft = _draft_of(m)
+        draft = _Draft(m.results, len(m.dims), m.bounds, m.constraints)
         draft.simplify(replace_points=False)
         found = _SIMPLIFIED[m] = draft.freeze()
     return found
-
-
-def compose(first: IndexingMap, second: IndexingMap) -> IndexingMap:
-    """`first`, then `second` on its results, nothing simplified (`ComposeIndexingMaps`)."""
-    return _compose(first, second).freeze()
 
 
 def _compose(first: IndexingMap, second: IndexingMap) -> _Draft:
@@ -323,7 +215,6 @@ def compose_simplified(first: IndexingMap, second: IndexingMap, replace_points: 
     if found is None:
         draft = _compose(first, second)
         draft.simplify(replace_points)
-        draft.rescale_symbols()
         draft.drop_unused_symbols()
         found = _COMPOSED[key] = draft.freeze()
     return found

@@ -14,9 +14,8 @@ from hlofuse.cost.tiling.constraints import PREFIX, NotTiled, Operation, Refusal
 from hlofuse.cost.tiling.fusion_view import FusionView, UnsupportedRoots, view_of
 from hlofuse.cost.tiling.indexing_map import IndexingMap
 from hlofuse.cost.tiling.op_kinds import OpKinds
-from hlofuse.cost.tiling.terms import TileRead, tile_reads
 from hlofuse.cost.tiling.tick_columns import KernelTimes, dot_tile_sizes
-from hlofuse.cost.tiling.tiled_cost import TilingCosts, tiling_costs
+from hlofuse.cost.tiling.tiled_cost import TileRead, TilingCosts, tile_reads, tiling_costs
 from hlofuse.cost.tiling.tiling import BlockLevelParameters, Tiling, block_level_parameters
 from hlofuse.cost.tiling.tiling_set import TilingSet, all_of, valid_tilings
 from hlofuse.cost.tiling.tilings import NO_TILE, Columns

@@ -8,6 +8,7 @@ from math import prod
 from typing import cast
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.cost.tiling.dot_support import DotDimensions, dot_dimensions
 from hlofuse.cost.tiling.expressions import (
     ZERO,
@@ -68,7 +69,7 @@ def _maps(
     if opcode == "bitcast":
         return (bitcast_map(operands[0], shape),)
     if opcode == "reshape":
-        return (reshape_map(operands[0].dimensions, dims),)
+        return (simplify_keeping_points(from_sizes(_reshape(operands[0].dimensions, dims), dims)),)
     numbers = [k for k in key if isinstance(k, int)]
     if opcode == "broadcast":
         return (from_sizes([variable(d) for d in numbers], dims),)
@@ -142,13 +143,6 @@ def _dot(
 
 
 @cache
-def reshape_map(source: tuple[int, ...], result: tuple[int, ...]) -> IndexingMap:
-    """Result index to source index of a reshape between row-major arrays
-    (`xla/hlo/analysis/indexing_analysis.cc`, `GetBitcastMap`)."""
-    return simplify_keeping_points(from_sizes(_reshape(source, result), result))
-
-
-@cache
 def bitcast_map(source: Shape, result: Shape) -> IndexingMap | None:
     """Result index to source index of a bitcast; None where XLA has none (`GetBitcastMap`)."""
     if source.element_count != result.element_count:
@@ -156,7 +150,7 @@ def bitcast_map(source: Shape, result: Shape) -> IndexingMap | None:
     permutation = _bitcast_permutation(result, source) if result.rank else None
     if permutation is not None:
         results = [variable(i) for i in permutation]
-    elif _reshape_moves_nothing(result, source):
+    elif reshape_is_bitcast(result, source, ignore_element_type=True):
         results = _reshape(source.dimensions, result.dimensions)
     else:
         # A transpose to memory order, a reshape there, a transpose to the source's order.
@@ -184,39 +178,9 @@ def _bitcast_permutation(a: Shape, b: Shape) -> list[int] | None:
     return permutation if same else None
 
 
-def _strides(dims: Sequence[int], order: Sequence[int]) -> list[int]:
-    """Elements between neighbours along each dimension; `order` is minor to major."""
-    strides, step = [0] * len(dims), 1
-    for d in order:
-        strides[d] = step
-        step *= dims[d]
-    return strides
-
-
-def _reshape_moves_nothing(a: Shape, b: Shape) -> bool:
-    """`ShapeUtil::ReshapeIsBitcast`, element types ignored."""
-    if a.element_count == 0:
-        return True
-    return _unit_steps_agree(a, b) and _unit_steps_agree(b, a)
-
-
-def _unit_steps_agree(a: Shape, b: Shape) -> bool:
-    """A step along each dimension of `a` moves as far in memory as the same step does in `b`."""
-    logical = _strides(a.dimensions, range(a.rank - 1, -1, -1))
-    physical_a, physical_b = (
-        _strides(a.dimensions, a.minor_to_major),
-        _strides(b.dimensions, b.minor_to_major),
-    )
-    logical_b = _strides(b.dimensions, range(b.rank - 1, -1, -1))
-    for d, size in enumerate(a.dimensions):
-        if size <= 1:
-            continue
-        place = sum(
-            logical[d] // step % n * p for step, n, p in zip(logical_b, b.dimensions, physical_b, strict=True)
-        )
-        if place != physical_a[d]:
-            return False
-    return True
+def _strides(dims: Sequence[int]) -> list[int]:
+    """Elements between neighbours along each dimension of a row-major array."""
+    return [prod(dims[d + 1 :]) for d in range(len(dims))]
 
 
 def _reshape(source: Sequence[int], result: Sequence[int]) -> list[Expr]:
@@ -250,14 +214,14 @@ def _minimal_reshape(source: Sequence[int], result: Sequence[int], index: list[E
     if len(result) == 1:
         return _delinearize(source, index[0])
     linear = ZERO
-    for expr, step in zip(index, _strides(result, range(len(result) - 1, -1, -1)), strict=True):
+    for expr, step in zip(index, _strides(result), strict=True):
         linear = add(linear, mul(expr, step))
     return [linear] if len(source) == 1 else _delinearize(source, linear)
 
 
 def _delinearize(dims: Sequence[int], linear: Expr) -> list[Expr]:
     rest, result = linear, []
-    for step in _strides(dims, range(len(dims) - 1, -1, -1)):
+    for step in _strides(dims):
         result.append(floordiv(rest, step))
         rest = mod(rest, step)
     return result

@@ -169,13 +169,7 @@ class Simplifier:
         if gcd != 1 and m % gcd == 0:
             rest_range = self.range_of(rest)
             if rest_range == (0, 0):
-                common = math.gcd(gcd, m)
-                if common == gcd:
-                    inner = scaled
-                elif common > 1:
-                    step = gcd // common
-                    inner = self._map_summands(scaled, lambda t: mul(t, step))
-                return mul(mod(inner, m // common), common)
+                return mul(mod(scaled, m // gcd), gcd)
             if contains((0, gcd - 1), rest_range):
                 return add(mod(mul(scaled, gcd), expr.rhs), rest)
         return expr if inner is expr.lhs else mod(inner, m)
@@ -245,8 +239,8 @@ class Simplifier:
 
     def _sum(self, expr: Expr) -> Expr:
         """Equal summands collected, and quotients joined with their remainders (`RewriteSum`)."""
-        mods: list[tuple[Expr, int] | None] = []
-        divs: list[tuple[Expr, int] | None] = []
+        mods: list[tuple[Expr, int]] = []
+        divs: list[tuple[Expr, int]] = []
         factors: dict[Expr, int] = {}
         for term in summands(expr):
             term = self._once(term)
@@ -260,9 +254,8 @@ class Simplifier:
                 factors[base] = factors.get(base, 0) + factor
         if divs:
             self._join(mods, divs, factors)
-        for pair in (*mods, *divs):
-            if pair is not None:
-                factors[pair[0]] = factors.get(pair[0], 0) + pair[1]
+        for base, factor in (*mods, *divs):
+            factors[base] = factors.get(base, 0) + factor
         terms = [mul(base, factor) for base, factor in factors.items()]
         terms.sort(key=lambda t: t.order)
         result = ZERO
@@ -271,75 +264,28 @@ class Simplifier:
         return result
 
     def _join(
-        self,
-        mods: list[tuple[Expr, int] | None],
-        divs: list[tuple[Expr, int] | None],
-        factors: dict[Expr, int],
+        self, mods: list[tuple[Expr, int]], divs: list[tuple[Expr, int]], factors: dict[Expr, int]
     ) -> None:
-        for i, pair in enumerate(mods):
-            assert pair is not None
-            base, factor = pair
+        for base, factor in [*mods]:
             c = self._right_constant(base, MOD)
             if c is None:
                 continue
-            quotient = self.simplify(floordiv(base.lhs, c))
-            for k, other in enumerate(divs):
-                if other is None or other[0] is not quotient:
-                    continue
-                if other[1] % factor or other[1] // factor != c:
-                    continue
+            whole = self.simplify(floordiv(base.lhs, c)), factor * c
+            if whole in divs:
+                divs.remove(whole)
+                mods.remove((base, factor))
                 factors[base.lhs] = factors.get(base.lhs, 0) + factor
-                mods[i] = divs[k] = None
-                break
-        # b·(x - x floordiv c · c) is b·(x mod c), even if x itself is not among the summands.
-        for k, other in enumerate(divs):
-            if other is None or other[1] > 0:
-                continue
-            base, factor = other
-            c = self._right_constant(base, FLOORDIV)
-            if c is None or c < 0 or factor % c:
-                continue
-            b = factor // c
-            for term in summands(base.lhs):
-                factors[term] = factors.get(term, 0) + b
-            mods.append((mod(base.lhs, c), -b))
-            divs[k] = None
 
-    def narrow(self, expr: Expr, interval: Interval) -> tuple[Expr, Interval, bool]:
+    def narrow(self, expr: Expr, interval: Interval) -> tuple[Expr, Interval]:
         """The constraint `expr in interval` on a simpler expression (`SimplifyConstraintRange`)."""
-        changed = False
-        while True:
-            step = self._narrow_once(expr, interval)
-            if step is None:
-                return expr, interval, changed
-            expr, interval = step
-            changed = True
-
-    def _narrow_once(self, expr: Expr, interval: Interval) -> tuple[Expr, Interval] | None:
-        if expr.kind >= VARIABLE:
-            return None
-        lo, hi = interval
-        c, c_hi = self.range_of(expr.rhs)
-        if expr.kind == ADD:
-            if c == c_hi:
-                return expr.lhs, (lo - c, hi - c)
-            return self._narrow_sum(expr, interval)
-        if c != c_hi or expr.kind == MOD:
-            return None
-        if c < 0:
-            c, lo, hi = -c, -hi, -lo
-        if expr.kind == MUL:
-            return expr.lhs, (-(-lo // c), hi // c)
-        return expr.lhs, (lo * c, (hi + 1) * c - 1)
-
-    def _narrow_sum(self, expr: Expr, interval: Interval) -> tuple[Expr, Interval] | None:
-        if interval[0] != 0:
-            return None
-        scaled, gcd, rest = self.split_by_gcd(expr)
-        if gcd == 1:
-            return None
-        lo, hi = self.range_of(rest)
-        # The summands without a factor do not matter if no value of theirs moves the bound.
-        if (interval[1] - hi) // gcd != (interval[1] - lo) // gcd:
-            return None
-        return mul(scaled, gcd), interval
+        while expr.kind in (ADD, MUL, FLOORDIV):
+            lo, hi = interval
+            c, c_hi = self.range_of(expr.rhs)
+            if c != c_hi or (c <= 0 and expr.kind != ADD):
+                break
+            if expr.kind == ADD:
+                interval = lo - c, hi - c
+            else:
+                interval = (-(-lo // c), hi // c) if expr.kind == MUL else (lo * c, (hi + 1) * c - 1)
+            expr = expr.lhs
+        return expr, interval

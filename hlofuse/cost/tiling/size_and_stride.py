@@ -11,7 +11,6 @@ from hlofuse.cost.tiling.constraints import (
     NEVER,
     Condition,
     both,
-    condition_text,
     either,
     one,
     simplify,
@@ -35,7 +34,7 @@ from hlofuse.cost.tiling.expressions import (
     subtract,
     summands,
 )
-from hlofuse.cost.tiling.indexing_map import IndexingMap, at_zero, results_text, simplify_keeping_points
+from hlofuse.cost.tiling.indexing_map import IndexingMap, at_zero, simplify_keeping_points
 from hlofuse.cost.tiling.simplifier import Interval, Simplifier
 
 Dims = Sequence[Interval]
@@ -163,19 +162,6 @@ class SymbolicTile:
     strides: tuple[Expr, ...]
     limits: tuple[int, ...]
     condition: Condition
-
-    def to_text(self, separator: str = " ") -> str:
-        """`SymbolicTile::ToString`."""
-        parts = (
-            f"offset_map: {results_text(self.offsets, self.rank)}",
-            f"size_map: {results_text(self.sizes, self.rank)}",
-            f"stride_map: {results_text(self.strides, self.rank)}",
-        )
-        text = f"Symbolic tile with{separator}{separator.join(parts)}"
-        if self.condition != ALWAYS:
-            names = [f"d{i}" for i in range(self.rank)]
-            text += f"{separator}constraints: {condition_text(self.condition, names)}"
-        return text
 
 
 _TILES: dict[IndexingMap, SymbolicTile | None] = {}

@@ -2,21 +2,23 @@
 (`EstimateRunTimeForTiledHloComputation` in `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.tiling.analysis import Analysis, TiledNode
+from hlofuse.cost.tiling.analysis import Analysis, TiledNode, dot_contraction
 from hlofuse.cost.tiling.constraints import NotTiled, Operation
-from hlofuse.cost.tiling.contractions import dot_contraction
 from hlofuse.cost.tiling.expressions import Expr
+from hlofuse.cost.tiling.fusion_view import FusionView
 from hlofuse.cost.tiling.op_kinds import OpKind
 from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks, dot_problem, dot_times
 from hlofuse.cost.tiling.tile_merging import TileMerger
 from hlofuse.cost.tiling.tiling import BlockLevelParameters
 from hlofuse.cost.tiling.tiling_set import TilingSet
 from hlofuse.cost.tiling.tilings import NO_TILE, Column, Columns, Mask, Value, output_nodes
+from hlofuse.ir.graph import Instruction
 
 REGISTER_SHARE = 0.4
 """Of a block's registers, what one tile may take before XLA expects spilling."""
@@ -47,18 +49,6 @@ def num_warps(largest_tile: Value) -> Column:
     return np.where(tile <= 256, 1, np.where(tile <= 1024, 2, np.where(tile <= 4096, 4, 8)))
 
 
-def _negative_stride(node: TiledNode) -> NotTiled:
-    return NotTiled(
-        "Full support for negative strides is not implemented hlo: ",
-        Operation(node.op),
-        "\n",
-        node.tile.to_text("\n"),
-        "\nindexing map: ",
-        node.map,
-        is_status=True,
-    )
-
-
 class _Costing:
     """Sums over the distinct tiles of one analysis."""
 
@@ -86,7 +76,8 @@ class _Costing:
         for node in nodes:
             columns = self.tilings.strides(node.tile)
             if any(map(columns.has_negative, node.tile.strides)):
-                raise _negative_stride(node)
+                text = "Full support for negative strides is not implemented hlo: "
+                raise NotTiled(text, Operation(node.op), is_status=True)
         self._merger = TileMerger(
             self.view, nodes, self.analysis.sizes, self.sizes, self.count, self._shares_regions
         )
@@ -229,3 +220,31 @@ def tiling_costs(
         outputs,
         costing.reads,
     )
+
+
+# What the times of one tiling consist of, operand by operand: for explaining, not for deciding.
+
+
+class TileRead(NamedTuple):
+    """How one operand is read, tile by tile."""
+
+    operand: Instruction
+    size: int
+    """Bytes of the array."""
+    read: int
+    """Bytes read by all blocks together."""
+    share: float
+    """Of the memory bandwidth, what runs as long as those of its tiles attain."""
+    ticks: int
+
+
+def tile_reads(view: FusionView, costs: TilingCosts, times: KernelTimes) -> list[TileRead]:
+    """The operands read, in the order the walk from the root meets them; `costs` of a single tiling."""
+    found = []
+    for op, (total, share) in sorted(costs.reads.items()):
+        size = view.kinds[op].byte_size
+        read = np.broadcast_to(np.asarray(total), (1,))
+        rate = np.broadcast_to(share, (1,))
+        ticks = int(times.read(costs.blocks, size, read, rate)[0])
+        found.append(TileRead(view.instructions[op], size, int(read[0]), float(rate[0]), ticks))
+    return found

@@ -115,16 +115,7 @@ class TritonSupport:
         if any(self.data_type(o.shape.element_type) is not None for o in operands):
             word = "allowed" if release.triton_takes_dots else "fusing"
             return f"Unsupported input data type: Not {word}" if release.triton_names_types else _INPUT_TYPE
-        if opcode in (
-            "concatenate",
-            "pad",
-            "constant",
-            "bitcast",
-            "broadcast",
-            "reshape",
-            "slice",
-            "transpose",
-        ):
+        if opcode in _MOVES:
             return self._data_movement(instruction)
         if opcode == "iota":
             bad = element_type in self._f8 or element_type == "s4"
@@ -139,10 +130,6 @@ class TritonSupport:
             return dot_refusal(instruction, self.conversion, self._rocm, self._capability)
         if opcode == "fusion":
             return "Nested fusions are not supported."
-        if opcode == "all-reduce":
-            return self._all_reduce(instruction)
-        if opcode == "all-gather":
-            return "S4 is not supported." if element_type == "s4" else "all-gather is not supported"
         if is_elementwise(instruction):
             # The type of the last operand: compare and select have a fixed type elsewhere.
             last = operands[-1].shape.element_type if operands else element_type
@@ -244,16 +231,6 @@ class TritonSupport:
                 "Multi-dimension reductions are only supported when experimental tiling propagation is "
                 "enabled."
             )
-        return None
-
-    def _all_reduce(self, instruction: Instruction) -> str | None:
-        groups = instruction.attributes.raw("replica_groups") or "{}"
-        if groups.replace(" ", "") in ("{}", "{{}}"):
-            return "All-reduce does not have replica groups."
-        if instruction.shape.element_type in (*_F8, "s4", "u4"):
-            return "4-bit integer, F8E4M3FN and F8E5M2 are not supported for all-reduces."
-        if self._first(instruction.called[0][1]) is not None:
-            return "Unsupported all-reduce computation by Triton."
         return None
 
 

@@ -112,7 +112,7 @@ class Checker:
 
     def _estimate(self, fusion: Instruction) -> Estimate:
         tiling = self.tiling.run_time(fusion)
-        assert isinstance(tiling, Tiling), tiling.text
+        assert isinstance(tiling, Tiling), str(tiling)
         return estimate_of(tiling)
 
     def _priority(
@@ -131,7 +131,7 @@ class Checker:
             if self._is_triton(producer, user):
                 outcome = self.pair(producer, user)
                 if isinstance(outcome, Refusal):
-                    self.note("eligible", False, f"{name} {producer.name} {user.name}: {outcome.text}")
+                    self.note("eligible", False, f"{name} {producer.name} {user.name}: {outcome}")
                     return
                 equivalent = copies[self._alias(producer, user)]
                 choices.append(list(dict.fromkeys([outcome.exec_time, *(t.exec_time for t in equivalent)])))
@@ -148,7 +148,7 @@ class Checker:
     def _refusal(self, name: str, producer: Instruction, step: IneligibleStep) -> None:
         reason = step.reason
         actual = [
-            outcome.text
+            str(outcome)
             for user in producer.users
             if self._is_triton(producer, user) and isinstance(outcome := self.pair(producer, user), Refusal)
         ]

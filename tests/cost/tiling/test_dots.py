@@ -49,7 +49,7 @@ def test_the_dots_config_tells_the_tile_of_the_summed_dimension() -> None:
         '{"num_warps":"4","output_tiles":[{"sizes":["64","64"]}]}}}'
     )
     cost = TilingModel(load_device("h100_sxm"), RELEASE).run_time(fusion(config))
-    assert isinstance(cost, Tiling), cost.text if isinstance(cost, Refusal) else ""
+    assert isinstance(cost, Tiling), str(cost) if isinstance(cost, Refusal) else ""
     assert (cost.blocks, cost.threads) == (16, 128)
     # Each block reads a row of tiles of the left operand and a column of those of the right one.
     assert cost.bytes_read == 16 * (64 * 256 + 256 * 64) * 4
