@@ -14,27 +14,14 @@ from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 
+_SIZES = {"int": (2, 4, 8, 16, 32, 64), "float": (16, 32, 64), "complex": (64, 128)}
+_KINDS = {"s": "int", "i": "int", "f": "float", "c": "complex", **{kind: kind for kind in _SIZES}}
 _NUMPY: dict[str, str] = {
-    "pred": "bool",
-    "bool": "bool",
-    **{f"s{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
-    **{f"i{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
-    **{f"int{n}": f"int{n}" for n in (2, 4, 8, 16, 32, 64)},
-    **{f"u{n}": f"uint{n}" for n in (2, 4, 8, 16, 32, 64)},
-    **{f"uint{n}": f"uint{n}" for n in (2, 4, 8, 16, 32, 64)},
-    **{f"f{n}": f"float{n}" for n in (16, 32, 64)},
-    **{f"float{n}": f"float{n}" for n in (16, 32, 64)},
-    "bf16": "bfloat16",
-    "bfloat16": "bfloat16",
-    "c64": "complex64",
-    "c128": "complex128",
-    "complex64": "complex64",
-    "complex128": "complex128",
-    "f8e4m3fn": "float8_e4m3fn",
-    "f8e5m2": "float8_e5m2",
-    "f8e4m3fnuz": "float8_e4m3fnuz",
-    "f8e5m2fnuz": "float8_e5m2fnuz",
-    "f8e4m3b11fnuz": "float8_e4m3b11fnuz",
+    **{f"{short}{n}": f"{kind}{n}" for short, kind in _KINDS.items() for n in _SIZES[kind]},
+    **{f"{unsigned}{n}": f"uint{n}" for unsigned in ("u", "uint") for n in _SIZES["int"]},
+    **{f"f8{form}": f"float8_{form}" for form in ("e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e4m3b11fnuz")},
+    **dict.fromkeys(("pred", "bool"), "bool"),
+    **dict.fromkeys(("bf16", "bfloat16"), "bfloat16"),
 }
 _SCALAR = re.compile(r"(\w)\[\s*\]")
 _EXAMPLE = 'expected shapes such as "f32[128,512], s32[]", also in lists, tuples and dictionaries'

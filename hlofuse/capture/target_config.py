@@ -4,6 +4,8 @@ What the cost models read comes from the device's file. Of the rest (limits on t
 versions of libraries) XLA reads little before code is generated; there every CUDA device is described alike.
 """
 
+import tomllib
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -14,31 +16,10 @@ from hlofuse.releases import NAMES
 
 _ACCELERATED = (9, 10)
 """Major compute capabilities whose devices XLA describes with architecture-specific features (`sm_90a`)."""
-_MEMORY_BYTES = 80 << 30
-_RUNTIME, _DNN = (12, 8, 0), (9, 10, 0)
-_SAME_FOR_ALL: dict[str, str | int] = {
-    "block_dim_limit_z": 65535,
-    "thread_dim_limit_x": 1024,
-    "thread_dim_limit_y": 1024,
-    "thread_dim_limit_z": 64,
-    "device_memory_size": _MEMORY_BYTES,
-    "device_address_bits": 64,
-    "reserved_shared_memory_per_block": 1024,
-    "driver_version": '"13.0.0"',
-    "runtime_version": '"12.8.0"',
-    "dnn_version": '"9.10.0"',
-    "cub_version": '"3.1.2"',
-    "device_vendor": '"NVIDIA Corporation"',
-}
+_TABLES = tomllib.loads(Path(__file__).with_name("target_config.toml").read_text(encoding="utf-8"))
+FLAGS_OF_RELEASES: dict[str, list[dict[str, str]]] = _TABLES["flags"]
+"""XLA_FLAGS that releases from `since` on, before `until`, need to compile for a device that is not there."""
 _Value = str | int | float | dict[str, Any]
-_FROM_DEVICE = tuple(
-    (
-        "threads_per_block_limit threads_per_warp shared_memory_per_block shared_memory_per_core"
-        " threads_per_core_limit core_count fpus_per_core block_dim_limit_x block_dim_limit_y"
-        " memory_bandwidth l2_cache_size clock_rate_ghz shared_memory_per_block_optin"
-        " registers_per_core_limit registers_per_block_limit max_blocks_per_multiprocessor"
-    ).split()
-)
 
 
 def target_config_of(device: str) -> tuple[DeviceDescription, str]:
@@ -69,8 +50,8 @@ def target_config_text(device: DeviceDescription) -> str:
     capability: dict[str, _Value] = {"major": major, "minor": minor}
     if major in _ACCELERATED:
         capability["feature_extension"] = "ACCELERATED_FEATURES"
-    info: list[tuple[str, _Value]] = [(n, getattr(device, n)) for n in _FROM_DEVICE if getattr(device, n)]
-    info += _SAME_FOR_ALL.items()
+    given = [(n, getattr(device, n)) for n in _TABLES["from_device"]]
+    info: list[tuple[str, _Value]] = [*filter(itemgetter(1), given), *_TABLES["gpu_device_info"].items()]
     info += [
         ("name", _quoted(device.name)),
         ("compile_time_toolkit_version", _quoted(".".join(map(str, toolkit)))),
@@ -86,8 +67,8 @@ def target_config_text(device: DeviceDescription) -> str:
         lines += ["  matrix_unit_description {", *(f"    {r}" for r in rates), "  }"]
     lines += ["}", *_field("platform_name", _quoted("CUDA"))]
     lines += _field("device_description_str", _quoted(device.name))
-    for name, version in (("runtime_version", _RUNTIME), ("dnn_version_info", _DNN)):
-        lines += _field(name, dict(zip(("major", "minor", "patch"), version, strict=True)))
+    for name, version in _TABLES["libraries"].items():
+        lines += _field(name, version)
     return "\n".join(lines) + "\n"
 
 
@@ -105,31 +86,10 @@ def _quoted(value: str) -> str:
 # What is known of the JAX releases a capture is made with.
 
 
-FLAGS_OF_RELEASES = {
-    "gpu": [
-        # They stop at a gemm that a kernel of Triton is tuned for, ahead of fusion.
-        {
-            "flag": "--xla_gpu_autotune_level=0",
-            "since": "0",
-            "until": "0.10",
-            "advice": (
-                "without the device, XLA cannot autotune, and GEMMs that Triton cannot compile untuned fail;"
-                " --flags=--xla_gpu_enable_triton_gemm=false uses cuBLAS"
-            ),
-        },
-        # They ask the device how much memory a sort needs; later ones then sort in a kernel of XLA's, too.
-        {"flag": "--xla_gpu_enable_cub_radix_sort=false", "since": "0.5", "until": "0.6"},
-    ]
-}
-"""XLA_FLAGS that releases from `since` on, before `until`, need to compile for a device that is not there."""
-
-
 def advice_about(target: str, flags: str) -> str | None:
     """What to do about programs that did not come as far as fusion, where these flags compiled them."""
-    found = [
-        f["advice"] for f in FLAGS_OF_RELEASES.get(target, []) if "advice" in f and f["flag"] in flags.split()
-    ]
-    return found[0] if found else None
+    given = [f for f in FLAGS_OF_RELEASES.get(target, []) if f["flag"] in flags.split()]
+    return next((f["advice"] for f in given if "advice" in f), None)
 
 
 def doubt_about(version: str | None) -> str | None:

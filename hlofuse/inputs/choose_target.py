@@ -4,7 +4,9 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.format.escape import printable
@@ -18,44 +20,6 @@ from hlofuse.pipelines.identity import Fact, Source
 from hlofuse.pipelines.targets import TARGETS, target_by_flags
 from hlofuse.releases import nearest
 
-# Which backend a module was compiled for, by what stands in it.
-
-
-_CALLS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "gpu",
-        tuple(
-            """
-            __cublas$ __cudnn$ __gpu$ __cub$ __triton$ __cusolver$ xla.gpu. triton_kernel_call mosaic_gpu
-            cu_ cub_ cublas_ cudnn_ cusolver_ cusparse_ cuda_ __cuda$ cutedsl te_ hip_ hipblas_ hipsolver_
-            hipsparse_ rocsolver_ xla_ffi_python_gpu_callback
-            """.split()
-        ),
-    ),
-    ("cpu", ("blas_", "lapack_", "__onednn$", "__xla_cpu_runtime_", "xla_ffi_python_cpu_callback")),
-    ("tpu", ("tpu_custom_call", "x64splitlow", "x64splithigh")),
-    ("neuron", ("awsneuron",)),
-    ("poplar", ("poputil", "popops", "popnn", "poplin")),
-)
-"""How the targets of custom calls begin, in small letters, that one backend alone has."""
-
-_CONFIGS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    (
-        "gpu",
-        (
-            '"__triton',
-            '"__cudnn',
-            '"operation_queue_id"',
-            '"collective_backend_config"',
-            '"fusion_backend_config"',
-            '"gemm_backend_config"',
-            '"is_pipelined"',
-        ),
-    ),
-    ("cpu", ('"__ynn_fusion"', '"__xnn_fusion"', '"__onednn_fusion"', '"outer_dimension_partitions"')),
-)
-"""What stands in the backend_config of one backend alone."""
-
 _GPU_FUSION = re.compile(r"(?:loop|input)(?:_\w+)?_fusion(?:[._]\d+)*")
 """XLA:GPU's `rename_fusions` names fusions by their emitter, no other backend does."""
 _GPU_RENAMED = re.compile(r".*\.\d+\.\d+")
@@ -65,6 +29,14 @@ FRONT_ENDS = {"neuron": "Neuron", "poplar": "Poplar"}
 """Backends with a compiler of their own, which take a module before optimizations from XLA's front ends."""
 NO_TARGET = frozenset({"tpu", *FRONT_ENDS})
 """Backends whose fusion passes are not repeated: their compilers are closed, or others than XLA's."""
+
+
+@cache
+def _marks() -> dict[str, dict[str, Any]]:
+    """`backend_marks.toml`: how `calls` of a backend begin, its `configs`, the target that `files` tell."""
+    import tomllib
+
+    return tomllib.loads(Path(__file__).with_name("backend_marks.toml").read_text(encoding="utf-8"))
 
 
 def backend_of(module: Module) -> Fact | None:
@@ -99,8 +71,8 @@ def _of_instruction(i: Instruction) -> Fact | None:
         return Fact("tpu", "text", f"{name} has a tiled layout, {printable(str(i.shape)[:60])}")
     if i.opcode == "custom-call":
         call = custom_call_target(i)
-        for backend, prefixes in _CALLS:
-            if call.lower().startswith(prefixes):
+        for backend, prefixes in _marks()["calls"].items():
+            if call.lower().startswith(tuple(prefixes)):
                 return Fact(backend, "text", f"calls {printable(call)}")
     elif i.opcode == "parameter":
         if "neff_" in (i.attributes.raw("frontend_attributes") or ""):
@@ -108,7 +80,7 @@ def _of_instruction(i: Instruction) -> Fact | None:
         return None
     config = i.attributes.raw("backend_config")
     if config:
-        for backend, keys in _CONFIGS:
+        for backend, keys in _marks()["configs"].items():
             if any(key in config for key in keys):
                 return Fact(backend, "text", f"{name} has the backend_config of a {backend.upper()}")
     if i.fusion_kind == "kInput":
@@ -129,13 +101,6 @@ def _is_tiled(instruction: Instruction) -> bool:
     return any(layout is not None and "T(" in str(layout) for layout in shapes)
 
 
-# Parts of file names, the first that is found decides: passes of a pipeline, then what every dump has.
-_EVIDENCE: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("gpu", ("priority-fusion", "priority_fusion")),
-    ("gpu-legacy", ("fusion_merger", "horizontal_fusion.", ".fusion.after_fusion.", "fusion.fusion-")),
-    ("gpu", ("gpu_target_config", "gpu_after_optimizations")),
-    ("cpu", ("cpu_after_optimizations", "fusion-wrapper", "cpu_multi_output_fusion")),
-)
 DEFAULT = "cpu"
 
 
@@ -184,10 +149,9 @@ def target_of_files(path: str | os.PathLike[str], module: str | None = None) -> 
     if stamped is not None:
         return stamped
     names = sibling_names(Path(path), module) if str(path) != "-" else ()
-    for target, evidence in _EVIDENCE:
-        for mark in evidence:
-            if any(mark in name for name in names):
-                return ChosenTarget(target, f"dumps are named {mark}", "directory")
+    for mark, target in _marks()["files"].items():
+        if any(mark in name for name in names):
+            return ChosenTarget(target, f"dumps are named {mark}", "directory")
     return _target_of_folder(Path(path)) if str(path) != "-" else None
 
 

@@ -3,8 +3,10 @@
 import codecs
 import os
 import sys
+from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import IO
 
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
@@ -17,8 +19,8 @@ LIMIT_VARIABLE = "HLOFUSE_MAX_INPUT_BYTES"
 
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
-_FOREIGN_STARTS = (b"ML\xefR", b"\n")
-"""How StableHLO bytecode and HLO protos start."""
+_NOT_TEXT = (b"ML\xefR", b"\n", _GZIP_MAGIC)
+"""How StableHLO bytecode, HLO protos and compressed files start."""
 
 
 def input_limit() -> int:
@@ -78,75 +80,37 @@ def _missing(path: Path) -> str:
     return f"{printable(str(path))} does not exist{names_meant(meant)}"
 
 
-def _read(file: BinaryIO, name: str, limit: int) -> bytes:
-    first = file.read(_CHUNK)
-    if not first:
-        raise HlofuseError(f"{printable(name)} is empty")
-    if first.startswith(_GZIP_MAGIC):
-        return _gunzip(first, file, name, limit)
-    _refuse_early(first, name)
-    chunks = [first]
-    size = len(first)
-    while chunk := file.read(_CHUNK):
-        size += len(chunk)
-        if size > limit:
-            raise _too_long(name, limit)
-        chunks.append(chunk)
-    if size > limit:
-        raise _too_long(name, limit)
-    return b"".join(chunks)
-
-
-def _gunzip(first: bytes, file: BinaryIO, name: str, limit: int) -> bytes:
-    """Decompress piece by piece, so that a small file cannot grow without bound."""
+def _read(file: IO[bytes], name: str, limit: int) -> bytes:
+    data = _bounded(file.read, name, limit)
+    if not data.startswith(_GZIP_MAGIC):
+        return data
     import gzip
     import zlib
 
-    chunks: list[bytes] = []
-    size = 0
     try:
-        with gzip.GzipFile(mode="rb", fileobj=cast("BinaryIO", _Prepended(first, file))) as unzipped:
-            while chunk := unzipped.read(_CHUNK):
-                if not chunks:
-                    _refuse_early(chunk, name)
-                size += len(chunk)
-                if size > limit:
-                    raise _too_long(name, limit, " once decompressed")
-                chunks.append(chunk)
+        with gzip.GzipFile(fileobj=BytesIO(data)) as unzipped:
+            return _bounded(unzipped.read, name, limit, " once decompressed")
     except (EOFError, gzip.BadGzipFile, zlib.error) as e:
         raise HlofuseError(f"{printable(name)}: not a complete gzip file: {e}") from None
+
+
+def _bounded(read: Callable[[int], bytes], name: str, limit: int, how: str = "") -> bytes:
+    """All of a stream, read piece by piece: a small compressed file may not grow without bound, and what is
+    neither text nor a module in another form is not read to its end."""
+    chunks: list[bytes] = []
+    size = 0
+    while chunk := read(_CHUNK):
+        if not chunks and not chunk.startswith(_NOT_TEXT):
+            _refuse_binary(chunk, name)
+        size += len(chunk)
+        if size > limit:
+            raise HlofuseError(
+                f"{printable(name)} has more than {limit:,} bytes{how}; set {LIMIT_VARIABLE} to read more"
+            )
+        chunks.append(chunk)
     if not chunks:
-        raise HlofuseError(f"{printable(name)} is empty once decompressed")
+        raise HlofuseError(f"{printable(name)} is empty{how}")
     return b"".join(chunks)
-
-
-class _Prepended:
-    """A stream with its first bytes put back: standard input cannot be rewound."""
-
-    def __init__(self, first: bytes, rest: BinaryIO) -> None:
-        self._first = first
-        self._rest = rest
-
-    def read(self, size: int = -1) -> bytes:
-        if self._first:
-            if size < 0:
-                out, self._first = self._first + self._rest.read(), b""
-                return out
-            out, self._first = self._first[:size], self._first[size:]
-            return out
-        return self._rest.read(size)
-
-
-def _too_long(name: str, limit: int, how: str = "") -> HlofuseError:
-    return HlofuseError(
-        f"{printable(name)} has more than {limit:,} bytes{how}; set {LIMIT_VARIABLE} to read more"
-    )
-
-
-def _refuse_early(first: bytes, name: str) -> None:
-    """A stream that is neither text nor a module in another form is not read to its end."""
-    if not first.startswith(_FOREIGN_STARTS):
-        _refuse_binary(first, name)
 
 
 def _refuse_binary(first: bytes, name: str) -> None:

@@ -11,12 +11,11 @@ from hlofuse.render.palette import (
     CARD,
     FAINT,
     FONT,
-    FUSIONS,
     INK,
     LINE,
-    OTHER_FUSION,
     PALE,
     STYLES,
+    frame_of,
     legend,
 )
 from hlofuse.render.scene import Arrow, Box, Outline, Panel, Scene, text_width
@@ -101,14 +100,10 @@ def _outline(panel: Digraph, outline: Outline) -> None:
     if outline.aside:
         head += f"  {entities(outline.aside)}"
     head += _flag(outline.note)
-    look = {"style": "rounded,dashed", "color": FAINT}
-    if outline.kind:
-        style = FUSIONS.get(outline.kind, OTHER_FUSION)
-        look = {"style": style.style, "fillcolor": style.fill, "color": style.line}
     rows = "".join(f'{r}<BR ALIGN="LEFT"/>' for r in (head, *map(_small, outline.lines)) if r)
-    look |= {"penwidth": "3" if outline.marked or outline.note else "1.3", "label": f"<{rows}>"}
+    look = {"penwidth": "3" if outline.marked or outline.note else "1.3", "label": f"<{rows}>"}
     look |= {"margin": "9", "labeljust": "l", "fontsize": "11", "id": outline.key}
-    look["tooltip"] = multiline(outline.tooltip)
+    look |= {"tooltip": multiline(outline.tooltip), **frame_of(outline.kind)}
     with panel.subgraph(name=f"cluster_{outline.key}", graph_attr=look) as cluster:
         for box in outline.boxes:
             _box(cluster, box, flat=bool(outline.kind))
@@ -139,13 +134,8 @@ def _box(graph: Digraph, box: Box, flat: bool = False) -> None:
         width += text_width("  " + source_box, small)
         lines = []
     width = max([width, *(text_width(line, small) for line in lines)])
-    look = style.shape | {"fillcolor": style.fill, "color": style.line, "id": box.key}
-    if style.slack is not None:
-        per_width, more, taller = style.slack
-        height = base * 1.2 + len(lines) * small * 1.2 + taller
-        look |= {"fixedsize": "true", "width": f"{(width * per_width + more) / 72:.2f}"}
-        look["height"] = f"{height / 72:.2f}"
-    elif light:
+    look = style.sized(width, base * 1.2 + len(lines) * small * 1.2) | {"id": box.key}
+    if light and style.slack is None:
         look |= {"margin": "0.05,0.02", "height": "0.2"}
     if light:
         look["fontsize"] = "9"

@@ -4,10 +4,13 @@ A *thread* is an operation for as long as nothing about it is new: the same name
 from dump to dump. Where something is, links lead from its thread to those that go on.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import product
 
 from hlofuse.diff import Added, ModuleDiff
 from hlofuse.format.paths import source_text
+from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import summarize
@@ -51,107 +54,79 @@ class LineageGraph:
     full: bool = False
     """There are too many: nothing is kept."""
     _now: dict[Instruction, int] = field(default_factory=dict)
+    _step: int = 0
+    _created: dict[Instruction, Cluster] = field(default_factory=dict)
+    """What the dump at hand has in place of something else."""
 
     def begin(self, step: int, module: Module) -> None:
         """The first dump that can be read."""
-        for i in module.instructions():
-            if _is_operation(i):
-                self._thread(step, i, module)
+        self._step = step
+        for i in filter(_is_operation, module.instructions()):
+            self._at(i)
 
     def advance(self, step: int, found: ModuleDiff) -> None:
         """The next dump, compared with the one ahead."""
         if self.full:
             return
-        before, self._now = self._now, {}
-        module = found.after.module
+        late, self._now, self._step = self._now, {}, step
         clusters = [c for group in summarize(found).clusters for c in group] if not found.same else []
         removed_in = {i: c for c in clusters for i in c.removed if c.added}
-        created = {i: c for c in clusters for i in c.added if c.removed}
-        late = dict(before)
+        self._created = {i: c for c in clusters for i in c.added if c.removed}
         for match in found.matches:
-            old_fusions = {
-                p.instruction: late.pop(p.instruction) for p in match.before if p.instruction in late
-            }
-            if old_fusions:
-                self._match(
-                    step,
-                    old_fusions,
-                    list(dict.fromkeys(p.instruction for p in match.after)),
-                    module,
-                    created,
-                )
+            before = {p.instruction: late.pop(p.instruction) for p in match.before if p.instruction in late}
+            if before:
+                self._match(before, list(dict.fromkeys(p.instruction for p in match.after)))
         for i, thread in late.items():
-            self._lost(step, thread, removed_in.get(i), found, created)
+            self._lost(thread, removed_in.get(i))
         for edit in found.edits:
             if isinstance(edit, Added):
-                for place in edit.after:
-                    if place.instruction not in self._now and _is_operation(place.instruction):
-                        self._at(step, place.instruction, module, created)
+                for i in filter(_is_operation, (p.instruction for p in edit.after)):
+                    self._at(i)
         if len(self.threads) > MOST_THREADS:
             self.threads, self.links, self._now, self.full = [], [], {}, True
 
-    def _match(
-        self,
-        step: int,
-        old_fusions: dict[Instruction, int],
-        new_fusions: list[Instruction],
-        module: Module,
-        created: dict[Instruction, Cluster],
-    ) -> None:
+    def _match(self, before: dict[Instruction, int], after: list[Instruction]) -> None:
         """One value, computed in some places before and in some after; what stands as it stood goes on."""
-        locations = {location_of(j): j for j in new_fusions if j not in self._now}
-        stays = {
-            i: j
-            for i, thread in old_fusions.items()
-            if (j := locations.pop(self.threads[thread].location, None))
-        }
-        for i, j in stays.items():
-            self._now[j] = old_fusions[i]
+        locations = {location_of(j): j for j in after if j not in self._now}
+        leaves = []
+        for thread in before.values():
+            if (stays := locations.pop(self.threads[thread].location, None)) is not None:
+                self._now[stays] = thread
+            else:
+                leaves.append(thread)
         others = [j for j in locations.values() if _is_operation(j)]
-        leaves = {i: thread for i, thread in old_fusions.items() if i not in stays}
         if not leaves:
-            first = next(iter(old_fusions.values()))
             for j in others:
-                self.links.append(Link(first, step, How.COPIED, self._at(step, j, module, created)))
+                self._link(next(iter(before.values())), How.COPIED, j)
             return
-        how = how_changed(
-            tuple(self.threads[t].location for t in leaves.values()), tuple(map(location_of, new_fusions))
-        )
-        if len(leaves) == len(others):  # in the order of the text, as near as can be said
-            for thread, j in zip(leaves.values(), others, strict=True):
-                self.links.append(Link(thread, step, how, self._at(step, j, module, created)))
-            return
-        for thread in leaves.values():
-            for j in others or [j for j in new_fusions if _is_operation(j)][:1]:
-                self.links.append(Link(thread, step, how, self._at(step, j, module, created)))
+        how = how_changed(tuple(self.threads[t].location for t in leaves), tuple(map(location_of, after)))
+        pairs: Iterable[tuple[int, Instruction]] = zip(leaves, others, strict=False)
+        if len(leaves) != len(others):  # else in the order of the text, as near as can be said
+            pairs = product(leaves, others or [j for j in after if _is_operation(j)][:1])
+        for thread, j in pairs:
+            self._link(thread, how, j)
 
-    def _lost(
-        self,
-        step: int,
-        thread: int,
-        cluster: Cluster | None,
-        found: ModuleDiff,
-        created: dict[Instruction, Cluster],
-    ) -> None:
+    def _lost(self, thread: int, cluster: Cluster | None) -> None:
         if cluster is None:
-            self.links.append(Link(thread, step, How.REMOVED, -1))
+            self.links.append(Link(thread, self._step, How.REMOVED, -1))
             return
         same_opcode = [j for j in cluster.added if j.opcode == self.threads[thread].location.opcode]
         how = How.REWRITTEN if same_opcode else How.REPLACED
         for j in sorted(parts_of(cluster), key=cluster.added.index) or same_opcode or cluster.added[:1]:
-            self.links.append(Link(thread, step, how, self._at(step, j, found.after.module, created)))
+            self._link(thread, how, j)
 
-    def _at(self, step: int, i: Instruction, module: Module, created: dict[Instruction, Cluster]) -> int:
-        if i in self._now:
-            return self._now[i]
-        cluster = created.get(i)
-        instead = opcodes_text(tuple(x.opcode for x in cluster.removed)) if cluster is not None else ""
-        return self._thread(step, i, module, instead)
+    def _link(self, thread: int, how: How, to: Instruction) -> None:
+        self.links.append(Link(thread, self._step, how, self._at(to)))
 
-    def _thread(self, step: int, i: Instruction, module: Module, instead: str = "") -> int:
-        place = module.source_of(i)
-        self.threads.append(Thread(location_of(i), step, source_text(place) if place else "", instead))
-        self._now[i] = len(self.threads) - 1
+    def _at(self, i: Instruction) -> int:
+        """The thread of an operation, which begins with this dump if there is none yet."""
+        if i not in self._now:
+            place = module_of(computation_of(i)).source_of(i)
+            cluster = self._created.get(i)
+            instead = opcodes_text(tuple(x.opcode for x in cluster.removed)) if cluster is not None else ""
+            source = source_text(place) if place else ""
+            self._now[i] = len(self.threads)
+            self.threads.append(Thread(location_of(i), self._step, source, instead))
         return self._now[i]
 
 

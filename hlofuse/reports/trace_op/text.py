@@ -23,11 +23,6 @@ def headline(provenance: Provenance) -> str:
     )
 
 
-def trail_title(trail: Trail) -> str:
-    """`divide.5  divide  model.py:89  jit(f)/div`."""
-    return "  ".join(part for part in (trail.name, trail.opcode, trail.source, trail.op_name) if part)
-
-
 def event_text(event: Event, before: Event | None) -> str:
     """What is new of the operation in this dump."""
     shown = locations_text(event.locations)
@@ -89,9 +84,7 @@ def locations_text(locations: tuple[Location, ...]) -> str:
 def fusions_text(locations: tuple[Location, ...]) -> str:
     """`fusion loop_add_fusion (kLoop)`; several where it is computed in several."""
     inside = dict.fromkeys(f"{s.fusion} ({s.fusion_kind})" for s in locations if s.fusion)
-    names = ([*inside, "no fusion"] if any(s.fusion is None for s in locations) else [*inside]) or [
-        "no fusion"
-    ]
+    names = [*inside, *(["no fusion"] if not inside or any(s.fusion is None for s in locations) else [])]
     shown = listing(names, _MAX_LOCATIONS)
     return shown if not inside else f"{'fusions' if len(inside) > 1 else 'fusion'} {shown}"
 
@@ -104,48 +97,34 @@ def end_text(kernel: FinalKernel) -> str:
     return f"{kernel.name}, {kernel.kind} fusion of {inside}, in {kernel.computation}"
 
 
-def events_with_text(trail: Trail) -> list[tuple[Event, str]]:
-    """Each stop with what happened there."""
-    before = [None, *trail.events]
-    return [(s, event_text(s, before[n])) for n, s in enumerate(trail.events)]
-
-
-def end_lines(trail: Trail) -> list[str]:
+def end_line(trail: Trail) -> str:
     """The kernels it ends in."""
     if not trail.ends:
-        return ["final: in no kernel"]
+        return "final: in no kernel"
     head = "final: in " if len(trail.ends) == 1 else f"final: in {len(trail.ends)} kernels: "
-    more = "; …" if len(trail.ends) > 4 else ""
-    return [head + "; ".join(end_text(k) for k in trail.ends[:4]) + more]
-
-
-def dump_number(event: Event) -> str:
-    """`0058`; empty for a dump without a number."""
-    return "" if event.dump.number is None else f"{event.dump.number:04d}"
-
-
-def unreadable_line(provenance: Provenance) -> str:
-    """The dumps that were left out."""
-    names = ", ".join(f.path.name for f in provenance.unreadable[:3])
-    count = plural(len(provenance.unreadable), "dump")
-    return printable(f"{count} cannot be read and skipped: {names}")
+    return head + "; ".join(end_text(k) for k in trail.ends[:4]) + ("; …" if len(trail.ends) > 4 else "")
 
 
 def print_provenance(provenance: Provenance, console: Console, *, limit: int = 5) -> None:
     """Each operation: its stops, then the kernel it ends in."""
     console.print(Text(printable(headline(provenance)), style="bold"))
     if provenance.unreadable:
-        console.print(Text(unreadable_line(provenance), style="yellow"))
+        names = ", ".join(printable(f.path.name) for f in provenance.unreadable[:3])
+        count = plural(len(provenance.unreadable), "dump")
+        console.print(Text(f"{count} cannot be read and skipped: {names}", style="yellow"))
     for trail in provenance.trails[: limit or None]:
         console.print()
-        console.print(Text(printable(trail_title(trail)), style="bold"))
+        title = filter(None, (trail.name, trail.opcode, trail.source, trail.op_name))
+        console.print(Text(printable("  ".join(title)), style="bold"))
         rows = Rows(("", "right"), ("", "name"), ("", "left"))
-        for event, text in events_with_text(trail):
-            name = Text(printable(pass_name(event.dump)))
-            rows.add_row(Text(dump_number(event), style="dim"), name, Text(printable(text)))
+        before = None
+        for event in trail.events:
+            number = "" if event.dump.number is None else f"{event.dump.number:04d}"
+            cells = printable(pass_name(event.dump)), printable(event_text(event, before))
+            rows.add_row(Text(number, style="dim"), *map(Text, cells))
+            before = event
         rows.print(console)
-        for end in end_lines(trail):
-            indented(console, Text(printable(end), style="green" if trail.ends else "dim"))
+        indented(console, printable(end_line(trail)), 2, "green" if trail.ends else "dim")
     hidden = len(provenance.trails) - limit
     if limit and hidden > 0:
         console.print()

@@ -55,11 +55,9 @@ def verify_module(
     actual = replay(input, config, observers)
     seconds = time.perf_counter() - start
     compare = _Comparison()
-    not_dumped: tuple[str, ...] = ()
-    if complete or after_passes is None:
-        passes, difference, end = _compare_passes(actual, before, after_passes, recorded, compare)
-    else:
-        passes, difference, end, not_dumped = _compare_dumps(actual, before, after_passes, after, compare)
+    passes, difference, end, not_dumped = _compare_passes(
+        actual, before, after, after_passes, recorded, complete, compare
+    )
     exact, partition = compare.equal(end, after)
     if difference is None and not exact:
         difference = compare.difference(end, after, None, actual)
@@ -159,79 +157,49 @@ _UNREPORTED = "unreported"
 def _compare_passes(
     actual: Replay,
     before: Module,
+    after: Module,
     after_passes: Sequence[tuple[str, Module]] | None,
     recorded: Sequence[str] | None,
-    compare: _Comparison,
-) -> tuple[list[PassVerdict], FirstDifference | None, Module]:
-    """Pass by pass: where XLA has no dump, the pass left the module as it was.
-
-    Also gives the replayed module at the place of XLA's last one.
-    """
-    verdicts: list[PassVerdict] = []
-    difference = None
-    if after_passes is None:
-        return verdicts, None, actual.after
-    end = actual.after
-    left = list(after_passes)
-    xla = before
-    runs: Counter[str] = Counter()
-    unsaid = False
-    for done in actual.passes:
-        if recorded is not None and done.name not in recorded:
-            continue
-        runs[done.name] += 1
-        names = (done.name, f"{done.name}-{runs[done.name]}")
-        dumped = bool(left) and left[0][0] in names
-        if done.name in _LACKS_FIGURES:
-            dumped = dumped or (bool(left) and left[0][0] == _UNREPORTED)
-            unsaid = done.changed and not dumped
-        if dumped:
-            xla, unsaid = left.pop(0)[1], False
-        if unsaid:
-            continue  # XLA's module is not known before the next dump
-        own = parse_module(done.module_text or "", f"<replayed module after {done.name}>")
-        exact, partition = compare.equal(own, xla)
-        end = own
-        verdicts.append(PassVerdict(done.name, exact, partition, done.changed, dumped))
-        if not exact and difference is None:
-            difference = compare.difference(own, xla, done.name, actual)
-    return verdicts, difference, actual.after if recorded is None else end
-
-
-def _compare_dumps(
-    actual: Replay,
-    before: Module,
-    after_passes: Sequence[tuple[str, Module]],
-    after: Module,
+    complete: bool,
     compare: _Comparison,
 ) -> tuple[list[PassVerdict], FirstDifference | None, Module, tuple[str, ...]]:
-    """The passes that left a dump, where others may have changed the module without one.
+    """Pass by pass: where XLA has no dump, the pass left the module as it was, or unless `complete` may have
+    changed it.
 
     Also gives the replayed module at the place of `after`, and passes that changed it and left no dump.
     """
     verdicts: list[PassVerdict] = []
     difference = None
     end, xla = actual.after, before
-    left = list(after_passes)
-    not_dumped: list[str] = []
+    left = list(after_passes or ())
+    not_dumped: dict[str, None] = {}
     runs: Counter[str] = Counter()
-    for done in actual.passes:
-        runs[done.name] += 1
-        if not left or left[0][0] not in (done.name, f"{done.name}-{runs[done.name]}"):
-            not_dumped += [done.name] if done.changed else []
+    unsaid = False
+    for done in actual.passes if after_passes is not None else ():
+        if recorded is not None and done.name not in recorded:
             continue
-        structure, xla = xla, left.pop(0)[1]
+        runs[done.name] += 1
+        names = {done.name, f"{done.name}-{runs[done.name]}"}
+        if done.name in _LACKS_FIGURES:
+            names.add(_UNREPORTED)
+            unsaid = done.changed
+        dumped, previous = bool(left) and left[0][0] in names, xla
+        if dumped:
+            xla, unsaid = left.pop(0)[1], False
+        elif not complete:
+            not_dumped |= {done.name: None} if done.changed else {}
+        if unsaid or not (dumped or complete):
+            continue  # XLA's module is not known before the next dump
         own = parse_module(done.module_text or "", f"<replayed module after {done.name}>")
         exact, partition = compare.equal(own, xla)
-        changed = not compare.equal(structure, xla)[
-            0
-        ]  # a narrow pattern dumps passes that changed nothing, too
+        # A narrow pattern dumps passes that changed nothing, too.
+        changed = dumped if complete else not compare.equal(previous, xla)[0]
         verdicts.append(PassVerdict(done.name, exact, partition, done.changed, changed))
         if not exact and difference is None:
             difference = compare.difference(own, xla, done.name, actual)
-        if xla is after:
+        if recorded is not None or (not complete and xla is after):
             end = own
-    return verdicts, difference, end, tuple(dict.fromkeys(not_dumped))
+    return verdicts, difference, end, tuple(not_dumped)
 
 
 # Structure without names: equal keys for instructions that compute the same in the same kernels.

@@ -1,7 +1,9 @@
 """Our decisions against XLA's own record of PriorityFusion: order, priorities, refusals."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import zip_longest
+from math import isclose
 
 from hlofuse.passes.fusion.priority_fusion.recorded_order import RecordedOrder
 from hlofuse.reports.verify.model import RecordVerdict, StepDifference
@@ -67,46 +69,24 @@ def follow_record(recorded_order: RecordedOrder, record: PriorityRecord) -> Reco
 def _first_fusion(
     record: PriorityRecord, fuses: list[Event], decisions: list[Event]
 ) -> StepDifference | None:
-    expected = record.fusions()
-    for number in range(max(len(expected), len(fuses))):
-        xla = expected[number] if number < len(expected) else None
-        our = fuses[number] if number < len(fuses) else None
-        if (
-            xla is not None
-            and our is not None
-            and (xla.producer, xla.consumer) == (our.producer, our.consumer)
-        ):
+    for number, (xla, our) in enumerate(zip_longest(record.fusions(), fuses)):
+        if xla and our and (xla.producer, xla.consumer) == (our.producer, our.consumer):
             continue
-        left = None
+        left = right = None
         if xla is not None:
-            left = f"{xla.producer} into {xla.consumer}{_recorded(record, xla)}"
-        right = None
+            before = [s for s in record.steps[: record.steps.index(xla)] if isinstance(s, PriorityStep)]
+            left = _into(xla, before)
         if our is not None:
-            right = f"{our.producer} into {our.consumer}{_worked_out(decisions, our)}"
-        name = xla.producer if xla is not None else (our.producer or "" if our is not None else "")
-        return StepDifference("fusion", number, name, left, right)
+            right = _into(our, [e for e in decisions if e.step < our.step and e.event == "priority"])
+        return StepDifference("fusion", number, (xla or our).producer or "", left, right)
     return None
 
 
-def _recorded(record: PriorityRecord, fusion: FusionStep) -> str:
-    """The figures XLA noted for the producer last, before it fused it."""
-    last: PriorityStep | None = None
-    for s in record.steps:
-        if s is fusion:
-            break
-        if isinstance(s, PriorityStep) and s.producer == fusion.producer:
-            last = s
-    return "" if last is None else f" ({last.us_fused:g} µs fused, {last.us_unfused:g} unfused)"
-
-
-def _worked_out(decisions: list[Event], fusion: Event) -> str:
-    last: Event | None = None
-    for e in decisions:
-        if e.step >= fusion.step:
-            break
-        if e.event == "priority" and e.producer == fusion.producer:
-            last = e
-    return "" if last is None else f" ({last.us_fused:g} µs fused, {last.us_unfused:g} unfused)"
+def _into(fusion: FusionStep | Event, estimates: Sequence[PriorityStep | Event]) -> str:
+    """The two that were fused, with the figures of the last estimate of the producer before."""
+    text = f"{fusion.producer} into {fusion.consumer}"
+    last = next((e for e in reversed(estimates) if e.producer == fusion.producer), None)
+    return text if last is None else f"{text} ({last.us_fused:g} µs fused, {last.us_unfused:g} unfused)"
 
 
 def _near(s: PriorityStep, e: Event) -> bool:
@@ -114,4 +94,4 @@ def _near(s: PriorityStep, e: Event) -> bool:
 
 
 def _close(a: float, b: float | None) -> bool:
-    return b is not None and (a == b or abs(a - b) <= _CLOSE * max(abs(a), abs(b)))
+    return b is not None and isclose(a, b, rel_tol=_CLOSE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from hlofuse.pipelines import TARGETS
@@ -34,10 +35,7 @@ def verify(
     A case that cannot be read or replayed becomes a verdict with an error and does not stop the rest.
     """
     work = [Job(case, target, **how) for case in cases]
-
-    def run_all(jobs_left: Sequence[Job]) -> list[Verdict]:
-        return _run_all(jobs_left, jobs, progress)
-
+    run_all = partial(_run_all, processes=jobs, progress=progress)
     verdicts, tried = with_best_release(work, run_all(work), run_all)
     return Report(target, tuple(verdicts), tuple(skipped), tried)
 
