@@ -118,8 +118,7 @@ def _below(folder: Path, error: str) -> Iterator[str]:
     if found:
         yield "HLO dumps in:"
         yield from _listing([(str(child), 0) for child in found])
-        yield "Next:"
-        yield f"  {command_line(str(found[0]))}"
+        yield from _lines(str(found[0]))
         return
     if str(folder) != ".":
         yield printable(error)

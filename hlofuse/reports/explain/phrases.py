@@ -84,7 +84,7 @@ def selected_kernel_lines(k: SelectedKernel, e: Explanation, s: Selection) -> li
     if row.us is not None:
         total = f" × {row.runs:,} = {us_text(row.us * row.runs)}" if row.runs != 1 else ""
         share = f", {100 * row.us * row.runs / (e.after.us or 1.0):.0f}%"
-        figures.append(("≥ " if row.is_floor else "") + us_text(row.us) + total + share)
+        figures.append(us_text(row.us, row.is_floor) + total + share)
     elif row.runs != 1:
         figures.append(f"runs {row.runs:,} times")
     figures.append(f"{bytes_text(row.bytes_accessed)} moved{' per iteration' if row.runs != 1 else ''}")

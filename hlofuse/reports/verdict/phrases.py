@@ -38,7 +38,7 @@ def totals_line(t: Totals) -> str:
     """`2 kernels, 7.06 µs est., 16.8 MB moved`; launches where loops make them more."""
     launches = f", {plural(t.launches, 'launch', 'launches')}" if t.launches != t.kernels else ""
     time = f", {us_text(t.measured_us)} measured" if t.measured_us is not None else ""
-    time += f", {'≥ ' if t.floors else ''}{us_text(t.us)} est." if t.us is not None else ""
+    time += f", {us_text(t.us, t.floors > 0)} est." if t.us is not None else ""
     peak = f", {bytes_text(t.peak_temporary_bytes)} temporary" if t.peak_temporary_bytes else ""
     return f"{plural(t.kernels, 'kernel')}{launches}{time}, {bytes_text(t.cost.bytes_accessed)} moved{peak}"
 
@@ -69,7 +69,7 @@ def shares_lines(v: Verdict, width: int) -> list[str]:
 
 def _share(s: Share, total: float) -> str:
     us = s.us or 0.0
-    return f"{s.kind} {'≥ ' if s.is_floor else ''}{us_text(us)}{_part(us, total)}"
+    return f"{s.kind} {us_text(us, s.is_floor)}{_part(us, total)}"
 
 
 def _part(value: float, whole: float) -> str:
@@ -186,7 +186,7 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
     elif v.totals.us is None:
         figure, part = bytes_text(k.bytes_accessed), k.bytes_accessed / (v.totals.cost.bytes_accessed or 1)
     else:
-        figure, part = ("≥ " if k.is_floor else "") + us_text(k.us), k.us / (v.totals.us or 1.0)
+        figure, part = us_text(k.us, k.is_floor), k.us / (v.totals.us or 1.0)
     name = (
         (k.place.final or k.place.name) + (f" ×{k.count}" if k.count > 1 else "") + times_text(k.iterations)
     )
