@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlofuse.format.escape import COUNTS, command_line, shorten
+from hlofuse.format.escape import command_line, shorten
 from hlofuse.format.units import more
 
 GAP = 2
@@ -42,8 +42,8 @@ def fitted(
 ) -> tuple[list[int], dict[int, int], bool]:
     """The columns that have room, the width of each, and whether they fit.
 
-    Columns of `drop` go one by one while the others have no room. A name keeps 20 characters and its counts,
-    words their longest word, a figure all of it.
+    Columns of `drop` go one by one while the others have no room. Names and figures keep all of their
+    characters, words their longest word; a name that is wider than the screen is shortened.
     """
     lines = [
         [line for cell in (heading, *column) for line in str(cell).split("\n")]
@@ -51,7 +51,7 @@ def fitted(
     ]
     natural = [max(map(len, column)) for column in lines]
     least = [
-        n if kind == "right" else min(n, _least_name(column) if kind == "name" else _least_phrase(column))
+        min(n, width if kind == "name" else _least_phrase(column)) if kind != "right" else n
         for n, (_, kind), column in zip(natural, columns, lines, strict=True)
     ]
     shown = list(range(len(columns)))
@@ -71,10 +71,6 @@ def fitted(
     return shown, widths, fits
 
 
-def _least_name(lines: Sequence[str]) -> int:
-    return 20 + max(len(COUNTS.search(line)[0]) for line in lines)  # type: ignore[index]
-
-
 def _least_phrase(lines: Sequence[str]) -> int:
     longest = max(len(word) for line in lines for word in line.split(" "))
     return max(min(longest, 40), min(max(map(len, lines)), 24))
@@ -88,22 +84,29 @@ def print_rows(
     drop: Sequence[int] = (),
     indent: int = 0,
 ) -> None:
-    """A plain table that cuts no figure and breaks no word, and shortens names in the middle.
+    """A plain table that cuts no figure, no name and no word.
 
-    Where it has no room the columns of `drop` go first, in that order; then each row's figures stand below
-    its words.
+    Where it has no room the columns of `drop` go first, in that order; then each row's words stand below its
+    names and figures, or its figures below its names and words.
     """
     shown, widths, fits = fitted(columns, rows, console.width - indent, drop)
     columns = [columns[n] for n in shown]
     room = widths if fits else dict.fromkeys(shown, console.width - indent)
     cells = [[_within(row[n], room[n], columns[k][1]) for k, n in enumerate(shown)] for row in rows]
-    if fits:
-        table = plain_table(*columns)
-        for column, n in zip(table.columns, shown, strict=True):
-            column.width = widths[n]
-        for row in cells:
-            table.add_row(*row)
-        indented(console, table, indent)
+    inside = [k for k, (_, kind) in enumerate(columns) if fits or kind != "left"]
+    words = [k for k in range(len(columns)) if k not in inside]
+    needed = sum(widths[shown[k]] + GAP for k in inside) - GAP
+    if fits or (words and needed <= console.width - indent):
+        for group in [cells] if fits else [[row] for row in cells]:
+            is_first = group[0] is cells[0]
+            table = plain_table(*(columns[k] if is_first else ("", columns[k][1]) for k in inside))
+            for column, k in zip(table.columns, inside, strict=True):
+                column.width = widths[shown[k]]
+            for row in group:
+                table.add_row(*(row[k] for k in inside))
+            indented(console, table, indent)
+            for k in words:
+                indented(console, Text.assemble(group[0][k]), indent + GAP)
         return
     figures = [k for k, (_, kind) in enumerate(columns) if kind == "right"]
     phrase = [k for k in range(len(columns)) if k not in figures]

@@ -200,9 +200,10 @@ def picked_case(folder: Path, cases: Sequence[Path], module: str | None) -> Path
         module = names[0]
     if module is None or module not in names:
         hint = did_you_mean(module, names) if module is not None else ""
-        problem = f"no {printable(module)}{hint}" if module is not None else "several modules"
+        problem = f"no module {printable(module)}" if module is not None else "several modules"
         listed = ", ".join(map(printable, names[:12])) + (" …" if len(names) > 12 else "")
-        raise HlofuseError(f"{printable(str(folder))} has {problem}; select one with --module: {listed}")
+        hint = hint or f"; select one with --module: {listed}"
+        raise HlofuseError(f"{printable(str(folder))} has {problem}{hint}")
     return folder / module
 
 

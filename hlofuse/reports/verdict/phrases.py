@@ -73,7 +73,8 @@ def _share(s: Share, total: float) -> str:
 
 
 def _part(value: float, whole: float) -> str:
-    return f" ({100 * value / whole:.0f}%)" if whole else ""
+    """` (14%)`; empty for less than half a percent."""
+    return f" ({100 * value / whole:.0f}%)" if whole and value >= 0.005 * whole else ""
 
 
 def bound_lines(v: Verdict) -> Iterator[str]:
@@ -84,7 +85,9 @@ def bound_lines(v: Verdict) -> Iterator[str]:
         total, floor, text = v.totals.cost.bytes_accessed, v.floor.bytes_accessed, bytes_text
         low = v.best.bytes_saved if v.best is not None and v.best.helps(v.totals) else 0
     most, low = max(total - floor, 0), low or 0
-    if most <= _NOTHING_LEFT * total:
+    if text(most) == text(0):
+        yield "Fusion has nothing left to save"
+    elif most <= _NOTHING_LEFT * total:
         yield f"Fusion is near its optimum: at most {text(most)}{_part(most, total)} left to save"
     else:
         low_text = f"{text(low)} to " if 0.001 * total < low < most else "at most "
@@ -204,8 +207,4 @@ def delta(old: float, change: float, text: Callable[[float], str]) -> str:
     if round(change, 4) == 0:
         return "±0"
     sign = "−" if change < 0 else "+"
-    return (
-        f"{sign}{text(abs(change))} ({sign}{100 * abs(change) / old:.0f}%)"
-        if old
-        else sign + text(abs(change))
-    )
+    return sign + text(abs(change)) + _part(abs(change), old).replace("(", f"({sign}")
