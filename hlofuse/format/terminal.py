@@ -86,43 +86,29 @@ def print_rows(
 ) -> None:
     """A plain table that cuts no figure, no name and no word.
 
-    Where it has no room the columns of `drop` go first, in that order; then each row's words stand below its
-    names and figures, or its figures below its names and words.
+    Where it has no room the columns of `drop` go first, in that order. Then each row's words stand below its
+    names and figures; where those have no room either, names stand above the figures.
     """
-    shown, widths, fits = fitted(columns, rows, console.width - indent, drop)
-    columns = [columns[n] for n in shown]
-    room = widths if fits else dict.fromkeys(shown, console.width - indent)
-    cells = [[_within(row[n], room[n], columns[k][1]) for k, n in enumerate(shown)] for row in rows]
-    inside = [k for k, (_, kind) in enumerate(columns) if fits or kind != "left"]
-    words = [k for k in range(len(columns)) if k not in inside]
-    needed = sum(widths[shown[k]] + GAP for k in inside) - GAP
-    if fits or (words and needed <= console.width - indent):
-        for group in [cells] if fits else [[row] for row in cells]:
-            is_first = group[0] is cells[0]
-            table = plain_table(*(columns[k] if is_first else ("", columns[k][1]) for k in inside))
-            for column, k in zip(table.columns, inside, strict=True):
-                column.width = widths[shown[k]]
-            for row in group:
-                table.add_row(*(row[k] for k in inside))
-            indented(console, table, indent)
-            for k in words:
-                indented(console, Text.assemble(group[0][k]), indent + GAP)
-        return
-    figures = [k for k, (_, kind) in enumerate(columns) if kind == "right"]
-    phrase = [k for k in range(len(columns)) if k not in figures]
-
-    def below(texts: Sequence[str | Text]) -> str:
-        return "".join(f"{' ' * GAP}{texts[k]!s:>{widths[shown[k]]}}" for k in figures)
-
-    headings = [heading for heading, _ in columns]
-    if any(headings):
-        indented(console, "  ".join(filter(None, (headings[k] for k in phrase))), indent, "dim")
-        if any(headings[k] for k in figures):
-            indented(console, below(headings), indent, "dim")
-    for row in cells:
-        indented(console, Text("  ").join([cell for k in phrase if (cell := Text.assemble(row[k]))]), indent)
-        if figures:
-            indented(console, below(row), indent)
+    width = console.width - indent
+    shown, widths, fits = fitted(columns, rows, width, drop)
+    side = [n for n in shown if fits or columns[n][1] != "left"]
+    if not fits and sum(widths[n] + GAP for n in side) - GAP > width:
+        side = [n for n in side if columns[n][1] == "right"]
+    above = [n for n in shown if n not in side and columns[n][1] == "name"]
+    below = [n for n in shown if n not in side and columns[n][1] == "left"]
+    for n in above:
+        indented(console, columns[n][0], indent, "dim")
+    for number, group in enumerate([rows] if fits else [[row] for row in rows]):
+        for n in above:
+            indented(console, _within(group[0][n], width), indent)
+        table = plain_table(*(("" if number else columns[n][0], columns[n][1]) for n in side))
+        for column, n in zip(table.columns, side, strict=True):
+            column.width = widths[n]
+        for row in group:
+            table.add_row(*(_within(row[n], widths[n]) if columns[n][1] == "name" else row[n] for n in side))
+        indented(console, table, indent + (GAP if above else 0))
+        for n in below:
+            indented(console, group[0][n], indent + GAP)
 
 
 class Rows:
@@ -142,10 +128,10 @@ class Rows:
             print_rows(console, self._columns, self._rows, drop=self._drop, indent=indent)
 
 
-def _within(cell: str | Text, width: int, kind: str) -> str | Text:
-    """The cell; of a name that is longer than `width`, the middle of each line left out."""
+def _within(cell: str | Text, width: int) -> str | Text:
+    """A name; of one that is longer than `width`, the middle of each line left out."""
     text = cell if isinstance(cell, Text) else Text(cell)
-    if kind != "name" or all(len(line) <= width for line in text.plain.split("\n")):
+    if all(len(line) <= width for line in text.plain.split("\n")):
         return cell
     lines = text.split("\n")
     return Text("\n").join(

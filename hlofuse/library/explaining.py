@@ -83,9 +83,7 @@ def explained(
         from hlofuse.reports.verdict.text import print_screen
 
         if answer is not None:
-            print_screen(
-                answer, console, head, notes, difference, details=hint and not details, limit=limit
-            )
+            print_screen(answer, console, head, notes, difference, details=hint and not details, limit=limit)
         if name is None and not details:
             return
         if answer is not None:

@@ -96,7 +96,9 @@ def optimized(
     def draw(console: Console) -> None:
         (print_plan if plans else print_found)(found, objective, how, console)
         if passes is None and not plans and not found.moves and wider:
-            console.print(f"\nNot tried: {'passes and flags together' if wider == 'all' else 'fusion decisions'}")
+            console.print(
+                f"\nNot tried: {'passes and flags together' if wider == 'all' else 'fusion decisions'}"
+            )
             print_command(console, 2, "optimize", *report.options.input_arguments, "--space", wider)
 
     request = {"space": space, **({} if plans else {"search": method}), "seed": seed}

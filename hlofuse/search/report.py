@@ -126,7 +126,13 @@ def print_plan(found: PlanResult, objective: str, how: str, console: Console) ->
     console.print(Text(how, style="dim"))
     totals = [(o.account.totals, name) for o, name in ((found.default, "XLA's queue"), (found.best, "found"))]
     rows = [
-        (name, f"{t.kernels:,}", f"{t.launches:,}", bytes_text(t.cost.bytes_accessed), us_text(t.us or 0.0, has_floors))
+        (
+            name,
+            f"{t.kernels:,}",
+            f"{t.launches:,}",
+            bytes_text(t.cost.bytes_accessed),
+            us_text(t.us or 0.0, has_floors),
+        )
         for t, name in totals
     ]
     console.print()

@@ -80,7 +80,7 @@ def with_flags(observed: Observed, totals: Totals, flags: str, unoptimized: Modu
 def without_passes(
     observed: Observed, names: list[str], module: Module, judge: Judge | None
 ) -> tuple[Totals, list[Change]]:
-    """The totals of a module before optimizations with every pass, and a row without each, greatest gain first.
+    """The totals of `module`, before optimizations, and a row without each pass, what earns most first.
 
     `all` is every pass that changes it. A row's title is the change of kernels that `judge` sees.
     """

@@ -79,7 +79,8 @@ def _part(value: float, whole: float) -> str:
 
 def bound_lines(v: Verdict) -> Iterator[str]:
     """What fusion could still save, from both sides, and the floor; bytes where there are no times."""
-    total, floor, text = v.totals.us, v.floor.us, us_text
+    text: Callable[[float], str] = us_text
+    total, floor = v.totals.us, v.floor.us
     low = v.best.us_saved if v.best is not None else None
     if total is None or floor is None:
         total, floor, text = v.totals.cost.bytes_accessed, v.floor.bytes_accessed, bytes_text
