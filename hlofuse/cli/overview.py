@@ -47,7 +47,7 @@ def command(path: str) -> int:
 
     def draw(console: Console) -> None:
         for line in lines:
-            console.print(Text(line), soft_wrap=line.startswith("  "))  # a broken command cannot be copied
+            console.print(Text(line), soft_wrap=" · " not in line)  # a path or command is not broken
 
     emit(rendered(draw))
     return 0

@@ -98,8 +98,9 @@ def print_rows(
     below = [n for n in shown if n not in side and columns[n][1] == "left"]
     for n in above:
         indented(console, columns[n][0], indent, "dim")
-    for number, group in enumerate([rows] if fits else [[row] for row in rows]):
-        for n in above:
+    headed = any(columns[n][0] for n in side)
+    for number, group in enumerate([rows] if fits else [*([[]] if headed else []), *([row] for row in rows)]):
+        for n in above if group else ():
             indented(console, _within(group[0][n], width), indent)
         table = plain_table(*(("" if number else columns[n][0], columns[n][1]) for n in side))
         for column, n in zip(table.columns, side, strict=True):
@@ -107,7 +108,7 @@ def print_rows(
         for row in group:
             table.add_row(*(_within(row[n], widths[n]) if columns[n][1] == "name" else row[n] for n in side))
         indented(console, table, indent + (GAP if above else 0))
-        for n in below:
+        for n in below if group else ():
             indented(console, group[0][n], indent + GAP)
 
 
