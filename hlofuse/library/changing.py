@@ -81,9 +81,9 @@ def without_passes(report: Program, names: Sequence[str], confirm: bool) -> Answ
     from hlofuse.reports.verdict.json import changes_json
     from hlofuse.reports.whatif.json import SCHEMA
 
+    if confirm and report.loaded.target != "cpu":
+        raise HlofuseError(f"--confirm compiles with XLA:CPU; the module is for target {report.loaded.target}")
     loaded = report.before_optimizations("--without-pass")
-    if confirm and loaded.target != "cpu":
-        raise HlofuseError(f"--confirm compiles with XLA:CPU; the module is for target {loaded.target}")
     observed = report.replayed
     spin = report.options.listener.activity("compiling without passes")
     with spin, Judge() if confirm else nullcontext() as judge:
