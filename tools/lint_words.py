@@ -1,8 +1,8 @@
 """Keep retired words out of names and prose.
 
-Names: every identifier that Python code defines, and the name of every source and documentation file, is
-split at `_` and at capitals; a word of RETIRED fails, but for ALLOWED. Names of test functions are sentences,
-and exempt.
+Names: every identifier that Python code or a script defines, and the name of every source and documentation
+file, is split at `_` and at capitals; a word of RETIRED fails, but for ALLOWED. Names of test functions are
+sentences, and exempt.
 
 Prose: strings and docstrings of `hlofuse`. A docstring that asks a question fails. What reports print and
 help says has none of SHOWN either.
@@ -57,7 +57,16 @@ ALLOWED = (
     # Keys of JSON reports.
     ("hlofuse/reports/*", "ours"),
     ("hlofuse/passes/fusion/priority_fusion/*", "ours"),
+    # The page: text to search for, and the box that an operation's value is read from.
+    ("hlofuse/explorer/page/*.js", "words home"),
 )
+
+_SCRIPT = re.compile(
+    r"\b(?:const|let|var|function|class) +(?:\{[^}]*\}|\[[^\]]*\]|[\w$]+)|\bthis\.[\w$]+ *(?:\?\?)?=(?!=)"
+    r"|^  (?:get |set |static |async )*[\w$]+(?=\()",
+    re.MULTILINE,
+)
+"""What JavaScript defines: variables, functions, classes, attributes and methods."""
 
 PROSE = re.compile(
     r"\b(dear(?:er|est)?|in the end|on the way|come of|films?|reels?|journeys?|told|said of|held back|anew"
@@ -162,10 +171,18 @@ def defined(tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, name
 
 
-def name_hits(path: str, tree: ast.AST | None) -> Iterator[str]:
+def defined_in_script(text: str) -> Iterator[tuple[int, str]]:
+    """Line and name of what JavaScript defines."""
+    for found in _SCRIPT.finditer(text):
+        for name in re.findall(r"[\w$]+", found[0]):
+            yield 1 + text.count("\n", 0, found.start()), name
+
+
+def name_hits(path: str, tree: ast.AST | None, script: str = "") -> Iterator[str]:
     allowed = [p for where, patterns in ALLOWED if fnmatch(path, where) for p in patterns.split()]
     stem = [(1, Path(path).stem)] if path.endswith(NAMED) else []
-    for line, name in sorted({*stem, *(defined(tree) if tree is not None else ())}):
+    names = defined(tree) if tree is not None else defined_in_script(script)
+    for line, name in sorted({*stem, *names}):
         if not any(fnmatchcase(name, pattern) for pattern in allowed):
             for word in re.findall(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+", name):
                 if word.lower() in STANDARD:
@@ -202,9 +219,9 @@ def main() -> int:
             out += page_hits(path, Path(path).read_text())
         if any(fnmatch(path, pattern) for pattern in UNREAD):
             continue
-        text = Path(path).read_text() if path.endswith((".py", ".md", ".toml")) else ""
+        text = Path(path).read_text() if path.endswith((".py", ".md", ".toml", ".js")) else ""
         tree = ast.parse(text) if path.endswith(".py") else None
-        out += name_hits(path, tree)
+        out += name_hits(path, tree, text if path.endswith(".js") else "")
         if path.startswith("hlofuse/") and (tree is not None or path.endswith(".toml")):
             out += prose_hits(path, text, tree)
     print("".join(f"{line}\n" for line in out), end="")

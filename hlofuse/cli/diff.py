@@ -98,13 +98,7 @@ def command(
         metadata=metadata,
         listener=TERMINAL,
     )
-    if quiet:
-        pass
-    elif out.form == "json":
-        from json import dumps
-
-        out.write(dumps(found.to_json(), indent=1, ensure_ascii=True))
-    else:
+    if not quiet:
         out.show(found, limit=limit, only=only or SECTIONS)
     return 0 if found.data.same else 1
 
@@ -135,14 +129,10 @@ def _many(
             skipped=[*before_modules.skipped, *after_modules.skipped],
             progress=progress,
         )
-    if quiet:
-        pass
-    elif out.form == "json":
-        out.write(many.to_json(found))
-    elif out.form == "markdown":
-        out.write(many.to_markdown(found, limit=limit))
-    else:
-        out.draw(lambda console: many.draw(found, console, limit=limit))
+    if not quiet:
+        out.report(
+            text=lambda console: many.draw(found, console, limit=limit), json=lambda: many.as_dict(found)
+        )
     return 0 if found.same else 1
 
 

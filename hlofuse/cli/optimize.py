@@ -31,7 +31,7 @@ _SEARCH = ("space", "objective", "method", "seconds", "tries", "seed", "policy")
 @click.option(
     "--space",
     type=click.Choice(["passes", "flags", "all", "fusion"]),
-    default="passes",
+    default="all",
     show_default=True,
     help=(
         "What to change: passes run before XLA's own, XLA_FLAGS that skip passes, both, or fusion decisions."

@@ -7,15 +7,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hlofuse.cli.common.output import emit, rendered
 from hlofuse.format.escape import command_line, printable
 from hlofuse.format.units import bytes_text, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from rich.console import Console
+
     from hlofuse.inputs.dump_directory import DumpedModule
 
 _LISTED = 8
+_SEARCHED = 2_000
+"""Entries of each level below a directory without dumps."""
 _SMALL = 2_000_000
 """Bytes of a module that is read in no time."""
 
@@ -36,8 +41,15 @@ All commands: hlofuse --help"""
 @click.argument("path", type=click.Path())
 def command(path: str) -> int:
     """List what is at PATH, and the commands to copy next."""
-    for line in _lines(path):
-        click.echo(line)
+    from rich.text import Text
+
+    lines = list(_lines(path))
+
+    def draw(console: Console) -> None:
+        for line in lines:
+            console.print(Text(line), soft_wrap=" · " not in line)  # a path or command is not broken
+
+    emit(rendered(draw))
     return 0
 
 
@@ -105,21 +117,23 @@ def _below(folder: Path, error: str) -> Iterator[str]:
 
     from hlofuse.inputs.dump_directory import is_corpus_case
 
-    found = [
-        child
-        for child in sorted(folder.iterdir())
-        if child.is_dir()
-        and (
-            is_corpus_case(child)
-            or any(islice(child.glob("module_*"), 1))
-            or any(child.glob("*/before.hlo*"))
-        )
-    ]
+    found: list[Path] = []
+    for pattern in ("*", "*/*"):
+        found += [
+            child
+            for child in sorted(islice(folder.glob(pattern), _SEARCHED))
+            if child.is_dir()
+            and child.parent not in found
+            and (
+                is_corpus_case(child)
+                or any(islice(child.glob("module_*"), 1))
+                or any(child.glob("*/before.hlo*"))
+            )
+        ]
     if found:
         yield "HLO dumps in:"
         yield from _listing([(str(child), 0) for child in found])
-        yield "Next:"
-        yield f"  {command_line(str(found[0]))}"
+        yield from _lines(str(found[0]))
         return
     if str(folder) != ".":
         yield printable(error)

@@ -87,3 +87,4 @@ def _print(targets: list[Target], verbose: bool, console: Console) -> None:
             # Brackets are no markup here.
             table.add_row("compilation", Text(", ".join(_compilation(target))))
         console.print(table)
+    console.print("hlofuse verify DIR compares a replay of your own dumps with XLA's result.", style="dim")

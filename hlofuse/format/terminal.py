@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hlofuse.format.escape import COUNTS, command_line, shorten
+from hlofuse.format.escape import command_line, shorten
 from hlofuse.format.units import more
 
 GAP = 2
@@ -42,8 +42,8 @@ def fitted(
 ) -> tuple[list[int], dict[int, int], bool]:
     """The columns that have room, the width of each, and whether they fit.
 
-    Columns of `drop` go one by one while the others have no room. A name keeps 20 characters and its counts,
-    words their longest word, a figure all of it.
+    Columns of `drop` go one by one while the others have no room. Names and figures keep all of their
+    characters, words their longest word; a name that is wider than the screen is shortened.
     """
     lines = [
         [line for cell in (heading, *column) for line in str(cell).split("\n")]
@@ -51,7 +51,7 @@ def fitted(
     ]
     natural = [max(map(len, column)) for column in lines]
     least = [
-        n if kind == "right" else min(n, _least_name(column) if kind == "name" else _least_phrase(column))
+        min(n, width if kind == "name" else _least_phrase(column)) if kind != "right" else n
         for n, (_, kind), column in zip(natural, columns, lines, strict=True)
     ]
     shown = list(range(len(columns)))
@@ -71,10 +71,6 @@ def fitted(
     return shown, widths, fits
 
 
-def _least_name(lines: Sequence[str]) -> int:
-    return 20 + max(len(COUNTS.search(line)[0]) for line in lines)  # type: ignore[index]
-
-
 def _least_phrase(lines: Sequence[str]) -> int:
     longest = max(len(word) for line in lines for word in line.split(" "))
     return max(min(longest, 40), min(max(map(len, lines)), 24))
@@ -88,38 +84,32 @@ def print_rows(
     drop: Sequence[int] = (),
     indent: int = 0,
 ) -> None:
-    """A plain table that cuts no figure and breaks no word, and shortens names in the middle.
+    """A plain table that cuts no figure, no name and no word.
 
-    Where it has no room the columns of `drop` go first, in that order; then each row's figures stand below
-    its words.
+    Where it has no room the columns of `drop` go first, in that order. Then each row's words stand below its
+    names and figures; where those have no room either, names stand above the figures.
     """
-    shown, widths, fits = fitted(columns, rows, console.width - indent, drop)
-    columns = [columns[n] for n in shown]
-    room = widths if fits else dict.fromkeys(shown, console.width - indent)
-    cells = [[_within(row[n], room[n], columns[k][1]) for k, n in enumerate(shown)] for row in rows]
-    if fits:
-        table = plain_table(*columns)
-        for column, n in zip(table.columns, shown, strict=True):
+    width = console.width - indent
+    shown, widths, fits = fitted(columns, rows, width, drop)
+    side = [n for n in shown if fits or columns[n][1] != "left"]
+    if not fits and sum(widths[n] + GAP for n in side) - GAP > width:
+        side = [n for n in side if columns[n][1] == "right"]
+    above = [n for n in shown if n not in side and columns[n][1] == "name"]
+    below = [n for n in shown if n not in side and columns[n][1] == "left"]
+    for n in above:
+        indented(console, columns[n][0], indent, "dim")
+    headed = any(columns[n][0] for n in side)
+    for number, group in enumerate([rows] if fits else [*([[]] if headed else []), *([row] for row in rows)]):
+        for n in above if group else ():
+            indented(console, _within(group[0][n], width), indent)
+        table = plain_table(*(("" if number else columns[n][0], columns[n][1]) for n in side))
+        for column, n in zip(table.columns, side, strict=True):
             column.width = widths[n]
-        for row in cells:
-            table.add_row(*row)
-        indented(console, table, indent)
-        return
-    figures = [k for k, (_, kind) in enumerate(columns) if kind == "right"]
-    phrase = [k for k in range(len(columns)) if k not in figures]
-
-    def below(texts: Sequence[str | Text]) -> str:
-        return "".join(f"{' ' * GAP}{texts[k]!s:>{widths[shown[k]]}}" for k in figures)
-
-    headings = [heading for heading, _ in columns]
-    if any(headings):
-        indented(console, "  ".join(filter(None, (headings[k] for k in phrase))), indent, "dim")
-        if any(headings[k] for k in figures):
-            indented(console, below(headings), indent, "dim")
-    for row in cells:
-        indented(console, Text("  ").join([cell for k in phrase if (cell := Text.assemble(row[k]))]), indent)
-        if figures:
-            indented(console, below(row), indent)
+        for row in group:
+            table.add_row(*(_within(row[n], widths[n]) if columns[n][1] == "name" else row[n] for n in side))
+        indented(console, table, indent + (GAP if above else 0))
+        for n in below if group else ():
+            indented(console, group[0][n], indent + GAP)
 
 
 class Rows:
@@ -139,10 +129,10 @@ class Rows:
             print_rows(console, self._columns, self._rows, drop=self._drop, indent=indent)
 
 
-def _within(cell: str | Text, width: int, kind: str) -> str | Text:
-    """The cell; of a name that is longer than `width`, the middle of each line left out."""
+def _within(cell: str | Text, width: int) -> str | Text:
+    """A name; of one that is longer than `width`, the middle of each line left out."""
     text = cell if isinstance(cell, Text) else Text(cell)
-    if kind != "name" or all(len(line) <= width for line in text.plain.split("\n")):
+    if all(len(line) <= width for line in text.plain.split("\n")):
         return cell
     lines = text.split("\n")
     return Text("\n").join(

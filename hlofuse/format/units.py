@@ -26,16 +26,12 @@ def bytes_text(value: float) -> str:
     return quantity(value, "B")
 
 
-def us_text(value: float) -> str:
-    """`12.3 µs`, `45.6 ms`, `7.89 s`: three figures, and no finer than the hundredth of a microsecond."""
+def us_text(value: float, at_least: bool = False) -> str:
+    """`12.34 µs`, `45,678 µs`: always in microseconds, so that any two compare; `≥ ` before a lower bound."""
     size = abs(value)
-    if size >= 999_950:
-        text = f"{size / 1e6:,.{2 if size < 9_995_000 else 1}f} s"
-    elif size >= 9_999.5:
-        text = f"{size / 1000:.1f} ms"
-    else:
-        text = f"{size:,.{0 if size >= 999.5 else 1 if size >= 99.95 else 2}f} µs"
-    return f"−{text}" if value < 0 and any(c in "123456789" for c in text) else text
+    text = f"{size:,.{0 if size >= 999.5 else 1 if size >= 99.95 else 2}f} µs"
+    text = f"−{text}" if value < 0 and any(c in "123456789" for c in text) else text
+    return f"≥ {text}" if at_least else text
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

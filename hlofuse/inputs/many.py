@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -189,15 +190,21 @@ def _in_directory(folder: Path, module: str | None, target: str) -> Path:
     cases = corpus_cases(folder)
     if not cases:
         return DumpDirectory(folder).pick(module).best(target)
+    return _in_directory(picked_case(folder, cases, module), None, target)
+
+
+def picked_case(folder: Path, cases: Sequence[Path], module: str | None) -> Path:
+    """The case of that name, or the only one; HlofuseError with a list of them where there is no such."""
     names = [c.name for c in cases]
     if module is None and len(names) == 1:
         module = names[0]
     if module is None or module not in names:
         hint = did_you_mean(module, names) if module is not None else ""
-        problem = f"no {printable(module)}{hint}" if module is not None else "several modules"
+        problem = f"no module {printable(module)}" if module is not None else "several modules"
         listed = ", ".join(map(printable, names[:12])) + (" …" if len(names) > 12 else "")
-        raise HlofuseError(f"{printable(str(folder))} has {problem}; select one with --module: {listed}")
-    return _in_directory(folder / module, None, target)
+        hint = hint or f"; select one with --module: {listed}"
+        raise HlofuseError(f"{printable(str(folder))} has {problem}{hint}")
+    return folder / module
 
 
 def _is_directory(path: Path) -> bool:

@@ -81,13 +81,13 @@ def without_passes(report: Program, names: Sequence[str], confirm: bool) -> Answ
     from hlofuse.reports.verdict.json import changes_json
     from hlofuse.reports.whatif.json import SCHEMA
 
-    loaded = report.at_fusion
-    if confirm and loaded.target != "cpu":
-        raise HlofuseError(f"--confirm compiles with XLA:CPU; the module is for target {loaded.target}")
+    if confirm and report.loaded.target != "cpu":
+        raise HlofuseError(f"--confirm compiles with XLA:CPU; the module is for target {report.loaded.target}")
+    loaded = report.before_optimizations("--without-pass")
     observed = report.replayed
     spin = report.options.listener.activity("compiling without passes")
     with spin, Judge() if confirm else nullcontext() as judge:
-        totals, found = changes.without_passes(observed, [*names], report.unoptimized(), judge)
+        totals, found = changes.without_passes(observed, [*names], loaded.module, judge)
     return Answer(
         "without passes",
         lambda: found,
@@ -95,8 +95,8 @@ def without_passes(report: Program, names: Sequence[str], confirm: bool) -> Answ
         body=lambda console, limit=10: changes.print_passes(totals, found, console),
         rows_of=lambda document: document["passes"],
         entries_of=lambda data: data,
-        note=loaded.note,
-        heads=[head_of(observed.replay)],
+        note=observed.note,
+        heads=[head_of(loaded)],
     )
 
 

@@ -83,7 +83,7 @@ def explained(
         from hlofuse.reports.verdict.text import print_screen
 
         if answer is not None:
-            print_screen(answer, console, head, notes, difference, details=hint and not details)
+            print_screen(answer, console, head, notes, difference, details=hint and not details, limit=limit)
         if name is None and not details:
             return
         if answer is not None:
@@ -204,7 +204,7 @@ def _of_another_stage(
         from hlofuse.reports.verdict.text import print_screen
 
         if answer is not None:
-            print_screen(answer, console, head, details=hint and not details)
+            print_screen(answer, console, head, details=hint and not details, limit=limit)
             if not details:
                 return
             console.print()

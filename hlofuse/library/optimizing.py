@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
-from hlofuse.library.options import Loaded, ReplayOptions, is_before_optimizations
+from hlofuse.pipelines import TARGETS
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from hlofuse.library.program import Program
 
 _SPACES = {"passes": ("passes",), "flags": ("flags",), "all": ("passes", "flags"), "fusion": ()}
@@ -21,7 +22,7 @@ _SPACES = {"passes": ("passes",), "flags": ("flags",), "all": ("passes", "flags"
 
 def optimized(
     report: Program,
-    space: str = "passes",
+    space: str = "all",
     objective: Any = None,
     *,
     passes: Sequence[str] | None = None,
@@ -32,6 +33,7 @@ def optimized(
     policy: str | None = None,
 ) -> Answer[Any]:
     """`Report.optimize`."""
+    from hlofuse.format.terminal import print_command
     from hlofuse.search.fusion_plan import OBJECTIVES, search_fusion_plan
     from hlofuse.search.report import found_json, plan_json, print_found, print_plan
     from hlofuse.search.space import Objective, Space
@@ -51,8 +53,10 @@ def optimized(
         raise HlofuseError("--space fusion takes neither --passes nor --policy")
     if plans and objective not in (None, *OBJECTIVES):
         raise HlofuseError(f"--space fusion takes --objective {', '.join(OBJECTIVES)}")
-    loaded = report.at_fusion if plans else _before_optimizations(report.options)
+    loaded = report.at_fusion if plans else report.before_optimizations("optimize")
     assert loaded.config is not None
+    if not plans:
+        report.options.listener.note(report.loaded.device_note)
     if objective is None:
         objective = "time" if plans or loaded.config.device is not None else "kernels"
     began = time.monotonic()
@@ -70,7 +74,7 @@ def optimized(
                 seed=seed,
                 progress=searching,
             )
-            how = f"{found.plans:,} plans tried in {time.monotonic() - began:.0f} s, seed {seed}"
+            how = f"{found.plans:,} fusion plans tried in {time.monotonic() - began:.0f} s, seed {seed}"
         else:
             kinds: Any = _SPACES[space]
             searched = Space(loaded.module, loaded.config, objective, kinds)
@@ -85,39 +89,26 @@ def optimized(
 
                     chosen = load_policy(policy)
                 found = search(searched, method, seconds, tries or math.inf, seed, chosen)
-                count = f"{found.evaluations:,} sequences tried"
+                count = f"{found.evaluations:,} sequences of {' and '.join(kinds)} tried"
                 how = f"{count} in {found.seconds:.0f} s ({method}, seed {seed})"
+    wider = "all" if space in ("passes", "flags") else "fusion" if TARGETS[loaded.target].has_history else ""
+
+    def draw(console: Console) -> None:
+        (print_plan if plans else print_found)(found, objective, how, console)
+        if passes is None and not plans and not found.moves and wider:
+            console.print(
+                f"\nNot tried: {'passes and flags together' if wider == 'all' else 'fusion decisions'}"
+            )
+            print_command(console, 2, "optimize", *report.options.input_arguments, "--space", wider)
+
     request = {"space": space, **({} if plans else {"search": method}), "seed": seed}
     return Answer(
         "search",
         lambda: found,
         json=lambda data: (plan_json if plans else found_json)(data, objective, **request),
-        body=lambda console: (print_plan if plans else print_found)(found, objective, how, console),
+        body=draw,
         rows_of=lambda document: document["changes" if plans else "moves"],
         entries_of=lambda data: data.changes if plans else data.steps,
         note=loaded.note,
         heads=[head_of(loaded)],
     )
-
-
-def _before_optimizations(options: ReplayOptions) -> Loaded:
-    """The module before optimizations: the input, or what lies next to it; HlofuseError without one."""
-    from hlofuse.inputs.companions import before_optimizations_of
-    from hlofuse.inputs.stage import StageError
-    from hlofuse.pipelines import NEEDS_DEVICE
-
-    loaded = options.read(any_stage=True)
-    options.listener.note(loaded.device_note)
-    if loaded.config is None:
-        raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")
-    try:
-        if is_before_optimizations(loaded.module, loaded.target):
-            return loaded
-    except StageError:
-        pass
-    path = before_optimizations_of(loaded.module.filename)
-    if path is None:
-        raise HlofuseError(
-            "optimize needs the module before optimizations; give its dump or the whole dump directory"
-        )
-    return replace(options, input=str(path), module=None, given=None).read(any_stage=True)

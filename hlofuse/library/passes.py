@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
@@ -70,8 +69,9 @@ def followed(directory: str, query: str, module: str | None, listener: Listener)
             f"{printable(directory)} has {len(found)} modules; select one with --module:\n{listed}"
             + ("\n  …" if len(ranked) > 12 else "")
         )
-    if is_corpus_case(Path(directory)):
-        sequence = _whole(sequence, directory, listener)
+    folder = sequence.dumps[0].path.parent
+    if is_corpus_case(folder):
+        sequence = _whole(sequence, str(folder), listener)
     with listener.activity("following"):
         provenance = follow(sequence, query)
     return Answer(

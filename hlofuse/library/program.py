@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.naming import final_names_of, unoptimized_of, with_events
+from hlofuse.library.options import is_before_optimizations
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,6 +63,30 @@ class Program:
         StageError, a HlofuseError, for a module that is fused already.
         """
         return self.options.at_fusion_input(self.loaded)
+
+    def before_optimizations(self, command: str) -> Loaded:
+        """The module before optimizations: the input, or what lies next to it.
+
+        HlofuseError without one: `command` needs it.
+        """
+        from hlofuse.inputs.companions import before_optimizations_of
+        from hlofuse.inputs.stage import StageError
+        from hlofuse.pipelines import NEEDS_DEVICE
+
+        loaded = self.loaded
+        if loaded.config is None:
+            raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")
+        try:
+            if is_before_optimizations(loaded.module, loaded.target):
+                return loaded
+        except StageError:
+            pass
+        path = before_optimizations_of(loaded.module.filename)
+        if path is None:
+            raise HlofuseError(
+                f"{command} needs the module before optimizations; give its dump or the whole dump directory"
+            )
+        return replace(self.options, input=str(path), module=None, given=None).read(any_stage=True)
 
     @cached_property
     def replayed(self) -> Observed:

@@ -239,10 +239,10 @@ class Report(Program):
 
         return without_passes(self, names, confirm)
 
-    def optimize(self, space: str = "passes", **how: Any) -> Answer[Any]:
+    def optimize(self, space: str = "all", **how: Any) -> Answer[Any]:
         """Passes, flags or a fusion plan better than XLA's, as `hlofuse optimize`.
 
-        space: `passes`, `flags`, `all` or `fusion`; `how`: `objective`, `passes` (a list that is measured),
+        space: `passes`, `flags`, `all` (both) or `fusion`; `how`: `objective`, `passes` (a list to measure),
         `method`, `seconds`, `tries`, `seed`, `policy`. `data` is a `Found` or a `PlanResult`; both have the
         best `module`.
         """

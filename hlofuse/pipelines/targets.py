@@ -119,7 +119,7 @@ TARGETS: dict[str, Target] = {
         "XLA:CPU",
         _steps("fusion", Step("fusion-wrapper", Span(since="0.5"))),
         "exact after every pass in 63 of 63 corpus and 2,953 of 2,953 random modules; with multi-output, same"
-        " kernels in 1,620 of 1,621 modules (docs/fidelity.md)",
+        " kernels in 1,620 of 1,621 modules",
         {
             "multi-output": _steps(
                 Step("fusion", Span(until="0.6")),
@@ -148,7 +148,7 @@ TARGETS: dict[str, Target] = {
         "XLA:GPU, priority fusion",
         _gpu_steps(),
         "same final kernels in 252 of 252 corpus modules on four devices; with XLA's ids every decision in"
-        " 250 of them, with XLA's fusion log in all (docs/fidelity.md)",
+        " 250 of them, with XLA's fusion log in all",
         {"triton-multi-output": _gpu_steps("priority-fusion(triton_multi_output=true)")},
         {"triton-multi-output": Span("0.6", "0.9")},
         needs_device=True,
@@ -183,7 +183,7 @@ TARGETS: dict[str, Target] = {
             "dce",
         ),
         "exact after every pass in 124 of 124 corpus modules on two devices; same kernels in 1,157 of 1,157"
-        " random modules, same result order in 1,153 (docs/fidelity.md)",
+        " random modules, same result order in 1,153",
         {},
         release="0.4.35",
         flags=("--xla_gpu_enable_priority_fusion=false",),

@@ -23,7 +23,8 @@ def _number(value: float) -> str:
     return f"{value:,.0f}"
 
 
-_FIGURES: tuple[tuple[str, str, Callable[[Score], float | None], _Written], ...] = (
+_Figure = tuple[str, str, Callable[[Score], float | None], _Written]
+_FIGURES: tuple[_Figure, ...] = (
     ("operations before XLA's passes", "ops", lambda s: s.ops, _number),
     ("operations at the fusion input", "lowered", lambda s: s.lowered_ops, _number),
     ("kernels", "kernels", lambda s: s.kernels, _number),
@@ -50,17 +51,24 @@ def change(before: float, after: float) -> str:
     return f"{'−' if after < before else '+'}{abs(after - before) / before:.1%}"
 
 
-def _headline(objective: str, before: float, after: float, nothing: str) -> Text:
+def _cell(figure: _Figure, s: Score) -> str:
+    title, _, value, written = figure
+    return ("≥ " if title == "est. time" and s.floor_us else "") + written(value(s) or 0)
+
+
+def _headline(objective: str, before: float, after: float, nothing: str, has_floors: bool) -> Text:
     """The objective before and after; `nothing` stands for the second where the search found nothing."""
     title, written = _OBJECTIVES[objective]
-    found = nothing or f" → {written(after)} ({change(before, after)})"
-    return Text(f"{title}: {written(before)}{found}", style="bold")
+    mark = "≥ " if has_floors and objective == "time" else ""
+    found = nothing or f" → {mark}{written(after)} ({change(before, after)})"
+    return Text(f"{title}: {mark}{written(before)}{found}", style="bold")
 
 
 def print_found(found: Found, objective: Objective, how: str, console: Console) -> None:
     """The headline, all figures side by side, the moves in order, and the flags to set."""
     nothing = "" if found.moves else "; nothing better was found"
-    console.print(_headline(objective, found.default.by(objective), found.score.by(objective), nothing))
+    values, has_floors = (found.default.by(objective), found.score.by(objective)), found.default.floor_us > 0
+    console.print(_headline(objective, *values, nothing, has_floors))
     if objective == "ops":
         lowered = change(found.default.lowered_ops, found.score.lowered_ops)
         console.print(Text(f"After XLA's own passes: {lowered}, {_kernels(found)}"))
@@ -68,17 +76,17 @@ def print_found(found: Found, objective: Objective, how: str, console: Console) 
     console.print()
     figures = [f for f in _FIGURES if f[2](found.default) is not None]
     rows = []
-    for title, _, value, written in figures:
-        a, b = value(found.default) or 0, value(found.score) or 0
-        rows.append((title, written(a), written(b), change(a, b)))
+    for figure in figures:
+        a, b = figure[2](found.default) or 0, figure[2](found.score) or 0
+        rows.append((figure[0], *(_cell(figure, s) for s in (found.default, found.score)), change(a, b)))
     columns = (("", "left"), ("XLA's order", "right"), ("found", "right"), ("change", "right"))
     print_rows(console, columns, rows)
     if found.steps:
         console.print()
         shown = [f for f in figures if f[1] in ("ops", "lowered", "kernels", "moved", "est. time")]
-        heads = (("", "right"), ("pass or flag", "left"), *((f[1], "right") for f in shown))
+        heads = (("", "right"), ("pass or flag", "name"), *((f[1], "right") for f in shown))
         steps = [
-            (str(n), printable(s.move), *(f[3](f[2](s.score) or 0) for f in shown))
+            (str(n), printable(s.move), *(_cell(f, s.score) for f in shown))
             for n, s in enumerate(found.steps, 1)
         ]
         print_rows(console, heads, steps)
@@ -113,11 +121,18 @@ def found_json(found: Found, objective: Objective, **request: Any) -> dict[str, 
 def print_plan(found: PlanResult, objective: str, how: str, console: Console) -> None:
     """How far XLA's queue is from the best plan found, and the decisions that differ, with XLA's rule."""
     nothing = "" if found.changes else "; no better fusion plan was found"
-    console.print(_headline(objective, found.default.value, found.best.value, nothing))
+    has_floors = found.default.account.totals.floors > 0
+    console.print(_headline(objective, found.default.value, found.best.value, nothing, has_floors))
     console.print(Text(how, style="dim"))
     totals = [(o.account.totals, name) for o, name in ((found.default, "XLA's queue"), (found.best, "found"))]
     rows = [
-        (name, f"{t.kernels:,}", f"{t.launches:,}", bytes_text(t.cost.bytes_accessed), us_text(t.us or 0.0))
+        (
+            name,
+            f"{t.kernels:,}",
+            f"{t.launches:,}",
+            bytes_text(t.cost.bytes_accessed),
+            us_text(t.us or 0.0, has_floors),
+        )
         for t, name in totals
     ]
     console.print()

@@ -65,7 +65,10 @@ def test_alone_it_lists_what_is_there(
     assert nothing.out.startswith("No HLO dump here.")
     assert "XLA_FLAGS=--xla_dump_to=dump" in nothing.out
     monkeypatch.chdir(samples)
-    assert hlofuse().out == "HLO dumps in:\n  cpu\n  gpu\nNext:\n  hlofuse cpu\n"
+    found = hlofuse().out
+    assert found.startswith("HLO dumps in:\n  cpu\n  gpu\n  cartpole/cpu\n")
+    assert "  tutorial/slow\ncpu: 2 captured modules\n" in found
+    assert "  hlofuse explain cpu/gpt2_block " in found
 
 
 @pytest.mark.parametrize("given", ["cpu", "cpu/softmax", "gpu/softmax/after.hlo"])

@@ -57,25 +57,34 @@ ROWS = [
 
 
 def test_columns_go_in_their_order_and_figures_stay_whole() -> None:
-    full = sum(len(cell) for cell in ROWS[0]) + 6
-    shown = {width: fitted(COLUMNS, ROWS, width, drop=(2, 3))[0] for width in range(46, full + 1)}
+    full, least = sum(len(cell) for cell in ROWS[0]) + 6, len(ROWS[0][0]) + 2 + len(ROWS[0][1])
+    shown = {width: fitted(COLUMNS, ROWS, width, drop=(2, 3))[0] for width in range(least, full + 1)}
     assert shown[full] == [0, 1, 2, 3]
     lengths = [len(columns) for columns in shown.values()]
     assert lengths == sorted(lengths)
     assert {tuple(columns) for columns in shown.values()} == {(0, 1), (0, 1, 3), (0, 1, 2, 3)}
-    for width in range(46, full + 1):
+    for width in range(least, full + 1):
         columns, widths, fits = fitted(COLUMNS, ROWS, width, drop=(2, 3))
         assert fits
         assert all(widths[n] == len(ROWS[0][n]) for n in columns if COLUMNS[n][1] == "right")
         assert sum(widths.values()) + 2 * (len(columns) - 1) <= width
 
 
-def test_without_room_the_figures_stand_below() -> None:
-    console = Console(width=30, record=True, _environ={})
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (70, ["kernel time bytes", ROWS[0][0] + " 1.23 µs 45.6 MB", ROWS[0][3]]),
+        (52, ["kernel", "time bytes", ROWS[0][0], "1.23 µs 45.6 MB", ROWS[0][3]]),
+        (30, ["kernel", "time bytes", "a_kernel…name ×3, 10,000 times", "1.23 µs 45.6 MB"]),
+    ],
+)
+def test_without_room_words_then_figures_stand_below_a_name(width: int, shown: list[str]) -> None:
+    """The name is whole wherever the screen has room for it alone."""
+    console = Console(width=width, record=True, _environ={})
     print_rows(console, COLUMNS, ROWS, drop=())
     lines = console.export_text().splitlines()
-    assert "1.23 µs  45.6 MB" in lines[-1]
-    assert max(map(len, lines)) <= 30
+    assert [" ".join(line.split()) for line in lines][: len(shown)] == shown
+    assert max(map(len, lines)) <= width
 
 
 def test_a_name_is_shortened_in_the_middle_and_its_counts_are_whole() -> None:

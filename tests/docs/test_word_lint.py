@@ -32,6 +32,19 @@ def test_what_code_defines_is_checked(lint: Any, code: str, hits: list[str]) -> 
     assert sorted(names(lint, "hlofuse/a.py", code)) == sorted(hits)
 
 
+@pytest.mark.parametrize(
+    ("code", "hits"),
+    [
+        ("const { told, x } = y;\nlet [said] = z;", ["told", "said"]),
+        ("  showTwin(box) { this.made = 1; }", ["showTwin", "made"]),
+        ('const x = "told";  // said\nif (this.told === said) x;', []),
+    ],
+)
+def test_what_scripts_define_is_checked(lint: Any, code: str, hits: list[str]) -> None:
+    found = [hit.split(": ")[1] for hit in lint.name_hits("a.js", None, code)]
+    assert sorted(found) == sorted(hits)
+
+
 def test_file_names_are_checked(lint: Any) -> None:
     assert names(lint, "hlofuse/reports/told.py", "") == ["told"]
     assert names(lint, "samples/told.hlo", "") == []

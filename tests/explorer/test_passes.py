@@ -139,7 +139,7 @@ def test_every_operation_of_the_program_has_a_way(seen: Visit, gpt2_whole: Path)
     """Where each ends is what `trace-op` says, one name at a time."""
     sequence = dump_sequences(gpt2_whole)[0]
     ends = seen.page.evaluate(
-        """() => { const f = explorer.data.film, found = {};
+        """() => { const f = explorer.data.passTimeline, found = {};
         f.threads.name.forEach((name, t) => { if (!f.threads.begins[t]) found[name] =
             f.wayOf(t).ends.map((e) => f.threads.fusion[e].split(" ")[0] || f.threads.name[e]); });
         return found; }"""
@@ -224,7 +224,7 @@ def test_hostile_dumps_are_text_and_nothing_else(browser: Browser, tmp_path: Pat
         visit.page.evaluate(f"explorer.passesView.choose({n})")
         assert EVIL in visit.details
     assert visit.page.locator("#details .lines li").count() == 2
-    for thread in range(visit.page.evaluate("explorer.data.film.threads.count")):
+    for thread in range(visit.page.evaluate("explorer.data.passTimeline.threads.count")):
         visit.page.evaluate(f"explorer.change({{ op: '{thread}' }})")
         assert EVIL in visit.details
     assert visit.page.evaluate("window.pwned") is None

@@ -9,7 +9,7 @@ const VIEWS = [
 ];
 const DEFAULTS = { view: "", split: "one", tab: "", line: "", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", group: "", edge: "", why: "", find: "", colour: "", open: "", dump: "", op: "", only: "", order: "", every: "" };
 
-const MOST_AHEAD = 120, AHEAD_AFTER = 500, LONGEST_LINK = 2000, MOST_OPENED = 12;
+const MOST_PREPARED = 120, PREPARED_AFTER = 500, LONGEST_LINK = 2000, MOST_OPENED = 12;
 
 class App {
   constructor(data) {
@@ -28,8 +28,8 @@ class App {
     this.panels = new Panels(this);
     this.timeline = new Timeline(this);
     this.search = new Search(this);
-    this.views = VIEWS.filter(([key]) => key !== "film" || data.film);
-    this.passesView = data.film ? new PassesView(this) : null;
+    this.views = VIEWS.filter(([key]) => key !== "film" || data.passTimeline);
+    this.passesView = data.passTimeline ? new PassesView(this) : null;
     this.keys = new Keys(this);
     this.act = {
       box: (box) => this.choose(box), operation: (op, box) => this.choose(box, op), edge: (from, to, pairs) => this.showEdge(from, to, pairs),
@@ -46,24 +46,24 @@ class App {
     byId("region-next").addEventListener("click", () => this.openRegion(this.region + 1));
     window.addEventListener("hashchange", () => { if (location.hash !== this.hash) this.readHash(); });
     this.readHash();
-    setTimeout(() => this.ahead(0), AHEAD_AFTER);
+    setTimeout(() => this.prepare(0), PREPARED_AFTER);
   }
 
   // While nothing else is to be done the parts are laid out that one may come to.
-  ahead(region) {
+  prepare(region) {
     // Not every browser tells when it is idle.
-    if (!window.requestIdleCallback || region >= Math.min(this.data.runs[0].regions.length, MOST_AHEAD)) return;
+    if (!window.requestIdleCallback || region >= Math.min(this.data.runs[0].regions.length, MOST_PREPARED)) return;
     requestIdleCallback((idle) => {
       const now = idle.timeRemaining() > 8;
       if (now) this.scene(0, region);
-      this.ahead(region + (now ? 1 : 0));
+      this.prepare(region + (now ? 1 : 0));
     });
   }
 
   get run() { return this.data.runs[Number(this.view.run)]; }
 
   // What is drawn: what was asked for, else the step if one was chosen, else all of the module.
-  get drawn() { return this.view.view || (this.told || this.run.regions.length < 2 ? "steps" : "fusion"); }
+  get drawn() { return this.view.view || (this.stepShown || this.run.regions.length < 2 ? "steps" : "fusion"); }
 
   // The chosen colours; next to the program a colour for each kernel.
   get colour() { return this.view.colour || (document.body.classList.contains("program") ? "kernel" : "kind"); }
@@ -73,18 +73,18 @@ class App {
   // ------------------------------------------------------------ the address
 
   readHash() {
-    const said = new URLSearchParams(location.hash.slice(1));
+    const parameters = new URLSearchParams(location.hash.slice(1));
     const view = { ...DEFAULTS };
-    for (const name of Object.keys(DEFAULTS)) if (said.has(name)) view[name] = said.get(name);
+    for (const name of Object.keys(DEFAULTS)) if (parameters.has(name)) view[name] = parameters.get(name);
     if (!this.data.runs[Number(view.run)]) view.run = "0";
     if (!this.views.some(([key]) => key === view.view)) view.view = "";
     if (!COLOURINGS.some(([key]) => key === view.colour)) view.colour = DEFAULTS.colour;
     this.view = view;
     const { length } = this.run;
-    const step = said.has("step") ? Number(said.get("step")) : length;
+    const step = parameters.has("step") ? Number(parameters.get("step")) : length;
     this.state.goTo(Number.isInteger(step) ? Math.min(length, Math.max(0, step)) : length);
     this.letGo();
-    Object.assign(view, { line: said.get("line") ?? "", group: said.get("group") ?? "", edge: said.get("edge") ?? "", why: said.get("why") ?? "" });
+    Object.assign(view, { line: parameters.get("line") ?? "", group: parameters.get("group") ?? "", edge: parameters.get("edge") ?? "", why: parameters.get("why") ?? "" });
     if (view.show && this.run.boxOf(view.show) !== undefined) {
       this.chosen = this.run.boxOf(view.show);
       this.chosenOp = this.run.names[this.chosen] === view.show ? this.chosen : NONE;
@@ -97,7 +97,7 @@ class App {
     this.readOpened(view.open);
     this.hits = view.find.length > 1 ? this.search.hits(view.find) : null;
     byId("search").value = view.find;
-    this.told = said.has("step") && this.state.at > 0;
+    this.stepShown = parameters.has("step") && this.state.at > 0;
     this.settleRegion();
     if (this.chosen !== NONE) this.reveal(this.chosen, this.chosenOp);
     this.open();
@@ -123,9 +123,9 @@ class App {
     this.view.edge = this.edge ? this.edge.join("-") : "";
     this.view.why = this.edge && this.why !== NONE ? String(this.why) : "";
     // Without a step: the final module, and no decision in question.
-    const said = new URLSearchParams(this.told || this.state.at !== this.run.length ? { step: this.state.at } : {});
-    for (const [name, value] of Object.entries(this.view)) if (value !== DEFAULTS[name]) said.set(name, value);
-    this.hash = `#${said}`;
+    const parameters = new URLSearchParams(this.stepShown || this.state.at !== this.run.length ? { step: this.state.at } : {});
+    for (const [name, value] of Object.entries(this.view)) if (value !== DEFAULTS[name]) parameters.set(name, value);
+    this.hash = `#${parameters}`;
     if (location.hash !== this.hash) history.replaceState(null, "", this.hash);
   }
 
@@ -138,7 +138,7 @@ class App {
       this.letGo();
       this.region = -1;
       this.state.goTo(this.run.length);
-      this.told = false;
+      this.stepShown = false;
       this.settleRegion();
     }
     this.open();
@@ -163,7 +163,7 @@ class App {
     this.letGo();
     this.view.show = "";
     this.view.line = line;
-    this.told = false;
+    this.stepShown = false;
     this.state.goTo(this.run.length);
     const kernels = [...linesOf(this.run).get(line)?.kernels ?? []];
     const outline = this.drawn === "steps" || this.drawn === "film" ? null : this.outline(Number(this.view.run), this.state);
@@ -176,7 +176,7 @@ class App {
   goTo(step) {
     const at = Math.min(this.run.length, Math.max(0, step));
     this.state.goTo(at);
-    this.told = true;
+    this.stepShown = true;
     this.letGo();
     this.view.show = "";
     this.settleRegion();
@@ -302,17 +302,17 @@ class App {
     byId("hit-back").disabled = byId("hit-next").disabled = !count;
   }
 
-  showRefused(held) { held.decision !== NONE ? this.goTo(held.decision + 1) : this.showBox(this.run.boxNamed.get(held.producer) ?? NONE); }
+  showRefused(refusal) { refusal.decision !== NONE ? this.goTo(refusal.decision + 1) : this.showBox(this.run.boxNamed.get(refusal.producer) ?? NONE); }
 
   openRegion(number) {
     if (number < 0 || number >= this.run.regions.length) return;
     this.region = number;
-    this.told = false;
+    this.stepShown = false;
     this.follow();
   }
 
   settleRegion() {
-    const found = this.state.at && this.told !== false ? this.run.regionOfDecision(this.state.at - 1) : undefined;
+    const found = this.state.at && this.stepShown !== false ? this.run.regionOfDecision(this.state.at - 1) : undefined;
     if (this.chosen !== NONE) this.region = this.run.regionOfBox(this.chosen) ?? 0;
     else if (found !== undefined) this.region = found;
     else if (this.region < 0 || this.region >= this.run.regions.length) this.region = busiest(this.run);
@@ -372,7 +372,7 @@ class App {
     this.showHits();
     const { at } = this.state;
     const parts = this.drawn === "film" ? this.passesView.details() : [];
-    if (parts.length) return this.tell(parts);
+    if (parts.length) return this.showDetails(parts);
     const group = this.view.group && this.shownOutline?.nodes.get(this.view.group);
     if (group?.text) parts.push(groupDetails(this, group));
     if (this.edge && this.why !== NONE) parts.push(decisionDetails(this, this.why));
@@ -381,12 +381,12 @@ class App {
     if (this.view.line) parts.push(lineDetails(this, this.view.line));
     if (this.added) parts.push(addedDetails(this, this.added));
     if (this.chosen !== NONE) parts.push(boxDetails(this, this.chosen, this.chosenOp));
-    if (at && this.told) parts.push(decisionDetails(this, at - 1));
+    if (at && this.stepShown) parts.push(decisionDetails(this, at - 1));
     if (!parts.length) parts.push(welcome(this));
-    this.tell(parts);
+    this.showDetails(parts);
   }
 
-  tell(parts) {
+  showDetails(parts) {
     byId("details").replaceChildren(...parts);
     this.fitPanes();
     this.writeHash();
@@ -419,10 +419,10 @@ class App {
   }
 
   draw() {
-    const film = this.drawn === "film";
-    document.body.classList.toggle("passes", film);
-    byId("splits").hidden = byId("fit").hidden = film;
-    if (film) {
+    const passesShown = this.drawn === "film";
+    document.body.classList.toggle("passes", passesShown);
+    byId("splits").hidden = byId("fit").hidden = passesShown;
+    if (passesShown) {
       this.panes = [];
       if (this.passesView.element.parentNode !== byId("panes")) byId("panes").replaceChildren(this.passesView.element);
       byId("where").textContent = "";
@@ -436,8 +436,8 @@ class App {
       byId("panes").replaceChildren(...this.panes.map((p) => p.element));
     }
     shown.forEach(([number, step, label], n) => this.drawPane(this.panes[n], number, step, label));
-    const choice = byId("colour"), ways = colouringsOf(this.run);
-    if (choice.length !== ways.length) choice.replaceChildren(...ways.map(([value, words]) => el("option", { value }, words)));
+    const choice = byId("colour"), choices = colouringsOf(this.run);
+    if (choice.length !== choices.length) choice.replaceChildren(...choices.map(([value, words]) => el("option", { value }, words)));
     choice.value = this.colour;
     legend(this.drawn, colouring(this.run, this.colour));
     this.mark();
@@ -466,7 +466,7 @@ class App {
       if (!state.has(key)) { const s = new State(run); s.goTo(step); state.set(key, s); }
       state = state.get(key);
     }
-    const colours = colouring(run, this.colour), decision = own && step === this.state.at && this.told && this.view.split === "one" ? step - 1 : NONE;
+    const colours = colouring(run, this.colour), decision = own && step === this.state.at && this.stepShown && this.view.split === "one" ? step - 1 : NONE;
     const marks = this.marks(run, own, decision), seen = `${number}:${step}:${marks.chosen}:${marks.op}:${this.hitAt}`, moved = pane.seen !== seen;
     pane.seen = seen;
     pane.label.hidden = !label;
@@ -482,7 +482,7 @@ class App {
       return;
     }
     if (!run.regions.length) return;
-    const region = own ? this.region : this.regionAlike(run);
+    const region = own ? this.region : this.equivalentRegion(run);
     const scene = this.scene(number, region, room);
     const group = drawRegion(scene, state, decision, colours, marks, this.act);
     const focus = decision !== NONE ? focusOf(scene, state, decision) : this.chosen !== NONE && own ? placeOf(scene, state, this.chosen) : undefined;
@@ -501,7 +501,7 @@ class App {
   }
 
   // The part of the other replay that holds the same operations as the part on show.
-  regionAlike(other) {
+  equivalentRegion(other) {
     const wanted = this.run.regions[this.region].kernels.flatMap((k) => k.inside);
     const counts = new Map();
     for (const op of wanted) {

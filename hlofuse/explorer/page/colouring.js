@@ -3,7 +3,7 @@
 
 const COLOURINGS = [["kind", "Kind"], ["kernel", "Kernel"], ["time", "Time"], ["bytes", "Bytes"], ["rule", "Rule"], ["measured", "Measured"]];
 const HEATS = 5, TINTS = 10, MOST_RULES = 6;
-const KINDS_IN_WORDS = [
+const KIND_LEGEND = [
   ["element", "elementwise, loop fusion"], ["move", "moves data"], ["reduce", "reduces, input fusion"], ["custom", "Triton or custom fusion"],
   ["matmul", "matmul, convolution, library"], ["source", "parameter, constant"], ["control", "loop, call, collective"],
 ];
@@ -28,7 +28,7 @@ function byKind(run) {
       const kernel = kernelOf(run, run.endsAs[box]);
       return kernel ? ofKernel(kernel) : box < run.ops.count ? categoryOf(run.ops.opcode[box]) : "element";
     },
-    group: () => "plain", legend: KINDS_IN_WORDS,
+    group: () => "plain", legend: KIND_LEGEND,
   };
 }
 

@@ -16,14 +16,14 @@ async function readData() {
   const text = (n) => json.strings[n];
   const rules = new Map(json.rules.map(([code, title, sections]) =>
     [text(code), { code: text(code), title: text(title), sections: sections.map((s) => s.map(text)) }]));
-  const film = json.passes ? new PassTimeline(json.passes, json.strings) : null;
+  const passTimeline = json.passes ? new PassTimeline(json.passes, json.strings) : null;
   const runs = json.runs.map((run) => new Run(run, json.strings, json.kinds));
   // One scale for all pictures, so that bars can be compared.
   const most = greatest(1e-9, runs.flatMap((run) => [...run.kernels, ...run.ops.alone.values()].map((figures) => barValue(run, figures))));
   for (const run of runs) run.most = most;
   let texts;
   return {
-    title: json.title, rules, film, runs,
+    title: json.title, rules, passTimeline, runs,
     files: json.files.map(([name, note, embedded]) => ({ name: text(name), note: text(note), embedded })),
     pairs: json.pairs,
     // HLO text of the kernels and the source files, unpacked on first use.

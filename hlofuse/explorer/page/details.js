@@ -26,7 +26,7 @@ function decisionDetails(app, n) {
   const priority = d.kind[n] === "priority";
   return el("article", { class: `decision ${d.kind[n]}` },
     el("p", { class: "kicker" }, `Decision ${numberText(n + 1)} of ${numberText(run.length)} · ${run.passes[d.pass[n]]}, step ${numberText(d.step[n])}`),
-    el("h2", {}, el("span", { class: `badge ${d.kind[n]}` }, KIND_WORDS[d.kind[n]]), sentence(run, n)),
+    el("h2", {}, el("span", { class: `badge ${d.kind[n]}` }, KIND_TEXTS[d.kind[n]]), sentence(run, n)),
     reasonLine(data, run, n) && el("p", { class: "reason" }, reasonLine(data, run, n)),
     facts([
       ["producer", boxLink(app, d.producer[n], run.shown(d.producerName[n]))],
@@ -81,7 +81,7 @@ function edgeDetails(app, from, to) {
     el("h2", {}, `${state.shownOf(from)} → ${state.shownOf(to)}`),
     facts([["bytes", bytesText(bytes)], ["producer", boxLink(app, from, state.shownOf(from))], ["consumer", boxLink(app, to, state.shownOf(to))]]),
     last === undefined ? el("p", {}, "No fusion pass considered this pair.")
-      : el("p", { class: "reason" }, `${KIND_WORDS[d.kind[last]]}${d.rule[last] && ` (${d.rule[last]})`}: ${reasonLine(data, run, last)}`),
+      : el("p", { class: "reason" }, `${KIND_TEXTS[d.kind[last]]}${d.rule[last] && ` (${d.rule[last]})`}: ${reasonLine(data, run, last)}`),
     historyList(app, about));
 }
 

@@ -15,7 +15,7 @@ function layersOf(nodes, edges, widest, gapX) {
     if (below[n].length > above[n].length) layer[n] = high;
     else if (above[n].length > below[n].length) layer[n] = low;
   };
-  for (let turn = 0; turn < 4; turn++) {
+  for (let round = 0; round < 4; round++) {
     [...order].reverse().forEach(settle);
     order.forEach(settle);
   }

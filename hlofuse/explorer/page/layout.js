@@ -56,8 +56,8 @@ function across(rows, gapX) {
     }), weight, gap);
   });
   const up = pulling((item) => item.up), down = pulling((item) => item.down).reverse(), both = pulling((item) => [...item.up, ...item.down]);
-  for (let turn = 0; turn < 6; turn++) for (const pull of [...up, ...down]) pull();
-  for (let turn = 0; turn < 4; turn++) for (const pull of turn % 2 ? [...both].reverse() : both) pull();
+  for (let round = 0; round < 6; round++) for (const pull of [...up, ...down]) pull();
+  for (let round = 0; round < 4; round++) for (const pull of round % 2 ? [...both].reverse() : both) pull();
   straighten(rows, gap);
   const all = rows.flat(), left = all.reduce((least, item) => Math.min(least, item.x), Infinity);
   let width = 0;

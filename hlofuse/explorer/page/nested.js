@@ -95,14 +95,14 @@ function routeOf(flow) {
   const { a, b, from: s } = flow, on = (container, route) => route && shifted(route, container.at[0] + container.inset[0], container.at[1] + container.inset[1]);
   const across = a.parent.inner.get(`${a.place}:${b.place}:${a === s ? "" : s.at0}`).route;
   if (!across) return undefined;
-  const way = on(a.parent, across);
-  way.back = across.back;
+  const path = on(a.parent, across);
+  path.back = across.back;
   // What goes round in a circle is led from container to container only.
-  if (across.back) return way;
-  const parts = [...flow.up.map((node) => on(node.parent, node.parent.exits.get(s).route)), way,
+  if (across.back) return path;
+  const parts = [...flow.up.map((node) => on(node.parent, node.parent.exits.get(s).route)), path,
     ...[...flow.down].reverse().map((node) => on(node.parent, node.parent.entries.get(s).children.get(node).route))];
   if (parts.some((part) => !part)) return undefined;
   const whole = parts.flat();
-  whole.mark = markOn(way);
+  whole.mark = markOn(path);
   return whole;
 }

@@ -17,9 +17,9 @@ function ordered(items) {
   const number = (row) => row.forEach((item, k) => { item.place = k; });
   const fixed = rows.map((row) => row.length > 0 && row.every((item) => item.hint !== undefined));
   rows.forEach((row, l) => { if (fixed[l]) row.sort((a, b) => a.hint - b.hint); number(row); });
-  let best = crossings(rows), kept = rows.map((row) => [...row]), idle = 0;
-  for (let turn = 0; turn < SWEEPS && best > 0 && idle < 4; turn++) {
-    const down = turn % 2 === 0;
+  let best = crossings(rows), fewest = rows.map((row) => [...row]), idle = 0;
+  for (let round = 0; round < SWEEPS && best > 0 && idle < 4; round++) {
+    const down = round % 2 === 0;
     for (let k = 1; k < rows.length; k++) {
       const l = down ? k : rows.length - 1 - k;
       if (fixed[l]) continue;
@@ -32,10 +32,10 @@ function ordered(items) {
     }
     const now = crossings(rows);
     idle = now < best ? 0 : idle + 1;
-    if (now < best) [best, kept] = [now, rows.map((row) => [...row])];
+    if (now < best) [best, fewest] = [now, rows.map((row) => [...row])];
   }
-  kept.forEach(number);
-  return kept;
+  fewest.forEach(number);
+  return fewest;
 }
 
 function placeOfEnd(link) { return link.item.place + link.far / (link.item.width + 1); }

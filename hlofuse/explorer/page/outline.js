@@ -208,11 +208,11 @@ class Outline {
       node.opened = true;
       shown += node.children.length - 1;
       for (const child of node.children) {
-        const said = opened.get(child.id);
-        child.opened = said === true && child.kind === "kernel" && this.state.members[child.box].length > 1;
+        const isOpened = opened.get(child.id);
+        child.opened = isOpened === true && child.kind === "kernel" && this.state.members[child.box].length > 1;
         if (child.kind === "kernel") continue;
-        if (said) enter(child);
-        else if (said === undefined && child.kind !== "part") level.push(child);
+        if (isOpened) enter(child);
+        else if (isOpened === undefined && child.kind !== "part") level.push(child);
       }
     };
     enter(this.root);
@@ -241,7 +241,7 @@ class Outline {
   }
 
   // What pairs of a member and what it reads lead to, seen through what is not drawn: views, tuples, constants.
-  drawnBehind(pairs) {
+  drawnInputs(pairs) {
     const { state, run } = this, found = [], stack = [], seen = this.seen ??= new Uint32Array(run.boxes), round = ++this.rounds;
     const add = (reads) => {
       for (const pair of reads) {
@@ -264,16 +264,16 @@ class Outline {
     const flow = (from, to, pair, decision) => {
       if (from === to) return;
       const key = number(from) * 1e6 + number(to);
-      let known = found.get(key);
-      if (!known) found.set(key, known = { from, to, pairs: [], decision: undefined });
-      if (pair) known.pairs.push(pair);
-      if (decision !== undefined && !from.label && !to.label) known.decision ??= decision;
+      let line = found.get(key);
+      if (!line) found.set(key, line = { from, to, pairs: [], decision: undefined });
+      if (pair) line.pairs.push(pair);
+      if (decision !== undefined && !from.label && !to.label) line.decision ??= decision;
     };
     const seen = [], shownFor = (box) => seen[box] ??= this.shownFor(box);
     for (const box of this.leafOf.keys()) {
       const to = shownFor(box);
       if (!to.ops) {
-        for (const input of this.drawnBehind(state.reads[box])) {
+        for (const input of this.drawnInputs(state.reads[box])) {
           const from = shownFor(input);
           if (from !== to) flow(from, to, [input, box], refused.get(input * run.boxes + box));
         }
@@ -282,7 +282,7 @@ class Outline {
       // An open kernel: the operations themselves read.
       for (const pair of state.reads[box]) {
         const op = pair % count, end = to.ops.get(Math.floor(pair / count)), home = state.home[op];
-        for (const input of this.drawnBehind([pair])) {
+        for (const input of this.drawnInputs([pair])) {
           const from = shownFor(input), start = (input === home && from.ops?.get(op)) || from;
           if (from !== to && end) flow(start, end, [input, box], refused.get(input * run.boxes + box));
         }

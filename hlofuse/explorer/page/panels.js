@@ -116,11 +116,11 @@ class Panels {
     const { app } = this, { run, view } = app, d = run.decisions;
     const sources = () => distinct(Array.from({ length: d.count }, (_, n) => run.sourceOfDecision(n)));
     run.choices ??= {
-      kind: Object.entries(KIND_WORDS), pass: run.passes.map((p) => [p, p]),
+      kind: Object.entries(KIND_TEXTS), pass: run.passes.map((p) => [p, p]),
       rule: distinct(d.rule).map((r) => [r, `${r} ${app.data.rules.get(r)?.title ?? ""}`]),
       computation: distinct(d.computation).map((c) => [c, c]), source: sources().map((s) => [s, s]),
     };
-    const made = FILTERS.map((name) => {
+    const selects = FILTERS.map((name) => {
       const options = [...new Map(run.choices[name])].map(([value, words]) =>
         el("option", { value, selected: view[name] === value }, words));
       return el("select", {
@@ -133,7 +133,7 @@ class Panels {
     });
     const some = FILTERS.some((name) => view[name]) || view.q;
     const clear = some && el("button", { type: "button", id: "clear", onclick: () => app.clearFilters() }, "all");
-    return el("div", { class: "filters" }, ...made, text,
+    return el("div", { class: "filters" }, ...selects, text,
       el("p", { class: "note" }, `${numberText(this.listed.length)} of ${countText(d.count, "decision")} `, clear));
   }
 
@@ -144,7 +144,7 @@ class Panels {
       el("span", { class: `dot ${d.kind[n]}`, "aria-hidden": "true" }),
       el("span", { class: "first", title: sentence(run, n) }, sentence(run, n, true)),
       el("span", { class: "worth" }, worth === null ? d.rule[n] : timeText(worth)),
-      el("span", { class: "second" }, `${n + 1} · ${run.passes[d.pass[n]]} · ${reasonLine(data, run, n) || KIND_WORDS[d.kind[n]]}`),
+      el("span", { class: "second" }, `${n + 1} · ${run.passes[d.pass[n]]} · ${reasonLine(data, run, n) || KIND_TEXTS[d.kind[n]]}`),
     ];
   }
 

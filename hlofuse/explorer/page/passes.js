@@ -1,12 +1,12 @@
 // The compilation pass by pass: a list with bars, and the chosen pass line by line.
 
-const MOST_STOPS = 120;
+const MOST_EVENTS = 120;
 
 class PassesView {
   constructor(app) {
     this.app = app;
-    this.film = app.data.film;
-    this.timed = this.film.steps.some((s) => s.ms !== null);
+    this.passTimeline = app.data.passTimeline;
+    this.timed = this.passTimeline.steps.some((s) => s.ms !== null);
     this.list = new LongList("Passes of the compilation", (n) => this.row(n), (n) => this.choose(n));
     this.note = el("p", { class: "note", "aria-live": "polite" });
     this.text = el("input", {
@@ -28,8 +28,8 @@ class PassesView {
     this.text.value = view.only;
     this.order.value = view.order;
     this.every.checked = view.every === "1";
-    const { steps } = this.film;
-    this.shown = steps.filter((s) => (view.every === "1" || s.changed || s.problem) && (!words || this.says(s).includes(words)));
+    const { steps } = this.passTimeline;
+    this.shown = steps.filter((s) => (view.every === "1" || s.changed || s.problem) && (!words || this.searchText(s).includes(words)));
     if (view.order === "weight") this.shown.sort((a, b) => b.weight - a.weight);
     if (view.order === "time" && this.timed) this.shown.sort((a, b) => (b.ms ?? 0) - (a.ms ?? 0));
     const cost = (s) => (view.order === "time" ? s.ms ?? 0 : s.weight);
@@ -41,7 +41,7 @@ class PassesView {
     this.list.show(this.shown.map((s) => s.n), this.shown.findIndex((s) => s.n === this.chosen));
   }
 
-  says(step) {
+  searchText(step) {
     step.low ??= [step.pass, step.pipeline, step.what, step.file, ...step.opcodes.map(([op]) => op),
       ...step.groups.flatMap((g) => [g.words, ...g.notes, ...g.before, ...g.after])].join(" ").toLowerCase();
     return step.low;
@@ -49,11 +49,11 @@ class PassesView {
 
   // The step in the panel at the right; -1 for none.
   get chosen() {
-    const said = this.app.view.dump;
-    return said === "" ? -1 : this.film.steps.findIndex((s) => dumpKey(s) === said);
+    const key = this.app.view.dump;
+    return key === "" ? -1 : this.passTimeline.steps.findIndex((s) => dumpKey(s) === key);
   }
 
-  choose(n) { this.app.change({ view: "film", dump: dumpKey(this.film.steps[n]), op: "" }); }
+  choose(n) { this.app.change({ view: "film", dump: dumpKey(this.passTimeline.steps[n]), op: "" }); }
 
   // To the listed step that many further.
   move(by) {
@@ -64,7 +64,7 @@ class PassesView {
   }
 
   row(n) {
-    const step = this.film.steps[n];
+    const step = this.passTimeline.steps[n];
     const bar = el("span", { class: "bar-line", "aria-hidden": "true" });
     bar.style.width = `${(100 * this.cost(step)) / this.most}%`;
     const figures = [this.change(step, "instructions"), `${this.change(step, "kernels")} kernels`, step.ms !== null && msText(step.ms)];
@@ -77,7 +77,7 @@ class PassesView {
   }
 
   change(step, what) {
-    const before = step.since === NONE ? null : this.film.steps[step.since][what], after = step[what];
+    const before = step.since === NONE ? null : this.passTimeline.steps[step.since][what], after = step[what];
     if (after === null) return "";
     return before === null || before === after ? numberText(after) : `${numberText(before)} → ${numberText(after)}`;
   }
@@ -86,21 +86,21 @@ class PassesView {
 
   details() {
     const { op } = this.app.view, thread = op === "" ? NONE : Number(op);
-    if (this.film.threads.name[thread] !== undefined) return [this.way(thread, true)];
-    return [this.chosen < 0 ? this.summary() : this.stepDetails(this.film.steps[this.chosen])];
+    if (this.passTimeline.threads.name[thread] !== undefined) return [this.follow(thread, true)];
+    return [this.chosen < 0 ? this.summary() : this.stepDetails(this.passTimeline.steps[this.chosen])];
   }
 
   summary() {
-    const { steps } = this.film, first = steps.find((s) => s.kernels !== null), last = steps.findLast((s) => s.kernels !== null);
+    const { steps } = this.passTimeline, first = steps.find((s) => s.kernels !== null), last = steps.findLast((s) => s.kernels !== null);
     const largest = steps.filter((s) => s.changed).sort((a, b) => b.weight - a.weight).slice(0, 8);
     return el("article", {},
-      el("h2", {}, "What each pass did"), el("p", {}, this.film.headline),
+      el("h2", {}, "What each pass did"), el("p", {}, this.passTimeline.headline),
       first && facts(["instructions", "kernels", "fusions"].map((what) => [what, `${numberText(first[what])} → ${numberText(last[what])}`])),
       el("p", {}, "The largest changes:"),
       el("ul", {}, ...largest.map((s) => el("li", {}, this.link(s), " ", el("small", {}, s.what)))),
       el("p", {}, "Each dump is compared with the one before it, by structure: other names and numbers do not count as differences."
         + " Click an operation to follow it through all passes."),
-      ...this.film.notes.map((note) => el("p", { class: "note" }, note)));
+      ...this.passTimeline.notes.map((note) => el("p", { class: "note" }, note)));
   }
 
   link(step, words = `${dumpNumber(step)} ${step.pass}`) {
@@ -108,7 +108,7 @@ class PassesView {
   }
 
   stepDetails(step) {
-    const since = step.since === NONE ? undefined : this.film.steps[step.since];
+    const since = step.since === NONE ? undefined : this.passTimeline.steps[step.since];
     return el("article", { class: "film-step" },
       el("p", { class: "kicker" }, step.number >= 0 ? `Dump ${dumpNumber(step)}${step.pipeline && ` · ${step.pipeline}`}` : "A dump by name"),
       el("h2", {}, step.pass), el("p", { class: "reason" }, step.what),
@@ -116,7 +116,7 @@ class PassesView {
         ["instructions", this.change(step, "instructions")], ["kernels", this.change(step, "kernels")], ["fusions", this.change(step, "fusions")],
         ["time", step.ms === null ? "" : msText(step.ms)], ["compared with", since && this.link(since)], ["file", step.file],
       ]),
-      step.n === this.film.start && el("p", {}, "The fusion passes start from this module, and the other views replay it."),
+      step.n === this.passTimeline.start && el("p", {}, "The fusion passes start from this module, and the other views replay it."),
       step.opcodes.length > 0 && fold(`${countText(step.opcodes.length, "opcode")} with another count`, step.opcodes.length < 7,
         el("ul", { class: "opcodes" }, ...step.opcodes.map(([op, before, after]) =>
           el("li", {}, `${op} ${numberText(before)} → ${numberText(after)} (${after > before ? "+" : "−"}${numberText(Math.abs(after - before))})`)))),
@@ -138,7 +138,7 @@ class PassesView {
   // An instruction; a click on its name follows it through the passes.
   line(line, sign, when, step) {
     const [, root, name, rest] = /^(ROOT )?(\S+)( = [^]*)$/.exec(line) ?? [];
-    const thread = name === undefined ? undefined : this.film.at(name, step);
+    const thread = name === undefined ? undefined : this.passTimeline.at(name, step);
     return el("li", { class: when }, el("span", { "aria-hidden": "true" }, `${sign} `), el("span", { class: "unseen" }, `${when}: `),
       ...(thread === undefined ? [line] : [root ?? "", this.threadLink(thread, name), rest]));
   }
@@ -151,14 +151,14 @@ class PassesView {
 
   // ------------------------------------------------------------ one operation through all passes
 
-  spot(thread) {
-    const { name, shape, opcode, fusion } = this.film.threads;
+  locationText(thread) {
+    const { name, shape, opcode, fusion } = this.passTimeline.threads;
     return `${name[thread]} = ${shape[thread]} ${opcode[thread]}${fusion[thread] && ` in ${fusion[thread]}`}`;
   }
 
-  way(thread, whole) {
-    const { film } = this, { threads, steps } = film, { begins, links, ends } = film.wayOf(thread);
-    const rows = begins.map((t) => [threads.begins[t], [threads.begins[t] ? `created here: ${this.spot(t)}${threads.instead[t] && `, in place of ${threads.instead[t]}`}` : `is ${this.spot(t)}`]]);
+  follow(thread, whole) {
+    const { passTimeline } = this, { threads, steps } = passTimeline, { begins, links, ends } = passTimeline.pathOf(thread);
+    const rows = begins.map((t) => [threads.begins[t], [threads.begins[t] ? `created here: ${this.locationText(t)}${threads.instead[t] && `, in place of ${threads.instead[t]}`}` : `is ${this.locationText(t)}`]]);
     for (const link of links) {
       const words = this.became(link), row = rows.find(([step]) => step === link.step);
       if (!row) rows.push([link.step, [words]]);
@@ -167,31 +167,31 @@ class PassesView {
     rows.sort((a, b) => a[0] - b[0]);
     const names = [...new Set(ends.map((t) => (threads.fusion[t] ? `${threads.fusion[t]}` : `${threads.name[t]}, ${threads.opcode[t]}, not fused`)))];
     const source = begins.map((t) => threads.source[t]).find(Boolean) || threads.source[thread];
-    const told = el("ol", { class: "way" }, ...rows.slice(0, MOST_STOPS).map(([n, words]) => el("li", {}, this.link(steps[n]),
+    const events = el("ol", { class: "way" }, ...rows.slice(0, MOST_EVENTS).map(([n, words]) => el("li", {}, this.link(steps[n]),
       ...words.slice(0, 6).map((w) => el("div", {}, w)), words.length > 6 && el("div", {}, `… ${words.length - 6} more`))));
     const end = el("p", {}, !names.length ? "No final kernel contains it."
       : `${names.length > 1 ? `Ends in ${names.length} places: ` : "Ends in "}${names.slice(0, 6).join("; ")}${names.length > 6 ? "; …" : ""}.`);
-    if (!whole) return [told, end];
+    if (!whole) return [events, end];
     return el("article", {}, el("p", { class: "kicker" }, "Through all passes"), el("h2", {}, threads.name[thread]),
-      facts([["operation", `${threads.opcode[thread]} ${threads.shape[thread]}`], ["source", source], ["in dump", this.link(steps[threads.begins[thread]])]]), told, end);
+      facts([["operation", `${threads.opcode[thread]} ${threads.shape[thread]}`], ["source", source], ["in dump", this.link(steps[threads.begins[thread]])]]), events, end);
   }
 
   became({ thread, how, to }) {
-    const { name, opcode, shape, fusion } = this.film.threads;
+    const { name, opcode, shape, fusion } = this.passTimeline.threads;
     switch (how) {
       case "gone": return `${name[thread]} removed without a replacement`;
-      case "replaced": return `${name[thread]} replaced by ${this.spot(to)}`;
-      case "rewritten": return `rewritten, now ${this.spot(to)}`;
-      case "copied": return `duplicated as ${this.spot(to)}`;
+      case "replaced": return `${name[thread]} replaced by ${this.locationText(to)}`;
+      case "rewritten": return `rewritten, now ${this.locationText(to)}`;
+      case "copied": return `duplicated as ${this.locationText(to)}`;
       case "fused": return `fused into ${fusion[to]}`;
-      case "unfused": return `out of its fusion: ${this.spot(to)}`;
+      case "unfused": return `out of its fusion: ${this.locationText(to)}`;
       default: {
-        const said = [];
-        if (opcode[thread] !== opcode[to]) said.push(`${opcode[thread]} becomes ${opcode[to]}`);
-        if (shape[thread] !== shape[to]) said.push(`${shape[thread]} becomes ${shape[to]}`);
-        if (fusion[thread] !== fusion[to]) said.push(`now in ${fusion[to]}`);
-        if (name[thread] !== name[to]) said.push(`${name[thread]} renamed ${name[to]}`);
-        return said.join(", ") || `is ${this.spot(to)}`;
+        const changes = [];
+        if (opcode[thread] !== opcode[to]) changes.push(`${opcode[thread]} becomes ${opcode[to]}`);
+        if (shape[thread] !== shape[to]) changes.push(`${shape[thread]} becomes ${shape[to]}`);
+        if (fusion[thread] !== fusion[to]) changes.push(`now in ${fusion[to]}`);
+        if (name[thread] !== name[to]) changes.push(`${name[thread]} renamed ${name[to]}`);
+        return changes.join(", ") || `is ${this.locationText(to)}`;
       }
     }
   }
@@ -208,7 +208,7 @@ function msText(ms) { return ms >= 1000 ? `${(ms / 1000).toFixed(2)} s` : ms >= 
 
 // An operation before and after the dump that is replayed.
 function throughPasses(app, op) {
-  const { film } = app.data;
-  const thread = film && film.start >= 0 ? film.at(app.run.names[op], film.start) : undefined;
-  return thread === undefined ? null : fold("Through all passes", false, ...app.passesView.way(thread, false));
+  const { passTimeline } = app.data;
+  const thread = passTimeline && passTimeline.start >= 0 ? passTimeline.at(app.run.names[op], passTimeline.start) : undefined;
+  return thread === undefined ? null : fold("Through all passes", false, ...app.passesView.follow(thread, false));
 }

@@ -39,15 +39,15 @@ class PassTimeline {
   named(name) {
     if (!this.byName) {
       this.byName = new Map();
-      this.threads.name.forEach((known, t) => this.byName.set(known, [...(this.byName.get(known) ?? []), t]));
+      this.threads.name.forEach((name, t) => this.byName.set(name, [...(this.byName.get(name) ?? []), t]));
     }
     return this.byName.get(name) ?? [];
   }
 
   // All that led to a thread and all that it became: links in order, and where they begin and end.
-  wayOf(thread) {
+  pathOf(thread) {
     const links = new Set(), seen = new Set([thread]);
-    const walk = (begin, near, far) => {
+    const traverse = (begin, near, far) => {
       for (const todo = [begin]; todo.length;)
         for (const link of near[todo.pop()]) {
           links.add(link);
@@ -57,8 +57,8 @@ class PassTimeline {
           todo.push(other);
         }
     };
-    walk(thread, this.last, (link) => link.thread);
-    walk(thread, this.next, (link) => link.to);
+    traverse(thread, this.last, (link) => link.thread);
+    traverse(thread, this.next, (link) => link.to);
     const all = [...seen];
     return {
       begins: all.filter((t) => !this.last[t].length), ends: all.filter((t) => this.endOf(t) === this.steps.length),

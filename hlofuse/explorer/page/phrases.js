@@ -1,12 +1,10 @@
 // Sentences and figures, in the words of the reports.
 
-const KIND_WORDS = { fuse: "fused", ineligible: "refused", priority: "estimated", rewrite: "rewritten" };
+const KIND_TEXTS = { fuse: "fused", ineligible: "refused", priority: "estimated", rewrite: "rewritten" };
 
 function timeText(us) {
   if (us === null || us === undefined) return "–";
   const size = Math.abs(us), sign = us < 0 ? "−" : "";
-  if (size >= 999950) return `${sign}${(size / 1e6).toFixed(size < 9995000 ? 2 : 1)} s`;
-  if (size >= 9999.5) return `${sign}${(size / 1000).toFixed(1)} ms`;
   return `${sign}${size >= 999.5 ? numberText(Math.round(size)) : size.toFixed(size >= 99.95 ? 1 : 2)} µs`;
 }
 
@@ -84,8 +82,8 @@ function quantities(totals) {
 
 // The first line of figures: before fusion → after.
 function totalsLine(run) {
-  const others = new Map(quantities(run.after).map((row) => [row[0], row])), known = (row) => others.has(row[0]);
-  return quantities(run.before).filter(known).map(([name, value, text, floor = ""]) => {
+  const others = new Map(quantities(run.after).map((row) => [row[0], row])), isShared = (row) => others.has(row[0]);
+  return quantities(run.before).filter(isShared).map(([name, value, text, floor = ""]) => {
     const [, after, , floor2 = ""] = others.get(name), pair = `${floor}${text(value)} → ${floor2}${text(after)}`;
     return { kernels: `${countText(value, "kernel")} → ${numberText(after)}`, launches: `${pair} launches`, moved: `${pair} moved`, work: pair }[name] ?? `est. ${pair}`;
   });
@@ -139,8 +137,8 @@ function reasonLine(data, run, n) {
 
 function shortName(name, width = 26) {
   if (name.length <= width) return name;
-  const tail = Math.floor(width / 3);
-  return `${name.slice(0, width - tail - 1)}…${name.slice(-tail)}`;
+  const suffix = Math.floor(width / 3);
+  return `${name.slice(0, width - suffix - 1)}…${name.slice(-suffix)}`;
 }
 
 const CATEGORIES = [

@@ -14,18 +14,18 @@ function drawRegion(scene, state, decision, colours, marks, act) {
   const { run } = scene, { ops } = run;
   const boxes = boxesIn(scene, state);
   const hulls = svg("g", { class: "hulls" }), halos = svg("g", { class: "halos" }), lines = svg("g", { class: "edges" });
-  const nodes = svg("g", { class: "nodes" }), signs = svg("g", { class: "marks" });
+  const nodes = svg("g", { class: "nodes" }), ruleMarks = svg("g", { class: "marks" });
   const tags = svg("g", { class: "tags" });
   const refused = refusedPairs(run, state.at);
   for (const [box, slots] of boxes) {
-    const inside = new Set(state.members[box]), outside = new Set(state.reads[box]);
+    const inside = new Set(state.members[box]), inputs = new Set(state.reads[box]);
     const fusion = state.fused[box] > 0;
     const inner = [];
     let from = 0, to = 0;
     const names = new Set();
     for (const [m, slot] of slots) {
       for (const o of new Set(ops.operands[m])) {
-        if (!outside.has(m * ops.count + o)) {
+        if (!inputs.has(m * ops.count + o)) {
           const other = slots.get(o);
           if (other) inner.push([other, slot, lineOf(scene.route(o, box, m, box), other, slot)]);
           continue;
@@ -37,7 +37,7 @@ function drawRegion(scene, state, decision, colours, marks, act) {
         const route = scene.route(o, home, m, box);
         const chosen = marks.edge?.[0] === home && marks.edge[1] === box ? " chosen" : "";
         lines.append(edgeLine(lineOf(route, start, slot), `edge${rule === undefined ? "" : " refused"}${chosen}`, () => act.edge(home, box)));
-        if (rule !== undefined) signs.append(ruleMark(run, rule, start, slot, act, route?.mark, [home, box]));
+        if (rule !== undefined) ruleMarks.append(ruleMark(run, rule, start, slot, act, route?.mark, [home, box]));
       }
       if (state.home[m] === box)
         for (const u of ops.users[m]) if (!inside.has(u) && [...state.holders[u]].some((h) => !boxes.has(h))) to++;
@@ -50,10 +50,10 @@ function drawRegion(scene, state, decision, colours, marks, act) {
     // What is not in a fusion stands clear of those that run behind it.
     if (!fusion) for (const s of slots.values()) halos.append(svg("rect", { x: s.x - 5, y: s.y - 5, width: s.width + 10, height: s.height + 10, rx: 8 }));
     for (const [m, slot] of slots) nodes.append(opNode(run, state, box, m, slot, fusion, marks, act, colours));
-    if (from || to) signs.append(...stubs([...slots.values()], from, to, [...names]));
+    if (from || to) ruleMarks.append(...stubs([...slots.values()], from, to, [...names]));
   }
   const pair = decision === NONE ? [] : pairMarks(scene, state, decision, act);
-  return svg("g", {}, hulls, halos, lines, nodes, signs, ...pair, tags);
+  return svg("g", {}, hulls, halos, lines, nodes, ruleMarks, ...pair, tags);
 }
 
 // Around what stands between, where a way is known.
@@ -129,11 +129,11 @@ function opNode(run, state, box, op, slot, inside, marks, act, colours) {
   const label = labelOf(run, op), opcode = run.ops.opcode[op], name = inside ? run.names[op] : state.shownOf(box);
   const chosen = marks.op !== NONE ? marks.op === op && (marks.chosen === box || marks.chosen === op || !state.alive[marks.chosen]) : marks.chosen === box && !inside;
   const classes = ["node", colours.box(box, op), chosen && "chosen", label.quiet && "quiet", (marks.hits?.ops.has(op) || (!inside && marks.hits?.boxes.has(box))) && "hit"];
-  const says = `${name}, ${opcode} ${run.ops.shape[op]}${inside ? `, in ${state.shownOf(box)}` : ""}`;
+  const description = `${name}, ${opcode} ${run.ops.shape[op]}${inside ? `, in ${state.shownOf(box)}` : ""}`;
   const press = pressing(`op ${op} ${box}`, chosen, () => act.operation(op, box), null);
   const middle = slot.width / 2, first = inside || label.quiet ? label.first : label.first.replace(shortName(run.finalOf(run.names[op]), 24), shortName(run.finalOf(state.nameOf(box)), 24));
   return svg("g", {
-    class: classes.filter(Boolean).join(" "), tabindex: 0, role: "button", "aria-label": says, "aria-pressed": String(Boolean(chosen)), "data-op": op, "data-id": `op ${op} ${box}`,
+    class: classes.filter(Boolean).join(" "), tabindex: 0, role: "button", "aria-label": description, "aria-pressed": String(Boolean(chosen)), "data-op": op, "data-id": `op ${op} ${box}`,
     transform: `translate(${slot.x} ${slot.y})`, onclick: press, onkeydown: press,
   },
   svg("title", {}, [name, `${opcode} ${run.ops.shape[op]}`, run.ops.source[op]].filter(Boolean).join("\n")),

@@ -34,14 +34,14 @@ class Search {
 
   // Passes, and operations that only other dumps have.
   passNames() {
-    const { film } = this.app.data, { run } = this.app;
-    if (!film) return [];
-    const { name, opcode, begins } = film.threads;
-    const passes = film.steps.filter((s) => s.changed).map((s) => ({ name: s.pass, what: `dump ${dumpNumber(s)}: ${s.what}`, dump: s.n }));
+    const { passTimeline } = this.app.data, { run } = this.app;
+    if (!passTimeline) return [];
+    const { name, opcode, begins } = passTimeline.threads;
+    const passes = passTimeline.steps.filter((s) => s.changed).map((s) => ({ name: s.pass, what: `dump ${dumpNumber(s)}: ${s.what}`, dump: s.n }));
     const others = new Map();
     name.forEach((n, thread) => { if (!run.boxNamed.has(n) && !others.has(n)) others.set(n, thread); });
     return [...passes, ...[...others].map(([n, thread]) =>
-      ({ name: n, what: `${opcode[thread]}, ${film.steps[begins[thread]].pass}`, thread }))];
+      ({ name: n, what: `${opcode[thread]}, ${passTimeline.steps[begins[thread]].pass}`, thread }))];
   }
 
   suggest() {

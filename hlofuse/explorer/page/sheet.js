@@ -40,7 +40,7 @@ function drawOutline(outline, colours, marks, act, room) {
   measureOutline(outline);
   const flows = outline.flows();
   const size = nested(outline.root, flows, { gapX: 16, gapY: 34, widest: Math.max(600, room.width), room, inside: { widest: Math.max(540, room.width - 80), room: { width: room.width, height: 2 * room.height } } });
-  const frames = svg("g", {}), lines = svg("g", { class: "edges" }), titles = svg("g", { class: "titles" }), nodes = svg("g", {}), signs = svg("g", { class: "marks" });
+  const frames = svg("g", {}), lines = svg("g", { class: "edges" }), titles = svg("g", { class: "titles" }), nodes = svg("g", {}), ruleMarks = svg("g", { class: "marks" });
   const refusals = flows.filter((flow) => flow.decision !== undefined).length;
   for (const flow of flows) {
     const d = flow.route ? along(flow.route) : flow.from.at && flow.to.at && !flow.dead ? curve(rectOf(flow.from), rectOf(flow.to)) : "";
@@ -48,13 +48,13 @@ function drawOutline(outline, colours, marks, act, room) {
     const chosen = marks.edge && flow.pairs.some(([a, b]) => a === marks.edge[0] && b === marks.edge[1]);
     const name = ["edge", flow.decision !== undefined && "refused", flow.route?.back && "back", chosen && "chosen", flow.from.op !== undefined && flow.from.box === flow.to.box && "inner"].filter(Boolean).join(" ");
     lines.append(edgeLine(d, name, () => flow.pairs.length && act.edge(...flow.pairs[0], flow.pairs)));
-    if (flow.decision !== undefined && refusals <= 60) signs.append(ruleMark(run, flow.decision, rectOf(flow.from), rectOf(flow.to), act, flow.route && markOn(flow.route), flow.pairs[0]));
+    if (flow.decision !== undefined && refusals <= 60) ruleMarks.append(ruleMark(run, flow.decision, rectOf(flow.from), rectOf(flow.to), act, flow.route && markOn(flow.route), flow.pairs[0]));
   }
   // At least the costliest kernel of all steps and runs, so that bars of two pictures can be compared.
   const most = greatest(run.timed ? run.most : run.most / 1e9, visibleNodes(outline.root).map(shareOf));
   for (const node of visibleNodes(outline.root)) {
     if (node.opened) {
-      frames.append(frameOf(outline, node, colours, marks, act));
+      frames.append(borderOf(outline, node, colours, marks, act));
       titles.append(titleOf(node, act));
     }
     if (!node.opened) nodes.append(boxOf(outline, node, colours, marks, act, shareOf(node) / most));
@@ -62,7 +62,7 @@ function drawOutline(outline, colours, marks, act, room) {
       nodes.append(opNode(run, state, node.box, op, { x: leaf.at[0], y: leaf.at[1], width: leaf.width, height: leaf.height }, true, marks, act, colours));
   }
   const chosen = marks.focus;
-  return { group: svg("g", { class: "overview" }, frames, lines, titles, nodes, signs), ...size, focus: chosen && outline.shownFor(chosen.box) && middleOf(placeOfChosen(outline, chosen)), hottest: hottestOf(outline) };
+  return { group: svg("g", { class: "overview" }, frames, lines, titles, nodes, ruleMarks), ...size, focus: chosen && outline.shownFor(chosen.box) && middleOf(placeOfChosen(outline, chosen)), hottest: hottestOf(outline) };
 }
 
 function placeOfChosen(outline, { box, op }) {
@@ -137,7 +137,7 @@ function boxOf(outline, node, colours, marks, act, share) {
 const loopy = (node) => node.kind === "while" || Boolean(node.trips);
 const figuresOf = ({ kind, text }) => (kind === "kernel" ? text.third : [text.second, text.third].filter(Boolean).join(" · "));
 
-function frameOf(outline, node, colours, marks, act) {
+function borderOf(outline, node, colours, marks, act) {
   return svg("g", {
     class: `container ${loopy(node) ? "loop" : node.kind} ${node.kind === "kernel" ? "open-kernel" : ""} ${classesOf(outline, node, colours, marks).join(" ")}`,
     "aria-label": `${node.text.title}: ${figuresOf(node)}`, transform: `translate(${node.at[0]} ${node.at[1]})`, ...handlers(node, marks, act, outline),

@@ -91,11 +91,11 @@ class State {
     this.members[into] = [...old, ...news];
     news.forEach((m) => this.holders[m].add(into));
     this.fused[into]++;
-    const outside = [...oldReads, ...this.reads[box]].filter((pair) => {
+    const inputs = [...oldReads, ...this.reads[box]].filter((pair) => {
       const home = this.home[pair % count];
       return home !== box && home !== into;
     });
-    this.reads[into] = news.length === this.members[box].length ? outside : [...new Set(outside)];
+    this.reads[into] = news.length === this.members[box].length ? inputs : [...new Set(inputs)];
     return () => {
       this.members[into] = old;
       this.reads[into] = oldReads;

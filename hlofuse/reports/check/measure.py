@@ -50,7 +50,7 @@ def _profile(
         key=lambda k: (k.where, k.what, k.name),
     )
     us = round(totals.us, 2) if totals.us is not None else None
-    sums = Figures(totals.kernels, totals.cost.bytes_accessed, us)
+    sums = Figures(totals.kernels, totals.cost.bytes_accessed, us, totals.floors > 0)
     return Profile(name, target, device, release, sums, tuple(listed), outermost_loops(module))
 
 

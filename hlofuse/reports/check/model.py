@@ -63,6 +63,8 @@ class Figures:
     """Bytes read and written, as XLA's cost analysis counts them; a loop's body once."""
     us: float | None = None
     """Estimated microseconds, launches included, to 0.01; None for targets without a model of it."""
+    has_floors: bool = field(default=False, compare=False)
+    """`us` has lower bounds in it; in no baseline."""
 
 
 @dataclass(frozen=True, slots=True)

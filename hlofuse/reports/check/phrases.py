@@ -14,7 +14,7 @@ def figures(f: Figures) -> str:
     """`4 kernels, 21.0 MB, est. 12.3 µs`."""
     parts = [plural(f.kernels, "kernel"), bytes_text(f.bytes)]
     if f.us is not None:
-        parts.append(f"est. {us_text(f.us)}")
+        parts.append(f"est. {us_text(f.us, f.has_floors)}")
     return ", ".join(parts)
 
 

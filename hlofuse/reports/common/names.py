@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from hlofuse.analysis.kernels import kernels, source_line
 from hlofuse.format.escape import printable
-from hlofuse.format.paths import has_part
+from hlofuse.format.paths import has_part, source_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
@@ -49,10 +49,12 @@ def outermost(instruction: Instruction) -> Instruction:
 
 
 def not_found(module: Module, text: str, names: Iterable[str]) -> str:
-    """That nothing has this name, and which of `names` it resembles."""
+    """That nothing has this name, and which of `names` or of the source lines it resembles."""
     plain, owner = plain_name(text), printable(module.name)
     if source_line(plain) is not None:
-        return f"{owner} has no instruction {printable(plain)} and no operation from that source line"
+        places = (s for i in module.instructions() for s in (module.source_of(i), module.called_from(i)))
+        meant = did_you_mean(plain, sorted({source_text(s) for s in places if s is not None}))
+        return f"{owner} has no instruction {printable(plain)} and no operation from that source line{meant}"
     meant = did_you_mean(plain, sorted(names))
     return f"{owner} has no instruction or op_name {printable(plain)}{meant}"
 

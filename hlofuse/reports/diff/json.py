@@ -1,6 +1,5 @@
 """The report for programs: everything in the diff, as JSON. The schema is in docs/json-diff.md."""
 
-import json
 from dataclasses import asdict
 from typing import Any
 
@@ -30,13 +29,8 @@ from hlofuse.reports.diff.model import by_source
 SCHEMA = "hlofuse.diff/2"
 
 
-def to_json(diff: ModuleDiff, accounts: Accounts) -> str:
-    """One JSON object; its first field says which schema it follows."""
-    return json.dumps(as_dict(diff, accounts), indent=1, ensure_ascii=True)
-
-
 def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
-    """The diff in plain dicts, lists, strings and numbers."""
+    """The diff in plain dicts, lists, strings and numbers; its first field says which schema it follows."""
     before, after = diff.before.module, diff.after.module
     devices, moved = accounts.devices or (None, None), moved_lines(diff)
     return {

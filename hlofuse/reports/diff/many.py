@@ -1,6 +1,5 @@
 """What became of many modules: a row each, the totals first. Text, Markdown and JSON."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
@@ -12,7 +11,6 @@ from hlofuse.diff.batch import BatchDiff, ModuleChange
 from hlofuse.diff.model import FusionKind
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
-from hlofuse.format.page import as_markdown
 from hlofuse.format.terminal import print_command
 from hlofuse.format.units import more, plural
 from hlofuse.reports.diff.phrases import change_of, count_change_of, limited, time_change_of
@@ -97,22 +95,14 @@ def draw(found: BatchDiff, console: Console, *, limit: int = 20) -> None:
         print_command(console, 2, "diff", *shown[0].files)
 
 
-def to_markdown(found: BatchDiff, *, limit: int = 20) -> str:
-    """The report as GitHub markdown; `limit` bounds the rows, 0 is no bound."""
-    return as_markdown(lambda page: draw(found, page, limit=limit))
-
-
-def to_json(found: BatchDiff) -> str:
-    """One JSON object; the schema is in docs/json-diff.md."""
-    return json.dumps(
-        {
-            "schema": SCHEMA,
-            "same": found.same,
-            "modules": [_module(m) for m in found.modules],
-            **fields(found, "only_before only_after skipped"),
-        },
-        indent=1,
-    )
+def as_dict(found: BatchDiff) -> dict[str, object]:
+    """The JSON report; the schema is in docs/json-diff.md."""
+    return {
+        "schema": SCHEMA,
+        "same": found.same,
+        "modules": [_module(m) for m in found.modules],
+        **fields(found, "only_before only_after skipped"),
+    }
 
 
 def _module(m: ModuleChange) -> dict[str, object]:

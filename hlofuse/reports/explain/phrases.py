@@ -35,7 +35,7 @@ def result_line(e: Explanation) -> str:
         f"{quantity(b.cost.flops)} → {quantity(a.cost.flops)} FLOP",
     ]
     if b.us is not None and a.us is not None:
-        parts.append(f"est. {us_text(b.us)} → {us_text(a.us)}")
+        parts.append(f"est. {us_text(b.us, b.floors > 0)} → {us_text(a.us, a.floors > 0)}")
     return "    ".join(parts)
 
 
@@ -72,8 +72,11 @@ def selection_line(s: Selection, e: Explanation) -> str:
     kernels = [k.kernel for k in s.kernels]
     line = f"{printable(s.name)}: {len(kernels):,} of {plural(e.after.kernels, 'kernel')}"
     if e.after.us is not None:
-        us = sum(k.us * k.runs for k in kernels if k.us is not None)
-        return f"{line}, {us_text(us)} of {us_text(e.after.us)}"
+        us, has_floors = (
+            sum(k.us * k.runs for k in kernels if k.us is not None),
+            any(k.is_floor for k in kernels),
+        )
+        return f"{line}, {us_text(us, has_floors)} of {us_text(e.after.us, e.after.floors > 0)}"
     moved = sum(k.bytes_accessed * k.runs for k in kernels)
     return f"{line}, {bytes_text(moved)} of {bytes_text(e.after.cost.bytes_accessed)} moved"
 
@@ -82,12 +85,14 @@ def selected_kernel_lines(k: SelectedKernel, e: Explanation, s: Selection) -> li
     """Its figures and origin; what bounds it; the operations asked for; what earlier passes did."""
     row, figures = k.kernel, []
     if row.us is not None:
-        total = f" × {row.runs:,} = {us_text(row.us * row.runs)}" if row.runs != 1 else ""
-        share = f", {100 * row.us * row.runs / (e.after.us or 1.0):.0f}%"
-        figures.append(("≥ " if row.is_floor else "") + us_text(row.us) + total + share)
-    elif row.runs != 1:
+        total = f" × {row.runs:,} = {us_text(row.us * row.runs)}" if row.runs > 1 else ""
+        share = f", {100 * row.us * row.runs / (e.after.us or 1.0):.0f}%" if row.runs else ""
+        figures.append(us_text(row.us, row.is_floor) + total + share)
+    if not row.runs:
+        figures.append("not run")
+    elif row.runs != 1 and row.us is None:
         figures.append(f"runs {row.runs:,} times")
-    figures.append(f"{bytes_text(row.bytes_accessed)} moved{' per iteration' if row.runs != 1 else ''}")
+    figures.append(f"{bytes_text(row.bytes_accessed)} moved{' per iteration' if row.runs > 1 else ''}")
     if row.kind != "kernel":
         figures.append(row.kind if row.input_name is not None else f"{row.kind}, added after fusion")
     lines = [f"{', '.join(figures)}  {printable(origin(row.place))}".rstrip()]

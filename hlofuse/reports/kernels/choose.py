@@ -57,7 +57,8 @@ def kernel_selection(
     for row in account.rows:
         kernel = row.instruction
         choice = choose(kernel, module, costs)
-        found.append(replace(choice, us=row.us, is_floor=row.is_floor, runs=row.runs, measured=row.measured))
+        choice = replace(choice, us=row.us, is_floor=row.is_floor, measured=row.measured)
+        found.append(replace(choice, runs=row.runs, per_iteration=row.per_iteration))
     if names is not None:
         both = [names.of(k.name) for k in found]
         found = [replace(k, name=old, final=new) for k, (old, new) in zip(found, both, strict=True)]

@@ -48,6 +48,8 @@ class Choice:
     """`us` is a lower bound: XLA has no estimate, or one that no machine reaches."""
     runs: int = 1
     """Launches in one run of the program."""
+    per_iteration: bool = False
+    """`runs` counts one iteration of a loop whose trip count is not known."""
     measured: MeasuredTime | None = None
     """What a profile has of it."""
     final: str | None = None
@@ -74,6 +76,8 @@ class Runner:
     kernels: int
     us: float | None
     bytes_accessed: int
+    is_floor: bool
+    """`us` has lower bounds in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +116,7 @@ class KernelSelection:
                 len(own),
                 sum(times) if (times := [k.us * k.runs for k in own if k.us is not None]) else None,
                 sum((k.bytes_accessed or 0) * k.runs for k in own),
+                any(k.is_floor for k in own),
             )
             for name, own in found.items()
         ]

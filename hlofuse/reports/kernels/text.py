@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
     from hlofuse.rules.catalogue import Rule
 
+_NOT_RUN = (
+    "not run: XLA evaluates no condition of a loop whose trip count is known, and only one branch of a"
+    " conditional, here the costliest"
+)
+_PER = "per iteration: the dump does not tell the trip count of the loop"
 _PASSES = 2  # other than those of fusion, of one kernel
 
 
@@ -31,7 +36,7 @@ def result_line(s: KernelSelection) -> str:
         line = f"{printable(s.selected)}: {own} {when}"
     times = [k.us * k.runs for k in s.kernels if k.us is not None]
     if times:
-        line += f"    est. {us_text(sum(times))}"
+        line += f"    est. {us_text(sum(times), any(k.is_floor for k in s.kernels))}"
         if len(times) < len(s.kernels):
             line += f" without {len(s.kernels) - len(times)} that XLA does not estimate"
     return line
@@ -39,7 +44,7 @@ def result_line(s: KernelSelection) -> str:
 
 def runner_figure(r: Runner) -> str:
     """Its estimated time, else its bytes."""
-    return us_text(r.us) if r.us is not None else bytes_text(r.bytes_accessed)
+    return us_text(r.us, r.is_floor) if r.us is not None else bytes_text(r.bytes_accessed)
 
 
 def cost_heading(shown: Sequence[Choice], *, timed: bool) -> str:
@@ -51,10 +56,14 @@ def cost_heading(shown: Sequence[Choice], *, timed: bool) -> str:
 
 
 def cost_text(k: Choice) -> str:
-    """Its estimated time, else its bytes; a dash for what nobody knows."""
+    """Its estimated time, else its bytes, and how often it runs; a dash for what nobody knows."""
+    if not k.runs:
+        return "not run"
+    times = f" × {k.runs:,}" if k.runs != 1 else ""
+    times += " per iteration" if k.per_iteration else ""
     if k.us is not None:
-        return ("≥ " if k.is_floor else "") + us_text(k.us) + (f" × {k.runs:,}" if k.runs != 1 else "")
-    return bytes_text(k.bytes_accessed) if k.bytes_accessed is not None else "–"
+        return us_text(k.us, k.is_floor) + times
+    return bytes_text(k.bytes_accessed) + times if k.bytes_accessed is not None else "–"
 
 
 def measured_text(k: Choice) -> str:
@@ -96,6 +105,12 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
     console.print()
     _print_kernels(shown, console, timed)
     print_more(console, len(s.kernels) - len(shown), indent=0)
+    for applies, note in (
+        (not all(k.runs for k in shown), _NOT_RUN),
+        (any(k.per_iteration for k in shown), _PER),
+    ):
+        if applies:
+            console.print(Text(f"\n{note}", style="dim"))
     _print_rules(shown, console)
 
 

@@ -12,10 +12,12 @@ from hlofuse.format.units import plural, ranges
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,
     DumpedModule,
+    corpus_cases,
     corpus_file,
     is_corpus_case,
     require_case,
 )
+from hlofuse.inputs.many import picked_case
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.timeline.model import PassDump
 
@@ -43,7 +45,7 @@ class DumpSequence:
 
 
 def dump_sequences(path: str | os.PathLike[str], module: str | None = None) -> list[DumpSequence]:
-    """The modules of a dump directory, or of a corpus folder; only the one called `module` if given.
+    """The modules of a dump directory or of a capture; only the one called `module` if given.
 
     HlofuseError where there are none.
     """
@@ -57,6 +59,8 @@ def dump_sequences(path: str | os.PathLike[str], module: str | None = None) -> l
     if is_corpus_case(folder):
         require_case(folder, module)
         return [_of_case(folder)]
+    if cases := corpus_cases(folder):
+        return [_of_case(c) for c in (cases if module is None else [picked_case(folder, cases, module)])]
     try:
         directory = DumpDirectory(folder)
     except HlofuseError as e:
@@ -73,8 +77,7 @@ def _folders_with_dumps(folder: Path) -> list[Path]:
     found = []
     for below in sorted(p for p in folder.iterdir() if p.is_dir()):
         try:
-            if not is_corpus_case(below):
-                DumpDirectory(below)
+            DumpDirectory(below)
         except HlofuseError:
             continue
         found.append(below)

@@ -78,19 +78,17 @@ def with_flags(observed: Observed, totals: Totals, flags: str, unoptimized: Modu
 
 
 def without_passes(
-    observed: Observed, names: list[str], module: Module | None, judge: Judge | None
+    observed: Observed, names: list[str], module: Module, judge: Judge | None
 ) -> tuple[Totals, list[Change]]:
-    """The totals of the module compiled with every pass, and a row without each, what earns most first.
+    """The totals of `module`, before optimizations, and a row without each pass, what earns most first.
 
     `all` is every pass that changes it. A row's title is the change of kernels that `judge` sees.
     """
     config = observed.replay.config
-    own, module = config.build.flags, observed.replay.input.unoptimized or module
-    base = compiled(module, observed, own) if module is not None else None
-    if module is None or base is None:
-        raise HlofuseError(
-            "--without-pass needs the module before optimizations; give its dump or the whole dump directory"
-        )
+    own = config.build.flags
+    base = compiled(module, observed, own)
+    if base is None:
+        raise HlofuseError("the module before optimizations cannot be compiled")
     if "all" in names:
         names = [n for n in names if n != "all"] + [p.name for p in observed.replay.passes if p.changed]
         build = config.target, config.device, own

@@ -38,7 +38,7 @@ def totals_line(t: Totals) -> str:
     """`2 kernels, 7.06 µs est., 16.8 MB moved`; launches where loops make them more."""
     launches = f", {plural(t.launches, 'launch', 'launches')}" if t.launches != t.kernels else ""
     time = f", {us_text(t.measured_us)} measured" if t.measured_us is not None else ""
-    time += f", {'≥ ' if t.floors else ''}{us_text(t.us)} est." if t.us is not None else ""
+    time += f", {us_text(t.us, t.floors > 0)} est." if t.us is not None else ""
     peak = f", {bytes_text(t.peak_temporary_bytes)} temporary" if t.peak_temporary_bytes else ""
     return f"{plural(t.kernels, 'kernel')}{launches}{time}, {bytes_text(t.cost.bytes_accessed)} moved{peak}"
 
@@ -69,22 +69,26 @@ def shares_lines(v: Verdict, width: int) -> list[str]:
 
 def _share(s: Share, total: float) -> str:
     us = s.us or 0.0
-    return f"{s.kind} {'≥ ' if s.is_floor else ''}{us_text(us)}{_part(us, total)}"
+    return f"{s.kind} {us_text(us, s.is_floor)}{_part(us, total)}"
 
 
 def _part(value: float, whole: float) -> str:
-    return f" ({100 * value / whole:.0f}%)" if whole else ""
+    """` (14%)`; empty for less than half a percent."""
+    return f" ({100 * value / whole:.0f}%)" if whole and value >= 0.005 * whole else ""
 
 
 def bound_lines(v: Verdict) -> Iterator[str]:
     """What fusion could still save, from both sides, and the floor; bytes where there are no times."""
-    total, floor, text = v.totals.us, v.floor.us, us_text
+    text: Callable[[float], str] = us_text
+    total, floor = v.totals.us, v.floor.us
     low = v.best.us_saved if v.best is not None else None
     if total is None or floor is None:
         total, floor, text = v.totals.cost.bytes_accessed, v.floor.bytes_accessed, bytes_text
         low = v.best.bytes_saved if v.best is not None and v.best.helps(v.totals) else 0
     most, low = max(total - floor, 0), low or 0
-    if most <= _NOTHING_LEFT * total:
+    if text(most) == text(0):
+        yield "Fusion has nothing left to save"
+    elif most <= _NOTHING_LEFT * total:
         yield f"Fusion is near its optimum: at most {text(most)}{_part(most, total)} left to save"
     else:
         low_text = f"{text(low)} to " if 0.001 * total < low < most else "at most "
@@ -186,7 +190,7 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
     elif v.totals.us is None:
         figure, part = bytes_text(k.bytes_accessed), k.bytes_accessed / (v.totals.cost.bytes_accessed or 1)
     else:
-        figure, part = ("≥ " if k.is_floor else "") + us_text(k.us), k.us / (v.totals.us or 1.0)
+        figure, part = us_text(k.us, k.is_floor), k.us / (v.totals.us or 1.0)
     name = (
         (k.place.final or k.place.name) + (f" ×{k.count}" if k.count > 1 else "") + times_text(k.iterations)
     )
@@ -204,8 +208,4 @@ def delta(old: float, change: float, text: Callable[[float], str]) -> str:
     if round(change, 4) == 0:
         return "±0"
     sign = "−" if change < 0 else "+"
-    return (
-        f"{sign}{text(abs(change))} ({sign}{100 * abs(change) / old:.0f}%)"
-        if old
-        else sign + text(abs(change))
-    )
+    return sign + text(abs(change)) + _part(abs(change), old).replace("(", f"({sign}")

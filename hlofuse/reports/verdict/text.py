@@ -1,4 +1,4 @@
-"""A verdict for the terminal: one screen of 24 lines, whatever the module."""
+"""A verdict for the terminal: one screen of 24 lines, whatever the module; all of it on request."""
 
 from collections.abc import Iterator, Sequence
 
@@ -31,19 +31,22 @@ def print_screen(
     difference: Difference | None = None,
     *,
     details: bool = True,
+    limit: int = _KERNELS,
 ) -> None:
     """The verdict in 24 lines: what it rests on, the totals, the bounds, suggestions, slowest kernels.
 
     `notes` say how the module came to be, and what it does not agree with; `details` says how to go on.
+    With `limit` 0 it has every suggestion and every kernel.
     """
-    lines = [*_head(head, notes, difference, console.width), *verdict_lines(v, console.width)]
-    room = _LINES - len(lines) - bool(details)
-    lines += _kernels(v, min(_KERNELS, room - 2), console.width) if room > 2 else []
-    for line, style in [*lines, *([(_MORE, "green")] if details else [])][:_LINES]:
+    lines = [*_head(head, notes, difference, console.width), *verdict_lines(v, console.width, limit)]
+    room = _LINES - len(lines) - bool(details) - 2
+    most = min(limit, _KERNELS, room) if limit else len(v.hot_kernels)
+    lines += _kernels(v, most, console.width) if most > 0 else []
+    for line, style in [*lines, *([(_MORE, "green")] if details else [])][: _LINES if limit else None]:
         console.print(Text(phrases.cut(line, console.width), style=style), no_wrap=True, overflow="crop")
 
 
-def verdict_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
+def verdict_lines(v: Verdict, width: int, limit: int = _SUGGESTIONS) -> Iterator[tuple[str, str]]:
     """The totals, the bounds and the suggestions: each line with its style."""
     yield phrases.totals_line(v.totals), "bold"
     yield from ((line, "") for line in phrases.shares_lines(v, width))
@@ -51,7 +54,7 @@ def verdict_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
         yield from ((line, "") for line in profile_lines(v.measured))
     yield from ((line, "") for line in phrases.bound_lines(v))
     yield "", ""
-    yield from suggestion_lines(v, _SUGGESTIONS)
+    yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None)
     if (line := next(phrases.untried_lines(v), None)) is not None:
         yield line, "dim"
 
@@ -89,7 +92,8 @@ def _kernels(v: Verdict, most: int, width: int) -> Iterator[tuple[str, str]]:
     if not shown:
         return
     yield "", ""
-    yield phrases.kernels_title(v, len(shown)), "bold cyan"
+    count = sum(k.count for k in shown) if len(shown) < len(v.hot_kernels) else v.totals.kernels
+    yield phrases.kernels_title(v, count), "bold cyan"
     cells = [phrases.kernel_cells(k, v) for k in shown]
     columns = [("", "right"), ("", "right"), ("", "name"), ("", "name"), ("", "right")]
     fitting, widths, _ = fitted(columns, cells, width - 2, drop=(4, 1, 3))

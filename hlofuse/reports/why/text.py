@@ -54,7 +54,7 @@ def print_answers(
 
 
 def _print_places(console: Console, places: Sequence[Place]) -> None:
-    table = Rows(("", "name"), ("", "left"), ("", "name"), drop=(1,))
+    table = Rows(("", "name"), ("", "left"), ("", "left"), drop=(1,))
     for p in places:
         what = f"{printable(p.opcode)} {_shape_text(p.shape)}".strip() or (
             "intermediate fusion, no longer present"
