@@ -2,6 +2,7 @@
 
 from hlofuse.account.account import Account
 from hlofuse.account.kernel_times import KernelTimes
+from hlofuse.account.measured import attach, measured_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines import TARGETS
@@ -24,7 +25,7 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
     release = release_of(identity.replayed)
     if target not in TARGETS or not TARGETS[target].needs_device:
         device = None
-    as_it_is = _account(module, device, target, release)
+    as_it_is, measured = _account(module, device, target, release), measured_of(module)
     if not identity.is_replayed or target not in TARGETS:
         return as_it_is, as_it_is
     if identity.stage.value == "scheduled":
@@ -40,6 +41,8 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
         module = replay(
             module, replay_config(target, device, xla=identity.replayed, xla_flags=identity.flags)
         ).final.module
+    if measured is not None:
+        attach(module, measured.profile)
     return _account(module, device, target, release, is_final=True), as_it_is
 
 

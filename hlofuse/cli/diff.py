@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.common.options import limit_option, module_option, report_options
+from hlofuse.cli.common.options import limit_option, module_option, profile_option, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.request import TERMINAL
+from hlofuse.cli.common.request import TERMINAL, report_on
+from hlofuse.inputs.profile import is_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.side_by_side import SECTIONS, accounts_of, check_devices, check_releases, read_both
 
 if TYPE_CHECKING:
     from hlofuse.diff import ModuleDiff
     from hlofuse.diff.accounts import Accounts
+    from hlofuse.library.answer import Answer
 
 
 @click.command("diff")
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
     ),
 )
 @module_option
+@profile_option
+@click.option("--profile-after", metavar="PATH", type=click.Path(), help="The same for AFTER.")
 def command(
     before: str,
     after: str,
@@ -61,13 +65,16 @@ def command(
     xla_after: str | None,
     stage: str | None,
     module: str | None,
+    profile: str | None,
+    profile_after: str | None,
 ) -> int:
-    """Compare AFTER with BEFORE: fusions first, then instructions.
+    """Compare AFTER with BEFORE: measured kernels first, then fusions, then instructions.
 
     Any two modules compare: before and after a pass, two XLA releases, two devices, two versions of a
     program. Instructions are matched by structure; names and order never count as differences.
 
-    Two directories are compared module by module, by name, with one summary.
+    Two directories are compared module by module, by name, with one summary. Two profiles, or two dumps with
+    --profile and --profile-after, are compared kernel by kernel, by measured time.
 
     Exit status 0: same, 1: different, 2: wrong input or call.
     """
@@ -82,7 +89,15 @@ def command(
     accounts = partial(accounts_of, device=device, device_after=device_after, releases=releases)
     check_devices(device, device_after)
     check_releases(releases)
-    directories = os.path.isdir(before) and os.path.isdir(after)
+    directories = all(os.path.isdir(path) and not is_profile(path) for path in (before, after))
+    if profile is not None or profile_after is not None:
+        shared, of_after = {"module": module, "stage": None}, (device_after or device, releases[1])
+        sides = zip((before, after), ((device, xla), of_after), (profile, profile_after), strict=True)
+        first, second = (
+            report_on(path, {**shared, "device": on, "xla": release, "profile": times})
+            for path, (on, release), times in sides
+        )
+        return _write(first.diff(second, metadata=metadata), out, limit, only, quiet)
     if stage is not None and not directories:
         raise HlofuseError("--stage needs two directories")
     if directories:
@@ -98,6 +113,10 @@ def command(
         metadata=metadata,
         listener=TERMINAL,
     )
+    return _write(found, out, limit, only, quiet)
+
+
+def _write(found: Answer[ModuleDiff], out: Output, limit: int, only: tuple[str, ...], quiet: bool) -> int:
     if quiet:
         pass
     elif out.form == "json":

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Literal
 
-from hlofuse.account import Account
+from hlofuse.account import Account, Launched
 from hlofuse.analysis.kernels import is_kernel
 from hlofuse.diff.matching import TRIVIAL
 from hlofuse.diff.model import Added, FusionChange, FusionKind, ModuleDiff, Removed
@@ -20,15 +21,30 @@ class Accounts:
     compared: tuple[Account, Account]
     """Of the two modules that were compared."""
     devices: tuple[str, str] | None = None
-    """What the times are for; None where there are none."""
+    """What estimated times are for; None where there are none."""
+
+    @property
+    def timing(self) -> Literal["measured", "estimated"] | None:
+        """Which times are compared: measured where both sides have them."""
+        if self.before.measured is not None and self.after.measured is not None:
+            return "measured"
+        return "estimated" if self.devices is not None else None
+
+    def us(self, row: Launched) -> float:
+        """Microseconds of all launches of a kernel in one run."""
+        return (row.measured_us if self.timing == "measured" else row.total_us) or 0.0
 
     def of_change(self, change: FusionChange) -> tuple[float, float] | None:
         """Microseconds before and after, all iterations; None without times and where others took part."""
-        if self.devices is None or change.cost_before is None or change.cost_after is None:
+        if self.timing is None or change.cost_before is None or change.cost_after is None:
             return None
         old = [*change.before, *filter(is_kernel, change.joined)]
         new = [*change.after, *filter(is_kernel, change.left)]
-        return _us(self.compared[0], old), _us(self.compared[1], new)
+        return self._sum(self.compared[0], old), self._sum(self.compared[1], new)
+
+    def _sum(self, account: Account, kernels: list[Instruction]) -> float:
+        rows = (account.by_name.get(k.name) for k in kernels)
+        return sum(self.us(r) for r in rows if r is not None)
 
 
 def as_compared(diff: ModuleDiff) -> Accounts:
@@ -37,9 +53,46 @@ def as_compared(diff: ModuleDiff) -> Accounts:
     return Accounts(before, after, (before, after))
 
 
-def _us(account: Account, kernels: list[Instruction]) -> float:
-    rows = (account.by_name.get(k.name) for k in kernels)
-    return sum(r.total_us or 0.0 for r in rows if r is not None)
+@dataclass(frozen=True, slots=True)
+class MeasuredChange:
+    """Kernels of BEFORE and the kernels of AFTER that compute the same; one side may be empty."""
+
+    before: tuple[Launched, ...]
+    after: tuple[Launched, ...]
+
+    @property
+    def us(self) -> tuple[float, float]:
+        """Measured microseconds in one run, before and after."""
+        one, other = (sum(r.measured_us or 0.0 for r in side) for side in (self.before, self.after))
+        return one, other
+
+
+def measured_changes(diff: ModuleDiff, accounts: Accounts) -> list[MeasuredChange]:
+    """Every kernel that took time on either side: what became slower most first, then what became faster.
+
+    Empty unless both sides have measured times.
+    """
+    if accounts.timing != "measured":
+        return []
+    final = final_kernels(diff).kernels
+    group_of: dict[str, tuple[dict[str, Launched], dict[str, Launched]]] = {}
+    groups = []
+    for row in accounts.before.rows:
+        found = (accounts.after.by_name.get(k.name) for k in final.get(row.instruction, ()))
+        one, other = {row.instruction.name: row}, {r.instruction.name: r for r in found if r is not None}
+        for group in [group_of[name] for name in other if name in group_of]:
+            one, other = group[0] | one, group[1] | other
+        group_of |= dict.fromkeys(other, (one, other))
+        groups += [] if other else [(one, other)]
+    groups += {id(group): group for group in group_of.values()}.values()
+    groups += [({}, {name: r}) for name, r in accounts.after.by_name.items() if name not in group_of]
+    changes = [MeasuredChange(tuple(one.values()), tuple(other.values())) for one, other in groups]
+
+    def order(change: MeasuredChange) -> tuple[bool, float, float]:
+        slower = round(change.us[1] - change.us[0], 2)
+        return slower <= 0, -abs(slower), -change.us[1]
+
+    return sorted((c for c in changes if any(c.us)), key=order)
 
 
 @dataclass(frozen=True, slots=True)

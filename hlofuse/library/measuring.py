@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlofuse.format.units import plural
+from hlofuse.inputs.profile import NotProfiled, is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
@@ -32,17 +34,27 @@ def measure_all(
     context = _Context(root, baseline or {})
     listener = replace(requests[0].listener, note=cache(requests[0].listener.note))  # of many modules once
     requests = [replace(r, listener=listener) for r in requests]
-    return _with_names_of_their_own(
-        [_one(one, name, context) for r in requests for one, name in each_module(r)]
-    )
+    found = []
+    for request in requests:
+        absent: list[NotProfiled] = []
+        for one, name in each_module(request):
+            try:
+                found.append(_one(one, name, context))
+            except NotProfiled as error:
+                absent.append(error)
+        if absent and (not found or not has_several(request.input) or request.module is not None):
+            raise absent[0]
+        if absent:
+            listener.note(f"{plural(len(absent), 'module')} did not run in the profile: not checked")
+    return _with_names_of_their_own(found)
 
 
 def has_several(path: str) -> bool:
-    """A dump directory or a corpus, whose modules are all meant."""
+    """A dump directory, a corpus or a profile, whose modules are all meant."""
     from hlofuse.inputs.dump_directory import is_corpus_case
 
     folder = Path(path)
-    return path != "-" and folder.is_dir() and not is_corpus_case(folder)
+    return is_profile(path) or (path != "-" and folder.is_dir() and not is_corpus_case(folder))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +75,11 @@ def each_module(
     from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 
     folder = Path(request.input)
-    if request.input == "-" or not folder.is_dir():
+    if is_profile(request.input) and request.module is None:
+        modules = sorted(read_profile(request.input).modules, key=lambda m: (m.name, m.program or 0))
+        held = [m for m in modules if m.proto is not None] or modules
+        yield from ((replace(request, module=m.label), m.name) for m in held)
+    elif request.input == "-" or not folder.is_dir():
         yield request, None
     elif is_corpus_case(folder):
         yield request, folder.name
@@ -216,7 +232,8 @@ def checked(
         budgets=[] if budget.is_empty else [budget],
         baseline=stored,
         baseline_name=str(baseline) if baseline is not None else None,
-        all_there=any(has_several(r.input) for r in requests) and requests[0].module is None,
+        all_there=any(has_several(r.input) and r.profile is None for r in requests)
+        and requests[0].module is None,
         tolerance=limits.tolerance / 100,
         strict=limits.strict,
     )

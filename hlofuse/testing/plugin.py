@@ -26,6 +26,7 @@ class FusionSnapshot(Protocol):
         device: str | None = None,
         strict: bool = True,
         tolerance: float = 0.0,
+        profile: str | None = None,
     ) -> Profile: ...
 
 
@@ -43,7 +44,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
 
     subject: as for `hlofuse.testing.assert_fusion`; name: what it is called in the snapshot, its own name
     by default; strict: any difference fails, else only more kernels, or more bytes or time than `tolerance`
-    (a share) lets pass.
+    (a share) lets pass; profile: one of the program, whose measured time counts then.
     """
     path: Path = request.path
     stem = re.sub(r"[^A-Za-z0-9_.-]", "_", request.node.name)[:120]
@@ -58,6 +59,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
         device: str | None = None,
         strict: bool = True,
         tolerance: float = 0.0,
+        profile: str | None = None,
     ) -> Profile:
         from dataclasses import replace
 
@@ -65,7 +67,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
         from hlofuse.testing.asserting import report
         from hlofuse.testing.inputs import measured
 
-        found = measured(program, target, device, Path(request.config.rootpath))
+        found = measured(program, target, device, Path(request.config.rootpath), profile)
         found = replace(found, profile=replace(found.profile, name=name or found.profile.name))
         if update:
             _write(file, found.profile)

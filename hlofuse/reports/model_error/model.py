@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hlofuse.account import Account, Launched
-from hlofuse.account.measured import Measured
+from hlofuse.account.measured import NO_MEASURED_TIME, Measured
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.common.facts import place_of
@@ -69,7 +69,7 @@ def model_error(account: Account, device: str | None) -> ModelError:
     measured = account.measured
     rows = [r for r in account.rows if r.measured is not None and r.measured_us]
     if measured is None or not rows:
-        raise HlofuseError("no kernel of the module has a measured time: give a profile of this program")
+        raise HlofuseError(NO_MEASURED_TIME)
     overhead = account.launch_overhead_us
     bandwidth = None if overhead is not None else _best_bandwidth(rows)
     found = []
