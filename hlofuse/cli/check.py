@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse import __version__
-from hlofuse.cli.common.options import profile_option, report_options_with
+from hlofuse.cli.common.options import report_options_with
 from hlofuse.cli.common.output import Output, save
-from hlofuse.cli.common.request import options_of, replay_options, warn
+from hlofuse.cli.common.request import measured_options, options_of, warn
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
@@ -50,8 +50,7 @@ FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
     default=Path(),
     help="Project directory that source paths are relative to.  [default: current directory]",
 )
-@profile_option
-@replay_options
+@measured_options
 @click.option(
     "--report",
     "reports",

@@ -21,7 +21,6 @@ from hlofuse.library.side_by_side import SECTIONS, accounts_of, check_devices, c
 if TYPE_CHECKING:
     from hlofuse.diff import ModuleDiff
     from hlofuse.diff.accounts import Accounts
-    from hlofuse.library.answer import Answer
 
 
 @click.command("diff")
@@ -90,33 +89,26 @@ def command(
     check_devices(device, device_after)
     check_releases(releases)
     directories = all(os.path.isdir(path) and not is_profile(path) for path in (before, after))
-    if profile is not None or profile_after is not None:
-        shared, of_after = {"module": module, "stage": None}, (device_after or device, releases[1])
-        sides = zip((before, after), ((device, xla), of_after), (profile, profile_after), strict=True)
-        first, second = (
-            report_on(path, {**shared, "device": on, "xla": release, "profile": times})
-            for path, (on, release), times in sides
-        )
-        return _write(first.diff(second, metadata=metadata), out, limit, only, quiet)
     if stage is not None and not directories:
         raise HlofuseError("--stage needs two directories")
     if directories:
         stage = stage or "output"
-    if stage is not None and module is None and not _is_one(before, after):
+    measured = profile is not None or profile_after is not None
+    if stage is not None and module is None and not measured and not _is_one(before, after):
         return _many(before, after, stage, out, limit, quiet, metadata, accounts)
-    before_module, after_module = read_both(before, after, module, TERMINAL, stage)
-    found = compared(
-        before_module,
-        after_module,
-        devices=(device, device_after),
-        releases=releases,
-        metadata=metadata,
-        listener=TERMINAL,
-    )
-    return _write(found, out, limit, only, quiet)
-
-
-def _write(found: Answer[ModuleDiff], out: Output, limit: int, only: tuple[str, ...], quiet: bool) -> int:
+    if measured:
+        of_before = {"module": module, "device": device, "xla": xla, "profile": profile}
+        of_after = {"device": device_after or device, "xla": releases[1], "profile": profile_after}
+        second = report_on(after, of_before | of_after)
+        found = report_on(before, of_before).diff(second, metadata=metadata)
+    else:
+        found = compared(
+            *read_both(before, after, module, TERMINAL, stage),
+            devices=(device, device_after),
+            releases=releases,
+            metadata=metadata,
+            listener=TERMINAL,
+        )
     if quiet:
         pass
     elif out.form == "json":

@@ -1,7 +1,9 @@
 """What runs of either side, and what it costs: a diff itself compares modules as they are."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 from hlofuse.account import Account, Launched
@@ -70,29 +72,31 @@ class MeasuredChange:
 def measured_changes(diff: ModuleDiff, accounts: Accounts) -> list[MeasuredChange]:
     """Every kernel that took time on either side: what became slower most first, then what became faster.
 
-    Empty unless both sides have measured times.
+    A kernel goes with the one on the other side that shares most of it. Empty unless both sides are measured.
     """
     if accounts.timing != "measured":
         return []
-    final = final_kernels(diff).kernels
-    group_of: dict[str, tuple[dict[str, Launched], dict[str, Launched]]] = {}
-    groups = []
-    for row in accounts.before.rows:
-        found = (accounts.after.by_name.get(k.name) for k in final.get(row.instruction, ()))
-        one, other = {row.instruction.name: row}, {r.instruction.name: r for r in found if r is not None}
-        for group in [group_of[name] for name in other if name in group_of]:
-            one, other = group[0] | one, group[1] | other
-        group_of |= dict.fromkeys(other, (one, other))
-        groups += [] if other else [(one, other)]
-    groups += {id(group): group for group in group_of.values()}.values()
-    groups += [({}, {name: r}) for name, r in accounts.after.by_name.items() if name not in group_of]
-    changes = [MeasuredChange(tuple(one.values()), tuple(other.values())) for one, other in groups]
+    shared = Counter[tuple[Instruction, Instruction]]()
+    for match in diff.matches:
+        weight = 1 if match.before[0].instruction.opcode in TRIVIAL else 100
+        pairs = product(match.before, match.after)
+        shared.update({(p.fusion or p.instruction, q.fusion or q.instruction): weight for p, q in pairs})
+    sides = accounts.before.rows, accounts.after.rows
+    groups = {row.instruction: MeasuredChange((row,), ()) for row in sides[0]}
+    groups |= {row.instruction: MeasuredChange((), (row,)) for row in sides[1]}
+    most: dict[Instruction, Instruction] = {}
+    for (one, other), _ in sorted(shared.items(), key=lambda item: item[1]):
+        most |= {one: other, other: one}
+    for kernel, other in most.items():
+        if kernel in groups and other in groups and (first := groups[kernel]) is not groups[other]:
+            joined = MeasuredChange(first.before + groups[other].before, first.after + groups[other].after)
+            groups |= {row.instruction: joined for row in (*joined.before, *joined.after)}
 
     def order(change: MeasuredChange) -> tuple[bool, float, float]:
         slower = round(change.us[1] - change.us[0], 2)
         return slower <= 0, -abs(slower), -change.us[1]
 
-    return sorted((c for c in changes if any(c.us)), key=order)
+    return sorted({id(c): c for c in groups.values() if any(c.us)}.values(), key=order)
 
 
 @dataclass(frozen=True, slots=True)

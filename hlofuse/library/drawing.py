@@ -91,7 +91,7 @@ def launched(program: Program, view: str | None) -> LaunchedModule:
         at_fusion = dict(replay.final.names_at_fusion)
         module = replay.final.module
         final = {i.name: names.of(i.name)[1] for i in module.instructions()}
-    device = loaded.config.device if loaded.config is not None else None
+    device = loaded.device
     if device is not None:
         account = KernelTimes(device, loaded.release).account(module)
     else:
@@ -111,7 +111,7 @@ def plotted(program: Program, kind: str) -> Plot:
     from hlofuse.reports.difference.phrases import warning_line
 
     loaded = program.at_fusion
-    device = loaded.config.device if loaded.config is not None else None
+    device = loaded.device
     if kind == "roofline" and device is None:
         raise HlofuseError("--kind roofline needs a GPU; give --device (hlofuse devices lists them)")
     replay = loaded.replay([ModuleTexts()] if kind == "passes" else [])

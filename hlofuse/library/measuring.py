@@ -143,9 +143,8 @@ def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measure
     if not replayed and stage.is_fused and (not stage.foreign_to(target) or stage.backend in NO_TARGET):
         request.listener.note(loaded.device_note)
         head = head_of(loaded, replayed=False)
-        device = loaded.config.device if loaded.config is not None else None
-        runs = running(module, head.identity, device)[0] if head is not None else Account(module)
-        profile = profile_of_result(name or module.name, runs, target, device, root)
+        runs = running(module, head.identity, loaded.device)[0] if head is not None else Account(module)
+        profile = profile_of_result(name or module.name, runs, target, loaded.device, root)
         return Measured(profile, file, list, head=head)
     loaded = request.at_fusion_input(loaded)
     assert loaded.config is not None

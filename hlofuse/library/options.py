@@ -441,6 +441,11 @@ class Loaded:
         return self.input.identity
 
     @property
+    def device(self) -> DeviceDescription | None:
+        """The GPU that is replayed; None where there is none, or none is known."""
+        return self.config.device if self.config is not None else None
+
+    @property
     def release(self) -> Release:
         """The release whose passes are repeated."""
         from hlofuse.releases import release_of

@@ -105,12 +105,6 @@ class Program:
 
         return stage_of(self.module, self.loaded.target).is_fused and not self.options.takes_any_stage
 
-    @property
-    def device(self) -> str | None:
-        """The name of the GPU that times are estimated for; None without one."""
-        device = self.loaded.config.device if self.loaded.config is not None else None
-        return device.name if device is not None else None
-
     @cached_property
     def account(self) -> Account:
         """What is launched: of a fused module as it is, of another by its replay."""
@@ -136,15 +130,13 @@ class Program:
         """What a fused module launches."""
         from hlofuse.account.running import running
 
-        device = self.loaded.config.device if self.loaded.config is not None else None
-        return running(self.module, self.identity, device)[0]
+        return running(self.module, self.identity, self.loaded.device)[0]
 
     @cached_property
     def verdict_as_it_is(self) -> Verdict:
         from hlofuse.reports.verdict.verdict import verdict_as_it_is
 
-        device = self.loaded.config.device if self.loaded.config is not None else None
-        return verdict_as_it_is(self.account_as_it_is, self.loaded.release, device)
+        return verdict_as_it_is(self.account_as_it_is, self.loaded.release, self.loaded.device)
 
     @property
     def totals(self) -> Totals:

@@ -188,7 +188,8 @@ class Report(Program):
         from hlofuse.reports.model_error.model import model_error
         from hlofuse.reports.model_error.text import print_model_error
 
-        found = model_error(self.account, self.device)
+        device = self.loaded.device
+        found = model_error(self.account, device.name if device is not None else None)
         return Answer(
             "model error",
             lambda: found,

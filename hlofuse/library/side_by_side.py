@@ -163,8 +163,8 @@ def compared(
     @cache
     def accounts() -> Accounts:
         if runs is not None and launched is not None:
-            names = [p.device for p in runs]
-            on = (names[0], names[1]) if names[0] and names[1] else None
+            before_on, after_on = (p.loaded.device for p in runs)
+            on = (before_on.name, after_on.name) if before_on and after_on else None
             return Accounts(*launched, launched, on)
         return accounts_of(found, device=devices[0], device_after=devices[1], releases=releases)
 

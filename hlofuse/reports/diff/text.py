@@ -78,10 +78,10 @@ class _Report:
     def _measured(self, change: MeasuredChange) -> tuple[str, str, list[str], str]:
         sides = [[r.instruction for r in side] for side in (change.before, change.after)]
         one, other = (phrases.names(side, 3) for side in sides)
-        lines = [one if one == other else f"{one or 'new'} {phrases.ARROW} {other or 'removed'}"]
+        line = one if one == other else f"{one or 'new'} {phrases.ARROW} {other or 'removed'}"
         module = self.summary.accounts.after.module if sides[1] else self.summary.accounts.before.module
         place = phrases.sources(module, sides[1] or sides[0])
-        return "", "", [*lines, *filter(None, [place])], phrases.time_change_of(*change.us)
+        return "", "", [f"{line}  {place}".rstrip()], phrases.time_change_of(*change.us)
 
     def _fusion(self, group: FusionGroup) -> tuple[str, str, list[str], str]:
         change = group.first

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
+from hlofuse.account.account import scaled_saving
 from hlofuse.account.replaying import compiled as compiled_with
 from hlofuse.account.replaying import final_account
 from hlofuse.cost.gpu.shared_tables import SharedTables
@@ -29,8 +30,10 @@ from hlofuse.trace import Recorder
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
-def trial_of(before: Totals, after: Totals, how: str) -> Trial:
-    """What replaying a change gives."""
+def trial_of(
+    before: Totals, after: Totals, how: str, accounts: tuple[Account, Account] | None = None
+) -> Trial:
+    """What replaying a change gives; `accounts` with the measured times of before, where they are at hand."""
     us = before.us - after.us if before.us is not None and after.us is not None else None
     return Trial(
         after,
@@ -39,6 +42,7 @@ def trial_of(before: Totals, after: Totals, how: str) -> Trial:
         before.kernels - after.kernels,
         before.launches - after.launches,
         before.cost.bytes_accessed - after.cost.bytes_accessed,
+        scaled_saving(*accounts) if accounts is not None else after.scaled_saving_us,
     )
 
 
@@ -58,8 +62,9 @@ def of_recipes(
         if ranking is not None:
             attempt = tried(observed.replay.input, observed.replay.config, recipe, findings, cache)
             if attempt is not None:
-                changed, findings = attempt[0], list(attempt[1])
-                trial = trial_of(situation.facts.totals_after, final_account(changed).totals, "replayed")
+                changed, findings = final_account(attempt[0]), list(attempt[1])
+                accounts = situation.facts.account_after, changed
+                trial = trial_of(accounts[0].totals, changed.totals, "replayed", accounts)
             elif recipe.rewrite is None and findings[0].rule in relaxed:
                 trial = trial_without(relaxed[findings[0].rule])
             elif recipe.rewrite is not None:
@@ -137,11 +142,12 @@ def of_flags(
         after = compiled(module, observed, merged(own, (flag,)))
         if after is None:
             continue
-        trial = trial_of(base.totals, after.totals, "replayed with the flag")
+        accounts = facts.account_after, after
+        trial = trial_of(base.totals, after.totals, "replayed with the flag", accounts)
         if base.bounded_work != after.bounded_work:  # there is only a lower bound of its time
             if trial.us_saved is None:
                 continue
-            trial = replace(trial, us_saved=None)
+            trial = replace(trial, us_saved=None, scaled_us_saved=None)
         yield Suggestion("flag", text, rule, (), 0, trial, flag=flag)
 
 

@@ -168,6 +168,7 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
     figures = [("kernels", "right"), ("launches", "right"), ("moved", "right")]
     if v.totals.us is not None:
         figures.append(("est. time", "right"))
+        figures += [("measured, scaled", "right")] if v.totals.measured_us is not None else []
     decides = any(c.edges for c in rows)
     table = Rows(("", "right"), *figures, *([("edges", "right")] if decides else []))
     for number, c in enumerate(rows, 1):
@@ -188,8 +189,9 @@ def _figures(t: Trial, totals: Totals) -> Iterator[str]:
     yield phrases.signed(-t.kernels_saved)
     yield phrases.signed(-t.launches_saved)
     yield phrases.delta(totals.cost.bytes_accessed, -t.bytes_saved, bytes_text)
-    if totals.us is not None:
-        yield phrases.delta(totals.us, -t.us_saved, us_text) if t.us_saved is not None else "–"
+    for total, saved in ((totals.us, t.us_saved), (totals.measured_us, t.scaled_us_saved)):
+        if total is not None and totals.us is not None:
+            yield phrases.delta(total, -saved, us_text) if saved is not None else "–"
 
 
 def _print_blocks(c: Change, console: Console, limit: int) -> None:

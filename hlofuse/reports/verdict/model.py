@@ -24,11 +24,14 @@ class Trial:
     kernels_saved: int
     launches_saved: int
     bytes_saved: int
+    scaled_us_saved: float | None = None
+    """`us_saved` scaled to the measured time of the kernels that change; None where nothing says that."""
 
     @property
     def gain(self) -> tuple[float, int, int]:
-        """What suggestions are ranked by: time where it is estimated, else launches, then bytes."""
-        return round(self.us_saved or 0.0, 4), self.launches_saved, self.bytes_saved
+        """What suggestions are ranked by: scaled or estimated time, else launches, then bytes."""
+        us = self.us_saved if self.scaled_us_saved is None else self.scaled_us_saved
+        return round(us or 0.0, 4), self.launches_saved, self.bytes_saved
 
     def helps(self, totals: Totals) -> bool:
         """Better than `totals` by a thousandth of the time; without times by a launch, or so many bytes.

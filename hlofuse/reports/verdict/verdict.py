@@ -47,7 +47,8 @@ def verdict(
     flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
     tries = len(facts.before) <= TRIED_UP_TO
     if ranking is None and tries:
-        ranking = rank(observed.replay.input, config)
+        measured = account.measured
+        ranking = rank(observed.replay.input, config, profile=measured.profile if measured else None)
     refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
