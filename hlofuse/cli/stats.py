@@ -21,7 +21,7 @@ def command(inputs: tuple[str, ...], after: bool, limit: int, out: Output, **req
     """Count instructions, kernels, fusions, FLOP and bytes of modules at any stage.
 
     FLOP and bytes include all iterations of loops with a known trip count. In a
-    dump directory the module before fusion is counted; with --after, --set, --disable,
+    dump directory the module before fusion is counted; with --after, --profile, --set, --disable,
     --enable, --rules or --passes, the module after the replayed passes.
     """
     from hlofuse.library.report import statistics_of

@@ -386,7 +386,7 @@ class Page(str):
 
 
 def statistics_of(reports: Sequence[Report], after: bool = False) -> Answer[list[ModuleStatistics]]:
-    """Figures of several modules, as they were read; `after` replays fusion first."""
+    """Figures of several modules, as they were read; `after`, or a profile, replays fusion first."""
     from hlofuse.pipelines import TARGETS
     from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.stats import statistics
@@ -397,7 +397,7 @@ def statistics_of(reports: Sequence[Report], after: bool = False) -> Answer[list
     for report in reports:
         identity = report.identity
         target = identity.backend.value if identity.backend.value in TARGETS else "cpu"
-        if after or report.options.changes_xla:
+        if after or report.options.changes_xla or (report.loaded.profile is not None and not report.is_fused):
             replay = report.replay
             names = LaunchedNames(replay, report.names)
             heads.append(head_of(replay, names=names))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from hlofuse.format.fields import fields
-from hlofuse.reports.common.json import cost_json, totals_json
+from hlofuse.reports.common.json import cost_json, measured_json, totals_json
 from hlofuse.reports.stats.model import ModuleStatistics
 
 SCHEMA = "hlofuse.stats/2"
@@ -34,6 +34,7 @@ def _module(m: ModuleStatistics) -> dict[str, Any]:
                 "name": k.final or k.name,
                 **fields(k, "input_name=name opcode kind computation holds"),
                 "cost": cost_json(k.cost),
+                **measured_json(k.measured),
                 **fields(k, "turns=iterations source layer"),
             }
             for k in m.heaviest

@@ -11,6 +11,7 @@ from hlofuse.account.account import totals_of
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import kernel_source, launched_computations
 from hlofuse.format.paths import layer_of, source_text
+from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.pipelines import TARGETS
@@ -39,6 +40,8 @@ class KernelStatistics:
     """Of the model; empty where the names tell none."""
     final: str | None = None
     """XLA's final name, which a profiler shows; None where it is not known."""
+    measured: MeasuredTime | None = None
+    """What a profile has of it."""
 
     @property
     def shown(self) -> str:
@@ -83,7 +86,7 @@ class ModuleStatistics:
     applied_computations: int
     """Functions applied by reduce, sort, scatter and so on, and computations nobody calls."""
     heaviest: tuple[KernelStatistics, ...] = field(repr=False)
-    """By bytes accessed, then by FLOP, of all iterations."""
+    """By measured time, bytes accessed, then by FLOP, of all iterations."""
 
 
 def statistics(
@@ -101,8 +104,8 @@ def statistics(
     for row in account.rows:
         own.setdefault(row.instruction.computation, []).append(row)
 
-    def weight(row: Launched) -> tuple[float, float]:
-        return -row.cost.bytes_accessed * row.runs, -row.cost.flops * row.runs
+    def weight(row: Launched) -> tuple[float, float, float]:
+        return -(row.measured_us or 0.0), -row.cost.bytes_accessed * row.runs, -row.cost.flops * row.runs
 
     ranked = sorted(account.rows, key=weight)
     stage = stage_of(module, target)
@@ -129,7 +132,7 @@ def statistics(
         ),
         bodies,
         len(module.computations) - bodies - len(executed),
-        tuple(_kernel(r.instruction, r.cost, r.runs, module, names) for r in ranked[:heaviest]),
+        tuple(_kernel(r, module, names) for r in ranked[:heaviest]),
     )
 
 
@@ -141,9 +144,8 @@ def operations_inside(instruction: Instruction) -> int:
     return sum(i.opcode not in silent for i in instruction.fused_computation)
 
 
-def _kernel(
-    k: Instruction, cost: Cost, often: int, module: Module, names: LaunchedNames | None
-) -> KernelStatistics:
+def _kernel(row: Launched, module: Module, names: LaunchedNames | None) -> KernelStatistics:
+    k = row.instruction
     source = kernel_source(k, module)
     computation_name = k.computation.name if k.computation is not None else ""
     name, final = names.of(k.name) if names is not None else (k.name, None)
@@ -153,11 +155,12 @@ def _kernel(
         k.fusion_kind,
         computation_name,
         operations_inside(k),
-        cost,
-        often,
+        row.cost,
+        row.runs,
         source_text(source) if source else None,
         layer_of(k.op_name),
         final,
+        row.measured,
     )
 
 

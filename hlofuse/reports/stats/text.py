@@ -6,8 +6,8 @@ from rich.text import Text
 from hlofuse.format.escape import printable
 from hlofuse.format.page import name_text
 from hlofuse.format.terminal import indented, print_more, print_rows
-from hlofuse.format.units import bytes_text, plural, quantity
-from hlofuse.reports.common.phrases import times_text
+from hlofuse.format.units import bytes_text, plural, quantity, us_text
+from hlofuse.reports.common.phrases import measured_text, times_text
 from hlofuse.reports.stats.model import KernelStatistics, ModuleStatistics
 
 STAGES = {
@@ -25,6 +25,7 @@ def headline(m: ModuleStatistics) -> tuple[str, ...]:
     return (
         plural(t.kernels, "kernel"),
         *([plural(t.launches, "launch", "launches")] if t.launches != t.kernels else []),
+        *([f"{us_text(t.measured_us)} measured"] if t.measured_us is not None else []),
         f"{bytes_text(m.totals.cost.bytes_accessed)} moved",
         f"{quantity(m.totals.cost.flops)} FLOP",
         f"{quantity(m.totals.cost.transcendentals)} transcendentals",
@@ -116,8 +117,10 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
 
     if m.heaviest:
         console.print()
+        measured = m.totals.measured_us is not None
         columns = [
-            ("largest kernels", "name"),
+            ("slowest kernels" if measured else "largest kernels", "name"),
+            *([("measured", "right")] if measured else []),
             ("instructions", "right"),
             ("bytes", "right"),
             ("FLOP", "right"),
@@ -126,13 +129,14 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         rows = [
             [
                 name_text(k.shown).append(times_text(k.iterations)),
+                *([measured_text(k.measured)] if measured else []),
                 str(k.holds) if k.opcode == "fusion" else "",
                 *kernel_figures(k),
                 Text(" ".join(filter(None, (k.kind, printable(where(k))))), style="dim"),
             ]
             for k in m.heaviest
         ]
-        print_rows(console, columns, rows, drop=(1, 3))
+        print_rows(console, columns, rows, drop=(1 + measured, 3 + measured))
         print_more(console, m.totals.kernels - len(m.heaviest), indent=0)
 
 
