@@ -47,8 +47,8 @@ def ranked(
     unoptimized = partial(unoptimized_of, observed.replay)
     answer = verdict(observed, facts, ranking=found, unoptimized=unoptimized, about_all=name is None)
     rows = [
-        *(with_module(facts.totals_after, other, path) for other, path in others),
-        *(with_flags(observed, facts.totals_after, flags, unoptimized()) for flags in also_flags),
+        *(with_module(facts.account_after, other, path) for other, path in others),
+        *(with_flags(observed, facts.account_after, flags, unoptimized()) for flags in also_flags),
     ]
     return Answer(
         "what-if",

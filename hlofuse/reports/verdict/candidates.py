@@ -3,8 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from hlofuse.account import Account, Observed, Totals, observed_replay
-from hlofuse.account.account import scaled_saving
+from hlofuse.account import Account, Observed, observed_replay
 from hlofuse.account.replaying import compiled as compiled_with
 from hlofuse.account.replaying import final_account
 from hlofuse.cost.gpu.shared_tables import SharedTables
@@ -23,27 +22,11 @@ from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.verdict.model import Suggestion, SuggestionKind, Trial
-from hlofuse.reports.whatif.model import Ranking, RelaxedRule
+from hlofuse.reports.verdict.model import Suggestion, SuggestionKind
+from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
 from hlofuse.trace import Recorder
 
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
-
-
-def trial_of(
-    before: Totals, after: Totals, how: str, accounts: tuple[Account, Account] | None = None
-) -> Trial:
-    """What replaying a change gives; `accounts` with the measured times of before, where they are at hand."""
-    us = before.us - after.us if before.us is not None and after.us is not None else None
-    return Trial(
-        after,
-        how,
-        us,
-        before.kernels - after.kernels,
-        before.launches - after.launches,
-        before.cost.bytes_accessed - after.cost.bytes_accessed,
-        scaled_saving(*accounts) if accounts is not None else after.scaled_saving_us,
-    )
 
 
 def of_recipes(
@@ -66,7 +49,7 @@ def of_recipes(
                 accounts = situation.facts.account_after, changed
                 trial = trial_of(accounts[0].totals, changed.totals, "replayed", accounts)
             elif recipe.rewrite is None and findings[0].rule in relaxed:
-                trial = trial_without(relaxed[findings[0].rule])
+                trial = relaxed[findings[0].rule].trial
             elif recipe.rewrite is not None:
                 continue
         else:
@@ -82,12 +65,6 @@ def _of_recipe(recipe: Recipe, findings: list[Finding], trial: Trial, situation:
     flag = _with_own(recipe.flag, situation.facts.replay.config.build.flags)
     text = recipe.text or f"Set {flag}"
     return Suggestion(kind, text, rule, sources, len(findings), trial, recipe.name, flag)
-
-
-def trial_without(relaxed: RelaxedRule) -> Trial:
-    """What switching one rule off gives."""
-    difference = relaxed.difference
-    return trial_of(difference.xla, difference.replayed, f"replayed without {relaxed.rule.code}")
 
 
 def _estimate(situation: Situation, findings: Iterable[Finding]) -> Trial | None:
@@ -113,10 +90,10 @@ def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggest
         return
     suggested = {s.rule for s in others}
     for r in ranking.relaxed:
-        if r.saves and r.rule.code not in suggested:
+        if r.trial.helps(ranking.after) and r.rule.code not in suggested:
             text = f"Report to XLA: {r.rule.title[:1].lower()}{r.rule.title[1:]}"
             sources = tuple(dict.fromkeys(filter(None, (b.producer.source for b in r.blocks))))
-            yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), trial_without(r))
+            yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), r.trial)
 
 
 def of_flags(

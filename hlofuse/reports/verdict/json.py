@@ -6,8 +6,9 @@ from typing import Any
 from hlofuse.format.fields import fields, us_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.changes import Change
-from hlofuse.reports.verdict.model import Suggestion, Trial, Verdict
+from hlofuse.reports.verdict.model import Suggestion, Verdict
 from hlofuse.reports.verdict.phrases import scaled_us_left
+from hlofuse.reports.whatif.model import Trial
 
 
 def verdict_json(v: Verdict) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.reports.common.head import Head, identity_line
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.explain.model import HotKernel
-from hlofuse.reports.verdict.model import Share, Suggestion, Trial, Verdict
+from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
+from hlofuse.reports.whatif.model import Trial
 
 _NOTHING_LEFT = 0.02
 """The part of the time that is not worth looking for."""

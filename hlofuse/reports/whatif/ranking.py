@@ -88,7 +88,7 @@ def rank(
         if rules[code].fixed and not (rules[code].outcome or rules[code].estimated):
             blocks = _blocked(blocking_rules, code)
             fixed.append(FixedRule(xla_run.facts.rule(code), rules[code].fixed, blocks, counts[code]))
-    relaxed.sort(key=lambda r: (*(-x for x in r.gain), -len(r.blocks), r.rule.code))
+    relaxed.sort(key=lambda r: (*(-x for x in r.trial.gain), -len(r.blocks), r.rule.code))
     fixed.sort(key=lambda f: (-sum(r.bytes_between for r in f.blocks), -f.refusals, f.rule.code))
     return Ranking(
         input.module.name,
