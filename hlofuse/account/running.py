@@ -25,11 +25,11 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
     release = release_of(identity.replayed)
     if target not in TARGETS or not TARGETS[target].needs_device:
         device = None
-    as_it_is, measured = _account(module, device, target, release), measured_of(module)
+    as_it_is, measured = account_on(module, device, target, release), measured_of(module)
     if not identity.is_replayed or target not in TARGETS:
         return as_it_is, as_it_is
     if identity.stage.value == "scheduled":
-        final = _account(module, device, target, release, is_final=True)
+        final = account_on(module, device, target, release, is_final=True)
         return final, final
     if device is None and TARGETS[target].needs_device:
         return as_it_is, as_it_is
@@ -43,10 +43,10 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
         ).final.module
     if measured is not None:
         attach(module, measured.profile)
-    return _account(module, device, target, release, is_final=True), as_it_is
+    return account_on(module, device, target, release, is_final=True), as_it_is
 
 
-def _account(
+def account_on(
     module: Module,
     device: DeviceDescription | None,
     backend: str,
@@ -54,6 +54,7 @@ def _account(
     *,
     is_final: bool = False,
 ) -> Account:
+    """The account of a module as it is, with times where there is a device."""
     if device is not None:
         return KernelTimes(device, release).account(module, is_final=is_final)
     return Account(module, backend=backend, is_final=is_final)

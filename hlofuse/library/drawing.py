@@ -79,7 +79,7 @@ def shown_view(program: Program, view: str | None = None) -> str:
 
 def launched(program: Program, view: str | None) -> LaunchedModule:
     """`Report.launched`."""
-    from hlofuse.account import Account, KernelTimes
+    from hlofuse.account.running import account_on
     from hlofuse.render.launched import LaunchedModule
     from hlofuse.reports.common.final_names import LaunchedNames
 
@@ -92,10 +92,7 @@ def launched(program: Program, view: str | None) -> LaunchedModule:
         module = replay.final.module
         final = {i.name: names.of(i.name)[1] for i in module.instructions()}
     device = loaded.device
-    if device is not None:
-        account = KernelTimes(device, loaded.release).account(module)
-    else:
-        account = Account(module, backend=loaded.target)
+    account = account_on(module, device, loaded.target, loaded.release)
     title = f"{loaded.target} {device.name}" if device is not None else loaded.target
     return LaunchedModule(account, title, at_fusion, final)
 

@@ -34,18 +34,17 @@ def measure_all(
     context = _Context(root, baseline or {})
     listener = replace(requests[0].listener, note=cache(requests[0].listener.note))  # of many modules once
     requests = [replace(r, listener=listener) for r in requests]
-    found = []
-    for request in requests:
-        absent: list[NotProfiled] = []
-        for one, name in each_module(request):
-            try:
-                found.append(_one(one, name, context))
-            except NotProfiled as error:
-                absent.append(error)
-        if absent and (not found or not has_several(request.input) or request.module is not None):
-            raise absent[0]
-        if absent:
-            listener.note(f"{plural(len(absent), 'module')} did not run in the profile: not checked")
+    found: list[Measured] = []
+    absent: list[NotProfiled] = []
+    for one, name in (pair for r in requests for pair in each_module(r)):
+        try:
+            found.append(_one(one, name, context))
+        except NotProfiled as error:
+            absent.append(error)
+    if absent and not found:
+        raise absent[0]
+    if absent:
+        listener.note(f"{plural(len(absent), 'module')} did not run in the profile: not checked")
     return _with_names_of_their_own(found)
 
 

@@ -160,7 +160,7 @@ class ReplayOptions:
             identity = replace(identity, notes=(*identity.notes, span_note))
         release = identity.replayed
         target = chosen.name
-        profile = self._profile()
+        profile = self._profile(module)
         if profile is not None and stage_of(module, target).is_fused:
             attach(module, profile)
         if device is None and TARGETS[target].needs_device:
@@ -181,13 +181,16 @@ class ReplayOptions:
         )
         return loaded if any_stage else self.at_fusion_input(loaded)
 
-    def _profile(self) -> Profile | None:
-        from hlofuse.inputs.profile import read_profile
+    def _profile(self, module: Module) -> Profile | None:
+        """The profile that is given, or that lies beside the module and has a run of it."""
+        from hlofuse.inputs.profile import profile_beside, read_profile
 
-        if self.profile is None:
-            return None
         with self.listener.activity("reading the profile"):
-            return read_profile(self.profile)
+            if self.profile is not None:
+                return read_profile(self.profile)
+            alone = self.given is None and "profile" not in module.findings
+            found = profile_beside(self.input) if alone else None
+        return found if found is not None and any(m.name == module.name for m in found.modules) else None
 
     def _module(self) -> Module:
         from hlofuse.inputs import load
@@ -227,7 +230,8 @@ class ReplayOptions:
         if defaults is not None and defaults.device is not None and defaults.target == chosen.name:
             fact = Fact(defaults.device, "directory", defaults.evidence)
             return defaults.device, fact, f"device {defaults.device}: {defaults.evidence}"
-        by_profile = device_of(profile) if (profile := self._profile()) is not None else ""
+        profile = module.findings.get("profile", (self._profile(module),))[0]
+        by_profile = device_of(profile) if profile is not None else ""
         if by_profile:
             return by_profile, Fact(by_profile, "directory", "the profile's device"), ""
         if self.input != "-":

@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hlofuse.reports.check import Profile
 
 FOLDER = "fusion_snapshots"
-
-
-class FusionSnapshot(Protocol):
-    """Compares a module's fusion with what is stored for this test."""
-
-    def __call__(
-        self,
-        program: Any,
-        *,
-        name: str | None = None,
-        target: str | None = None,
-        device: str | None = None,
-        strict: bool = True,
-        tolerance: float = 0.0,
-        profile: str | None = None,
-    ) -> Profile: ...
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
+def fusion_snapshot(request: pytest.FixtureRequest) -> Callable[..., Profile]:
     """`fusion_snapshot(subject)`: what fusion leaves is what `fusion_snapshots/FILE/TEST.toml` says.
 
     subject: as for `hlofuse.testing.assert_fusion`; name: what it is called in the snapshot, its own name

@@ -2,6 +2,7 @@
 
 from hlofuse.inputs.profile.files import device_of as device_of
 from hlofuse.inputs.profile.files import is_profile as is_profile
+from hlofuse.inputs.profile.files import profile_beside as profile_beside
 from hlofuse.inputs.profile.files import read_profile as read_profile
 from hlofuse.inputs.profile.model import DeviceTime as DeviceTime
 from hlofuse.inputs.profile.model import MeasuredTime as MeasuredTime

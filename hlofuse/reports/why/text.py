@@ -12,13 +12,7 @@ from hlofuse.format.terminal import Rows, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, ranges, us_text
 from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
-from hlofuse.reports.common.phrases import (
-    advice_line,
-    created_by_lines,
-    figures_text,
-    measured_text,
-    origin,
-)
+from hlofuse.reports.common.phrases import advice_line, created_by_lines, figures_text, measured_text, origin
 from hlofuse.reports.why import Decision, PairAnswer, Story, phrases
 from hlofuse.reports.why.confirm import flip_setting
 
