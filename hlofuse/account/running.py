@@ -47,12 +47,7 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
 
 
 def account_on(
-    module: Module,
-    device: DeviceDescription | None,
-    backend: str,
-    release: Release,
-    *,
-    is_final: bool = False,
+    module: Module, device: DeviceDescription | None, backend: str, release: Release, is_final: bool = False
 ) -> Account:
     """The account of a module as it is, with times where there is a device."""
     if device is not None:

@@ -31,14 +31,13 @@ def measure_all(
 
     `baseline` are the profiles that they will be held against: those tell the device where nothing else does.
     """
-    context = _Context(root, baseline or {})
     listener = replace(requests[0].listener, note=cache(requests[0].listener.note))  # of many modules once
     requests = [replace(r, listener=listener) for r in requests]
     found: list[Measured] = []
     absent: list[NotProfiled] = []
     for one, name in (pair for r in requests for pair in each_module(r)):
         try:
-            found.append(_one(one, name, context))
+            found.append(_one(one, name, root, baseline or {}))
         except NotProfiled as error:
             absent.append(error)
     if absent and not found:
@@ -54,14 +53,6 @@ def has_several(path: str) -> bool:
 
     folder = Path(path)
     return is_profile(path) or (path != "-" and folder.is_dir() and not is_corpus_case(folder))
-
-
-@dataclass(frozen=True, slots=True)
-class _Context:
-    """What is the same for all modules that are measured."""
-
-    root: Path
-    baseline: Mapping[str, Profile]
 
 
 def each_module(
@@ -120,7 +111,7 @@ def _defaults(profile: Profile | None) -> Defaults | None:
     return Defaults(profile.target, profile.device, "the baseline records it")
 
 
-def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measured:
+def _one(request: ReplayOptions, name: str | None, root: Path, baseline: Mapping[str, Profile]) -> Measured:
     from hlofuse.account import Account
     from hlofuse.account.running import running
     from hlofuse.inputs.choose_target import NO_TARGET
@@ -131,9 +122,8 @@ def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measure
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.verdict.verdict import verdict
 
-    root = context.root
     loaded = request.read(
-        any_stage=True, otherwise=lambda module: _defaults(context.baseline.get(name or module.name))
+        any_stage=True, otherwise=lambda module: _defaults(baseline.get(name or module.name))
     )
     module, target = loaded.module, loaded.target
     file = module.filename or request.input

@@ -32,10 +32,11 @@ def _module(m: ModuleStatistics) -> dict[str, Any]:
         "heaviest": [
             {
                 "name": k.final or k.name,
-                **fields(k, "input_name=name opcode kind computation holds"),
-                "cost": cost_json(k.cost),
-                **measured_json(k.measured),
-                **fields(k, "turns=iterations source layer"),
+                **fields(k, "input_name=name opcode=row.instruction.opcode kind=row.instruction.fusion_kind"),
+                **fields(k, "computation holds"),
+                "cost": cost_json(k.row.cost),
+                **measured_json(k.row.measured),
+                **fields(k, "turns=row.runs source layer"),
             }
             for k in m.heaviest
         ],

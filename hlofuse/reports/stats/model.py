@@ -11,7 +11,6 @@ from hlofuse.account.account import totals_of
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import kernel_source, launched_computations
 from hlofuse.format.paths import layer_of, source_text
-from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.pipelines import TARGETS
@@ -24,24 +23,17 @@ class KernelStatistics:
     """One kernel and its cost."""
 
     name: str
-    opcode: str
-    kind: str | None
-    """kLoop and so on for a fusion."""
     computation: str
     holds: int
     """Operations inside, parameters and constants not counted; 1 for what is no fusion."""
-    cost: Cost
-    """Of one turn."""
-    iterations: int
-    """How often its loops run it, as far as the dump says."""
+    row: Launched
+    """How often its loops run it, as far as the dump says, and the cost of one launch."""
     source: str | None
     """The line of the user's program, where the dump has it."""
     layer: str
     """Of the model; empty where the names tell none."""
-    final: str | None = None
+    final: str | None
     """XLA's final name, which a profiler shows; None where it is not known."""
-    measured: MeasuredTime | None = None
-    """What a profile has of it."""
 
     @property
     def shown(self) -> str:
@@ -149,19 +141,8 @@ def _kernel(row: Launched, module: Module, names: LaunchedNames | None) -> Kerne
     source = kernel_source(k, module)
     computation_name = k.computation.name if k.computation is not None else ""
     name, final = names.of(k.name) if names is not None else (k.name, None)
-    return KernelStatistics(
-        name,
-        k.opcode,
-        k.fusion_kind,
-        computation_name,
-        operations_inside(k),
-        row.cost,
-        row.runs,
-        source_text(source) if source else None,
-        layer_of(k.op_name),
-        final,
-        row.measured,
-    )
+    line, inside = source_text(source) if source else None, operations_inside(k)
+    return KernelStatistics(name, computation_name, inside, row, line, layer_of(k.op_name), final)
 
 
 def _by_count(names: Iterable[str]) -> dict[str, int]:

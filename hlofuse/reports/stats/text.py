@@ -49,14 +49,15 @@ def counts(m: ModuleStatistics) -> list[tuple[str, dict[str, int]]]:
 
 def kernel_figures(k: KernelStatistics) -> tuple[str, str]:
     """Bytes and FLOP of one turn."""
-    if k.cost.unknown:
+    if k.row.cost.unknown:
         return "unknown", "unknown"
-    return bytes_text(k.cost.bytes_accessed), quantity(k.cost.flops + k.cost.transcendentals)
+    return bytes_text(k.row.cost.bytes_accessed), quantity(k.row.cost.flops + k.row.cost.transcendentals)
 
 
-def where(kernel: KernelStatistics) -> str:
-    """The layer and the line."""
-    return ": ".join(filter(None, (kernel.layer, kernel.source)))
+def kind_and_place(kernel: KernelStatistics) -> str:
+    """The kind of a fusion, the layer and the line."""
+    where = ": ".join(filter(None, (kernel.layer, kernel.source)))
+    return " ".join(filter(None, (kernel.row.instruction.fusion_kind, where)))
 
 
 def print_statistics(modules: list[ModuleStatistics], console: Console) -> None:
@@ -128,11 +129,11 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         ]
         rows = [
             [
-                name_text(k.shown).append(times_text(k.iterations)),
-                *([measured_text(k.measured)] if measured else []),
-                str(k.holds) if k.opcode == "fusion" else "",
+                name_text(k.shown).append(times_text(k.row.runs)),
+                *([measured_text(k.row.measured)] if measured else []),
+                str(k.holds) if k.row.instruction.opcode == "fusion" else "",
                 *kernel_figures(k),
-                Text(" ".join(filter(None, (k.kind, printable(where(k))))), style="dim"),
+                Text(printable(kind_and_place(k)), style="dim"),
             ]
             for k in m.heaviest
         ]
