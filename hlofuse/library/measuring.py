@@ -138,7 +138,9 @@ def _one(request: ReplayOptions, name: str | None, root: Path, baseline: Mapping
     loaded = request.at_fusion_input(loaded)
     assert loaded.config is not None
     # Nothing is held against XLA's own replay here.
-    observed = replace(loaded, config=replace(loaded.config, xla=None)).observe(one_of_many=True)
+    measured = None if loaded.changes else loaded.profile
+    own = replace(loaded, config=replace(loaded.config, xla=None), profile=measured)
+    observed = own.observe(one_of_many=True)
     facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay))
     profile = profile_of_replay(name or module.name, facts, root)
     return Measured(

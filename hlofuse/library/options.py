@@ -188,7 +188,7 @@ class ReplayOptions:
         with self.listener.activity("reading the profile"):
             if self.profile is not None:
                 return read_profile(self.profile)
-            alone = self.given is None and "profile" not in module.findings
+            alone = self.given is None and self.input != "-" and "profile" not in module.findings
             found = profile_beside(self.input) if alone else None
         return found if found is not None and any(m.name == module.name for m in found.modules) else None
 
@@ -487,8 +487,8 @@ class Loaded:
         assert self.config is not None
         with self.listener.activity("replaying"):
             observed = observed_replay(self._with_log(one_of_many), self.config)
-        if self.profile is not None:
-            attach(observed.replay.final.module, self.profile)
+        if self.profile is not None:  # what was measured is XLA's own
+            attach((observed.xla or observed).replay.final.module, self.profile)
         return observed
 
     def replay(self, observers: Sequence[ReplayObserver] = ()) -> Replay:

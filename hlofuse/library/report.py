@@ -397,7 +397,11 @@ def statistics_of(reports: Sequence[Report], after: bool = False) -> Answer[list
     for report in reports:
         identity = report.identity
         target = identity.backend.value if identity.backend.value in TARGETS else "cpu"
-        if after or report.options.changes_xla or (report.loaded.profile is not None and not report.is_fused):
+        if (
+            after
+            or report.options.changes_xla
+            or (report.options.profile is not None and not report.is_fused)
+        ):
             replay = report.replay
             names = LaunchedNames(replay, report.names)
             heads.append(head_of(replay, names=names))
