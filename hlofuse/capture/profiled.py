@@ -10,6 +10,7 @@ import jax
 def main(folder: str, script: str, *arguments: str) -> None:
     """Run the script as Python would, and write a profile from its first compilation on into `folder`."""
     begun: list[str] = []
+    kept: list[object] = []  # arrays of the script, which may not have been computed yet
 
     def begin(event: str, _seconds: float, **_more: object) -> None:
         # Earlier it would choose the devices before the script can.
@@ -23,11 +24,10 @@ def main(folder: str, script: str, *arguments: str) -> None:
     sys.argv = [script, *arguments]
     sys.path[0] = str(Path(script).resolve().parent)
     try:
-        kept = runpy.run_path(script, run_name="__main__")
-        jax.block_until_ready(jax.live_arrays())
-        del kept
+        kept.append(runpy.run_path(script, run_name="__main__"))
     finally:
         if begun:
+            jax.block_until_ready(jax.live_arrays())
             jax.profiler.stop_trace()
 
 
