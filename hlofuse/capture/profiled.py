@@ -10,7 +10,7 @@ import jax
 def main(folder: str, script: str, *arguments: str) -> None:
     """Run the script as Python would, and write a profile from its first compilation on into `folder`."""
     begun: list[str] = []
-    kept: list[object] = []  # arrays of the script, which may not have been computed yet
+    results: list[object] = []  # arrays of the script, which may not have been computed yet
 
     def begin(event: str, _seconds: float, **_more: object) -> None:
         # Earlier it would choose the devices before the script can.
@@ -24,7 +24,7 @@ def main(folder: str, script: str, *arguments: str) -> None:
     sys.argv = [script, *arguments]
     sys.path[0] = str(Path(script).resolve().parent)
     try:
-        kept.append(runpy.run_path(script, run_name="__main__"))
+        results.append(runpy.run_path(script, run_name="__main__"))
     finally:
         if begun:
             jax.block_until_ready(jax.live_arrays())

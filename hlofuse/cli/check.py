@@ -79,8 +79,7 @@ def command(
     INPUT is a dump, a dump directory, a corpus or a profile (all modules unless --module selects one). A
     module before fusion is replayed; a fused one is taken as it is.
 
-    With a profile, budgets and the baseline are about measured time, else about XLA's estimate. The two are
-    never compared with each other.
+    With a profile, budgets and the baseline are about measured time, which no estimate is compared with.
 
     Exit status 0: OK, 1: failed, 2: wrong input or call.
     """

@@ -67,8 +67,8 @@ def each_module(
     folder = Path(request.input)
     if is_profile(request.input) and request.module is None:
         modules = sorted(read_profile(request.input).modules, key=lambda m: (m.name, m.program or 0))
-        held = [m for m in modules if m.proto is not None] or modules
-        yield from ((replace(request, module=m.label), m.name) for m in held)
+        with_hlo = [m for m in modules if m.proto is not None] or modules
+        yield from ((replace(request, module=m.label), m.name) for m in with_hlo)
     elif request.input == "-" or not folder.is_dir():
         yield request, None
     elif is_corpus_case(folder):

@@ -183,13 +183,13 @@ class ReplayOptions:
 
     def _profile(self, module: Module) -> Profile | None:
         """The profile that is given, or that lies beside the module and has a run of it."""
-        from hlofuse.inputs.profile import profile_beside, read_profile
+        from hlofuse.inputs.profile import companion_profile, read_profile
 
         with self.listener.activity("reading the profile"):
             if self.profile is not None:
                 return read_profile(self.profile)
             alone = self.given is None and self.input != "-" and "profile" not in module.findings
-            found = profile_beside(self.input) if alone else None
+            found = companion_profile(self.input) if alone else None
         return found if found is not None and any(m.name == module.name for m in found.modules) else None
 
     def _module(self) -> Module:

@@ -296,11 +296,11 @@ sys.exit(int(sys.argv[2]))
 @pytest.mark.parametrize("status", [0, 3])
 def test_a_script_is_run_with_dump_and_profile(tmp_path: Path, status: int, hlofuse: Run) -> None:
     pytest.importorskip("jax", reason="needs jax")
-    script, said, out = tmp_path / "train.py", tmp_path / "said", tmp_path / "captured"
+    script, written, out = tmp_path / "train.py", tmp_path / "written", tmp_path / "captured"
     script.write_text(SCRIPT)
-    result = hlofuse("capture", "--run", "-o", out, script, "--", said, status, JAX_PLATFORMS="cpu")
+    result = hlofuse("capture", "--run", "-o", out, script, "--", written, status, JAX_PLATFORMS="cpu")
     assert result.status == status, result.err
-    assert said.read_text() == f"{[str(script), str(said), str(status)]} 2"
+    assert written.read_text() == f"{[str(script), str(written), str(status)]} 2"
     assert ("the program exited with status 3" in result.err) == bool(status)
     folder = next(f for f in out.iterdir() if (f / "before.hlo").exists() and "lambda" in f.name)
     document = json.loads(hlofuse("explain", folder, "--format", "json").out)

@@ -32,7 +32,7 @@ def is_profile(path: str) -> bool:
     return path != "-" and file.is_dir() and not has_dumps and bool(_in_folder(file))
 
 
-def profile_beside(path: str) -> Profile | None:
+def companion_profile(path: str) -> Profile | None:
     """The profile in a dump directory or a capture, or in the capture that `path` is of; None without one."""
     folder = Path(path) if Path(path).is_dir() else Path(path).parent
     roots = [folder.parent] if is_corpus_case(folder) else [folder] if Path(path).is_dir() else []
