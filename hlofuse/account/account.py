@@ -80,6 +80,8 @@ class Totals:
     """Bytes read and written by copies, all launches."""
     measured_us: float | None = None
     """Of one run, from a profile; None without one."""
+    scaled_saving_us: float | None = None
+    """Of a changed module: `scaled_saving` against the one that was measured."""
     peak_temporary_bytes: int | None = None
     """What is live at once at most, arguments, results and constants left out; None for a module that is not
     the final one. XLA may need less: it schedules for memory, and puts temporaries where results will be."""
@@ -226,6 +228,45 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
     if not timed:
         return Totals(kernels, total, launches, copies=copies, copy_bytes=copy_bytes)
     return Totals(kernels, total, launches, modelled, floor, floors, copies, copy_bytes)
+
+
+def scaled_saving(base: Account, changed: Account) -> float | None:
+    """Measured microseconds that a changed module saves in one run, by what XLA's model says of its kernels.
+
+    Kernels of both modules keep their time; the time of the others changes as their estimates do. A launch
+    counts as in the model. None without measured times, and where a kernel that changes has no estimate or no
+    measured time.
+    """
+    overhead = base.launch_overhead_us
+    if base.measured is None or overhead is None:
+        return None
+    saved = (base.totals.launches - changed.totals.launches) * overhead
+    removed, added = _without(base.rows, changed.rows), _without(changed.rows, base.rows)
+    for row in (*removed, *added):
+        if row.us is None or (row.is_floor and row.kind != "copy"):
+            return None
+    old, new = (sum(((r.us or 0.0) - overhead) * r.runs for r in side) for side in (removed, added))
+    for row in removed:
+        if row.measured_us is None:
+            return None
+        saved += row.measured_us * (1 - new / old) if old else 0.0
+    return saved
+
+
+def _without(rows: Iterable[Launched], others: Iterable[Launched]) -> list[Launched]:
+    """The rows that have no equal among the others, each of which stands for one."""
+
+    def key(row: Launched) -> object:
+        x = row.instruction
+        return x.opcode, x.fusion_kind, str(x.shape), *(str(o.shape) for o in x.operands), row.runs, row.us
+
+    left, found = Counter(map(key, others)), []
+    for row in rows:
+        if left[key(row)]:
+            left[key(row)] -= 1
+        else:
+            found.append(row)
+    return found
 
 
 # Trip counts multiply; of a conditional the dearest branch runs.

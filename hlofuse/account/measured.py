@@ -11,6 +11,7 @@ from hlofuse.inputs.wire_format import Signature, signatures
 from hlofuse.ir.graph import Instruction, Module
 
 _FINDING = "measured"
+NO_MEASURED_TIME = "no kernel of the module has a measured time; give a profile of this program"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from hlofuse.account.account import Account
 from hlofuse.account.kernel_times import KernelTimes
+from hlofuse.account.measured import attach, measured_of
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines import TARGETS
@@ -24,11 +25,11 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
     release = release_of(identity.replayed)
     if target not in TARGETS or not TARGETS[target].needs_device:
         device = None
-    as_it_is = _account(module, device, target, release)
+    as_it_is, measured = account_on(module, device, target, release), measured_of(module)
     if not identity.is_replayed or target not in TARGETS:
         return as_it_is, as_it_is
     if identity.stage.value == "scheduled":
-        final = _account(module, device, target, release, is_final=True)
+        final = account_on(module, device, target, release, is_final=True)
         return final, final
     if device is None and TARGETS[target].needs_device:
         return as_it_is, as_it_is
@@ -40,17 +41,15 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
         module = replay(
             module, replay_config(target, device, xla=identity.replayed, xla_flags=identity.flags)
         ).final.module
-    return _account(module, device, target, release, is_final=True), as_it_is
+    if measured is not None:
+        attach(module, measured.profile)
+    return account_on(module, device, target, release, is_final=True), as_it_is
 
 
-def _account(
-    module: Module,
-    device: DeviceDescription | None,
-    backend: str,
-    release: Release,
-    *,
-    is_final: bool = False,
+def account_on(
+    module: Module, device: DeviceDescription | None, backend: str, release: Release, is_final: bool = False
 ) -> Account:
+    """The account of a module as it is, with times where there is a device."""
     if device is not None:
         return KernelTimes(device, release).account(module, is_final=is_final)
     return Account(module, backend=backend, is_final=is_final)

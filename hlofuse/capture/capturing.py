@@ -24,10 +24,13 @@ from hlofuse.capture.target_config import FLAGS_OF_RELEASES, advice_about, doubt
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import target_of_files
 from hlofuse.inputs.dump_names import FUSION_STAGES
+from hlofuse.inputs.profile import is_profile
+from hlofuse.inputs.profile.files import PROFILE
 from hlofuse.inputs.text import called, decode, read_bytes
 from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto
 
 CHILD = Path(__file__).with_name("ahead_of_time")
+_PROFILED = Path(__file__).with_name("profiled.py")
 _DUMP = "--xla_dump_to={folder} --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_text --xla_dump_hlo_as_proto"
 _EXTRA = {
     "cpu": 'pip install "hlofuse[capture]"',
@@ -282,13 +285,16 @@ def _check_partitions(text: str, destination: Destination) -> None:
 
 
 def capture_command(
-    command: Sequence[str], out: Path, *, target: str | None = None, flags: str = ""
+    command: Sequence[str], out: Path, *, target: str | None = None, flags: str = "", python: str = ""
 ) -> Capture:
-    """Run a program and keep every module that JAX compiles in it.
+    """Run a program and keep every module that JAX compiles in it; a script by `python`, with a profile.
 
     It runs on the devices that are there, `target` cpu: on the CPU. CaptureError where it compiled nothing; a
     program that fails is captured up to there, with a warning.
     """
+    name = printable(command[0])
+    if python and not Path(command[0]).is_file():
+        raise CaptureError(f"{name}: no such script")
     if target not in (None, "cpu", "gpu", "tpu"):
         raise CaptureError(f"no target {target!r}; expected cpu, gpu or tpu")
     with _new_folder(out) as (dump, new):
@@ -296,6 +302,8 @@ def capture_command(
         environment = environment_for(None, all_flags)
         if target is not None:
             environment["JAX_PLATFORMS"] = {"gpu": "cuda"}.get(target, target)
+        if python:
+            command = [python, str(_PROFILED), str(new / PROFILE), *command]
         try:
             status = subprocess.run(list(command), env=environment).returncode
         except OSError as error:
@@ -304,6 +312,9 @@ def capture_command(
         captured = Capture(
             new, target or (target_name.name if target_name is not None else "cpu"), flags=all_flags
         )
+        captured.status = status
+        if python and not is_profile(str(new / PROFILE)):
+            captured.warnings.append("no profile was written: the script ended without the interpreter")
         if status:
             captured.warnings.append(
                 f"the program exited with status {status}; modules compiled before that were captured"
@@ -312,7 +323,7 @@ def capture_command(
         _collect_all([dump], captured)
         _finish(captured, dump, out)
     if not captured.modules:
-        raise CaptureError(f"{printable(command[0])} compiled no jitted function{_reasons(captured)}")
+        raise CaptureError(f"{name} compiled no jitted function{_reasons(captured)}")
     return captured
 
 

@@ -90,6 +90,8 @@ class Capture:
     left_out: dict[str, str] = field(default_factory=dict)
     """Modules without a fusion stage, with the reason."""
     warnings: list[str] = field(default_factory=list)
+    status: int = 0
+    """Exit status of the program that was run."""
 
     @property
     def largest(self) -> CapturedModule:

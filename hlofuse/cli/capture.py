@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +62,11 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Directory to write.  [default: PROGRAM's name and target]",
 )
+@click.option(
+    "--run",
+    is_flag=True,
+    help="Run PROGRAM, a Python script, on the device of this machine: dump and profile in one folder.",
+)
 @click.option("--explain", is_flag=True, help="Then run hlofuse explain on the largest module.")
 @click.option("--verify", is_flag=True, help="Then run hlofuse verify.")
 @click.option("--explore", metavar="FILE", help="Then run hlofuse explore -o FILE on the largest module.")
@@ -81,6 +87,7 @@ def command(
     mesh: str | None,
     until_fusion: bool,
     output: Path | None,
+    run: bool,
     explain: bool,
     verify: bool,
     explore: str | None,
@@ -92,6 +99,9 @@ def command(
     PROGRAM is script.py:function, module:function, a mapping of programs (script.py:PROGRAMS), a .mlir file,
     StableHLO bytecode, HLO text or an HLO proto. After --, PROGRAM is a command to run: every function it
     jits is captured. The JAX of your environment compiles. No GPU or TPU is needed.
+
+    With --run, PROGRAM is a script and, after --, its arguments. It runs where it always does, and reports on
+    the folder have measured time. The exit status is that of the script.
     """
     from hlofuse.capture.arguments import parse_mesh
     from hlofuse.capture.model import Destination
@@ -103,7 +113,7 @@ def command(
     )
     if how["jobs"] is not None and not until_fusion:
         raise click.UsageError("--jobs needs --until-fusion: without it one process compiles all programs")
-    if _is_command(program):
+    if run or _is_command(program):
         if until_fusion:
             raise click.UsageError(
                 "--until-fusion cannot capture a running command: give script.py:function or a file with a"
@@ -118,7 +128,11 @@ def command(
 
         name = Path(program[1] if len(program) > 1 and program[1].endswith(".py") else program[0]).stem
         captured = capture_command(
-            program, output or Path(f"{name}-capture"), target=target, flags=how["flags"]
+            program,
+            output or Path(f"{name}-capture"),
+            target=target,
+            flags=how["flags"],
+            python=(how["python"] or sys.executable) if run else "",
         )
     else:
         if target == "tpu" and topology is None:
@@ -139,7 +153,7 @@ def command(
     statuses = [
         _run(found, argument_lists[name], name, context.parent) for name, found in followup_commands.items()
     ]
-    return max(statuses, default=0)
+    return max(statuses, default=captured.status if run else 0)
 
 
 def _is_command(program: tuple[str, ...]) -> bool:

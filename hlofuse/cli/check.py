@@ -11,7 +11,7 @@ import click
 from hlofuse import __version__
 from hlofuse.cli.common.options import report_options_with
 from hlofuse.cli.common.output import Output, save
-from hlofuse.cli.common.request import options_of, replay_options, warn
+from hlofuse.cli.common.request import measured_options, options_of, warn
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
@@ -26,7 +26,7 @@ FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=click.Path(allow_dash=True))
 @click.option("--max-kernels", type=click.IntRange(min=0), metavar="N", help="Maximum kernels per module.")
 @click.option("--max-bytes", metavar="SIZE", help="Maximum bytes moved per module: 1500000, 1.5MB, 2GiB.")
-@click.option("--max-time", metavar="TIME", help="Maximum estimated time per module: 120us, 0.5ms.")
+@click.option("--max-time", metavar="TIME", help="Maximum time per module: 120us, 0.5ms.")
 @click.option(
     "--baseline",
     metavar="FILE|DIR",
@@ -50,7 +50,7 @@ FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
     default=Path(),
     help="Project directory that source paths are relative to.  [default: current directory]",
 )
-@replay_options
+@measured_options
 @click.option(
     "--report",
     "reports",
@@ -76,8 +76,10 @@ def command(
 ) -> int:
     """Check kernels, bytes and time against a budget or baseline; report failures by line and rule.
 
-    INPUT is a dump, a dump directory or a corpus (all modules unless --module selects one). A module
-    before fusion is replayed; a fused one is measured as it is.
+    INPUT is a dump, a dump directory, a corpus or a profile (all modules unless --module selects one). A
+    module before fusion is replayed; a fused one is taken as it is.
+
+    With a profile, budgets and the baseline are about measured time, which no estimate is compared with.
 
     Exit status 0: OK, 1: failed, 2: wrong input or call.
     """

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.common.options import limit_option, module_option, report_options
+from hlofuse.cli.common.options import limit_option, module_option, profile_option, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.request import TERMINAL
+from hlofuse.cli.common.request import TERMINAL, report_on
+from hlofuse.inputs.profile import is_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.side_by_side import SECTIONS, accounts_of, check_devices, check_releases, read_both
 
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
     ),
 )
 @module_option
+@profile_option
+@click.option("--profile-after", metavar="PATH", type=click.Path(), help="The same for AFTER.")
 def command(
     before: str,
     after: str,
@@ -61,13 +64,16 @@ def command(
     xla_after: str | None,
     stage: str | None,
     module: str | None,
+    profile: str | None,
+    profile_after: str | None,
 ) -> int:
-    """Compare AFTER with BEFORE: fusions first, then instructions.
+    """Compare AFTER with BEFORE: measured kernels first, then fusions, then instructions.
 
     Any two modules compare: before and after a pass, two XLA releases, two devices, two versions of a
     program. Instructions are matched by structure; names and order never count as differences.
 
-    Two directories are compared module by module, by name, with one summary.
+    Two directories are compared module by module, by name, with one summary. Two profiles, or two dumps with
+    --profile and --profile-after, are compared kernel by kernel, by measured time.
 
     Exit status 0: same, 1: different, 2: wrong input or call.
     """
@@ -82,22 +88,27 @@ def command(
     accounts = partial(accounts_of, device=device, device_after=device_after, releases=releases)
     check_devices(device, device_after)
     check_releases(releases)
-    directories = os.path.isdir(before) and os.path.isdir(after)
+    directories = all(os.path.isdir(path) and not is_profile(path) for path in (before, after))
     if stage is not None and not directories:
         raise HlofuseError("--stage needs two directories")
     if directories:
         stage = stage or "output"
-    if stage is not None and module is None and not _is_one(before, after):
+    measured = profile is not None or profile_after is not None
+    if stage is not None and module is None and not measured and not _is_one(before, after):
         return _many(before, after, stage, out, limit, quiet, metadata, accounts)
-    before_module, after_module = read_both(before, after, module, TERMINAL, stage)
-    found = compared(
-        before_module,
-        after_module,
-        devices=(device, device_after),
-        releases=releases,
-        metadata=metadata,
-        listener=TERMINAL,
-    )
+    if measured:
+        of_before = {"module": module, "device": device, "xla": xla, "profile": profile}
+        of_after = {"device": device_after or device, "xla": releases[1], "profile": profile_after}
+        second = report_on(after, of_before | of_after)
+        found = report_on(before, of_before).diff(second, metadata=metadata)
+    else:
+        found = compared(
+            *read_both(before, after, module, TERMINAL, stage),
+            devices=(device, device_after),
+            releases=releases,
+            metadata=metadata,
+            listener=TERMINAL,
+        )
     if not quiet:
         out.show(found, limit=limit, only=only or SECTIONS)
     return 0 if found.data.same else 1

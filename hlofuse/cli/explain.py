@@ -7,15 +7,9 @@ from typing import Any
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.options import (
-    input_argument,
-    limit_option,
-    name_argument,
-    profile_option,
-    report_options,
-)
+from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
 from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.request import replay_options, report_on
+from hlofuse.cli.common.request import measured_options, report_on
 from hlofuse.ir.errors import HlofuseError
 
 
@@ -37,8 +31,7 @@ from hlofuse.ir.errors import HlofuseError
 @click.option(
     "--details", is_flag=True, help="Add every pass: what was fused and refused, and by which rule."
 )
-@profile_option
-@replay_options
+@measured_options
 @report_options
 def command(
     input: str,

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.options import input_argument, output_option, profile_option
+from hlofuse.cli.common.options import input_argument, output_option
 from hlofuse.cli.common.output import emit
-from hlofuse.cli.common.request import announce, replay_options, report_on, warn
+from hlofuse.cli.common.request import announce, measured_options, report_on, warn
 
 
 @click.command("explore")
@@ -40,8 +40,7 @@ from hlofuse.cli.common.request import announce, replay_options, report_on, warn
     default=True,
     help="For a dump directory: add what every pass did, as in hlofuse timeline.",
 )
-@profile_option
-@replay_options
+@measured_options
 def command(
     input: str,
     other: str | None,

@@ -6,15 +6,9 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import (
-    input_argument,
-    limit_option,
-    name_argument,
-    profile_option,
-    report_options,
-)
+from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
 from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.request import replay_options, report_on
+from hlofuse.cli.common.request import measured_options, report_on
 
 
 @click.command("kernels")
@@ -28,8 +22,7 @@ from hlofuse.cli.common.request import replay_options, report_on
     show_default=True,
     help="Slowest kernels first, or in the order of the module.",
 )
-@profile_option
-@replay_options
+@measured_options
 @report_options
 def command(input: str, name: str | None, limit: int, sort: str, out: Output, **request: Any) -> int:
     """List the kernels of INPUT after fusion: who generates each, by which rule, and its launch dimensions.

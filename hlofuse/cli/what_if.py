@@ -9,7 +9,7 @@ import click
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
 from hlofuse.cli.common.output import Output, emit, rendered
-from hlofuse.cli.common.request import replay_options, report_on
+from hlofuse.cli.common.request import measured_options, report_on
 from hlofuse.ir.errors import HlofuseError
 
 
@@ -71,7 +71,7 @@ def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> No
     callback=_print_knobs,
     help="List the names for --set and --sweep with XLA's values.",
 )
-@replay_options
+@measured_options
 @report_options
 def command(
     input: str,

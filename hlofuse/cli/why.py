@@ -9,7 +9,7 @@ import click
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, limit_option, report_options
 from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.request import replay_options, report_on
+from hlofuse.cli.common.request import measured_options, report_on
 
 
 @click.command("why")
@@ -17,7 +17,7 @@ from hlofuse.cli.common.request import replay_options, report_on
 @click.argument("name", metavar="NAME", shell_complete=completion.names)
 @click.argument("other", metavar="[NAME]", required=False, shell_complete=completion.names)
 @limit_option(20, "Decisions listed; 0 shows all.")
-@replay_options
+@measured_options
 @report_options
 def command(input: str, name: str, other: str | None, limit: int, out: Output, **request: Any) -> int:
     """Explain why two instructions were fused or not; with one NAME, every decision about it.

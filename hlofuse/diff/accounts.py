@@ -1,9 +1,12 @@
 """What runs of either side, and what it costs: a diff itself compares modules as they are."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
+from typing import Literal
 
-from hlofuse.account import Account
+from hlofuse.account import Account, Launched
 from hlofuse.analysis.kernels import is_kernel
 from hlofuse.diff.matching import TRIVIAL
 from hlofuse.diff.model import Added, FusionChange, FusionKind, ModuleDiff, Removed
@@ -20,15 +23,30 @@ class Accounts:
     compared: tuple[Account, Account]
     """Of the two modules that were compared."""
     devices: tuple[str, str] | None = None
-    """What the times are for; None where there are none."""
+    """What estimated times are for; None where there are none."""
+
+    @property
+    def timing(self) -> Literal["measured", "estimated"] | None:
+        """Which times are compared: measured where both sides have them."""
+        if self.before.measured is not None and self.after.measured is not None:
+            return "measured"
+        return "estimated" if self.devices is not None else None
+
+    def us(self, row: Launched) -> float:
+        """Microseconds of all launches of a kernel in one run."""
+        return (row.measured_us if self.timing == "measured" else row.total_us) or 0.0
 
     def of_change(self, change: FusionChange) -> tuple[float, float] | None:
         """Microseconds before and after, all iterations; None without times and where others took part."""
-        if self.devices is None or change.cost_before is None or change.cost_after is None:
+        if self.timing is None or change.cost_before is None or change.cost_after is None:
             return None
         old = [*change.before, *filter(is_kernel, change.joined)]
         new = [*change.after, *filter(is_kernel, change.left)]
-        return _us(self.compared[0], old), _us(self.compared[1], new)
+        return self._sum(self.compared[0], old), self._sum(self.compared[1], new)
+
+    def _sum(self, account: Account, kernels: list[Instruction]) -> float:
+        rows = (account.by_name.get(k.name) for k in kernels)
+        return sum(self.us(r) for r in rows if r is not None)
 
 
 def as_compared(diff: ModuleDiff) -> Accounts:
@@ -37,9 +55,48 @@ def as_compared(diff: ModuleDiff) -> Accounts:
     return Accounts(before, after, (before, after))
 
 
-def _us(account: Account, kernels: list[Instruction]) -> float:
-    rows = (account.by_name.get(k.name) for k in kernels)
-    return sum(r.total_us or 0.0 for r in rows if r is not None)
+@dataclass(frozen=True, slots=True)
+class MeasuredChange:
+    """Kernels of BEFORE and the kernels of AFTER that compute the same; one side may be empty."""
+
+    before: tuple[Launched, ...]
+    after: tuple[Launched, ...]
+
+    @property
+    def us(self) -> tuple[float, float]:
+        """Measured microseconds in one run, before and after."""
+        one, other = (sum(r.measured_us or 0.0 for r in side) for side in (self.before, self.after))
+        return one, other
+
+
+def measured_changes(diff: ModuleDiff, accounts: Accounts) -> list[MeasuredChange]:
+    """Every kernel that took time on either side: what became slower most first, then what became faster.
+
+    A kernel goes with the one on the other side that shares most of it. Empty unless both sides are measured.
+    """
+    if accounts.timing != "measured":
+        return []
+    shared = Counter[tuple[Instruction, Instruction]]()
+    for match in diff.matches:
+        weight = 1 if match.before[0].instruction.opcode in TRIVIAL else 100
+        pairs = product(match.before, match.after)
+        shared.update({(p.fusion or p.instruction, q.fusion or q.instruction): weight for p, q in pairs})
+    sides = accounts.before.rows, accounts.after.rows
+    groups = {row.instruction: MeasuredChange((row,), ()) for row in sides[0]}
+    groups |= {row.instruction: MeasuredChange((), (row,)) for row in sides[1]}
+    most: dict[Instruction, Instruction] = {}
+    for (one, other), _ in sorted(shared.items(), key=lambda item: item[1]):
+        most |= {one: other, other: one}
+    for kernel, other in most.items():
+        if kernel in groups and other in groups and (first := groups[kernel]) is not groups[other]:
+            joined = MeasuredChange(first.before + groups[other].before, first.after + groups[other].after)
+            groups |= {row.instruction: joined for row in (*joined.before, *joined.after)}
+
+    def order(change: MeasuredChange) -> tuple[bool, float, float]:
+        slower = round(change.us[1] - change.us[0], 2)
+        return slower <= 0, -abs(slower), -change.us[1]
+
+    return sorted({id(c): c for c in groups.values() if any(c.us)}.values(), key=order)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ def ranked(
     others = [(other.at_fusion.observe(), other.options.input) for other in also]
     with options.listener.progress("replaying") as progress:
         around = partial(_around, name) if name is not None else None
-        found = rank(loaded.input, loaded.config, progress=progress, narrowed=around)
+        found = rank(loaded.input, loaded.config, profile=loaded.profile, progress=progress, narrowed=around)
     observed = found.observed
     assert observed is not None
     with_events(observed.replay)
@@ -47,8 +47,8 @@ def ranked(
     unoptimized = partial(unoptimized_of, observed.replay)
     answer = verdict(observed, facts, ranking=found, unoptimized=unoptimized, about_all=name is None)
     rows = [
-        *(with_module(facts.totals_after, other, path) for other, path in others),
-        *(with_flags(observed, facts.totals_after, flags, unoptimized()) for flags in also_flags),
+        *(with_module(facts.account_after, other, path) for other, path in others),
+        *(with_flags(observed, facts.account_after, flags, unoptimized()) for flags in also_flags),
     ]
     return Answer(
         "what-if",

@@ -79,7 +79,7 @@ def shown_view(program: Program, view: str | None = None) -> str:
 
 def launched(program: Program, view: str | None) -> LaunchedModule:
     """`Report.launched`."""
-    from hlofuse.account import Account, KernelTimes
+    from hlofuse.account.running import account_on
     from hlofuse.render.launched import LaunchedModule
     from hlofuse.reports.common.final_names import LaunchedNames
 
@@ -91,11 +91,8 @@ def launched(program: Program, view: str | None) -> LaunchedModule:
         at_fusion = dict(replay.final.names_at_fusion)
         module = replay.final.module
         final = {i.name: names.of(i.name)[1] for i in module.instructions()}
-    device = loaded.config.device if loaded.config is not None else None
-    if device is not None:
-        account = KernelTimes(device, loaded.release).account(module)
-    else:
-        account = Account(module, backend=loaded.target)
+    device = loaded.device
+    account = account_on(module, device, loaded.target, loaded.release)
     title = f"{loaded.target} {device.name}" if device is not None else loaded.target
     return LaunchedModule(account, title, at_fusion, final)
 
@@ -111,7 +108,7 @@ def plotted(program: Program, kind: str) -> Plot:
     from hlofuse.reports.difference.phrases import warning_line
 
     loaded = program.at_fusion
-    device = loaded.config.device if loaded.config is not None else None
+    device = loaded.device
     if kind == "roofline" and device is None:
         raise HlofuseError("--kind roofline needs a GPU; give --device (hlofuse devices lists them)")
     replay = loaded.replay([ModuleTexts()] if kind == "passes" else [])

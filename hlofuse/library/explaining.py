@@ -189,13 +189,12 @@ def _of_another_stage(
     if stage.foreign_to(loaded.target) and stage.backend not in NO_TARGET:
         return None
     report.options.listener.note(loaded.device_note)
-    device = loaded.config.device if loaded.config is not None else None
     answer = report.verdict_as_it_is if name is None else None
 
     @cache
     def fused() -> Fused:
         with report.options.listener.activity("evaluating the rules"):
-            found = explain_fused(loaded.module, loaded.target, loaded.release, stage, device)
+            found = explain_fused(loaded.module, loaded.target, loaded.release, stage, loaded.device)
         return found if name is None else found.only(name, launched_in(loaded.module, name))
 
     head = head_of(loaded, replayed=False)

@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlofuse.format.units import plural
+from hlofuse.inputs.profile import NotProfiled, is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
@@ -29,28 +31,28 @@ def measure_all(
 
     `baseline` are the profiles that they will be held against: those tell the device where nothing else does.
     """
-    context = _Context(root, baseline or {})
     listener = replace(requests[0].listener, note=cache(requests[0].listener.note))  # of many modules once
     requests = [replace(r, listener=listener) for r in requests]
-    return _with_names_of_their_own(
-        [_one(one, name, context) for r in requests for one, name in each_module(r)]
-    )
+    found: list[Measured] = []
+    absent: list[NotProfiled] = []
+    for one, name in (pair for r in requests for pair in each_module(r)):
+        try:
+            found.append(_one(one, name, root, baseline or {}))
+        except NotProfiled as error:
+            absent.append(error)
+    if absent and not found:
+        raise absent[0]
+    if absent:
+        listener.note(f"{plural(len(absent), 'module')} did not run in the profile: not checked")
+    return _with_names_of_their_own(found)
 
 
 def has_several(path: str) -> bool:
-    """A dump directory or a corpus, whose modules are all meant."""
+    """A dump directory, a corpus or a profile, whose modules are all meant."""
     from hlofuse.inputs.dump_directory import is_corpus_case
 
     folder = Path(path)
-    return path != "-" and folder.is_dir() and not is_corpus_case(folder)
-
-
-@dataclass(frozen=True, slots=True)
-class _Context:
-    """What is the same for all modules that are measured."""
-
-    root: Path
-    baseline: Mapping[str, Profile]
+    return is_profile(path) or (path != "-" and folder.is_dir() and not is_corpus_case(folder))
 
 
 def each_module(
@@ -63,7 +65,11 @@ def each_module(
     from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 
     folder = Path(request.input)
-    if request.input == "-" or not folder.is_dir():
+    if is_profile(request.input) and request.module is None:
+        modules = sorted(read_profile(request.input).modules, key=lambda m: (m.name, m.program or 0))
+        with_hlo = [m for m in modules if m.proto is not None] or modules
+        yield from ((replace(request, module=m.label), m.name) for m in with_hlo)
+    elif request.input == "-" or not folder.is_dir():
         yield request, None
     elif is_corpus_case(folder):
         yield request, folder.name
@@ -105,7 +111,7 @@ def _defaults(profile: Profile | None) -> Defaults | None:
     return Defaults(profile.target, profile.device, "the baseline records it")
 
 
-def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measured:
+def _one(request: ReplayOptions, name: str | None, root: Path, baseline: Mapping[str, Profile]) -> Measured:
     from hlofuse.account import Account
     from hlofuse.account.running import running
     from hlofuse.inputs.choose_target import NO_TARGET
@@ -116,9 +122,8 @@ def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measure
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.verdict.verdict import verdict
 
-    root = context.root
     loaded = request.read(
-        any_stage=True, otherwise=lambda module: _defaults(context.baseline.get(name or module.name))
+        any_stage=True, otherwise=lambda module: _defaults(baseline.get(name or module.name))
     )
     module, target = loaded.module, loaded.target
     file = module.filename or request.input
@@ -127,14 +132,15 @@ def _one(request: ReplayOptions, name: str | None, context: _Context) -> Measure
     if not replayed and stage.is_fused and (not stage.foreign_to(target) or stage.backend in NO_TARGET):
         request.listener.note(loaded.device_note)
         head = head_of(loaded, replayed=False)
-        device = loaded.config.device if loaded.config is not None else None
-        runs = running(module, head.identity, device)[0] if head is not None else Account(module)
-        profile = profile_of_result(name or module.name, runs, target, device, root)
+        runs = running(module, head.identity, loaded.device)[0] if head is not None else Account(module)
+        profile = profile_of_result(name or module.name, runs, target, loaded.device, root)
         return Measured(profile, file, list, head=head)
     loaded = request.at_fusion_input(loaded)
     assert loaded.config is not None
     # Nothing is held against XLA's own replay here.
-    observed = replace(loaded, config=replace(loaded.config, xla=None)).observe(one_of_many=True)
+    measured = None if loaded.changes else loaded.profile
+    own = replace(loaded, config=replace(loaded.config, xla=None), profile=measured)
+    observed = own.observe(one_of_many=True)
     facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay))
     profile = profile_of_replay(name or module.name, facts, root)
     return Measured(
@@ -216,7 +222,8 @@ def checked(
         budgets=[] if budget.is_empty else [budget],
         baseline=stored,
         baseline_name=str(baseline) if baseline is not None else None,
-        all_there=any(has_several(r.input) for r in requests) and requests[0].module is None,
+        all_there=any(has_several(r.input) and r.profile is None for r in requests)
+        and requests[0].module is None,
         tolerance=limits.tolerance / 100,
         strict=limits.strict,
     )

@@ -160,7 +160,7 @@ class ReplayOptions:
             identity = replace(identity, notes=(*identity.notes, span_note))
         release = identity.replayed
         target = chosen.name
-        profile = self._profile()
+        profile = self._profile(module)
         if profile is not None and stage_of(module, target).is_fused:
             attach(module, profile)
         if device is None and TARGETS[target].needs_device:
@@ -181,13 +181,16 @@ class ReplayOptions:
         )
         return loaded if any_stage else self.at_fusion_input(loaded)
 
-    def _profile(self) -> Profile | None:
-        from hlofuse.inputs.profile import read_profile
+    def _profile(self, module: Module) -> Profile | None:
+        """The profile that is given, or that lies beside the module and has a run of it."""
+        from hlofuse.inputs.profile import companion_profile, read_profile
 
-        if self.profile is None:
-            return None
         with self.listener.activity("reading the profile"):
-            return read_profile(self.profile)
+            if self.profile is not None:
+                return read_profile(self.profile)
+            alone = self.given is None and self.input != "-" and "profile" not in module.findings
+            found = companion_profile(self.input) if alone else None
+        return found if found is not None and any(m.name == module.name for m in found.modules) else None
 
     def _module(self) -> Module:
         from hlofuse.inputs import load
@@ -227,7 +230,8 @@ class ReplayOptions:
         if defaults is not None and defaults.device is not None and defaults.target == chosen.name:
             fact = Fact(defaults.device, "directory", defaults.evidence)
             return defaults.device, fact, f"device {defaults.device}: {defaults.evidence}"
-        by_profile = device_of(profile) if (profile := self._profile()) is not None else ""
+        profile = module.findings.get("profile", (self._profile(module),))[0]
+        by_profile = device_of(profile) if profile is not None else ""
         if by_profile:
             return by_profile, Fact(by_profile, "directory", "the profile's device"), ""
         if self.input != "-":
@@ -441,6 +445,11 @@ class Loaded:
         return self.input.identity
 
     @property
+    def device(self) -> DeviceDescription | None:
+        """The GPU that is replayed; None where there is none, or none is known."""
+        return self.config.device if self.config is not None else None
+
+    @property
     def release(self) -> Release:
         """The release whose passes are repeated."""
         from hlofuse.releases import release_of
@@ -478,8 +487,8 @@ class Loaded:
         assert self.config is not None
         with self.listener.activity("replaying"):
             observed = observed_replay(self._with_log(one_of_many), self.config)
-        if self.profile is not None:
-            attach(observed.replay.final.module, self.profile)
+        if self.profile is not None:  # what was measured is XLA's own
+            attach((observed.xla or observed).replay.final.module, self.profile)
         return observed
 
     def replay(self, observers: Sequence[ReplayObserver] = ()) -> Replay:

@@ -123,9 +123,24 @@ class Program:
         """True for a fused module of the target, whose kernels are those that are there."""
         from hlofuse.inputs.stage import stage_of
 
-        stage = stage_of(self.module, self.loaded.target)
-        is_own = stage.is_fused and not stage.foreign_to(self.loaded.target)
-        return is_own and not self.options.takes_any_stage
+        return self.is_fused and not stage_of(self.module, self.loaded.target).foreign_to(self.loaded.target)
+
+    @property
+    def is_fused(self) -> bool:
+        """True for a module that is not replayed because the fusion passes of some backend were run."""
+        from hlofuse.inputs.stage import stage_of
+
+        return stage_of(self.module, self.loaded.target).is_fused and not self.options.takes_any_stage
+
+    @cached_property
+    def account(self) -> Account:
+        """What is launched: of a fused module as it is, of another by its replay."""
+        return self.account_as_it_is if self.is_fused else self.facts.account_after
+
+    @property
+    def measured(self) -> bool:
+        """True if a profile has times of it."""
+        return self.loaded.profile is not None or "profile" in self.module.findings
 
     @cached_property
     def verdict(self) -> Verdict:
@@ -142,15 +157,13 @@ class Program:
         """What a fused module launches."""
         from hlofuse.account.running import running
 
-        device = self.loaded.config.device if self.loaded.config is not None else None
-        return running(self.module, self.identity, device)[0]
+        return running(self.module, self.identity, self.loaded.device)[0]
 
     @cached_property
     def verdict_as_it_is(self) -> Verdict:
         from hlofuse.reports.verdict.verdict import verdict_as_it_is
 
-        device = self.loaded.config.device if self.loaded.config is not None else None
-        return verdict_as_it_is(self.account_as_it_is, self.loaded.release, device)
+        return verdict_as_it_is(self.account_as_it_is, self.loaded.release, self.loaded.device)
 
     @property
     def totals(self) -> Totals:

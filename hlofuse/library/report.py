@@ -184,15 +184,12 @@ class Report(Program):
     @cached_property
     def model_error(self) -> Answer[ModelError]:
         """XLA's estimate of each kernel against the profile, as `hlofuse model-error`."""
-        from hlofuse.inputs import stage_of
         from hlofuse.reports.model_error.json import model_error_json
         from hlofuse.reports.model_error.model import model_error
         from hlofuse.reports.model_error.text import print_model_error
 
-        device = self.loaded.config.device if self.loaded.config is not None else None
-        as_it_is = stage_of(self.module, self.loaded.target).is_fused and not self.options.takes_any_stage
-        account = self.account_as_it_is if as_it_is else self.facts.account_after
-        found = model_error(account, device.name if device is not None else None)
+        device = self.loaded.device
+        found = model_error(self.account, device.name if device is not None else None)
         return Answer(
             "model error",
             lambda: found,
@@ -200,7 +197,7 @@ class Report(Program):
             body=lambda console, limit=20: print_model_error(found, console, limit),
             rows_of=lambda document: document["kernels"],
             entries_of=lambda data: data.kernels,
-            heads=[head_of(self.loaded, replayed=False) if as_it_is else head_of(self.replay)],
+            heads=[head_of(self.loaded, replayed=False) if self.is_fused else head_of(self.replay)],
         )
 
     def replayed_text(self, until: str = "fusion") -> str:
@@ -263,6 +260,7 @@ class Report(Program):
         """What another module does differently, as `hlofuse diff`: both are taken as they were read.
 
         With `metadata` op_name and source lines count as differences. Times are those of each one's device.
+        With profiles the kernels that run are compared, by measured time.
         """
         from hlofuse.library.side_by_side import compared
 
@@ -272,6 +270,7 @@ class Report(Program):
             other.module if isinstance(other, Report) else other,
             devices=(self.options.device, second.device),
             releases=(self.options.xla, second.xla),
+            runs=(self, other) if isinstance(other, Report) and (self.measured or other.measured) else None,
             metadata=metadata,
             listener=self._listener,
         )
@@ -387,7 +386,7 @@ class Page(str):
 
 
 def statistics_of(reports: Sequence[Report], after: bool = False) -> Answer[list[ModuleStatistics]]:
-    """Figures of several modules, as they were read; `after` replays fusion first."""
+    """Figures of several modules, as they were read; `after`, or a profile, replays fusion first."""
     from hlofuse.pipelines import TARGETS
     from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.stats import statistics
@@ -398,7 +397,11 @@ def statistics_of(reports: Sequence[Report], after: bool = False) -> Answer[list
     for report in reports:
         identity = report.identity
         target = identity.backend.value if identity.backend.value in TARGETS else "cpu"
-        if after or report.options.changes_xla:
+        if (
+            after
+            or report.options.changes_xla
+            or (report.options.profile is not None and not report.is_fused)
+        ):
             replay = report.replay
             names = LaunchedNames(replay, report.names)
             heads.append(head_of(replay, names=names))

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from hlofuse.diff import ModuleDiff
     from hlofuse.diff.accounts import Accounts
     from hlofuse.ir.graph import Module
+    from hlofuse.library.program import Program
     from hlofuse.render import ModulePair
 
-SECTIONS = ("fusions", "sources", "instructions", "header")  # `reports.diff.phrases`, without the import
+SECTIONS = ("kernels", "fusions", "sources", "instructions", "header")  # those of `reports.diff.phrases`
 
 
 def read_both(
@@ -32,12 +33,16 @@ def read_both(
     """BEFORE and AFTER; `module` picks from directories and from two files of several modules;
     of two directories the fusion passes' `stage`.
 
+    Of two profiles it is the costliest program of BEFORE, and that of its name in AFTER.
     HlofuseError for what cannot be read.
     """
     from hlofuse.inputs import load
+    from hlofuse.inputs.profile import is_profile, read_profile
 
     if before == after == "-":
         raise HlofuseError("only one of BEFORE and AFTER can be standard input")
+    if module is None and is_profile(before) and is_profile(after):
+        module = read_profile(before).pick().name
     two_files = not any(map(os.path.isdir, (before, after)))
     if stage is not None:
         before, after = (_of_stage(path, module, stage) for path in (before, after))
@@ -134,22 +139,33 @@ def compared(
     *,
     devices: tuple[str | None, str | None] = (None, None),
     releases: tuple[str | None, str | None] = (None, None),
+    runs: tuple[Program, Program] | None = None,
     metadata: bool = False,
     listener: Listener,
 ) -> Answer[ModuleDiff]:
-    """What AFTER does differently; times where devices are given or lie beside the modules."""
+    """What AFTER does differently; times where devices are given or lie beside the modules.
+
+    With `runs` it is the kernels that either side launches that are compared, with their measured times.
+    """
     from hlofuse.diff import diff
+    from hlofuse.diff.accounts import Accounts
     from hlofuse.inputs.identity import identify_file
     from hlofuse.reports.common.head import Head, head_lines
     from hlofuse.reports.diff.json import as_dict
     from hlofuse.reports.diff.model import summarize
     from hlofuse.reports.diff.text import draw as draw_summary
 
+    launched = None if runs is None else (runs[0].account, runs[1].account)
+    pair = (before, after) if launched is None else (launched[0].module, launched[1].module)
     with listener.activity("comparing"):
-        found = diff(before, after, metadata=metadata)
+        found = diff(*pair, metadata=metadata)
 
     @cache
     def accounts() -> Accounts:
+        if runs is not None and launched is not None:
+            before_on, after_on = (p.loaded.device for p in runs)
+            on = (before_on.name, after_on.name) if before_on and after_on else None
+            return Accounts(*launched, launched, on)
         return accounts_of(found, device=devices[0], device_after=devices[1], releases=releases)
 
     heads = [Head(identify_file(m, xla)) for m, xla in zip((before, after), releases, strict=True)]

@@ -19,11 +19,13 @@ def assert_fusion(
     max_time: str | None = None,
     target: str | None = None,
     device: str | None = None,
+    profile: str | None = None,
 ) -> Profile:
     """Replay XLA's fusion of a module and hold it against bounds; the profile measured, for more questions.
 
     subject: the path of a dump, an HLO text, a `hlofuse.ir.Module` or what `hlofuse.capture` returned.
-    at_most: kernels; max_bytes: bytes moved (`"1.5MB"` or a number); max_time: estimated (`"120us"`, GPU);
+    at_most: kernels; max_bytes: bytes moved (`"1.5MB"` or a number); max_time (`"120us"`): measured with a
+    `profile` of the program, else estimated (GPU);
     together: opcodes that one kernel has to hold; target, device: as `hlofuse check` takes them.
 
     AssertionError names what broke, where and by which rule; HlofuseError: the subject cannot be replayed.
@@ -36,7 +38,7 @@ def assert_fusion(
     )
     if budget.is_empty and not together:
         raise TypeError("nothing to assert; give at_most, together, max_bytes or max_time")
-    found = measured(program, target, device, Path())
+    found = measured(program, target, device, Path(), profile)
     check = check_modules([found], budgets=[] if budget.is_empty else [budget])
     if check.failed:
         raise AssertionError(report(check))

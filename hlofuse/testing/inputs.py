@@ -12,7 +12,9 @@ from hlofuse.library.opening import open as open_report
 from hlofuse.reports.check import Measured
 
 
-def measured(program: Any, target: str | None, device: str | None, root: Path) -> Measured:
+def measured(
+    program: Any, target: str | None, device: str | None, root: Path, profile: str | None = None
+) -> Measured:
     """Replay a subject on a target and measure what fusion leaves.
 
     HlofuseError for what is none, or cannot be read or replayed.
@@ -22,7 +24,7 @@ def measured(program: Any, target: str | None, device: str | None, root: Path) -
         raise HlofuseError(
             f"expected a dump's path, HLO text, a module or a capture, found {type(program).__name__}"
         )
-    options = open_report(program, target=target, device=device).options
+    options = open_report(program, target=target, device=device, profile=profile).options
     found = measure_all([options], root)
     if len(found) != 1:
         raise HlofuseError(f"{program} has {len(found)} modules; give one dump")

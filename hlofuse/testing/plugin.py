@@ -4,29 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hlofuse.reports.check import Profile
 
 FOLDER = "fusion_snapshots"
-
-
-class FusionSnapshot(Protocol):
-    """Compares a module's fusion with what is stored for this test."""
-
-    def __call__(
-        self,
-        program: Any,
-        *,
-        name: str | None = None,
-        target: str | None = None,
-        device: str | None = None,
-        strict: bool = True,
-        tolerance: float = 0.0,
-    ) -> Profile: ...
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,12 +25,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture
-def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
+def fusion_snapshot(request: pytest.FixtureRequest) -> Callable[..., Profile]:
     """`fusion_snapshot(subject)`: what fusion leaves is what `fusion_snapshots/FILE/TEST.toml` says.
 
     subject: as for `hlofuse.testing.assert_fusion`; name: what it is called in the snapshot, its own name
     by default; strict: any difference fails, else only more kernels, or more bytes or time than `tolerance`
-    (a share) lets pass.
+    (a share) lets pass; profile: one of the program, whose measured time counts then.
     """
     path: Path = request.path
     stem = re.sub(r"[^A-Za-z0-9_.-]", "_", request.node.name)[:120]
@@ -58,6 +45,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
         device: str | None = None,
         strict: bool = True,
         tolerance: float = 0.0,
+        profile: str | None = None,
     ) -> Profile:
         from dataclasses import replace
 
@@ -65,7 +53,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> FusionSnapshot:
         from hlofuse.testing.asserting import report
         from hlofuse.testing.inputs import measured
 
-        found = measured(program, target, device, Path(request.config.rootpath))
+        found = measured(program, target, device, Path(request.config.rootpath), profile)
         found = replace(found, profile=replace(found.profile, name=name or found.profile.name))
         if update:
             _write(file, found.profile)

@@ -44,7 +44,7 @@ def test_figures_belong_together(samples: Path) -> None:
         assert s.instructions == sum(s.opcodes.values()) == len(list(module.instructions()))
         assert s.totals.kernels == sum(c.kernels for c in s.computations) == len(s.heaviest)
         assert len(s.computations) + s.fusion_bodies + s.applied_computations == len(module.computations)
-        weights = [k.cost.bytes_accessed * k.iterations for k in s.heaviest]
+        weights = [k.row.cost.bytes_accessed * k.row.runs for k in s.heaviest]
         assert weights == sorted(weights, reverse=True)
 
 

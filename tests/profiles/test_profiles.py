@@ -6,7 +6,6 @@ import gzip
 import importlib.util
 import json
 import shutil
-import tarfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -22,21 +21,11 @@ from hlofuse.ir.text.reader import parse_module
 
 from ..explorer.browser import Visit
 from ..running import Run
-from .writing import Plane, message, metadata, nsight_export
+from .writing import Plane, gpu_profile, message, nsight_export
 
-ROOT = Path(__file__).parents[1]
 needs_jaxlib = pytest.mark.skipif(
     importlib.util.find_spec("jaxlib") is None, reason="needs jaxlib (Python 3.12 or newer)"
 )
-
-
-@pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What `record.py` recorded on a CPU: three programs, three runs each."""
-    folder = tmp_path_factory.mktemp("recorded")
-    with tarfile.open(ROOT / "data" / "profiles.tar.xz") as tar:
-        tar.extractall(folder, filter="data")
-    return folder
 
 
 def times_of(profile: Profile) -> dict[str, tuple[int, float]]:
@@ -208,56 +197,6 @@ def test_a_host_launches_and_a_gpu_runs(tmp_path: Path) -> None:
     (device,) = profile.devices
     assert (device.name, device.span_us, device.busy_us, device.copies_us) == ("GPU:0", 70.0, 25.0, 5.0)
     assert (device.gaps, device.longest_gap_us, device.exposed_us) == (1, 45.0, 5.0)
-
-
-def gpu_profile(kernels: list[tuple[str, str, int, int]], module: str = "jit_f", proto: bytes = b"") -> bytes:
-    """Kernels (µs) of one stream, a copy 60 µs after the first starts, and the launches on the host."""
-    plane = Plane(
-        "/device:GPU:0",
-        {
-            "device_vendor": "Nvidia",
-            "compute_cap_major": 9,
-            "compute_cap_minor": 0,
-            "core_count": 132,
-            "memory_bandwidth": 3352320000000,
-        },
-    )
-    us = 1_000_000
-    stats: list[dict[str, int | str]] = [
-        {"hlo_op": op, "hlo_module": module, "program_id": 3} for op, *_ in kernels
-    ]
-    plane.line(
-        "Stream #7(Compute)",
-        [
-            (plane.event_id(kernel), start * us, long * us, own)
-            for (_, kernel, start, long), own in zip(kernels, stats, strict=True)
-        ],
-    )
-    first = kernels[0][2]
-    plane.line("Stream #8(MemcpyD2H)", [(plane.event_id("MemcpyD2H"), (first + 65) * us, 5 * us, {})])
-    host = Plane("/host:CPU")
-    launch = host.event_id("cuLaunchKernel")
-    host.line("Host Threads/7", [(launch, k, 5 * us, own) for k, own in enumerate(stats)])
-    modules = metadata({f"{module}(3)": (3, proto)}) if proto else b""
-    return plane.encoded() + host.encoded() + modules
-
-
-def final_module(folder: Path) -> Path:
-    """XLA's own final module of the GPT-2 block."""
-    return next(folder.glob("*gpu_after_optimizations.txt"))
-
-
-@pytest.fixture(scope="module")
-def on_gpu(gpt2_whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A profile in which every kernel of XLA's final module takes as many microseconds as it has letters."""
-    from hlofuse.account import Account
-
-    module = load(final_module(gpt2_whole))
-    names = [r.instruction.name for r in Account(module, backend="gpu").rows]
-    kernels = [(n, n.replace(".", "_"), 100 * k, len(n)) for k, n in enumerate([*names, *names])]
-    path = tmp_path_factory.mktemp("gpu") / "host.xplane.pb"
-    path.write_bytes(gpu_profile(kernels, module.name))
-    return path
 
 
 def test_every_kernel_of_a_gpu_finds_its_place_in_the_replay(

@@ -102,6 +102,40 @@ def metadata(modules: Mapping[str, tuple[int, bytes]]) -> bytes:
     return plane.encoded()
 
 
+def gpu_profile(
+    kernels: Sequence[tuple[str, str, float, float]], module: str = "jit_f", proto: bytes = b""
+) -> bytes:
+    """Kernels (µs) of one stream, a copy 60 µs after the first starts, and the launches on the host."""
+    plane = Plane(
+        "/device:GPU:0",
+        {
+            "device_vendor": "Nvidia",
+            "compute_cap_major": 9,
+            "compute_cap_minor": 0,
+            "core_count": 132,
+            "memory_bandwidth": 3352320000000,
+        },
+    )
+    us = 1_000_000
+    stats: list[dict[str, int | str]] = [
+        {"hlo_op": op, "hlo_module": module, "program_id": 3} for op, *_ in kernels
+    ]
+    plane.line(
+        "Stream #7(Compute)",
+        [
+            (plane.event_id(kernel), round(start * us), round(long * us), own)
+            for (_, kernel, start, long), own in zip(kernels, stats, strict=True)
+        ],
+    )
+    first = kernels[0][2]
+    plane.line("Stream #8(MemcpyD2H)", [(plane.event_id("MemcpyD2H"), round((first + 65) * us), 5 * us, {})])
+    host = Plane("/host:CPU")
+    launch = host.event_id("cuLaunchKernel")
+    host.line("Host Threads/7", [(launch, k, 5 * us, own) for k, own in enumerate(stats)])
+    modules = metadata({f"{module}(3)": (3, proto)}) if proto else b""
+    return plane.encoded() + host.encoded() + modules
+
+
 Kernel = tuple[str, str, int, int]
 """Instruction, kernel, start and duration in nanoseconds."""
 

@@ -71,8 +71,8 @@ def test_the_rule_that_costs_most_comes_first_with_what_it_blocks() -> None:
     assert found.after.kernels == 2
     best = found.relaxed[0]
     assert best.rule.code == "CPU007"
-    assert best.saves
-    assert (best.kernels_saved, best.bytes_saved) == (1, 2 * 4096)
+    assert best.trial.helps(found.after)
+    assert (best.trial.kernels_saved, best.trial.bytes_saved) == (1, 2 * 4096)
     assert [b.producer.name for b in best.blocks] == ["d"]
     assert [(e.producer.name, e.consumer.name) for e in best.difference.fused] == [("d", "b")]
     assert best.difference.parted == ()
@@ -86,7 +86,9 @@ def test_every_rule_that_refused_is_relaxed_or_said_to_be_fixed(samples: Path) -
     assert sorted(relaxed + fixed) == sorted(c for c in refused if c and not catalogue()[c].outcome)
     assert not any(catalogue()[c].essential for c in relaxed)
     assert all(catalogue()[c].essential for c in fixed)
-    assert [r.gain for r in found.relaxed] == sorted((r.gain for r in found.relaxed), reverse=True)
+    assert [r.trial.gain for r in found.relaxed] == sorted(
+        (r.trial.gain for r in found.relaxed), reverse=True
+    )
 
 
 def test_a_rule_alone_is_what_disabling_it_gives(samples: Path) -> None:
@@ -103,7 +105,7 @@ def test_a_rule_of_a_later_pass_alone_is_what_disabling_it_gives() -> None:
     module = parse_module(ONE_NUMBER)
     row = next(r for r in what_if(module, target="gpu", device="v100").relaxed)
     assert row.rule.code == "GM004"
-    assert row.kernels_saved == 1
+    assert row.trial.kernels_saved == 1
     difference = difference_of(observed_replay(module, replay_config("gpu", "v100", disable=["GM004"])))
     assert difference is not None
     assert difference.replayed == row.difference.replayed

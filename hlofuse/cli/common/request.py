@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from hlofuse.cli.common.messages import message
-from hlofuse.cli.common.options import module_option, stage_options, target_options, what_if_options
+from hlofuse.cli.common.options import (
+    module_option,
+    profile_option,
+    stage_options,
+    target_options,
+    what_if_options,
+)
 from hlofuse.cli.common.progress import progress_bar, spinner
 from hlofuse.library.listener import Listener
 from hlofuse.library.options import ReplayOptions
@@ -48,6 +54,11 @@ def announce(reported: ReportedModule, *, replayed: bool = True) -> None:
     head = head_of(reported, replayed=replayed)
     for line in head_lines([head]) + list(head.identity.notes) if head is not None else ():
         click.echo(line, err=True)
+
+
+def measured_options(command: F) -> F:
+    """`replay_options` and `--profile`, of reports that show measured time."""
+    return profile_option(replay_options(command))
 
 
 def replay_options(command: F) -> F:

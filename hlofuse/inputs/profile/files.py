@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
+from hlofuse.inputs.dump_directory import is_corpus_case
 from hlofuse.inputs.profile.model import Profile
 from hlofuse.ir.errors import HlofuseError
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 _XPLANE, _TRACES, _NSIGHT = ".xplane.pb", (".trace.json.gz", ".trace.json", "trace.json.gz"), ".sqlite"
 _REPORTS = (".nsys-rep", ".qdrep", ".ncu-rep")
 _RUNS = ("plugins", "profile")
+PROFILE = "profile"
+"""The folder in a capture that holds its profile."""
 
 
 def is_profile(path: str) -> bool:
@@ -24,7 +28,20 @@ def is_profile(path: str) -> bool:
     file = Path(path)
     if file.name.endswith((_XPLANE, *_TRACES, _NSIGHT, *_REPORTS)):
         return True
-    return path != "-" and file.is_dir() and bool(_in_folder(file))
+    has_dumps = file.is_dir() and any(file.glob("*module_[0-9]*"))
+    return path != "-" and file.is_dir() and not has_dumps and bool(_in_folder(file))
+
+
+def companion_profile(path: str) -> Profile | None:
+    """The profile in a dump directory or a capture, or in the capture that `path` is of; None without one."""
+    folder = Path(path) if Path(path).is_dir() else Path(path).parent
+    roots = [folder.parent] if is_corpus_case(folder) else [folder] if Path(path).is_dir() else []
+    for found in (place for root in roots for place in (root / PROFILE, root)):
+        if found.is_dir() and _in_folder(found):
+            profile = read_profile(str(found))
+            # That of a capture is of a whole script: while it compiles nothing runs.
+            return replace(profile, devices=()) if (roots[0] / "manifest.json").exists() else profile
+    return None
 
 
 def _in_folder(folder: Path) -> Sequence[Path]:

@@ -96,6 +96,10 @@ class DeviceNumbers:
     """Bytes per second; 0 where it is not recorded."""
 
 
+class NotProfiled(HlofuseError):
+    """A program that did not run while the profile was recorded."""
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """What ran, by module, and on which devices."""
@@ -117,7 +121,7 @@ class Profile:
     def pick(self, name: str | None = None) -> ProfiledModule:
         """The costliest module of that name, label or program id, with or without `jit_`; of all for None.
 
-        HlofuseError where there is none.
+        NotProfiled where there is none.
         """
         from hlofuse.format.escape import printable
         from hlofuse.inputs.suggest import did_you_mean
@@ -127,7 +131,7 @@ class Profile:
                 return module
         assert name is not None
         labels = [m.label for m in self.modules]
-        raise HlofuseError(
+        raise NotProfiled(
             f"{printable(self.path)} has no module {printable(name)}{did_you_mean(name, labels)};"
             f" it has {', '.join(map(printable, labels[:12]))}{' …' if len(labels) > 12 else ''}"
         )

@@ -94,15 +94,16 @@ def _budget(value: Any) -> Budget:
 
 def _profile(name: str, table: Mapping[str, Any]) -> Profile:
     where = f"module {name}"
-    _check_names(table, {"target", "device", "xla", "kernels", "bytes", "time_us", "list"}, where)
-    us = table.get("time_us")
-    if us is not None and (isinstance(us, bool) or not isinstance(us, int | float)):
-        raise ValueError(f"time_us of {where} must be a number")
+    times = {name: table.get(name) for name in ("time_us", "measured_us")}
+    _check_names(table, {"target", "device", "xla", "kernels", "bytes", *times, "list"}, where)
+    for key, us in times.items():
+        if us is not None and (isinstance(us, bool) or not isinstance(us, int | float)):
+            raise ValueError(f"{key} of {where} must be a number")
     device = table.get("device")
     figures = Figures(
         _count(table.get("kernels"), f"kernels of {where}"),
         _count(table.get("bytes"), f"bytes of {where}"),
-        float(us) if us is not None else None,
+        *(float(us) if us is not None else None for us in times.values()),
     )
     listed = [k for line in _list(table.get("list", []), f"list of {where}") for k in _kernels(line)]
     if len(listed) != figures.kernels:
@@ -205,8 +206,8 @@ def module_text(p: Profile) -> str:
     if p.release:
         lines.append(f"xla = {_quoted(p.release)}")
     lines += [f"kernels = {p.figures.kernels}", f"bytes = {p.figures.bytes:_}"]
-    if p.figures.us is not None:
-        lines.append(f"time_us = {p.figures.us:.2f}")
+    for key, us in (("time_us", p.figures.us), ("measured_us", p.figures.measured_us)):
+        lines += [f"{key} = {us:.2f}"] if us is not None else []
     lines += ["list = [", *(f"  {_quoted(line)}," for line in _listed(p.kernels)), "]"]
     return "\n".join(lines) + "\n"
 

@@ -127,6 +127,9 @@ def compare(
     # A figure stands at the place where most came in.
     place = next((f.where for f in found if f.now and f.level is Level.ERROR and f.where.file), Where())
     found = [replace(f, where=place) if not (f.now or f.before) else f for f in found]
+    if (now.figures.measured_us is None) != (baseline.figures.measured_us is None):
+        level = Level.ERROR if strict else Level.WARNING
+        found.append(Finding(Code.TIME_UNCOMPARED, level, now.name, _uncompared(baseline.figures)))
     better = [] if worse else [text for _, old, new, text in figures if new < old]
     if better:
         message = f"{', '.join(better)}; --update makes this the baseline"
@@ -138,8 +141,19 @@ def _figures(base: Figures, now: Figures) -> Iterator[tuple[Code, float, float, 
     """Each figure of both, and the change in a text."""
     yield Code.MORE_KERNELS, base.kernels, now.kernels, f"{plural(base.kernels, 'kernel')} → {now.kernels:,}"
     yield Code.MORE_BYTES, base.bytes, now.bytes, f"{_change(base.bytes, now.bytes, bytes_text, 'B')} moved"
-    if now.us is not None and base.us is not None:
+    if now.measured_us is not None and base.measured_us is not None:
+        change = f"measured {_change(base.measured_us, now.measured_us, us_text, 'µs')}"
+        yield Code.MORE_TIME, base.measured_us, now.measured_us, change
+    elif now.measured_us is None and now.us is not None and base.us is not None:
         yield Code.MORE_TIME, base.us, now.us, f"estimated {_change(base.us, now.us, us_text, 'µs')}"
+
+
+def _uncompared(base: Figures) -> str:
+    """One of the two times is measured: a measured time says nothing about an estimate."""
+    if base.measured_us is not None:
+        return "measured time of the baseline not compared: give --profile"
+    there = "an estimated time only" if base.us is not None else "no time"
+    return f"measured time not compared: the baseline has {there}; --update adds the measured one"
 
 
 def _change(base: float, now: float, form: Callable[[float], str], unit: str) -> str:

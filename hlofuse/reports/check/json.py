@@ -13,6 +13,7 @@ from hlofuse.reports.check.model import (
     RefusedEdge,
     Where,
 )
+from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.json import verdict_json
 
 SCHEMA = "hlofuse.check/1"
@@ -42,12 +43,13 @@ def _module(m: ModuleCheck) -> dict[str, Any]:
         "loops": [asdict(loop) for loop in p.loops],
         "kernels": [_kernel(k) for k in p.kernels],
         "findings": [_finding(f) for f in m.findings],
+        **({"profile": profile_json(p.measured)} if p.measured is not None else {}),
         **(verdict_json(m.verdict) if m.verdict is not None else {}),
     }
 
 
 def _figures(f: Figures) -> dict[str, Any]:
-    return fields(f, "kernels bytes us")
+    return fields(f, "kernels bytes us measured_us")
 
 
 def _where(w: Where) -> dict[str, Any] | None:

@@ -97,14 +97,15 @@ def _broken(now: Figures, budget: Budget, name: str) -> Iterable[tuple[Code, str
         one, other = distinguishable(now.bytes, budget.bytes, bytes_text, "B")
         yield Code.MAX_BYTES, f"{one} moved, {other} allowed"
     if budget.us is not None:
-        if now.us is None:
+        us, how = (now.us, "estimated") if now.measured_us is None else (now.measured_us, "measured")
+        if us is None:
             raise HlofuseError(
-                f"{printable(name)} has no time estimate to check; --max-time needs a GPU module before"
-                " fusion, and --device"
+                f"{printable(name)} has no time to check; --max-time needs --profile, or a GPU module before"
+                " fusion and --device"
             )
-        if now.us > budget.us:
-            one, other = distinguishable(now.us, budget.us, us_text, "µs")
-            yield Code.MAX_TIME, f"estimated {one}, {other} allowed"
+        if us > budget.us:
+            one, other = distinguishable(us, budget.us, us_text, "µs")
+            yield Code.MAX_TIME, f"{how} {one}, {other} allowed"
 
 
 def distinguishable(one: float, other: float, form: Callable[[float], str], unit: str) -> tuple[str, str]:

@@ -5,11 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from hlofuse.account import Account
+from hlofuse.account.measured import NO_MEASURED_TIME
 from hlofuse.analysis.kernels import computed_in, kernel_source
 from hlofuse.analysis.loops import outermost_loops
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import layer_of, portable
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.replay import Replay
 from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, RefusedEdge, Where
@@ -49,9 +51,12 @@ def _profile(
         ),
         key=lambda k: (k.where, k.what, k.name),
     )
-    us = round(totals.us, 2) if totals.us is not None else None
-    sums = Figures(totals.kernels, totals.cost.bytes_accessed, us, totals.floors > 0)
-    return Profile(name, target, device, release, sums, tuple(listed), outermost_loops(module))
+    if account.measured is not None and not totals.measured_us:
+        raise HlofuseError(f"{printable(name)}: {NO_MEASURED_TIME}")
+    us, measured_us = (None if us is None else round(us, 2) for us in (totals.us, totals.measured_us))
+    sums = Figures(totals.kernels, totals.cost.bytes_accessed, us, measured_us, totals.floors > 0)
+    loops = outermost_loops(module)
+    return Profile(name, target, device, release, sums, tuple(listed), loops, account.measured)
 
 
 def _what(kernel: Instruction) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from hlofuse.account.measured import Measured
 from hlofuse.analysis.loops import Loop
 from hlofuse.reports.common.model import Place, both_names
 from hlofuse.reports.verdict.model import Verdict
@@ -63,6 +64,8 @@ class Figures:
     """Bytes read and written, as XLA's cost analysis counts them; a loop's body once."""
     us: float | None = None
     """Estimated microseconds, launches included, to 0.01; None for targets without a model of it."""
+    measured_us: float | None = None
+    """Measured microseconds of the kernels in one run, to 0.01; None without a profile."""
     has_floors: bool = field(default=False, compare=False)
     """`us` has lower bounds in it; in no baseline."""
 
@@ -81,6 +84,8 @@ class Profile:
     kernels: tuple[BaselineKernel, ...] = field(repr=False)
     loops: tuple[Loop, ...] = field(default=(), repr=False)
     """Outermost loops that launch kernels; none of a baseline, which does not keep them."""
+    measured: Measured | None = field(default=None, repr=False)
+    """What a profile has of the module; None without one, and of a baseline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,7 @@ class Code(StrEnum):
     MORE_KERNELS = "more-kernels"
     MORE_BYTES = "more-bytes"
     MORE_TIME = "more-time"
+    TIME_UNCOMPARED = "time-not-compared"
     FEWER = "better"
     SPLIT = "fusion-split"
     CHANGED = "fusion-changed"
@@ -131,10 +137,11 @@ class Code(StrEnum):
 TITLES: dict[Code, str] = {
     Code.MAX_KERNELS: "More kernels than the budget allows",
     Code.MAX_BYTES: "More bytes moved than the budget allows",
-    Code.MAX_TIME: "More estimated time than the budget allows",
+    Code.MAX_TIME: "More time than the budget allows",
     Code.MORE_KERNELS: "More kernels than in the baseline",
     Code.MORE_BYTES: "More bytes moved than in the baseline",
-    Code.MORE_TIME: "More estimated time than in the baseline",
+    Code.MORE_TIME: "More time than in the baseline",
+    Code.TIME_UNCOMPARED: "One of the times is measured, the other is not",
     Code.FEWER: "Better than the baseline",
     Code.SPLIT: "A fusion of the baseline was split",
     Code.CHANGED: "Kernels of the baseline have changed contents",

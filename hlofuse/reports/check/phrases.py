@@ -11,10 +11,12 @@ MOST_KERNELS = 8
 
 
 def figures(f: Figures) -> str:
-    """`4 kernels, 21.0 MB, est. 12.3 µs`."""
+    """`4 kernels, 21.0 MB, est. 12.3 µs`; `15.1 µs measured` where there is a profile."""
     parts = [plural(f.kernels, "kernel"), bytes_text(f.bytes)]
     if f.us is not None:
         parts.append(f"est. {us_text(f.us, f.has_floors)}")
+    if f.measured_us is not None:
+        parts.append(f"{us_text(f.measured_us)} measured")
     return ", ".join(parts)
 
 

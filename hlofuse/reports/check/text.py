@@ -8,6 +8,7 @@ from hlofuse.format.escape import printable
 from hlofuse.reports.check.model import Check, Finding, Level
 from hlofuse.reports.check.phrases import figures, listed, origin, pair, verdict, worth
 from hlofuse.reports.common.phrases import loops_line
+from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.verdict.phrases import answer_lines
 
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.NOTE: "dim"}
@@ -29,6 +30,8 @@ def print_check(check: Check, console: Console) -> None:
         _hanging(console, f"{'FAIL' if m.failed else 'ok':<6}", line, "red" if m.failed else None)
         if m.profile.loops:
             _hanging(console, " " * 6, loops_line(m.profile.loops), "dim")
+        if m.profile.measured is not None:
+            _hanging(console, " " * 6, joined_line(m.profile.measured))
         if base is not None and base.release != m.profile.release:
             line = f"baseline of {_release(base.release)}, now {_release(m.profile.release)}"
             _hanging(console, " " * 6, line)

@@ -248,6 +248,7 @@ class Facts:
         instruction, module = found
         source = kernel_source(instruction, module)
         caller = module.called_from(instruction)
+        row = self.launched_as(name) if self.account_after.measured is not None else None
         return Place(
             name,
             instruction.opcode,
@@ -256,6 +257,7 @@ class Facts:
             instruction.op_name,
             source_in_function(caller) if caller is not None else None,
             self.final_name_of(name),
+            row.measured if row is not None else None,
         )
 
     def final_name_of(self, name: str) -> str | None:

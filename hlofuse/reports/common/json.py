@@ -15,6 +15,7 @@ def place_json(p: Place) -> dict[str, Any]:
     return {
         "name": p.final or p.name,
         **fields(p, "input_name=name opcode shape source op_name"),
+        **(measured_json(p.measured) if p.measured is not None else {}),
     }
 
 

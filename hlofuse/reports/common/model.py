@@ -59,6 +59,8 @@ class Place:
     """The user's own line where `source` is in an installed package."""
     final: str | None = None
     """XLA's final name, which a profiler shows; None where it is not known or nothing runs under one."""
+    measured: MeasuredTime | None = None
+    """What a profile has of it."""
 
     @property
     def shown(self) -> str:

@@ -7,6 +7,7 @@ from hlofuse.analysis.loops import Loop
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import layer_of
 from hlofuse.format.units import bytes_text, listing, plural, us_text
+from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.reports.common.model import CreatedBy, Place, Replayed, RuleText
 from hlofuse.trace import Figures
 
@@ -33,6 +34,11 @@ def created_by_lines(explained: Sequence[CreatedBy]) -> list[str]:
         if m.rule.flag:
             lines.append(f'XLA_FLAGS="{m.rule.flag}" disables {pass_name}')
     return lines
+
+
+def measured_text(m: MeasuredTime | None) -> str:
+    """Measured time of one launch, and how often it was launched; a dash for what did not run."""
+    return "–" if m is None else us_text(m.us) + (f" × {m.calls:,}" if m.calls != 1 else "")
 
 
 def origin(place: Place, count: int = 0) -> str:

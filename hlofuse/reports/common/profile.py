@@ -18,10 +18,7 @@ _MODULES = 2
 def profile_lines(m: Measured) -> Iterator[str]:
     """Which program the times are of and how many found their instruction; then how busy the device was."""
     modules, total = m.profile.modules, m.profile.total_us or 1.0
-    line = f"Profile: {plural(m.runs, 'run')} of {_label(m.source, modules)}"
-    line += f", {_percent(m.share)} of its time matched to kernels"
-    if m.refused:
-        line += f"; {plural(len(m.refused), 'name')} mean another operation here"
+    line = joined_line(m)
     others = [x for x in modules if x is not m.source and x.total_us >= _LEAST * total]
     if others:
         shown = [f"{_label(x, modules)} {_percent(x.total_us / total)}" for x in others[:_MODULES]]
@@ -29,6 +26,13 @@ def profile_lines(m: Measured) -> Iterator[str]:
         line += f" and {len(others) - len(shown)} more" if len(others) > len(shown) else ""
     yield line
     yield from _device_lines(m.profile.devices)
+
+
+def joined_line(m: Measured) -> str:
+    """Which program the times are of, and how many found their instruction."""
+    line = f"Profile: {plural(m.runs, 'run')} of {_label(m.source, m.profile.modules)}"
+    line += f", {_percent(m.share)} of its time matched to kernels"
+    return line + (f"; {plural(len(m.refused), 'name')} mean another operation here" if m.refused else "")
 
 
 def _device_lines(devices: Sequence[DeviceTime]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import Any
 from hlofuse.account import Account
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.loops import outermost_loops
-from hlofuse.diff.accounts import Accounts
+from hlofuse.diff.accounts import Accounts, measured_changes
 from hlofuse.diff.lines import moved_lines
 from hlofuse.diff.model import (
     Added,
@@ -24,6 +24,7 @@ from hlofuse.format.fields import fields, us_json
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module
 from hlofuse.reports.common.json import totals_json
+from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.diff.model import by_source
 
 SCHEMA = "hlofuse.diff/2"
@@ -39,6 +40,15 @@ def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
         "same_program": diff.same_program,
         "before": _side(diff.before, accounts.before, devices[0]),
         "after": _side(diff.after, accounts.after, devices[1]),
+        "timing": accounts.timing,
+        "kernels": [
+            {
+                "before": [r.instruction.name for r in change.before],
+                "after": [r.instruction.name for r in change.after],
+                "measured_us": [us_json(us) for us in change.us],
+            }
+            for change in measured_changes(diff, accounts)
+        ],
         "fusions": [_fusion(f, before, after) for f in diff.fusions],
         "fusions_unchanged": diff.fusions_unchanged,
         "lines": [
@@ -72,6 +82,7 @@ def _side(side: ModuleSide, account: Account, device: str | None) -> dict[str, A
         "totals": totals_json(account.totals),
         "computations_not_compared": side.unreachable,
         "loops": [asdict(loop) for loop in outermost_loops(side.module)],
+        **({"profile": profile_json(account.measured)} if account.measured is not None else {}),
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hlofuse.account import Account
-from hlofuse.diff.accounts import Accounts, as_compared
+from hlofuse.diff.accounts import Accounts, MeasuredChange, as_compared, measured_changes
 from hlofuse.diff.lines import moved_lines
 from hlofuse.diff.matching import TRIVIAL
 from hlofuse.diff.model import Changed, Detail, FusionChange, Kind, Matched, ModuleDiff, Moved
@@ -37,6 +37,8 @@ class Summary:
     duplicated_trivial: int
     """Constants, broadcasts and similar among the duplicated."""
     accounts: Accounts
+    measured: tuple[MeasuredChange, ...] = ()
+    """Measured time kernel by kernel, worst first; empty without it on both sides."""
 
 
 def summarize(diff: ModuleDiff, accounts: Accounts | None = None) -> Summary:
@@ -56,6 +58,7 @@ def summarize(diff: ModuleDiff, accounts: Accounts | None = None) -> Summary:
         tuple(sorted(duplicated, key=lambda m: -len(m.after))),
         len(diff.duplicated) - len(duplicated),
         accounts,
+        tuple(measured_changes(diff, accounts)),
     )
 
 
@@ -74,7 +77,7 @@ class SourceLine:
     bytes_before: int
     bytes_after: int
     us: tuple[float, float] | None = None
-    """Time of all launches in microseconds; None where no device is given."""
+    """Time of all launches in microseconds, measured or estimated; None without times."""
 
 
 def by_source(accounts: Accounts, moved: Mapping[str, str]) -> Iterator[SourceLine]:
@@ -82,10 +85,10 @@ def by_source(accounts: Accounts, moved: Mapping[str, str]) -> Iterator[SourceLi
 
     `moved` are lines of BEFORE that have another number in AFTER.
     """
-    actual, expected = _kernels_by_source(accounts.before), _kernels_by_source(accounts.after)
+    actual, expected = (_kernels_by_source(a, accounts) for a in (accounts.before, accounts.after))
     if set(actual) <= {""} or set(expected) <= {""}:
         return
-    timed, numbers_of_others = accounts.devices is not None, set(moved.values())
+    timed, numbers_of_others = accounts.timing is not None, set(moved.values())
     rows = []
     for old, one in actual.items():
         removed = old not in moved and old in numbers_of_others
@@ -121,7 +124,7 @@ class _Costs:
     us: float = 0.0
 
 
-def _kernels_by_source(account: Account) -> dict[str, _Costs]:
+def _kernels_by_source(account: Account, accounts: Accounts) -> dict[str, _Costs]:
     """What the kernels cost, under the line they came from."""
     module = account.module
     out: dict[str, _Costs] = {}
@@ -136,7 +139,7 @@ def _kernels_by_source(account: Account) -> dict[str, _Costs]:
         line = out.setdefault(text, _Costs())
         line.kernels += 1
         line.bytes += row.cost.bytes_accessed * row.runs
-        line.us += row.total_us or 0.0
+        line.us += accounts.us(row)
     return out
 
 

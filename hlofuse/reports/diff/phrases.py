@@ -15,6 +15,7 @@ from hlofuse.format.units import listing, plural, quantity, ranges, us_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import Instruction, Module
 from hlofuse.reports.common.phrases import loops_line
+from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import SourceLine, Summary
 
@@ -22,7 +23,7 @@ ARROW = "→"
 LONGEST_VALUE = 60
 
 T = TypeVar("T")
-ALL = ("fusions", "sources", "instructions", "header")
+ALL = ("kernels", "fusions", "sources", "instructions", "header")
 
 
 def names(instructions: Sequence[Instruction], limit: int = 6) -> str:
@@ -314,6 +315,8 @@ def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
     ]
     if b.cost.unknown or a.cost.unknown:
         pairs.append(("custom calls not counted:", count_change_of(b.cost.unknown, a.cost.unknown)))
+    if accounts.timing == "measured" and b.measured_us is not None and a.measured_us is not None:
+        pairs.append(("measured time", time_change_of(b.measured_us, a.measured_us)))
     if accounts.devices is not None and b.us is not None and a.us is not None:
         same = accounts.devices[0] == accounts.devices[1]
         devices = accounts.devices[0] if same else f" {ARROW} ".join(accounts.devices)
@@ -322,6 +325,15 @@ def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
             floors = time_change_of(b.floor_us or 0.0, a.floor_us or 0.0)
             pairs.append(("lower bounds included, outside XLA's model:", floors))
     return pairs
+
+
+def profile_notes(accounts: Accounts) -> Iterator[str]:
+    """What the measured times of each side rest on, and which side has none."""
+    sides = (("before", accounts.before.measured), ("after", accounts.after.measured))
+    if any(measured for _, measured in sides):
+        for word, measured in sides:
+            nothing = "no profile, so measured times are not compared"
+            yield f"{word}: {joined_line(measured) if measured is not None else nothing}"
 
 
 def loop_notes(accounts: Accounts) -> list[str]:

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
+from hlofuse.diff.accounts import MeasuredChange
 from hlofuse.diff.model import FusionKind, Matched
 from hlofuse.format.escape import printable
 from hlofuse.format.units import more, plural
 from hlofuse.reports.diff import phrases
 from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import ChangeGroup, FusionGroup, Summary
-from hlofuse.reports.diff.phrases import ALL, figures_line, limited, loop_notes, verdict
+from hlofuse.reports.diff.phrases import ALL, figures_line, limited, loop_notes, profile_notes, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -50,8 +51,11 @@ class _Report:
         s, diff = self.summary, self.summary.diff
         self._print(verdict(diff), "bold green" if diff.same else "bold")
         self._print(figures_line(s))
-        for note in loop_notes(self.summary.accounts):
+        for note in (*loop_notes(s.accounts), *profile_notes(s.accounts)):
             self._print(note)
+        if "kernels" in only and s.measured:
+            self._head("kernels, measured", "slower first; time of one run")
+            self._list(self._measured(change) for change in s.measured)
         if "fusions" in only and s.fusions:
             self._head("fusions", f"{diff.fusions_unchanged} unchanged")
             self._list(self._fusion(g) for g in s.fusions)
@@ -70,6 +74,14 @@ class _Report:
         parts = [f"{plural(n, 'computation')} of {word}" for n, word in sides if n]
         if parts and not diff.same:
             self._print(f"\nnot compared: {' and '.join(parts)}, which have no callers", "dim")
+
+    def _measured(self, change: MeasuredChange) -> tuple[str, str, list[str], str]:
+        sides = [[r.instruction for r in side] for side in (change.before, change.after)]
+        one, other = (phrases.names(side, 3) for side in sides)
+        line = one if one == other else f"{one or 'new'} {phrases.ARROW} {other or 'removed'}"
+        module = self.summary.accounts.after.module if sides[1] else self.summary.accounts.before.module
+        place = phrases.sources(module, sides[1] or sides[0])
+        return "", "", [f"{line}  {place}".rstrip()], phrases.time_change_of(*change.us)
 
     def _fusion(self, group: FusionGroup) -> tuple[str, str, list[str], str]:
         change = group.first

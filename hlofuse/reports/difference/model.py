@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hlofuse.account import Observed, Totals
+from hlofuse.account.account import scaled_saving
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
 from hlofuse.reports.common.model import Place
 
@@ -68,10 +69,11 @@ def compare_results(xla: Result, replayed: Result, changes: tuple[str, ...]) -> 
         return tuple(ChangedEdge(xla.facts.place(a), xla.facts.place(b)) for a, b in ranked)
 
     costs = xla.facts.costs, replayed.facts.costs
+    saving = scaled_saving(xla.facts.account_after, replayed.facts.account_after)
     return Difference(
         changes,
         xla.totals,
-        replayed.totals,
+        replace(replayed.totals, scaled_saving_us=saving),
         edges(replayed.inside - xla.inside),
         edges(xla.inside - replayed.inside),
         costs[0] is not None and costs[1] is not None and costs[0].device != costs[1].device,

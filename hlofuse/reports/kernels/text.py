@@ -11,7 +11,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.page import name_text
 from hlofuse.format.terminal import plain_table, print_more, print_rows
 from hlofuse.format.units import bytes_text, plural, us_text
-from hlofuse.reports.common.phrases import figures_text, headline
+from hlofuse.reports.common.phrases import figures_text, headline, measured_text
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Runner
 
 if TYPE_CHECKING:
@@ -64,12 +64,6 @@ def cost_text(k: Choice) -> str:
     if k.us is not None:
         return us_text(k.us, k.is_floor) + times
     return bytes_text(k.bytes_accessed) + times if k.bytes_accessed is not None else "–"
-
-
-def measured_text(k: Choice) -> str:
-    """Its measured time, of one launch, and how often it was launched; a dash for what did not run."""
-    m = k.measured
-    return "–" if m is None else us_text(m.us) + (f" × {m.calls:,}" if m.calls != 1 else "")
 
 
 def because(k: Choice) -> str:
@@ -135,7 +129,7 @@ def _print_kernels(shown: Sequence[Choice], console: Console, timed: bool) -> No
             where = ": ".join(filter(None, (k.layer, k.source)))
             why.append(f"\n{printable(where)}", style="not bold dim")
         size = [(f"{k.blocks:,} × {k.threads:,}" if k.blocks is not None else "")] if launched else []
-        times = [measured_text(k)] if measured else []
+        times = [measured_text(k.measured)] if measured else []
         rows.append([_name(k), *times, cost_text(k), *size, why])
     print_rows(console, columns, rows, drop=(2 + measured,) if launched else ())
 

@@ -26,6 +26,7 @@ def model_error_json(e: ModelError) -> dict[str, Any]:
             {
                 **place_json(k.place),
                 **fields(k, "runs measured_run_us=measured_us~ estimate_us~ floor=is_floor ratio~ off_us~"),
+                **({"cycles": k.cycles} if k.cycles is not None else {}),
                 **measured_json(k.measured),
             }
             for k in e.kernels

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from hlofuse.account import Account, Launched
-from hlofuse.account.measured import Measured
+from hlofuse.account.measured import NO_MEASURED_TIME, Measured
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.common.facts import place_of
 from hlofuse.reports.common.model import Place
 
 _CLOSE = 1.25
+_CYCLES = re.compile(r'"estimated_cycles":\s*"?(\d{1,15})\b')
 _LARGE = 0.01
 """The part of all bytes from which a kernel shows what bandwidth the machine reaches."""
 
@@ -28,6 +30,8 @@ class KernelError:
     """The same by XLA's model, launch overhead left out; a lower bound where `is_floor`."""
     is_floor: bool
     runs: int
+    cycles: float | None = None
+    """The estimate that XLA:TPU writes into its text, of all launches in one run; its clock is not public."""
 
     @property
     def ratio(self) -> float:
@@ -69,7 +73,7 @@ def model_error(account: Account, device: str | None) -> ModelError:
     measured = account.measured
     rows = [r for r in account.rows if r.measured is not None and r.measured_us]
     if measured is None or not rows:
-        raise HlofuseError("no kernel of the module has a measured time: give a profile of this program")
+        raise HlofuseError(NO_MEASURED_TIME)
     overhead = account.launch_overhead_us
     bandwidth = None if overhead is not None else _best_bandwidth(rows)
     found = []
@@ -85,7 +89,9 @@ def model_error(account: Account, device: str | None) -> ModelError:
         x = row.instruction
         place = place_of(x, account.module, x.name, x.name)
         is_floor = row.is_floor or overhead is None
-        found.append(KernelError(place, row.measured, row.measured_us, estimate, is_floor, row.runs))
+        text = _CYCLES.search(x.attributes.raw("backend_config") or "")
+        cycles = int(text[1]) * launches if text is not None else None
+        found.append(KernelError(place, row.measured, row.measured_us, estimate, is_floor, row.runs, cycles))
     if overhead is None:
         found.sort(key=lambda k: k.estimate_us - k.measured_us)
     else:

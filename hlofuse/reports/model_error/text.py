@@ -20,7 +20,12 @@ def print_model_error(e: ModelError, console: Console, limit: int) -> None:
     console.print()
     estimate = "XLA's model" if e.bandwidth is None else "at that bandwidth"
     columns = [("measured", "right"), (estimate, "right"), ("error", "right"), ("kernel", "name")]
-    print_rows(console, [*columns, ("source line", "left")], [_row(k, e) for k in shown], drop=(4,))
+    rows = [_row(k, e) for k in shown]
+    if any(k.cycles is not None for k in shown):
+        columns.insert(3, ("XLA's cycles per µs", "right"))
+        for k, row in zip(shown, rows, strict=True):
+            row.insert(3, f"{k.cycles / k.measured_us:,.0f}" if k.cycles is not None else "")
+    print_rows(console, [*columns, ("source line", "left")], rows, drop=(len(columns),))
     if len(shown) < len(e.kernels):
         left = len(e.kernels) - len(shown)
         console.print(Text(f"… {left:,} more (--limit 0 shows all)", style="dim"))

@@ -3,7 +3,7 @@
 from typing import Any
 
 from hlofuse.format.fields import fields
-from hlofuse.reports.common.json import cost_json, totals_json
+from hlofuse.reports.common.json import cost_json, measured_json, totals_json
 from hlofuse.reports.stats.model import ModuleStatistics
 
 SCHEMA = "hlofuse.stats/2"
@@ -32,9 +32,11 @@ def _module(m: ModuleStatistics) -> dict[str, Any]:
         "heaviest": [
             {
                 "name": k.final or k.name,
-                **fields(k, "input_name=name opcode kind computation holds"),
-                "cost": cost_json(k.cost),
-                **fields(k, "turns=iterations source layer"),
+                **fields(k, "input_name=name opcode=row.instruction.opcode kind=row.instruction.fusion_kind"),
+                **fields(k, "computation holds"),
+                "cost": cost_json(k.row.cost),
+                **measured_json(k.row.measured),
+                **fields(k, "turns=row.runs source layer"),
             }
             for k in m.heaviest
         ],

@@ -23,21 +23,16 @@ class KernelStatistics:
     """One kernel and its cost."""
 
     name: str
-    opcode: str
-    kind: str | None
-    """kLoop and so on for a fusion."""
     computation: str
     holds: int
     """Operations inside, parameters and constants not counted; 1 for what is no fusion."""
-    cost: Cost
-    """Of one turn."""
-    iterations: int
-    """How often its loops run it, as far as the dump says."""
+    row: Launched
+    """How often its loops run it, as far as the dump says, and the cost of one launch."""
     source: str | None
     """The line of the user's program, where the dump has it."""
     layer: str
     """Of the model; empty where the names tell none."""
-    final: str | None = None
+    final: str | None
     """XLA's final name, which a profiler shows; None where it is not known."""
 
     @property
@@ -83,7 +78,7 @@ class ModuleStatistics:
     applied_computations: int
     """Functions applied by reduce, sort, scatter and so on, and computations nobody calls."""
     heaviest: tuple[KernelStatistics, ...] = field(repr=False)
-    """By bytes accessed, then by FLOP, of all iterations."""
+    """By measured time, bytes accessed, then by FLOP, of all iterations."""
 
 
 def statistics(
@@ -101,8 +96,8 @@ def statistics(
     for row in account.rows:
         own.setdefault(row.instruction.computation, []).append(row)
 
-    def weight(row: Launched) -> tuple[float, float]:
-        return -row.cost.bytes_accessed * row.runs, -row.cost.flops * row.runs
+    def weight(row: Launched) -> tuple[float, float, float]:
+        return -(row.measured_us or 0.0), -row.cost.bytes_accessed * row.runs, -row.cost.flops * row.runs
 
     ranked = sorted(account.rows, key=weight)
     stage = stage_of(module, target)
@@ -129,7 +124,7 @@ def statistics(
         ),
         bodies,
         len(module.computations) - bodies - len(executed),
-        tuple(_kernel(r.instruction, r.cost, r.runs, module, names) for r in ranked[:heaviest]),
+        tuple(_kernel(r, module, names) for r in ranked[:heaviest]),
     )
 
 
@@ -141,24 +136,13 @@ def operations_inside(instruction: Instruction) -> int:
     return sum(i.opcode not in silent for i in instruction.fused_computation)
 
 
-def _kernel(
-    k: Instruction, cost: Cost, often: int, module: Module, names: LaunchedNames | None
-) -> KernelStatistics:
+def _kernel(row: Launched, module: Module, names: LaunchedNames | None) -> KernelStatistics:
+    k = row.instruction
     source = kernel_source(k, module)
     computation_name = k.computation.name if k.computation is not None else ""
     name, final = names.of(k.name) if names is not None else (k.name, None)
-    return KernelStatistics(
-        name,
-        k.opcode,
-        k.fusion_kind,
-        computation_name,
-        operations_inside(k),
-        cost,
-        often,
-        source_text(source) if source else None,
-        layer_of(k.op_name),
-        final,
-    )
+    line, inside = source_text(source) if source else None, operations_inside(k)
+    return KernelStatistics(name, computation_name, inside, row, line, layer_of(k.op_name), final)
 
 
 def _by_count(names: Iterable[str]) -> dict[str, int]:

@@ -6,8 +6,8 @@ from rich.text import Text
 from hlofuse.format.escape import printable
 from hlofuse.format.page import name_text
 from hlofuse.format.terminal import indented, print_more, print_rows
-from hlofuse.format.units import bytes_text, plural, quantity
-from hlofuse.reports.common.phrases import times_text
+from hlofuse.format.units import bytes_text, plural, quantity, us_text
+from hlofuse.reports.common.phrases import measured_text, times_text
 from hlofuse.reports.stats.model import KernelStatistics, ModuleStatistics
 
 STAGES = {
@@ -25,6 +25,7 @@ def headline(m: ModuleStatistics) -> tuple[str, ...]:
     return (
         plural(t.kernels, "kernel"),
         *([plural(t.launches, "launch", "launches")] if t.launches != t.kernels else []),
+        *([f"{us_text(t.measured_us)} measured"] if t.measured_us is not None else []),
         f"{bytes_text(m.totals.cost.bytes_accessed)} moved",
         f"{quantity(m.totals.cost.flops)} FLOP",
         f"{quantity(m.totals.cost.transcendentals)} transcendentals",
@@ -48,14 +49,15 @@ def counts(m: ModuleStatistics) -> list[tuple[str, dict[str, int]]]:
 
 def kernel_figures(k: KernelStatistics) -> tuple[str, str]:
     """Bytes and FLOP of one turn."""
-    if k.cost.unknown:
+    if k.row.cost.unknown:
         return "unknown", "unknown"
-    return bytes_text(k.cost.bytes_accessed), quantity(k.cost.flops + k.cost.transcendentals)
+    return bytes_text(k.row.cost.bytes_accessed), quantity(k.row.cost.flops + k.row.cost.transcendentals)
 
 
-def where(kernel: KernelStatistics) -> str:
-    """The layer and the line."""
-    return ": ".join(filter(None, (kernel.layer, kernel.source)))
+def kind_and_place(kernel: KernelStatistics) -> str:
+    """The kind of a fusion, the layer and the line."""
+    where = ": ".join(filter(None, (kernel.layer, kernel.source)))
+    return " ".join(filter(None, (kernel.row.instruction.fusion_kind, where)))
 
 
 def print_statistics(modules: list[ModuleStatistics], console: Console) -> None:
@@ -116,8 +118,10 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
 
     if m.heaviest:
         console.print()
+        measured = m.totals.measured_us is not None
         columns = [
-            ("largest kernels", "name"),
+            ("slowest kernels" if measured else "largest kernels", "name"),
+            *([("measured", "right")] if measured else []),
             ("instructions", "right"),
             ("bytes", "right"),
             ("FLOP", "right"),
@@ -125,14 +129,15 @@ def _print_module(m: ModuleStatistics, console: Console) -> None:
         ]
         rows = [
             [
-                name_text(k.shown).append(times_text(k.iterations)),
-                str(k.holds) if k.opcode == "fusion" else "",
+                name_text(k.shown).append(times_text(k.row.runs)),
+                *([measured_text(k.row.measured)] if measured else []),
+                str(k.holds) if k.row.instruction.opcode == "fusion" else "",
                 *kernel_figures(k),
-                Text(" ".join(filter(None, (k.kind, printable(where(k))))), style="dim"),
+                Text(printable(kind_and_place(k)), style="dim"),
             ]
             for k in m.heaviest
         ]
-        print_rows(console, columns, rows, drop=(1, 3))
+        print_rows(console, columns, rows, drop=(1 + measured, 3 + measured))
         print_more(console, m.totals.kernels - len(m.heaviest), indent=0)
 
 

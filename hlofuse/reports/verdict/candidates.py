@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from hlofuse.account import Account, Observed, Totals, observed_replay
+from hlofuse.account import Account, Observed, observed_replay
 from hlofuse.account.replaying import compiled as compiled_with
 from hlofuse.account.replaying import final_account
 from hlofuse.cost.gpu.shared_tables import SharedTables
@@ -22,24 +22,11 @@ from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.advice.situation import Situation
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.verdict.model import Suggestion, SuggestionKind, Trial
-from hlofuse.reports.whatif.model import Ranking, RelaxedRule
+from hlofuse.reports.verdict.model import Suggestion, SuggestionKind
+from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
 from hlofuse.trace import Recorder
 
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
-
-
-def trial_of(before: Totals, after: Totals, how: str) -> Trial:
-    """What replaying a change gives."""
-    us = before.us - after.us if before.us is not None and after.us is not None else None
-    return Trial(
-        after,
-        how,
-        us,
-        before.kernels - after.kernels,
-        before.launches - after.launches,
-        before.cost.bytes_accessed - after.cost.bytes_accessed,
-    )
 
 
 def of_recipes(
@@ -58,10 +45,11 @@ def of_recipes(
         if ranking is not None:
             attempt = tried(observed.replay.input, observed.replay.config, recipe, findings, cache)
             if attempt is not None:
-                changed, findings = attempt[0], list(attempt[1])
-                trial = trial_of(situation.facts.totals_after, final_account(changed).totals, "replayed")
+                changed, findings = final_account(attempt[0]), list(attempt[1])
+                accounts = situation.facts.account_after, changed
+                trial = trial_of(accounts[0].totals, changed.totals, "replayed", accounts)
             elif recipe.rewrite is None and findings[0].rule in relaxed:
-                trial = trial_without(relaxed[findings[0].rule])
+                trial = relaxed[findings[0].rule].trial
             elif recipe.rewrite is not None:
                 continue
         else:
@@ -77,12 +65,6 @@ def _of_recipe(recipe: Recipe, findings: list[Finding], trial: Trial, situation:
     flag = _with_own(recipe.flag, situation.facts.replay.config.build.flags)
     text = recipe.text or f"Set {flag}"
     return Suggestion(kind, text, rule, sources, len(findings), trial, recipe.name, flag)
-
-
-def trial_without(relaxed: RelaxedRule) -> Trial:
-    """What switching one rule off gives."""
-    difference = relaxed.difference
-    return trial_of(difference.xla, difference.replayed, f"replayed without {relaxed.rule.code}")
 
 
 def _estimate(situation: Situation, findings: Iterable[Finding]) -> Trial | None:
@@ -108,10 +90,10 @@ def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggest
         return
     suggested = {s.rule for s in others}
     for r in ranking.relaxed:
-        if r.saves and r.rule.code not in suggested:
+        if r.trial.helps(ranking.after) and r.rule.code not in suggested:
             text = f"Report to XLA: {r.rule.title[:1].lower()}{r.rule.title[1:]}"
             sources = tuple(dict.fromkeys(filter(None, (b.producer.source for b in r.blocks))))
-            yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), trial_without(r))
+            yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), r.trial)
 
 
 def of_flags(
@@ -137,11 +119,12 @@ def of_flags(
         after = compiled(module, observed, merged(own, (flag,)))
         if after is None:
             continue
-        trial = trial_of(base.totals, after.totals, "replayed with the flag")
+        accounts = facts.account_after, after
+        trial = trial_of(base.totals, after.totals, "replayed with the flag", accounts)
         if base.bounded_work != after.bounded_work:  # there is only a lower bound of its time
             if trial.us_saved is None:
                 continue
-            trial = replace(trial, us_saved=None)
+            trial = replace(trial, us_saved=None, scaled_us_saved=None)
         yield Suggestion("flag", text, rule, (), 0, trial, flag=flag)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.account import Observed, Totals
+from hlofuse.account import Account, Observed, Totals
 from hlofuse.account.replaying import final_account
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.terminal import Rows, indented, print_command, print_more
@@ -20,9 +20,9 @@ from hlofuse.pipelines.manager import finish, passes_that_change
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.difference.phrases import warning_line
 from hlofuse.reports.verdict import phrases
-from hlofuse.reports.verdict.candidates import compiled, trial_of, trial_without
-from hlofuse.reports.verdict.model import Trial, Verdict
-from hlofuse.reports.whatif.model import FixedRule, Ranking
+from hlofuse.reports.verdict.candidates import compiled
+from hlofuse.reports.verdict.model import Verdict
+from hlofuse.reports.whatif.model import FixedRule, Ranking, Trial, trial_of
 from hlofuse.reports.whatif.phrases import CHANGED_DECISIONS, edges_text
 
 
@@ -50,18 +50,18 @@ def changes(v: Verdict, ranking: Ranking, also: Sequence[Change] = ()) -> list[C
     for r in ranking.relaxed:
         if r.changes_anything:
             edges = edges_text(r.difference)
-            rows.append(Change(f"without {r.rule.code}", r.rule.title, trial_without(r), (), edges, r.blocks))
+            rows.append(Change(f"without {r.rule.code}", r.rule.title, r.trial, (), edges, r.blocks))
     return sorted(rows, key=lambda c: tuple(-x for x in c.trial.gain))
 
 
-def with_module(totals: Totals, other: Observed, path: str) -> Change:
+def with_module(before: Account, other: Observed, path: str) -> Change:
     """The row of another variant of the program."""
-    module = other.replay.before.name
-    after = final_account(other).totals
-    return Change(f"with {path}", f"the program {module}", trial_of(totals, after, "replayed"))
+    after = final_account(other)
+    trial = trial_of(before.totals, after.totals, "replayed", (before, after))
+    return Change(f"with {path}", f"the program {other.replay.before.name}", trial)
 
 
-def with_flags(observed: Observed, totals: Totals, flags: str, unoptimized: Module | None) -> Change:
+def with_flags(observed: Observed, before: Account, flags: str, unoptimized: Module | None) -> Change:
     """The row of XLA flags, compiled from before optimizations where that is at hand.
 
     HlofuseError for flags that no replay follows.
@@ -74,7 +74,7 @@ def with_flags(observed: Observed, totals: Totals, flags: str, unoptimized: Modu
     if after is None:
         raise HlofuseError(f"the module cannot be compiled with {flags}")
     how = "replayed with the flags" + ("" if module is not None else ", from the fusion input")
-    return Change(flags, how, trial_of(totals, after.totals, how))
+    return Change(flags, how, trial_of(before.totals, after.totals, how, (before, after)))
 
 
 def without_passes(
@@ -166,6 +166,7 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
     figures = [("kernels", "right"), ("launches", "right"), ("moved", "right")]
     if v.totals.us is not None:
         figures.append(("est. time", "right"))
+        figures += [("measured, scaled", "right")] if v.totals.measured_us is not None else []
     decides = any(c.edges for c in rows)
     table = Rows(("", "right"), *figures, *([("edges", "right")] if decides else []))
     for number, c in enumerate(rows, 1):
@@ -186,8 +187,9 @@ def _figures(t: Trial, totals: Totals) -> Iterator[str]:
     yield phrases.signed(-t.kernels_saved)
     yield phrases.signed(-t.launches_saved)
     yield phrases.delta(totals.cost.bytes_accessed, -t.bytes_saved, bytes_text)
-    if totals.us is not None:
-        yield phrases.delta(totals.us, -t.us_saved, us_text) if t.us_saved is not None else "–"
+    for total, saved in ((totals.us, t.us_saved), (totals.measured_us, t.scaled_us_saved)):
+        if total is not None and totals.us is not None:
+            yield phrases.delta(total, -saved, us_text) if saved is not None else "–"
 
 
 def _print_blocks(c: Change, console: Console, limit: int) -> None:

@@ -6,7 +6,9 @@ from typing import Any
 from hlofuse.format.fields import fields, us_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.changes import Change
-from hlofuse.reports.verdict.model import Suggestion, Trial, Verdict
+from hlofuse.reports.verdict.model import Suggestion, Verdict
+from hlofuse.reports.verdict.phrases import scaled_us_left
+from hlofuse.reports.whatif.model import Trial
 
 
 def verdict_json(v: Verdict) -> dict[str, Any]:
@@ -19,6 +21,7 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
                 for s in v.shares
             ],
             "floor": {"time_us": us_json(v.floor.us), "bytes": v.floor.bytes_accessed},
+            "scaled_us_left": us_json(scaled_us_left(v)),
             "best": best,
             "replays": v.replays,
             "is_ranked": v.is_ranked,
@@ -45,7 +48,7 @@ def _trial(t: Trial) -> dict[str, Any]:
         "launches": t.totals.launches if t.totals is not None else None,
         "bytes": t.totals.cost.bytes_accessed if t.totals is not None else None,
         "time_us": us_json(t.totals.us) if t.totals is not None else None,
-        **fields(t, "us_saved~ kernels_saved launches_saved bytes_saved"),
+        **fields(t, "us_saved~ scaled_us_saved~ kernels_saved launches_saved bytes_saved"),
     }
 
 

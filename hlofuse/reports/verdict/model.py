@@ -7,38 +7,9 @@ from hlofuse.account import Totals
 from hlofuse.account.bound import FusionFloor
 from hlofuse.account.measured import Measured
 from hlofuse.reports.explain.model import HotKernel
+from hlofuse.reports.whatif.model import Trial
 
 SuggestionKind = Literal["code", "flag", "report"]
-
-
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """What a suggestion comes to on this module."""
-
-    totals: Totals | None
-    """Of the module with the change; None where nothing was replayed."""
-    how: str
-    """How it was tried, in words."""
-    us_saved: float | None
-    """None where no time is estimated."""
-    kernels_saved: int
-    launches_saved: int
-    bytes_saved: int
-
-    @property
-    def gain(self) -> tuple[float, int, int]:
-        """What suggestions are ranked by: time where it is estimated, else launches, then bytes."""
-        return round(self.us_saved or 0.0, 4), self.launches_saved, self.bytes_saved
-
-    def helps(self, totals: Totals) -> bool:
-        """Better than `totals` by a thousandth of the time; without times by a launch, or so many bytes.
-
-        Where times are not comparable, by a launch.
-        """
-        if self.us_saved is not None and totals.us is not None:
-            return self.us_saved > 0.001 * totals.us
-        fewer = totals.us is None and self.bytes_saved > 0.001 * totals.cost.bytes_accessed
-        return self.launches_saved >= 0 and (fewer or (self.launches_saved > 0 and self.bytes_saved >= 0))
 
 
 @dataclass(frozen=True, slots=True)

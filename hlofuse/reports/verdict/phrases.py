@@ -8,10 +8,12 @@ from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.reports.common.head import Head, identity_line
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.explain.model import HotKernel
-from hlofuse.reports.verdict.model import Share, Suggestion, Trial, Verdict
+from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
+from hlofuse.reports.whatif.model import Trial
 
 _NOTHING_LEFT = 0.02
 """The part of the time that is not worth looking for."""
+SCALED = "scaled to measured time"
 _LINES = 3  # of the program named of one suggestion
 
 
@@ -79,22 +81,37 @@ def _part(value: float, whole: float) -> str:
 
 def bound_lines(v: Verdict) -> Iterator[str]:
     """What fusion could still save, from both sides, and the floor; bytes where there are no times."""
+    total, floor, how = v.totals.us, v.floor.us, ""
     text: Callable[[float], str] = us_text
-    total, floor = v.totals.us, v.floor.us
     low = v.best.us_saved if v.best is not None else None
     if total is None or floor is None:
         total, floor, text = v.totals.cost.bytes_accessed, v.floor.bytes_accessed, bytes_text
         low = v.best.bytes_saved if v.best is not None and v.best.helps(v.totals) else 0
-    most, low = max(total - floor, 0), low or 0
+    most, low, lower = max(total - floor, 0), low or 0, text(floor)
+    if (left := scaled_us_left(v)) is not None:
+        total, most, how, lower = v.totals.measured_us or 0.0, left, f", {SCALED}", f"{lower} est."
+        low = (v.best.scaled_us_saved if v.best is not None else None) or 0
     if text(most) == text(0):
         yield "Fusion has nothing left to save"
     elif most <= _NOTHING_LEFT * total:
-        yield f"Fusion is near its optimum: at most {text(most)}{_part(most, total)} left to save"
+        yield f"Fusion is near its optimum: at most {text(most)}{_part(most, total)} left to save{how}"
     else:
         low_text = f"{text(low)} to " if 0.001 * total < low < most else "at most "
         more = "; the changes below save more" if low > most else _best(v)
-        yield f"Fusion could still save {low_text}{text(most)}{_part(most, total)}{more}"
-    yield f"Lower bound: {text(floor)}, to move inputs and outputs (library calls included)"
+        yield f"Fusion could still save {low_text}{text(most)}{_part(most, total)}{how}{more}"
+    yield f"Lower bound: {lower}, to move inputs and outputs (library calls included)"
+
+
+def scaled_us_left(v: Verdict) -> float | None:
+    """Measured microseconds of fused kernels above their floor, if both scale alike; launches by the model.
+
+    None without times.
+    """
+    fused = next((s for s in v.shares if s.kind == "fused kernels"), None)
+    if fused is None or fused.measured_us is None or not fused.us or not v.totals.us or not v.floor.us:
+        return None
+    above = max(fused.us - v.floor.fused_us, 0.0)
+    return above * fused.measured_us / fused.us + max(v.totals.us - v.floor.us - above, 0.0)
 
 
 def _best(v: Verdict) -> str:
@@ -155,13 +172,16 @@ def trial_line(s: Suggestion, v: Verdict) -> str:
 
 
 def gain_text(t: Trial, totals: Totals) -> str:
-    """`−1.01 µs (14%), 2 → 1 kernels`."""
-    parts = []
-    if t.us_saved is None and totals.us is not None:
+    """`−1.01 µs (14%), 2 → 1 kernels`; with a profile `−3.20 µs (11%) scaled to measured time`."""
+    parts, whole, end = [], totals.us, " est." if totals.measured_us else ""
+    saved, scaled, measured = t.us_saved, t.scaled_us_saved, totals.measured_us or 0.0
+    if scaled is not None and abs(scaled) > 0.001 * measured:
+        saved, whole, end = scaled, measured, f" {SCALED}"
+    if saved is None and totals.us is not None:
         parts.append("time unknown: library calls change")
-    elif t.us_saved is not None:
-        share = _part(abs(t.us_saved), totals.us) if totals.us else ""
-        parts.append(f"{'−' if t.us_saved >= 0 else '+'}{us_text(abs(t.us_saved))}{share}")
+    elif saved is not None:
+        share = _part(abs(saved), whole) if whole else ""
+        parts.append(f"{'−' if saved >= 0 else '+'}{us_text(abs(saved))}{share}{end}")
     if t.totals is None:
         return ", ".join(parts)
     if t.kernels_saved:

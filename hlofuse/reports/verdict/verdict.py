@@ -12,9 +12,9 @@ from hlofuse.reports.advice.situation import Situation
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.model import TRIED_UP_TO
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
-from hlofuse.reports.verdict.candidates import UNKNOWN, of_flags, of_recipes, of_rules, trial_of
-from hlofuse.reports.verdict.model import Share, Suggestion, Trial, Verdict
-from hlofuse.reports.whatif.model import Ranking
+from hlofuse.reports.verdict.candidates import UNKNOWN, of_flags, of_recipes, of_rules
+from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
+from hlofuse.reports.whatif.model import Ranking, Trial
 from hlofuse.reports.whatif.ranking import rank
 from hlofuse.rules.gpu_fusible import may_be_fused
 
@@ -47,7 +47,8 @@ def verdict(
     flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
     tries = len(facts.before) <= TRIED_UP_TO
     if ranking is None and tries:
-        ranking = rank(observed.replay.input, config)
+        measured = account.measured
+        ranking = rank(observed.replay.input, config, profile=measured.profile if measured else None)
     refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
@@ -129,8 +130,7 @@ def _best(suggestions: Sequence[Suggestion], ranking: Ranking | None) -> tuple[T
     found = [(s.trial, s.text) for s in suggestions if s.trial.totals is not None]
     if ranking is not None:
         for r in ranking.relaxed:
-            how = f"without {r.rule.code}"
-            found.append((trial_of(r.difference.xla, r.difference.replayed, how), how))
+            found.append((r.trial, f"without {r.rule.code}"))
     return max(found, key=lambda pair: pair[0].gain, default=(None, ""))
 
 

@@ -20,9 +20,9 @@ def ranking_json(r: Ranking) -> dict[str, Any]:
         "after": totals_json(r.after),
         "relaxed": [
             {
-                **fields(
-                    x, "rule=rule.code title=rule.title saves kernels_saved bytes_saved us_saved~ refusals"
-                ),
+                **fields(x, "rule=rule.code title=rule.title refusals"),
+                **fields(x.trial, "kernels_saved bytes_saved us_saved~ scaled_us_saved~"),
+                "saves": x.trial.helps(x.difference.xla),
                 "blocks": [refusal_json(b) for b in x.blocks],
                 "difference": difference_json(x.difference),
             }

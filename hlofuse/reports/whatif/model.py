@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from hlofuse.account import Observed, Totals
+from hlofuse.account import Account, Observed, Totals
+from hlofuse.account.account import scaled_saving
 from hlofuse.reports.common.model import Refusal, RuleText
 from hlofuse.reports.difference.model import Difference
 
@@ -62,6 +63,55 @@ class Sweep:
 
 
 @dataclass(frozen=True, slots=True)
+class Trial:
+    """What a change comes to on this module."""
+
+    totals: Totals | None
+    """Of the module with the change; None where nothing was replayed."""
+    how: str
+    """How it was tried, in words."""
+    us_saved: float | None
+    """None where no time is estimated."""
+    kernels_saved: int
+    launches_saved: int
+    bytes_saved: int
+    scaled_us_saved: float | None = None
+    """`us_saved` scaled to the measured time of the kernels that change; None where nothing says that."""
+
+    @property
+    def gain(self) -> tuple[float, int, int]:
+        """What changes are ranked by: scaled or estimated time, else launches, then bytes."""
+        us = self.us_saved if self.scaled_us_saved is None else self.scaled_us_saved
+        return round(us or 0.0, 4), self.launches_saved, self.bytes_saved
+
+    def helps(self, totals: Totals) -> bool:
+        """Better than `totals` by a thousandth of the time; without times by a launch, or so many bytes.
+
+        Where times are not comparable, by a launch.
+        """
+        if self.us_saved is not None and totals.us is not None:
+            return self.us_saved > 0.001 * totals.us
+        fewer = totals.us is None and self.bytes_saved > 0.001 * totals.cost.bytes_accessed
+        return self.launches_saved >= 0 and (fewer or (self.launches_saved > 0 and self.bytes_saved >= 0))
+
+
+def trial_of(
+    before: Totals, after: Totals, how: str, accounts: tuple[Account, Account] | None = None
+) -> Trial:
+    """What replaying a change gives; `accounts` with the measured times of before, where they are at hand."""
+    us = before.us - after.us if before.us is not None and after.us is not None else None
+    return Trial(
+        after,
+        how,
+        us,
+        before.kernels - after.kernels,
+        before.launches - after.launches,
+        before.cost.bytes_accessed - after.cost.bytes_accessed,
+        scaled_saving(*accounts) if accounts is not None else after.scaled_saving_us,
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class RelaxedRule:
     """A rule that refused something, and what becomes of the module without it."""
 
@@ -73,41 +123,15 @@ class RelaxedRule:
     """How often it said no in XLA's replay, to whatever pair."""
 
     @property
-    def kernels_saved(self) -> int:
-        """Negative where there are more without the rule."""
-        return self.difference.xla.kernels - self.difference.replayed.kernels
-
-    @property
-    def bytes_saved(self) -> int:
-        """Bytes that need not be moved without the rule."""
-        return self.difference.xla.cost.bytes_accessed - self.difference.replayed.cost.bytes_accessed
-
-    @property
-    def us_saved(self) -> float | None:
-        """Estimated microseconds; None for targets without a model of the time."""
-        x, o = self.difference.xla.us, self.difference.replayed.us
-        return x - o if x is not None and o is not None else None
-
-    @property
-    def gain(self) -> tuple[float, int, int]:
-        """What rules are ranked by: time where it is estimated, then bytes, then kernels."""
-        us = self.us_saved
-        return (round(us, 4) if us is not None else 0.0, self.bytes_saved, self.kernels_saved)
+    def trial(self) -> Trial:
+        """What the module gains without it."""
+        found = self.difference
+        return trial_of(found.xla, found.replayed, f"replayed without {self.rule.code}")
 
     @property
     def changes_anything(self) -> bool:
         """The module comes out otherwise without it."""
-        return not self.difference.same_decisions or self.gain != (0.0, 0, 0)
-
-    @property
-    def saves(self) -> bool:
-        """The module would be better without it, by what is worth a word: a thousandth, or a kernel."""
-        us, xla = self.us_saved, self.difference.xla
-        if us is not None and xla.us is not None:
-            return us > 0.001 * xla.us
-        return self.bytes_saved > 0.001 * xla.cost.bytes_accessed or (
-            self.kernels_saved > 0 and self.bytes_saved >= 0
-        )
+        return not self.difference.same_decisions or self.trial.gain != (0.0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)

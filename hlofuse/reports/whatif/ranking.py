@@ -5,7 +5,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from hlofuse.account import PRIORITY_FUSION, Observed, SharedStart, observed_replay
+from hlofuse.account.measured import attach
 from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.inputs.profile import Profile
 from hlofuse.ir.copy import same_module
 from hlofuse.passes.fusion.priority_fusion.decisive import DecisiveRules
 from hlofuse.passes.registry import single_passes
@@ -35,11 +37,13 @@ def rank(
     input: ReplayInput,
     config: ReplayConfig,
     *,
+    profile: Profile | None = None,
     progress: Progress | None = None,
     narrowed: Callable[[Observed], Explanation] | None = None,
 ) -> Ranking:
     """Relax every rule that refused something, one at a time; rules that refused nothing are left out.
 
+    With a profile, the kernels of the replay with all rules have its times.
     `narrowed` explains the kernels alone that the question is about: then only the rules count that keep
     another kernel apart from these.
 
@@ -52,6 +56,8 @@ def rank(
     start = _start_of_joins(base, begun)
     decisive = _Deciding()
     observed = observed_replay(input, base, cache=structures, start=start, begun=begun, observers=[decisive])
+    if profile is not None:
+        attach(observed.replay.final.module, profile)
     xla_run = result_of(observed)
     explanation = narrowed(observed) if narrowed else None
     found = explanation.blocking_rules if explanation else blocking_rules_of(xla_run.facts)
@@ -82,7 +88,7 @@ def rank(
         if rules[code].fixed and not (rules[code].outcome or rules[code].estimated):
             blocks = _blocked(blocking_rules, code)
             fixed.append(FixedRule(xla_run.facts.rule(code), rules[code].fixed, blocks, counts[code]))
-    relaxed.sort(key=lambda r: (*(-x for x in r.gain), -len(r.blocks), r.rule.code))
+    relaxed.sort(key=lambda r: (*(-x for x in r.trial.gain), -len(r.blocks), r.rule.code))
     fixed.sort(key=lambda f: (-sum(r.bytes_between for r in f.blocks), -f.refusals, f.rule.code))
     return Ranking(
         input.module.name,

@@ -12,7 +12,7 @@ from hlofuse.format.terminal import Rows, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, ranges, us_text
 from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
-from hlofuse.reports.common.phrases import advice_line, created_by_lines, figures_text, origin
+from hlofuse.reports.common.phrases import advice_line, created_by_lines, figures_text, measured_text, origin
 from hlofuse.reports.why import Decision, PairAnswer, Story, phrases
 from hlofuse.reports.why.confirm import flip_setting
 
@@ -54,7 +54,8 @@ def print_answers(
 
 
 def _print_places(console: Console, places: Sequence[Place]) -> None:
-    table = Rows(("", "name"), ("", "left"), ("", "left"), drop=(1,))
+    measured = [("", "left")] if any(p.measured is not None for p in places) else []
+    table = Rows(("", "name"), ("", "left"), ("", "name"), *measured, drop=(1,))
     for p in places:
         what = f"{printable(p.opcode)} {_shape_text(p.shape)}".strip() or (
             "intermediate fusion, no longer present"
@@ -62,7 +63,9 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
         name = name_text(p.final or p.name)
         if p.final not in (None, p.name):  # below it: beside it the shape would have no room
             name.append(f"\n{printable(p.name)}", style="dim")
-        table.add_row(name, Text(what), Text(printable(origin(p)), style="dim"))
+        time = f"{measured_text(p.measured)} measured" if p.measured is not None else ""
+        row = name, Text(what), Text(printable(origin(p)), style="dim"), Text(time)
+        table.add_row(*row[: 3 + len(measured)])
     table.print(console)
 
 

@@ -1,0 +1,41 @@
+"""Profiles that the tests share: one recorded on a CPU, one of a GPU as xprof writes it."""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from hlofuse.inputs import load
+
+from .writing import gpu_profile
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `record.py` recorded on a CPU: three programs, three runs each."""
+    folder = tmp_path_factory.mktemp("recorded")
+    with tarfile.open(ROOT / "data" / "profiles.tar.xz") as tar:
+        tar.extractall(folder, filter="data")
+    return folder
+
+
+def final_module(folder: Path) -> Path:
+    """XLA's own final module of the GPT-2 block."""
+    return next(folder.glob("*gpu_after_optimizations.txt"))
+
+
+@pytest.fixture(scope="module")
+def on_gpu(gpt2_whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A profile in which every kernel of XLA's final module takes as many microseconds as it has letters."""
+    from hlofuse.account import Account
+
+    module = load(final_module(gpt2_whole))
+    names = [r.instruction.name for r in Account(module, backend="gpu").rows]
+    kernels = [(n, n.replace(".", "_"), 100 * k, len(n)) for k, n in enumerate([*names, *names])]
+    path = tmp_path_factory.mktemp("gpu") / "host.xplane.pb"
+    path.write_bytes(gpu_profile(kernels, module.name))
+    return path
