@@ -82,7 +82,9 @@ def without_passes(report: Program, names: Sequence[str], confirm: bool) -> Answ
     from hlofuse.reports.whatif.json import SCHEMA
 
     if confirm and report.loaded.target != "cpu":
-        raise HlofuseError(f"--confirm compiles with XLA:CPU; the module is for target {report.loaded.target}")
+        raise HlofuseError(
+            f"--confirm compiles with XLA:CPU; the module is for target {report.loaded.target}"
+        )
     loaded = report.before_optimizations("--without-pass")
     observed = report.replayed
     spin = report.options.listener.activity("compiling without passes")

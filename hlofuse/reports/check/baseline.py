@@ -100,11 +100,9 @@ def _profile(name: str, table: Mapping[str, Any]) -> Profile:
         if us is not None and (isinstance(us, bool) or not isinstance(us, int | float)):
             raise ValueError(f"{key} of {where} must be a number")
     device = table.get("device")
-    figures = Figures(
-        _count(table.get("kernels"), f"kernels of {where}"),
-        _count(table.get("bytes"), f"bytes of {where}"),
-        *(float(us) if us is not None else None for us in times.values()),
-    )
+    us, measured_us = (float(us) if us is not None else None for us in times.values())
+    count, moved = (_count(table.get(key), f"{key} of {where}") for key in ("kernels", "bytes"))
+    figures = Figures(count, moved, us, measured_us)
     listed = [k for line in _list(table.get("list", []), f"list of {where}") for k in _kernels(line)]
     if len(listed) != figures.kernels:
         raise ValueError(f"the list of {where} has {len(listed)} kernels, but kernels = {figures.kernels}")
