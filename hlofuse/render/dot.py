@@ -15,7 +15,7 @@ from hlofuse.render.palette import (
     LINE,
     PALE,
     STYLES,
-    fusion_frame,
+    cluster_style,
     legend,
 )
 from hlofuse.render.scene import Arrow, Box, Outline, Panel, Scene, text_width
@@ -103,7 +103,7 @@ def _outline(panel: Digraph, outline: Outline) -> None:
     rows = "".join(f'{r}<BR ALIGN="LEFT"/>' for r in (head, *map(_small, outline.lines)) if r)
     look = {"penwidth": "3" if outline.marked or outline.note else "1.3", "label": f"<{rows}>"}
     look |= {"margin": "9", "labeljust": "l", "fontsize": "11", "id": outline.key}
-    look |= {"tooltip": multiline(outline.tooltip), **fusion_frame(outline.kind)}
+    look |= {"tooltip": multiline(outline.tooltip), **cluster_style(outline.kind)}
     with panel.subgraph(name=f"cluster_{outline.key}", graph_attr=look) as cluster:
         for box in outline.boxes:
             _box(cluster, box, flat=bool(outline.kind))

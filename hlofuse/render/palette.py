@@ -53,7 +53,7 @@ _CATEGORY: dict[str, str] = {
 }
 
 
-def fusion_frame(kind: str) -> dict[str, str]:
+def cluster_style(kind: str) -> dict[str, str]:
     """Attributes of Graphviz for the frame of a fusion, or (with none) of what is to become one kernel."""
     frames: dict[str, dict[str, str]] = _TABLES["frames"]
     return frames.get(kind, frames["other"])
@@ -83,7 +83,7 @@ def legend(graph: Digraph, scene: Scene, place: int) -> None:
     frames = _TABLES["frames"]
     for kind in (*filter(kinds.__contains__, frames), *sorted(kinds - frames.keys())):
         title = _TABLES["frame_titles"].get(kind, f"{kind} fusion: one kernel")
-        rows.append((entities(title), {"shape": "box"} | fusion_frame(kind)))
+        rows.append((entities(title), {"shape": "box"} | cluster_style(kind)))
     notes = []
     if any(not a.inside and a.bytes for a in arrows):
         notes += ["dark arrow: through memory,", "with its bytes"]
