@@ -129,7 +129,7 @@ def test_a_directory_of_protos_says_how_to_get_text(tmp_path: Path) -> None:
 def test_a_corpus_is_picked_from_by_name(samples: Path) -> None:
     assert load(samples / "cpu", "softmax").name == "jit_softmax"
     assert load(samples / "cpu" / "softmax").name == "jit_softmax"
-    with pytest.raises(HlofuseError, match="no sofmax; did you mean softmax"):
+    with pytest.raises(HlofuseError, match="no module sofmax; did you mean softmax"):
         load(samples / "cpu", "sofmax")
     with pytest.raises(HlofuseError, match="has several modules"):
         load(samples / "cpu")

@@ -3,7 +3,6 @@
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "capture": (
         'hlofuse capture train.py:step --args "f32[128,512]" --explain',
-        "hlofuse capture train.py:step --args-from batch --device h100_sxm",
         "hlofuse capture -- python train.py",
         "hlofuse capture --run train.py -- --steps 20",
     ),
@@ -40,10 +39,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hlofuse plot DIR --kind kernels -o kernels.svg",
         "hlofuse plot DIR --device h100_sxm --kind roofline -o roofline.svg",
     ),
-    "diff": ("hlofuse diff BEFORE AFTER", "hlofuse diff run1.xplane.pb run2.xplane.pb"),
+    "diff": ("hlofuse diff BEFORE AFTER", "hlofuse diff BEFORE AFTER --format markdown"),
     "upgrade": ("hlofuse upgrade DIR --to 0.11.1", "hlofuse upgrade OLD_DIR NEW_DIR"),
     "check": (
-        "hlofuse check DIR --profile LOG --max-time 12ms",
+        "hlofuse check DIR --max-kernels 50",
         "hlofuse check DIR --baseline fusion.toml --update",
         "hlofuse check DIR --baseline fusion.toml --format github",
     ),
