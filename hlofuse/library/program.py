@@ -78,7 +78,7 @@ class Program:
             raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")
         try:
             if is_before_optimizations(loaded.module, loaded.target):
-                return loaded
+                return self.options.read(any_stage=True)  # a replay of the first one has taken numbers
         except StageError:
             pass
         path = before_optimizations_of(loaded.module.filename)

@@ -141,7 +141,7 @@ def test_every_operation_of_the_program_has_a_way(seen: Visit, gpt2_whole: Path)
     ends = seen.page.evaluate(
         """() => { const f = explorer.data.passTimeline, found = {};
         f.threads.name.forEach((name, t) => { if (!f.threads.begins[t]) found[name] =
-            f.wayOf(t).ends.map((e) => f.threads.fusion[e].split(" ")[0] || f.threads.name[e]); });
+            f.pathOf(t).ends.map((e) => f.threads.fusion[e].split(" ")[0] || f.threads.name[e]); });
         return found; }"""
     )
     names = [
