@@ -8,6 +8,8 @@ from hlofuse.passes.algebraic.facts import (
     is_all,
     is_complex,
     is_integral,
+    is_non_negative,
+    is_power_of_two,
     is_scalar_value,
     scalar_constant,
 )
@@ -33,12 +35,13 @@ def handle_add(c: Context, add: Instruction) -> bool:
         a, c1, c2 = constants
         total = spread(add, make.binary(add, "add", c1, c2))
         return c.replace(add, make.binary(add, "subtract", total, a, add.shape))
+    exact = is_integral(add) or c.options.fast_math
     for x, other in both_orders(add):
-        if other.opcode == "subtract" and other.operands[1] is x and is_integral(add):
+        if other.opcode == "subtract" and other.operands[1] is x and exact:
             if c.replace_if_compatible(add, other.operands[0]):
                 return True
             break
-    if _add_to_part(c, add):
+    if _add_to_part(c, add) or _distribute(c, add):
         return True
     return not c.options.layout_sensitive and sum_of_scatters(c, add)
 
@@ -81,9 +84,29 @@ def _add_to_part(c: Context, add: Instruction) -> bool:
     return False
 
 
+def _distribute(c: Context, add: Instruction) -> bool:
+    """A*C + B*C is (A+B)*C where that is exact."""
+    lhs, rhs = add.operands
+    if lhs.opcode != "multiply" or rhs.opcode != "multiply":
+        return False
+    if len(lhs.users) != 1 or len(rhs.users) != 1:
+        return False
+    for a, factor in ((lhs.operands[0], lhs.operands[1]), (lhs.operands[1], lhs.operands[0])):
+        b = next((q for p, q in both_orders(rhs) if p is factor), None)
+        if b is None:
+            continue
+        if is_integral(add) or is_power_of_two(factor):
+            total = make.binary(lhs, "add", a, b, add.shape)
+            c.replace(add, make.binary(add, "multiply", total, factor, add.shape))
+            return True
+        return False
+    return False
+
+
 def handle_subtract(c: Context, sub: Instruction) -> bool:
     lhs, rhs = sub.operands
-    if is_integral(sub) and lhs is rhs:
+    exact = is_integral(sub) or c.options.fast_math
+    if exact and lhs is rhs:
         return c.replace(sub, make.scalar_like(sub, 0))
     if is_all(rhs, 0) and c.replace_if_compatible(sub, lhs):
         return True
@@ -93,7 +116,7 @@ def handle_subtract(c: Context, sub: Instruction) -> bool:
         if rhs.opcode == "broadcast":
             negative = make.broadcast(constant, rhs.shape, negative, rhs.dimensions)
         return c.replace(sub, make.binary(sub, "add", lhs, negative, sub.shape))
-    if not is_integral(sub):
+    if not exact:
         return False
     if rhs.opcode == "subtract" and rhs.operands[0] is lhs and c.replace_if_compatible(sub, rhs.operands[1]):
         return True
@@ -110,7 +133,7 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
     for one, other in ((rhs, lhs), (lhs, rhs)):
         if is_all(one, 1) and c.replace_if_compatible(multiply, other):
             return True
-    if is_integral(multiply):
+    if c.options.fast_math or is_integral(multiply):
         for zero in (lhs, rhs):
             if is_all(zero, 0) and c.replace_if_compatible(multiply, zero):
                 return True
@@ -137,6 +160,13 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
     if lhs.opcode == "exponential" == rhs.opcode:
         total = make.binary(multiply, "add", lhs.operands[0], rhs.operands[0], multiply.shape)
         return c.replace(multiply, make.unary(multiply, "exponential", total))
+    if lhs.opcode == rhs.opcode and lhs.opcode in ("sqrt", "rsqrt") and lhs.operands[0] is rhs.operands[0]:
+        x = lhs.operands[0]
+        if is_non_negative(x) and lhs.opcode == "sqrt":
+            return c.replace(multiply, x)
+        if is_non_negative(x):
+            inverse = make.binary(multiply, "divide", make.scalar_like(x, 1), x, multiply.shape)
+            return c.replace(multiply, inverse)
     return False
 
 

@@ -1,5 +1,8 @@
 """Comparisons, logical operations, maxima and minima, and selections."""
 
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.analysis.elementwise import is_constant_effective_scalar
+from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context, both_orders
 from hlofuse.passes.algebraic.facts import (
@@ -22,6 +25,16 @@ def handle_compare(c: Context, compare: Instruction) -> bool:
         for constant, other in ((rhs, lhs), (lhs, rhs)):
             if is_all(constant, direction == "EQ"):
                 return c.replace(compare, other)
+    if direction == "NE" and is_all(rhs, 0) and lhs.opcode == "select":
+        condition, yes, no = lhs.operands
+        if (
+            condition.opcode == "compare"
+            and condition.attributes.raw("direction") == "GE"
+            and is_all(yes, 1)
+            and is_all(no, 0)
+            and c.same_shape(compare.shape, condition.shape)
+        ):
+            return c.replace(compare, condition)
     if direction != "GT":
         return False
     for side, opcode in ((0, "maximum"), (1, "minimum")):
@@ -54,7 +67,27 @@ def handle_and(c: Context, x: Instruction) -> bool:
         for constant, other in ((rhs, lhs), (lhs, rhs)):
             if is_all(constant, 1) and c.replace_if_compatible(x, other):
                 return True
-    return any(is_all(constant, 0) and c.replace_if_compatible(x, constant) for constant in (rhs, lhs))
+    for constant in (rhs, lhs):
+        if is_all(constant, 0) and c.replace_if_compatible(x, constant):
+            return True
+    left, right = _upper_bound(lhs), _upper_bound(rhs)
+    if left is not None and right is not None and left[0] is right[0]:
+        bound = make.scalar_like(left[0], min(left[1], right[1]))
+        return c.replace(x, make.compare(x, "LT", left[0], bound))
+    return False
+
+
+def _upper_bound(x: Instruction) -> tuple[Instruction, int] | None:
+    """The variable and the number of `variable < number`."""
+    if x.opcode != "compare":
+        return None
+    a, b = x.operands
+    if x.attributes.raw("direction") == "GT":
+        a, b = b, a
+    elif x.attributes.raw("direction") != "LT":
+        return None
+    value = scalar_of(b) if is_constant_effective_scalar(b) and b.shape.element_type == "s32" else None
+    return (a, int(value)) if value is not None else None
 
 
 def handle_or(c: Context, x: Instruction) -> bool:
@@ -71,7 +104,13 @@ def handle_or(c: Context, x: Instruction) -> bool:
 
 def handle_xor(c: Context, x: Instruction) -> bool:
     lhs, rhs = x.operands
-    if lhs is rhs:
+    keys = StructuralKeys()
+    if lhs is rhs or (
+        not has_side_effect(lhs)
+        and lhs.operands
+        and lhs.operands == rhs.operands
+        and keys.of_instruction(lhs) == keys.of_instruction(rhs)
+    ):
         return c.replace(x, make.scalar_like(x, 0))
     for constant, other in ((rhs, lhs), (lhs, rhs)):
         if is_all(constant, 0) and c.replace_if_compatible(x, other):
@@ -84,13 +123,17 @@ def handle_not(c: Context, x: Instruction) -> bool:
     return inner.opcode == "not" and c.replace_if_compatible(x, inner.operands[0])
 
 
+# They never fall and bring no value further from zero (`IsNondecreasingSublinear`).
+_SINKS = frozenset({"cbrt", "erf", "logistic", "tanh"})
+
+
 def handle_extreme(c: Context, x: Instruction) -> bool:
     """Both maximum and minimum; what holds for one holds for the other, reversed."""
     lhs, rhs = x.operands
     if lhs is rhs:
         return c.replace(x, lhs)
     maximum = x.opcode == "maximum"
-    if is_integral(x) or is_floating(x):
+    if is_integral(x) or (is_floating(x) and c.options.minmax_propagate_nan):
         for bound, other in ((lhs, rhs), (rhs, lhs)):
             element_type = bound.shape.element_type
             neutral = lowest(element_type) if maximum else highest(element_type)
@@ -112,6 +155,9 @@ def handle_extreme(c: Context, x: Instruction) -> bool:
             if operand is clamp.operands[0] and c.replace_if_compatible(x, clamp):
                 return True
             break
+    if lhs.opcode == rhs.opcode and lhs.opcode in _SINKS:
+        new = make.binary(x, "maximum", lhs.operands[0], rhs.operands[0])
+        return c.replace(x, make.unary(x, lhs.opcode, new))
     return False
 
 

@@ -4,7 +4,7 @@ import math
 
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.context import Context
+from hlofuse.passes.algebraic.context import Context, both_orders
 from hlofuse.passes.algebraic.facts import (
     broadcast_effective_constant,
     is_all,
@@ -96,10 +96,11 @@ def _inverse(value: Value) -> Value:
 def _by_broadcast(c: Context, divide: Instruction) -> bool:
     """A / broadcast(B) is A * broadcast(1 / B), on CPU."""
     a, wide = divide.operands
-    if not c.options.executing_on_cpu or wide.opcode != "broadcast":
+    options = c.options
+    if not options.executing_on_cpu or not options.sink_broadcast or wide.opcode != "broadcast":
         return False
     b = wide.operands[0]
-    if is_complex(divide) or len(b.users) != 1:
+    if (is_complex(divide) and not options.fast_math) or len(b.users) != 1:
         return False
     inverse = make.binary(wide, "divide", make.scalar_like(b, 1), b)
     spread = make.broadcast(wide, divide.shape, inverse, wide.dimensions)
@@ -119,6 +120,16 @@ def _nested(c: Context, divide: Instruction) -> bool:
     if b.opcode == "divide":
         top = make.binary(divide, "multiply", a, b.operands[1])
         return c.replace(divide, make.binary(divide, "divide", top, b.operands[0]))
+    if (
+        a.opcode == "convert"
+        and a.operands[0].shape.element_type == "pred"
+        and b.opcode == "broadcast"
+        and not b.operands[0].shape.dimensions
+    ):
+        scalar = b.operands[0]
+        inverse = make.binary(divide, "divide", make.scalar_like(scalar, 1), scalar)
+        spread = make.broadcast(b, divide.shape, inverse, ())
+        return c.replace(divide, make.binary(divide, "multiply", spread, a))
     return False
 
 
@@ -135,6 +146,17 @@ def handle_remainder(c: Context, remainder: Instruction) -> bool:
         return False
     divisor = broadcast_effective_constant(b)
     value = scalar_of(divisor) if divisor is not None else None
-    if not isinstance(value, int) or a.opcode != "iota":
+    if not isinstance(value, int):
         return False
-    return value >= a.shape.dimensions[int(a.attributes["iota_dimension"])] and c.replace(remainder, a)
+    if a.opcode == "iota":
+        if value >= a.shape.dimensions[int(a.attributes["iota_dimension"])]:
+            return c.replace(remainder, a)
+    elif a.opcode == "add":
+        for iota, added in both_orders(a):
+            if iota.opcode != "iota" or broadcast_effective_constant(added) is not divisor:
+                continue
+            most = value + iota.shape.dimensions[int(iota.attributes["iota_dimension"])]
+            if most < 1 << (iota.shape.bit_width - is_signed_integer(iota)):
+                c.replace(remainder, make.binary(remainder, "remainder", iota, b))
+            return False
+    return False

@@ -43,7 +43,7 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
             return c.replace(x, new)
     if operand.opcode != "constant" and all(s.opcode == "constant" and is_integral(s) for s in starts):
         return _at_constant_offset(c, x)
-    return operand.opcode == "dynamic-slice" and _of_dynamic_slice(c, x)
+    return _of_iota(c, x) or (operand.opcode == "dynamic-slice" and _of_dynamic_slice(c, x))
 
 
 def _is_zero(x: Instruction) -> bool:
@@ -74,6 +74,28 @@ def _at_constant_offset(c: Context, x: Instruction) -> bool:
         starts.append(min(operand.shape.dimensions[d] - x.shape.dimensions[d], int(value)))
     limits = [s + n for s, n in zip(starts, x.shape.dimensions, strict=True)]
     return c.replace(x, make.slice_of(x, operand, starts, limits))
+
+
+def _of_iota(c: Context, x: Instruction) -> bool:
+    """One number of a counter, perhaps scaled, is the place it is read from."""
+    operand, index = x.operands[0], x.operands[1]
+    element_type, index_type = x.shape.element_type, index.shape.element_type
+    if operand.shape.rank != 1 or x.shape.dimensions != (1,) or element_type not in ("s32", "u32"):
+        return False
+    factor = None
+    if operand.opcode == "multiply":
+        scale = operand.operands[1]
+        if scale.opcode == "broadcast" and not scale.operands[0].shape.dimensions:
+            factor, operand = scale.operands[0], operand.operands[0]
+    if operand.opcode != "iota" or index_type not in ("s32", "u32"):
+        return False
+    low = make.scalar_like(index, 0)
+    high = make.scalar_like(index, operand.shape.dimensions[0] - 1)
+    result = make.add(x, "clamp", index.shape, [low, index, high])
+    result = make.convert(x, result, element_type)
+    if factor is not None:
+        result = make.binary(x, "multiply", result, factor)
+    return c.replace(x, make.reshape(x, x.shape, result))
 
 
 def _of_dynamic_slice(c: Context, x: Instruction) -> bool:
@@ -109,7 +131,20 @@ def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
         zero = make.scalar_like(starts[0], 0)
         new_starts = [zero if d in whole else s for d, s in enumerate(starts)]
         return c.replace(x, make.copy_of(x, [base, update, *new_starts]))
-    return update.shape.element_count == 0 and c.replace(x, base)
+    if update.shape.element_count == 0:
+        return c.replace(x, base)
+    if update.opcode != "dynamic-update-slice":
+        return False
+    read = update.operands[0]
+    if read.opcode != "dynamic-slice" or read.operands[0] is not base or read.operands[1:] != starts:
+        return False
+    part = update.operands[1]
+    x.replace_operand(1, part)
+    for k in range(2, len(x.operands)):
+        bound = update.shape.dimensions[k - 2] - part.shape.dimensions[k - 2]
+        x.replace_operand(k, _combined(x.operands[k], update.operands[k], bound, update))
+    c.changed = True
+    return True
 
 
 def _as_pad(c: Context, x: Instruction) -> bool:

@@ -52,6 +52,15 @@ def broadcast_effective_constant(x: Instruction) -> Instruction | None:
     return None
 
 
+def is_power_of_two(x: Instruction) -> bool:
+    """±2^k, or a broadcast of it (`IsAllFpConstantPowerOf2`)."""
+    constant = x if is_constant_effective_scalar(x) else broadcast_effective_constant(x)
+    value = scalar_of(constant) if constant is not None else None
+    if value is None or not math.isfinite(value):
+        return False
+    return abs(math.frexp(value)[0]) == 0.5
+
+
 def is_integral(x: Instruction) -> bool:
     return x.shape.element_type in INTEGER_TYPES
 

@@ -1,5 +1,7 @@
 """Gathers and scatters."""
 
+from collections.abc import Sequence
+
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.fusing import clone_of, computation_of
@@ -35,13 +37,22 @@ def gather_before_pad(c: Context, gather: Instruction) -> bool:
     if any(d not in places for d in padded):
         return False
     results = _whole_dimensions(gather)
+    batches = {} if reshape is not None else _equally_padded_batches(gather, config)
     if any(places[d] not in results for d in padded):
-        return False
+        if any(places[d] not in results and d not in batches for d in padded):
+            return False
+        if len(batches) != len(indices.attributes["padding"].padded):
+            return False
+        results |= batches
+        indices = indices.operands[0]
     source = pad.operands[0]
     small = {places[d]: source.shape.dimensions[d] for d in padded}
     if reshape is not None:
         source = make.derived(gather, "reshape", _resized(reshape.shape, small), [source])
-    windows = [small.get(d, size) for d, size in enumerate(gather.attributes["slice_sizes"])]
+    windows = [
+        size if d in batches else small.get(d, size)
+        for d, size in enumerate(gather.attributes["slice_sizes"])
+    ]
     attributes = gather.attributes.given(*_NUMBERS)
     attributes["slice_sizes"] = make.numbers(windows)
     shape = _resized(gather.shape, {results[d]: size for d, size in small.items()})
@@ -67,8 +78,27 @@ def _whole_dimensions(gather: Instruction) -> dict[int, int]:
     return {d: result for d, result in pairs if attributes["slice_sizes"][d] == sizes[d]}
 
 
+def _equally_padded_batches(gather: Instruction, config: PaddingConfig) -> dict[int, int]:
+    """Of batch dimensions that the indices have padded as the operand has: the dimension of the result
+    (`CheckPaddedDimsForGatherOfPad`)."""
+    attributes, indices = gather.attributes, gather.operands[1]
+    if indices.opcode != "pad":
+        return {}
+    offsets: Sequence[int] = attributes["offset_dims"]
+    free = [d for d in range(gather.shape.rank) if d not in offsets]
+    of_indices = [d for d in range(indices.shape.rank) if d != attributes["index_vector_dim"]]
+    result_of = dict(zip(of_indices, free, strict=True))
+    indices_batch, operand_batch = (
+        attributes.get("start_indices_batching_dims", ()),
+        attributes.get("operand_batching_dims", ()),
+    )
+    around = indices.attributes["padding"]
+    pairs = zip(operand_batch, indices_batch, strict=True)
+    return {a: result_of[b] for a, b in pairs if a in config.padded and around[b] == config[a]}
+
+
 def handle_gather(c: Context, gather: Instruction) -> bool:
-    operand = gather.operands[0]
+    operand, indices = gather.operands
     if operand.shape.element_count == 0:
         return c.replace(gather, make.scalar_like(gather, 0))
     if operand.shape.is_effective_scalar:
@@ -76,7 +106,31 @@ def handle_gather(c: Context, gather: Instruction) -> bool:
         if operand.shape.dimensions:
             scalar = make.reshape(operand, array(operand.shape.element_type), operand)
         return c.replace(gather, make.broadcast(scalar, gather.shape, scalar, ()))
+    attributes = gather.attributes
+    if (
+        operand.shape.rank == 1
+        and operand.shape.dimensions[0] <= c.options.very_small_gather_size
+        and attributes.get("index_vector_dim") == indices.shape.rank
+        and len(attributes.get("collapsed_slice_dims", ())) == 1
+    ):
+        return c.replace(gather, _by_selecting(gather))
     return gather_before_pad(c, gather)
+
+
+def _by_selecting(gather: Instruction) -> Instruction:
+    operand, indices = gather.operands
+
+    def value(k: int) -> Instruction:
+        one = make.slice_of(gather, operand, [k], [k + 1])
+        scalar = make.reshape(gather, array(operand.shape.element_type), one)
+        return make.broadcast(gather, gather.shape, scalar, ())
+
+    result = value(0)
+    for k in range(operand.shape.dimensions[0]):
+        mask = make.compare(gather, "GE", indices, make.scalar_like(indices, k))
+        mask.shape = gather.shape.with_element_type("pred")
+        result = make.add(gather, "select", gather.shape, [mask, value(k), result])
+    return result
 
 
 def handle_scatter(c: Context, scatter: Instruction) -> bool:
@@ -86,6 +140,24 @@ def handle_scatter(c: Context, scatter: Instruction) -> bool:
         if count == 1:
             c.replace_if_compatible(scatter, bases[0])
         return False
+    indices = scatter.operands[count]
+    if (
+        count == 1
+        and indices.shape.element_count == 0
+        and c.same_shape(scatter.shape, bases[0].shape)
+        and c.same_shape(scatter.shape, updates[0].shape)
+    ):
+        function = scatter.called_computations[0]
+        numbers = make.numbers(range(scatter.shape.rank))
+        new = make.add(
+            scatter,
+            "map",
+            scatter.shape,
+            [bases[0], updates[0]],
+            called=[("to_apply", function)],
+            dimensions=numbers,
+        )
+        return c.replace(scatter, new)
     return False
 
 

@@ -27,9 +27,29 @@ def handle_pad(c: Context, pad: Instruction) -> bool:
         return c.replace(pad, make.pad(pad, pad.shape, operand, value, PaddingConfig(tuple(remaining))))
     if not any(p.low or p.high for p in config) and c.replace_if_compatible(pad, operand):
         return True
-    if any(p.low < 0 or p.high < 0 for p in config):
+    if _of_broadcast(c, pad, config):
+        return True
+    if c.options.negative_padding_replacement and any(p.low < 0 or p.high < 0 for p in config):
         return _negative(c, pad, config)
     return False
+
+
+def _of_broadcast(c: Context, pad: Instruction, config: PaddingConfig) -> bool:
+    """Pad only the dimensions that need it, then broadcast."""
+    broadcast = pad.operands[0]
+    padded = config.padded
+    if len(padded) == len(config) or broadcast.opcode != "broadcast" or len(broadcast.users) != 1:
+        return False
+    if any(d not in padded for d in broadcast.dimensions):
+        return False
+    element_type = pad.shape.element_type
+    inner = array(element_type, [broadcast.shape.dimensions[d] for d in padded])
+    outer = array(element_type, [pad.shape.dimensions[d] for d in padded])
+    small = make.broadcast(
+        broadcast, inner, broadcast.operands[0], [padded.index(d) for d in broadcast.dimensions]
+    )
+    new = make.pad(pad, outer, small, pad.operands[1], PaddingConfig(tuple(config[d] for d in padded)))
+    return c.replace(pad, make.broadcast(pad, pad.shape, new, padded))
 
 
 def _negative(c: Context, pad: Instruction, config: PaddingConfig) -> bool:

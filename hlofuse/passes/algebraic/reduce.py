@@ -38,8 +38,10 @@ def handle_reduce(c: Context, reduce: Instruction) -> bool:
             )
         ]
         return c.replace(reduce, make.tuple_of(reduce, values) if several else values[0])
-    if c.options.layout_sensitive or several:
+    if c.options.layout_sensitive or (several and count == 1):
         return False
+    if several:
+        return _extreme_of_constant(c, reduce)
     for rewrite in (
         _of_negate,
         _of_transpose,
@@ -73,6 +75,26 @@ def _of_negate(c: Context, reduce: Instruction) -> bool:
         c.computation.root = negated
     c.changed = True
     return True
+
+
+def _extreme_of_constant(c: Context, reduce: Instruction) -> bool:
+    """The place of the greatest of equal numbers is the first one."""
+    arg = reduce.operands[0]
+    extreme = is_argument_of_extreme(reduce, greatest=True) or is_argument_of_extreme(reduce, greatest=False)
+    if not extreme or arg.opcode != "broadcast":
+        return False
+    value = arg.operands[0]
+    if value.opcode != "constant" or value.shape.dimensions:
+        return False
+    if int(reduce.operands[1].attributes["iota_dimension"]) not in reduce.dimensions:
+        return False
+    shape, index_type = reduce.shape.tuple_shapes[0], reduce.shape.tuple_shapes[1].element_type
+    zero = make.scalar(reduce, index_type, 0)
+    parts = [
+        make.broadcast(reduce, shape, value, ()),
+        make.broadcast(reduce, shape.with_element_type(index_type), zero, ()),
+    ]
+    return c.replace(reduce, make.tuple_of(reduce, parts))
 
 
 def _of_transpose(c: Context, reduce: Instruction) -> bool:
@@ -124,7 +146,7 @@ def _identical(a: Instruction, b: Instruction) -> bool:
 
 def _of_reshape(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
-    if arg.opcode != "reshape":
+    if not c.options.reduce_of_reshape or arg.opcode != "reshape":
         return False
     source, function = arg.operands[0], reduce.called_computations[0]
     pairs = unmodified_dimensions(source.shape, arg.shape)

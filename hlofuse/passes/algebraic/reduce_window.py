@@ -1,11 +1,14 @@
 """Reductions over windows."""
 
+from dataclasses import replace
+
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.shape import Shape
+from hlofuse.ir.shape import INTEGER_TYPES, Shape
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.facts import is_all, is_of_parameters
 from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import Value, rounded, values_of
 from hlofuse.passes.common.shapes import array
 
 _SEEN_THROUGH = ("reshape", "bitcast", "convert", "slice", "copy")
@@ -23,10 +26,14 @@ def handle_cumulative(c: Context, x: Instruction, window: Window) -> bool:
     if init.shape.dimensions or not is_of_parameters(x.called_computations[0], "add"):
         return False
     value = source.operands[0]
+    while value.opcode in ("convert", "reshape", "bitcast"):
+        value = value.operands[0]
     if value.opcode != "constant":
         return True
+    if value.shape.dimensions:
+        value = make.reshape(x, array(value.shape.element_type), value)
     dimension = _summed(window, operand.shape)
-    if dimension is None or value.shape.element_type != x.shape.element_type:
+    if dimension is None:
         return False
     return _counted(c, x, value, dimension)
 
@@ -48,6 +55,12 @@ def _summed(window: Window, shape: Shape) -> int | None:
 
 def _counted(c: Context, x: Instruction, value: Instruction, dimension: int) -> bool:
     element_type = x.shape.element_type
+    if value.shape.element_type != element_type:
+        values = values_of(value)
+        converted = _converted(values[0], element_type) if values else None
+        if converted is None:
+            return False
+        value = make.scalar(x, element_type, converted)
     kind = "s64" if element_type == "s64" else "s32"
     shape = x.shape.with_element_type(kind)
     counter = make.iota(x, shape, dimension)
@@ -57,6 +70,12 @@ def _counted(c: Context, x: Instruction, value: Instruction, dimension: int) -> 
         count = make.convert(x, count, element_type)
     times = make.broadcast(x, x.shape, value, ())
     return c.replace(x, make.binary(x, "multiply", times, count, x.shape))
+
+
+def _converted(value: Value, element_type: str) -> Value | None:
+    if isinstance(value, complex):
+        return None
+    return rounded(element_type, int(value) if element_type in INTEGER_TYPES else value)
 
 
 def handle_reduce_window(c: Context, x: Instruction) -> bool:
@@ -69,7 +88,8 @@ def handle_reduce_window(c: Context, x: Instruction) -> bool:
         return c.replace(x, make.broadcast(x, x.shape, init, ()))
     if not operand.shape.dimensions:
         return c.replace(x, operand)
-    handle_cumulative(c, x, window) or _elementwise(c, x, window) or _as_reduce(c, x, window)
+    if not (handle_cumulative(c, x, window) or _elementwise(c, x, window) or _as_reduce(c, x, window)):
+        return _fold_pad(c, x, window)
     return False
 
 
@@ -93,6 +113,8 @@ def _elementwise(c: Context, x: Instruction, window: Window) -> bool:
 
 def _as_reduce(c: Context, x: Instruction, window: Window) -> bool:
     """Windows as large as the array."""
+    if not c.options.window_reduce_to_reduce:
+        return False
     plain = all(
         w.stride == w.window_dilation == w.base_dilation == 1 and not w.padding_low and not w.padding_high
         for w in window
@@ -102,3 +124,56 @@ def _as_reduce(c: Context, x: Instruction, window: Window) -> bool:
         return False
     new = make.reduce(x, x.operands[0], x.operands[1], reduced, x.called_computations[0])
     return c.replace(x, make.reshape(x, x.shape, new))
+
+
+def _fold_pad(c: Context, x: Instruction, window: Window) -> bool:
+    """The pad ahead becomes the window's own; not through a convert."""
+    pad, init = x.operands
+    if pad.opcode != "pad":
+        return False
+    config: PaddingConfig = pad.attributes["padding"]
+    interior = any(p.interior for p in config)
+    if interior and any(w.base_dilation != 1 for w in window):
+        return False
+    value = pad.operands[1]
+    if value is not init and not (
+        value.opcode == "constant" == init.opcode
+        and value.shape.key == init.shape.key
+        and value.literal.canonical_text == init.literal.canonical_text
+    ):
+        return False
+    source = pad.operands[0]
+    if _reads_one_element(source, config, window):
+        return False
+    wider = Window(
+        tuple(
+            replace(
+                w,
+                padding_low=w.padding_low + w.base_dilation * p.low,
+                padding_high=w.padding_high + w.base_dilation * p.high,
+                base_dilation=1 + p.interior if p.interior else w.base_dilation,
+            )
+            for w, p in zip(window, config, strict=True)
+        )
+    )
+    return c.replace(
+        x,
+        make.add(
+            x,
+            "reduce-window",
+            x.shape,
+            [source, init],
+            called=[("to_apply", x.called_computations[0])],
+            window=wider,
+        ),
+    )
+
+
+def _reads_one_element(source: Instruction, config: PaddingConfig, window: Window) -> bool:
+    """XLA makes a broadcast of it then."""
+    if any(w.stride != 1 for w in window) or any(p.low != p.high or p.interior for p in config):
+        return False
+    return all(
+        n == 1 if p.low else (n == 1 or w.size == 1)
+        for n, p, w in zip(source.shape.dimensions, config, window, strict=True)
+    )

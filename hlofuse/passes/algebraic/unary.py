@@ -34,10 +34,26 @@ def handle_exponential(c: Context, x: Instruction) -> bool:
 
 def handle_log(c: Context, log: Instruction) -> bool:
     operand = log.operands[0]
+    if operand.opcode == "exponential" and c.options.fast_math:
+        return c.replace_if_compatible(log, operand.operands[0])
+    if operand.opcode == "power":
+        a, b = operand.operands
+        absolute = a if is_complex(a) else make.unary(log, "abs", a, log.shape)
+        product = make.binary(operand, "multiply", make.unary(log, "log", absolute, log.shape), b, log.shape)
+        is_zero = make.compare(b, "EQ", b, make.scalar_like(b, 0))
+        return c.replace(log, make.select(log, is_zero, make.scalar_like(log, 0), product))
     if operand.opcode in ("sqrt", "rsqrt"):
         half = 0.5 if operand.opcode == "sqrt" else -0.5
         new = make.unary(log, "log", operand.operands[0], log.shape)
         return c.replace(log, make.binary(log, "multiply", new, make.scalar_like(log, half)))
+    return False
+
+
+def handle_sqrt(c: Context, x: Instruction) -> bool:
+    operand = x.operands[0]
+    square = operand.opcode == "multiply" and operand.operands[0] is operand.operands[1]
+    if c.options.fast_math and square and not is_complex(x):
+        return c.replace(x, make.unary(x, "abs", operand.operands[0]))
     return False
 
 
@@ -56,6 +72,9 @@ def handle_power(c: Context, power: Instruction) -> bool:
         return c.replace(power, make.scalar_like(power, 1))
     if is_all(rhs, 1) and c.replace_if_compatible(power, lhs):
         return True
+    if lhs.opcode == "exponential":
+        product = make.binary(power, "multiply", lhs.operands[0], rhs, power.shape)
+        return c.replace(power, make.unary(power, "exponential", product))
     if is_all(rhs, 2):
         return c.replace(power, make.binary(power, "multiply", lhs, lhs, power.shape))
     if is_all(rhs, 3):
@@ -96,7 +115,7 @@ def handle_convert(c: Context, convert: Instruction) -> bool:
         source = operand.operands[0].shape.element_type
         if source == result and keeps_values(source, operand.shape.element_type):
             return c.replace(convert, operand.operands[0])
-    return False
+    return _narrow_integer_operation(c, convert)
 
 
 # Bits of precision, smallest and greatest exponent of a normal number.
@@ -124,6 +143,27 @@ def keeps_values(source: str, result: str) -> bool:
     return False
 
 
+def _narrow_integer_operation(c: Context, convert: Instruction) -> bool:
+    """convert(op(convert(a), convert(b))) of integers is op(a, b) where no digit is lost."""
+    op = convert.operands[0]
+    unsigned = op.opcode in ("divide", "remainder")
+    if op.opcode not in ("add", "subtract", "multiply") and not unsigned:
+        return False
+    if len(op.users) != 1 or any(o.opcode != "convert" or len(o.users) != 1 for o in op.operands):
+        return False
+    wide, narrow = op.shape.element_type, convert.shape.element_type
+    if wide not in INTEGER_TYPES or narrow not in INTEGER_TYPES or wide[0] != narrow[0]:
+        return False
+    if unsigned and wide[0] != "u":
+        return False
+    if op.shape.bit_width < 8 or convert.shape.bit_width < 8 or not keeps_values(narrow, wide):
+        return False
+    a, b = (o.operands[0] for o in op.operands)
+    if a.shape.element_type == narrow == b.shape.element_type:
+        return c.replace(convert, make.copy_of(op, [a, b], op.shape.with_element_type(narrow)))
+    return False
+
+
 def handle_reduce_precision(c: Context, x: Instruction) -> bool:
     bits = {"f16": (5, 10), "bf16": (8, 7), "f32": (8, 23), "f64": (11, 52)}.get(
         x.operands[0].shape.element_type
@@ -136,9 +176,13 @@ def handle_map(c: Context, x: Instruction) -> bool:
     root = x.called_computations[0].root
     if root.opcode == "parameter":
         return c.replace_if_compatible(x, x.operands[root.parameter_number])
-    if root.opcode == "fusion" or any(o.opcode != "parameter" for o in root.operands):
+    if root.opcode == "constant":
+        if not root.shape.dimensions:
+            value = make.add(x, "constant", root.shape, payload=root.payload)
+            return c.replace(x, make.broadcast(x, x.shape, value, ()) if x.shape.dimensions else value)
+    elif root.opcode == "fusion" or any(o.opcode != "parameter" for o in root.operands):
         return False
-    if root.operands and is_elementwise(root):
+    elif is_elementwise(root):
         operands = [x.operands[o.parameter_number] for o in root.operands]
         new = make.add(x, root.opcode, x.shape, operands)
         new.attributes = root.attributes
