@@ -314,7 +314,7 @@ def capture_command(
         )
         captured.status = status
         if python and not is_profile(str(new / PROFILE)):
-            captured.warnings.append("no profile was written: the script ended without the interpreter")
+            captured.warnings.append("no profile was written: the script was killed, or ended by os._exit")
         if status:
             captured.warnings.append(
                 f"the program exited with status {status}; modules compiled before that were captured"

@@ -56,7 +56,7 @@ def optimized(
     loaded = report.at_fusion if plans else report.before_optimizations("optimize")
     assert loaded.config is not None
     if not plans:
-        report.options.listener.note(report.loaded.device_note)
+        report.options.listener.note(loaded.device_note)
     if objective is None:
         objective = "time" if plans or loaded.config.device is not None else "kernels"
     began = time.monotonic()

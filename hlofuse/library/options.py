@@ -150,9 +150,10 @@ class ReplayOptions:
             chosen = ChosenTarget(defaults.target, defaults.evidence)
         if self.target is not None:
             chosen = requested_target(self.target)
+        profile = self._profile(module)
         problem, device, evidence, note = "", None, None, ""
         try:
-            device, evidence, note = self._device(module, chosen, defaults)
+            device, evidence, note = self._device(module, chosen, defaults, profile)
         except HlofuseError as error:
             problem = str(error)
         chosen, identity = settled(module, chosen, evidence, self.xla)
@@ -160,7 +161,6 @@ class ReplayOptions:
             identity = replace(identity, notes=(*identity.notes, span_note))
         release = identity.replayed
         target = chosen.name
-        profile = self._profile(module)
         if profile is not None and stage_of(module, target).is_fused:
             attach(module, profile)
         if device is None and TARGETS[target].needs_device:
@@ -204,7 +204,7 @@ class ReplayOptions:
         return load(self.input, self.module, target=self.target)
 
     def _device(
-        self, module: Module, chosen: ChosenTarget, defaults: Defaults | None
+        self, module: Module, chosen: ChosenTarget, defaults: Defaults | None, profile: Profile | None
     ) -> tuple[str | DeviceDescription | None, Fact | None, str]:
         """The device, what shows it, and a note where a file tells it that is there for another purpose.
 
@@ -230,7 +230,8 @@ class ReplayOptions:
         if defaults is not None and defaults.device is not None and defaults.target == chosen.name:
             fact = Fact(defaults.device, "directory", defaults.evidence)
             return defaults.device, fact, f"device {defaults.device}: {defaults.evidence}"
-        profile = module.findings.get("profile", (self._profile(module),))[0]
+        if (origin := module.findings.get("profile")) is not None:  # the module was read from it
+            profile = origin[0]
         by_profile = device_of(profile) if profile is not None else ""
         if by_profile:
             return by_profile, Fact(by_profile, "directory", "the profile's device"), ""

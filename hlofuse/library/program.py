@@ -73,12 +73,12 @@ class Program:
         from hlofuse.inputs.stage import StageError
         from hlofuse.pipelines import NEEDS_DEVICE
 
-        loaded = self.loaded
+        loaded = self.options.read(any_stage=True)  # a replay puts its own module in the order of creation
         if loaded.config is None:
             raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")
         try:
             if is_before_optimizations(loaded.module, loaded.target):
-                return self.options.read(any_stage=True)  # a replay of the first one has taken numbers
+                return loaded
         except StageError:
             pass
         path = before_optimizations_of(loaded.module.filename)
