@@ -63,8 +63,8 @@ def fitted(
     fits = spare >= 0
     widths = {n: least[n] for n in shown}
     phrases = [n for n in shown if columns[n][1] == "left"]
-    wanted = [*((n, width // 2) for n in phrases), *((n, natural[n]) for n in (*shown, *phrases))]
-    for n, most in wanted:  # words get half of the width, then names all they want, then words the rest
+    wanted = [*((n, width // 2) for n in phrases), *((n, natural[n]) for n in phrases)]
+    for n, most in wanted:  # each gets half of the width before one gets more
         more_room = max(min(min(natural[n], most) - widths[n], spare), 0)
         widths[n] += more_room
         spare -= more_room

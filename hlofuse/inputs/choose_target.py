@@ -36,7 +36,9 @@ def _marks() -> dict[str, dict[str, Any]]:
     """`backend_marks.toml`: how `calls` of a backend begin, its `configs`, the target that `files` tell."""
     import tomllib
 
-    return tomllib.loads(Path(__file__).with_name("backend_marks.toml").read_text(encoding="utf-8"))
+    found = tomllib.loads(Path(__file__).with_name("backend_marks.toml").read_text(encoding="utf-8"))
+    found["calls"] = {backend: tuple(prefixes) for backend, prefixes in found["calls"].items()}
+    return found
 
 
 def backend_of(module: Module) -> Fact | None:
@@ -72,7 +74,7 @@ def _of_instruction(i: Instruction) -> Fact | None:
     if i.opcode == "custom-call":
         call = custom_call_target(i)
         for backend, prefixes in _marks()["calls"].items():
-            if call.lower().startswith(tuple(prefixes)):
+            if call.lower().startswith(prefixes):
                 return Fact(backend, "text", f"calls {printable(call)}")
     elif i.opcode == "parameter":
         if "neff_" in (i.attributes.raw("frontend_attributes") or ""):

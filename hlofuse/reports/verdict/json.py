@@ -7,7 +7,6 @@ from hlofuse.format.fields import fields, us_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.changes import Change
 from hlofuse.reports.verdict.model import Suggestion, Verdict
-from hlofuse.reports.verdict.phrases import scaled_us_left
 from hlofuse.reports.whatif.model import Trial
 
 
@@ -21,7 +20,7 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
                 for s in v.shares
             ],
             "floor": {"time_us": us_json(v.floor.us), "bytes": v.floor.bytes_accessed},
-            "scaled_us_left": us_json(scaled_us_left(v)),
+            "scaled_us_left": us_json(v.scaled_us_left),
             "best": best,
             "replays": v.replays,
             "is_ranked": v.is_ranked,

@@ -74,3 +74,17 @@ class Verdict:
     """What a profile has of the program; None without one."""
     is_replayed: bool = True
     """False for a module that is fused already: nothing was tried."""
+
+    @property
+    def scaled_us_left(self) -> float | None:
+        """Measured microseconds of fused kernels above their floor, if both scale alike; launches modelled.
+
+        None without times.
+        """
+        fused = next((s for s in self.shares if s.kind == "fused kernels"), None)
+        if fused is None or fused.measured_us is None or not fused.us:
+            return None
+        if not self.totals.us or not self.floor.us:
+            return None
+        above = max(fused.us - self.floor.fused_us, 0.0)
+        return above * fused.measured_us / fused.us + max(self.totals.us - self.floor.us - above, 0.0)

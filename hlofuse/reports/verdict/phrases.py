@@ -88,7 +88,7 @@ def bound_lines(v: Verdict) -> Iterator[str]:
         total, floor, text = v.totals.cost.bytes_accessed, v.floor.bytes_accessed, bytes_text
         low = v.best.bytes_saved if v.best is not None and v.best.helps(v.totals) else 0
     most, low, lower = max(total - floor, 0), low or 0, text(floor)
-    if (left := scaled_us_left(v)) is not None:
+    if (left := v.scaled_us_left) is not None:
         total, most, how, lower = v.totals.measured_us or 0.0, left, f", {SCALED}", f"{lower} est."
         low = (v.best.scaled_us_saved if v.best is not None else None) or 0
     if text(most) == text(0):
@@ -100,18 +100,6 @@ def bound_lines(v: Verdict) -> Iterator[str]:
         more = "; the changes below save more" if low > most else _best(v)
         yield f"Fusion could still save {low_text}{text(most)}{_part(most, total)}{how}{more}"
     yield f"Lower bound: {lower}, to move inputs and outputs (library calls included)"
-
-
-def scaled_us_left(v: Verdict) -> float | None:
-    """Measured microseconds of fused kernels above their floor, if both scale alike; launches by the model.
-
-    None without times.
-    """
-    fused = next((s for s in v.shares if s.kind == "fused kernels"), None)
-    if fused is None or fused.measured_us is None or not fused.us or not v.totals.us or not v.floor.us:
-        return None
-    above = max(fused.us - v.floor.fused_us, 0.0)
-    return above * fused.measured_us / fused.us + max(v.totals.us - v.floor.us - above, 0.0)
 
 
 def _best(v: Verdict) -> str:
