@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from hlofuse.account.account import Account, Launched
 from hlofuse.account.traffic import border_bytes
+from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Computation, Instruction
 
@@ -58,18 +59,12 @@ def _border(kernels: set[Instruction]) -> int:
     for kernel in kernels:
         reads, writes = border_bytes(kernel)
         for operand, size in reads.items():
-            value = _without_views(operand)
+            value = without_bitcasts(operand)
             if _source(value) not in kernels and value.opcode != "constant":
                 read[value] = max(read.get(value, 0), size)
         leaving = _leaving(kernel, kernels)
         written += sum(size for k, size in writes.items() if leaving is None or k in leaving)
     return sum(read.values()) + written
-
-
-def _without_views(value: Instruction) -> Instruction:
-    while value.opcode == "bitcast":
-        value = value.operands[0]
-    return value
 
 
 def _source(value: Instruction) -> Instruction:

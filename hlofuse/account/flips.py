@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from hlofuse.cost.combined import CombinedModel, model_of
@@ -46,9 +47,7 @@ def flips(model: KernelModel, producer: Instruction) -> tuple[Flip, ...]:
     if now is None:
         return ()
 
-    def verdict(varied: DeviceDescription) -> bool | None:
-        return pays(model, producer, varied)
-
+    verdict = partial(pays, model, producer)
     found = [f for name in NUMBERS if (f := _flip(device, name, now, verdict)) is not None]
     found.sort(key=lambda f: abs(math.log(f.value / f.now)))
     return tuple(found)

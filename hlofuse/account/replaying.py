@@ -17,9 +17,8 @@ from hlofuse.account.figures import (
     us,
 )
 from hlofuse.account.flips import flips, pair_estimate, sums
-from hlofuse.account.kernel_times import KernelTimes
+from hlofuse.account.kernel_times import KernelTimes, reads_of, tiling_of
 from hlofuse.account.observer import CostObserver, Enough, Look, Moment, MomentObserver
-from hlofuse.account.tiles import reads_of, tiling_of
 from hlofuse.cost.combined import model_of
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shared_tables import SharedTables
@@ -97,12 +96,12 @@ class Costs(KernelTimes):
 
     def fusion(self, event: Event) -> StepCost | None:
         """The figures of a fuse event; None for bitcasts and for other passes."""
-        number = self._number_of(event)
+        number = self._number.get(id(event))
         return self.observer.cost(number) if number is not None else None
 
     def tied_with(self, event: Event) -> tuple[str, ...]:
         """Producers of equal priority that XLA may have taken first."""
-        number = self._number_of(event)
+        number = self._number.get(id(event))
         return self.observer.ties.get(number, ()) if number is not None else ()
 
     def look_at(self, requests: Iterable[tuple[Event, Look]]) -> None:
@@ -111,7 +110,7 @@ class Costs(KernelTimes):
         for event, look in requests:
             if event.pass_name != PRIORITY_FUSION:
                 continue
-            number = self._number_of(event)
+            number = self._number.get(id(event))
             if number is None and event.event == "priority":
                 number = self._priorities.get(id(event))
             if number is not None:
@@ -137,9 +136,6 @@ class Costs(KernelTimes):
         if not both or producer not in consumer.operands:
             return None
         return pair_detail(self.model, producer, consumer)
-
-    def _number_of(self, event: Event) -> int | None:
-        return self._number.get(id(event))
 
 
 @dataclass(slots=True)

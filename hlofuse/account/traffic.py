@@ -5,7 +5,7 @@ and not the whole array; an update that is not in place writes the whole array; 
 of memory; and calls of cuBLAS and cuDNN read their operands and write their first result.
 """
 
-from hlofuse.analysis.bitcasts import shape_size
+from hlofuse.analysis.bitcasts import shape_size, without_views
 from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.graph import Instruction
@@ -72,7 +72,7 @@ def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int,
     writes = {}
     root = computation.root
     for k, output in enumerate(root.operands if root.opcode == "tuple" else [root]):
-        result = _through_views(output)
+        result = without_views(output)
         if result not in results:  # the same as an earlier one
             writes[k] = 0
             continue
@@ -86,19 +86,13 @@ def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int,
 
 
 def _is_in_place(result: Instruction) -> bool:
-    return _updates(result) is not None and _through_views(result.operands[0]).opcode == "parameter"
+    return _updates(result) is not None and without_views(result.operands[0]).opcode == "parameter"
 
 
 def _results(root: Instruction) -> list[Instruction]:
     """What is written to memory, views passed over; each once."""
     found = root.operands if root.opcode == "tuple" else [root]
-    return list(dict.fromkeys(_through_views(x) for x in found))
-
-
-def _through_views(x: Instruction) -> Instruction:
-    while x.opcode in _VIEWS and x.operands:
-        x = x.operands[0]
-    return x
+    return list(dict.fromkeys(map(without_views, found)))
 
 
 def _updates(result: Instruction) -> Instruction | None:

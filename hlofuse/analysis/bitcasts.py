@@ -30,6 +30,13 @@ def without_bitcasts(x: Instruction) -> Instruction:
     return x
 
 
+def without_views(x: Instruction) -> Instruction:
+    """What `x` is, or what it is a bitcast or a reshape of."""
+    while x.opcode in ("bitcast", "reshape"):
+        x = x.operands[0]
+    return x
+
+
 def moves_no_data(instruction: Instruction) -> bool:
     """As `is_effective_bitcast`, and reshapes between row-major arrays too."""
     if instruction.opcode == "reshape":

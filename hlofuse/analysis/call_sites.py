@@ -61,21 +61,7 @@ class CallSites:
     def is_nested_in(self, instruction: Instruction, computation: Computation) -> bool:
         """True if it is in `computation` or in what only that calls (`InstructionIsNestedIn`)."""
         inside = _place(instruction)
-        if inside is computation or computation in self._ancestors_of(inside):
-            return True
-        if len(inside.callers) < 2:
-            return False
-        pending, seen = [inside], {inside}
-        while pending:
-            for caller in pending.pop().callers:
-                above = _place(caller)
-                if above is computation or above in seen:
-                    continue
-                if not above.callers:
-                    return False
-                seen.add(above)
-                pending.append(above)
-        return True
+        return inside is computation or computation in self._ancestors_of(inside)
 
     def nearest_ancestors(self, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction] | None:
         """What stands for both in the innermost computation of both (`NearestAncestorsInSameComputation`)."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from operator import add
 from typing import TYPE_CHECKING, NamedTuple
 
 from hlofuse.analysis import flops as count
@@ -41,13 +42,7 @@ class Cost(NamedTuple):
         return self.bytes_read + self.bytes_written
 
     def __add__(self, other: Cost) -> Cost:  # type: ignore[override]
-        return Cost(
-            self.flops + other.flops,
-            self.transcendentals + other.transcendentals,
-            self.bytes_read + other.bytes_read,
-            self.bytes_written + other.bytes_written,
-            self.unknown + other.unknown,
-        )
+        return Cost(*map(add, self, other))
 
     def work(self, times: int) -> Cost:
         """Arithmetic alone, done `times` times: what a reduce takes over from its function."""
@@ -212,17 +207,13 @@ def _bytes(instruction: Instruction) -> tuple[int, int]:
     opcode, operands, shape = instruction.opcode, instruction.operands, instruction.shape
     if opcode == "tuple":
         return 0, shape_size(shape)
-    if opcode == "slice":
-        return shape_size(shape), shape_size(shape)
-    if opcode == "dynamic-slice" and len(operands) > 1:
+    if opcode in ("dynamic-slice", "gather") and len(operands) > 1:
         return shape_size(shape) + shape_size(operands[1].shape), shape_size(shape)
-    if opcode == "dynamic-slice":
+    if opcode in ("slice", "dynamic-slice"):
         return shape_size(shape), shape_size(shape)
     if opcode == "dynamic-update-slice" and len(operands) > 1:
         update = shape_size(operands[1].shape)
         return update + (shape_size(operands[2].shape) if len(operands) > 2 else 0), update
-    if opcode == "gather" and len(operands) > 1:
-        return shape_size(shape) + shape_size(operands[1].shape), shape_size(shape)
     if opcode == "scatter" and len(operands) > 2:
         n = len(operands) // 2
         updates = sum(shape_size(u.shape) for u in operands[n + 1 :])
@@ -240,14 +231,7 @@ def _bytes(instruction: Instruction) -> tuple[int, int]:
 
 
 def _sum(costs: Iterable[Cost]) -> Cost:
-    flops = transcendentals = read = written = unknown = 0
-    for own_flops, own_transcendentals, own_read, own_written, own_unknown in costs:
-        flops += own_flops
-        transcendentals += own_transcendentals
-        read += own_read
-        written += own_written
-        unknown += own_unknown
-    return Cost(flops, transcendentals, read, written, unknown)
+    return Cost(*map(sum, zip(*costs, strict=True)))
 
 
 def _greatest(costs: list[Cost]) -> Cost:

@@ -8,6 +8,7 @@ import re
 
 from hlofuse.analysis.bitcasts import shape_size
 from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.attributes.window import WindowDimension
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
@@ -22,14 +23,7 @@ TRANSCENDENTAL: frozenset[str] = frozenset(
 )
 
 # One operation for each element of the result. Copy and bitcast-like operations do none.
-ELEMENTWISE: frozenset[str] = frozenset(
-    """
-    abs add and bitcast-convert ceil clamp compare complex convert count-leading-zeros divide floor imag
-    is-finite maximum minimum mulhi multiply negate not or popcnt real reduce-precision remainder
-    round-nearest-afz round-nearest-even select shift-left shift-right-arithmetic shift-right-logical sign
-    stochastic-convert subtract xor
-    """.split()
-)
+ELEMENTWISE: frozenset[str] = ELEMENTWISE_OPCODES - TRANSCENDENTAL - {"copy"}
 
 # Beyond this many steps positions are estimated: only a damaged dump has such a window.
 _LOOP_LIMIT = 1_000_000

@@ -1,10 +1,10 @@
 """The operands that an instruction overwrites (`AliasInfo::GetInPlaceInputOutputPairs`)."""
 
-import re
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import TypeAlias
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
+from hlofuse.ir.attributes.metadata import OutputAlias
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 
@@ -123,16 +123,8 @@ def follow_tuples_and_bitcasts(instruction: Instruction, index: Index) -> tuple[
 
 
 _NEVER = ELEMENTWISE_OPCODES | {"broadcast", "concatenate", "constant", "reduce", "slice", "transpose"}
-_ALIAS = re.compile(r"\{([\d,\s]*)\}:\s*\(\s*(\d+)\s*,\s*\{([\d,\s]*)\}")
-
-
-@dataclass(frozen=True, slots=True)
-class InPlacePair:
-    """An operand (or an element of it) and the output that shares its buffer."""
-
-    operand_number: int
-    operand_index: Index
-    output_index: Index
+InPlacePair: TypeAlias = OutputAlias
+"""An operand (or an element of it) and the output that shares its buffer."""
 
 
 def in_place_pairs(instruction: Instruction, release: Release) -> list[InPlacePair]:
@@ -141,22 +133,20 @@ def in_place_pairs(instruction: Instruction, release: Release) -> list[InPlacePa
     if opcode in _NEVER:
         return []
     if opcode == "fusion":
-        return _fusion_pairs(instruction, release) + _declared(instruction)
+        return [*_fusion_pairs(instruction, release), *_declared(instruction)]
     if opcode in ("dynamic-update-slice", "set-dimension-size"):
-        return [InPlacePair(0, (), ())]
+        return [InPlacePair((), 0, ())]
     if opcode in ("scatter", "all-reduce-start"):
         count = (len(instruction.operands) - 1) // 2 if opcode == "scatter" else len(instruction.operands)
-        if count == 1:
-            return [InPlacePair(0, (), ())]
-        return [InPlacePair(k, (), (k,)) for k in range(count)]
+        return [InPlacePair((k,) if count > 1 else (), k, ()) for k in range(count)]
     if opcode == "custom-call":
-        return _declared(instruction)
+        return [*_declared(instruction)]
     if opcode == "ragged-all-to-all":
-        return [InPlacePair(1, (), ())]
+        return [InPlacePair((), 1, ())]
     if opcode in ("collective-permute", "collective-permute-start") and len(instruction.operands) == 4:
         output: Index = (1,) if opcode.endswith("start") else ()
         elements = range(len(instruction.operands[1].shape.tuple_shapes))
-        return [InPlacePair(1, (), output), *(InPlacePair(1, (k,), (*output, k)) for k in elements)]
+        return [InPlacePair(output, 1, ()), *(InPlacePair((*output, k), 1, (k,)) for k in elements)]
     return []
 
 
@@ -171,18 +161,10 @@ def never_in_place(instruction: Instruction) -> bool:
     )
 
 
-def _declared(instruction: Instruction) -> list[InPlacePair]:
+def _declared(instruction: Instruction) -> tuple[InPlacePair, ...]:
     """What the attribute `output_to_operand_aliasing` says."""
-    text = instruction.attributes.raw("output_to_operand_aliasing")
-    if not text:
-        return []
-    return [
-        InPlacePair(int(n), _index(operand), _index(output)) for output, n, operand in _ALIAS.findall(text)
-    ]
-
-
-def _index(text: str) -> Index:
-    return tuple(int(x) for x in re.findall(r"\d+", text))
+    found: tuple[InPlacePair, ...] = instruction.attributes.get("output_to_operand_aliasing", ())
+    return found
 
 
 def _fusion_pairs(fusion: Instruction, release: Release) -> list[InPlacePair]:
@@ -208,5 +190,5 @@ def _fusion_pairs(fusion: Instruction, release: Release) -> list[InPlacePair]:
         if found is not None and not release.in_place_through_bitcasts and found[0].opcode == "bitcast":
             found = (found[0].operands[0], found[1])
         if found is not None and found[0].opcode == "parameter":
-            pairs.append(InPlacePair(found[0].parameter_number, found[1], output_index))
+            pairs.append(InPlacePair(output_index, found[0].parameter_number, found[1]))
     return pairs

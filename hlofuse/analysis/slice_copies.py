@@ -4,10 +4,10 @@ Mirrors `xla/backends/gpu/transforms/dynamic_slice_copy.cc` and what it asks of 
 A lone slice counts as the fusion that XLA wraps it in.
 """
 
+from hlofuse.analysis.bitcasts import without_views
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 
-_VIEWS = frozenset({"bitcast", "reshape"})
 _SLICING = frozenset({"slice", "dynamic-slice", "dynamic-update-slice"})
 _OFFSET_OPCODES = frozenset({"parameter", "constant", "add", "subtract", "multiply", "compare", "select"})
 
@@ -33,7 +33,7 @@ def copied_dynamic_slice(kernel: Instruction) -> Instruction | None:
     root = _root(kernel)
     if root is None:
         return None
-    slicing = _source_of_views(root)
+    slicing = without_views(root)
     if not has_constant_offset(slicing):
         return None
     if slicing.opcode == "dynamic-slice":
@@ -79,12 +79,6 @@ def _root(kernel: Instruction) -> Instruction | None:
     return None if kernel.fusion_kind == "kCustom" else kernel.fused_root
 
 
-def _source_of_views(instruction: Instruction) -> Instruction:
-    while instruction.opcode in _VIEWS:
-        instruction = instruction.operands[0]
-    return instruction
-
-
 def has_byte_strides(shape: Shape) -> bool:
     """No element shares its byte with another (`ShapeUtil::ByteStrides`, `xla/shape_util.cc`)."""
     return shape.bit_width >= 8
@@ -103,7 +97,7 @@ def _all_compatible(kernel: Instruction) -> bool:
 
 def _reads_one_slice(kernel: Instruction, copied: Instruction) -> bool:
     """What is copied is a parameter, or one piece of one (`ResolveParameter`)."""
-    slice_ = _source_of_views(copied)
+    slice_ = without_views(copied)
     source = slice_
     if slice_.opcode == "dynamic-slice":
         if not _has_constant_offsets(kernel, slice_.operands[1:]):
@@ -111,7 +105,7 @@ def _reads_one_slice(kernel: Instruction, copied: Instruction) -> bool:
         source = slice_.operands[0]
     elif slice_.opcode == "slice":
         source = slice_.operands[0]
-    source = _source_of_views(source)
+    source = without_views(source)
     if not _is_input(kernel, source):
         return False
     # Without a slice the whole of the parameter has to be copied.
@@ -119,7 +113,7 @@ def _reads_one_slice(kernel: Instruction, copied: Instruction) -> bool:
 
 
 def _writes_one_slice(kernel: Instruction, update: Instruction, copied: Instruction) -> bool:
-    target = _source_of_views(update.operands[0])
+    target = without_views(update.operands[0])
     if not _is_input(kernel, target) or not _has_constant_offsets(kernel, update.operands[2:]):
         return False
     written = update.operands[1].shape
@@ -134,11 +128,11 @@ def _has_constant_offsets(kernel: Instruction, offsets: list[Instruction]) -> bo
     """Scalar expressions of parameters and constants (`BuildOffsetExpr`)."""
     if kernel.opcode != "fusion":
         return True  # its operands become parameters
-    pending = [_source_of_views(o) for o in offsets]
+    pending = [without_views(o) for o in offsets]
     while pending:
         node = pending.pop()
         if node.opcode not in _OFFSET_OPCODES or node.shape.rank:
             return False
         if node.opcode not in ("parameter", "constant"):
-            pending += [_source_of_views(o) for o in node.operands]
+            pending += [without_views(o) for o in node.operands]
     return True

@@ -9,9 +9,10 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from hlofuse.cost.gpu.device import DeviceDescription, load_device, primitive_type_number
+from hlofuse.cost.gpu.device import DeviceDescription, load_device
 from hlofuse.cost.gpu.device_numbers import DeviceError
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.shape import ELEMENT_TYPES
 from hlofuse.releases import NAMES
 
 _ACCELERATED = (9, 10)
@@ -59,7 +60,7 @@ def target_config_text(device: DeviceDescription) -> str:
     ]
     lines = ["gpu_device_info {", *(f"  {line}" for field in info for line in _field(*field))]
     rates = [
-        f"rate_infos {{ key: {primitive_type_number(name)} value {{ clock_rate_ghz: {clock}"
+        f"rate_infos {{ key: {ELEMENT_TYPES.index(name)} value {{ clock_rate_ghz: {clock}"
         f" units_per_core: {units} ops_per_clock: {operations} }} }}"
         for name, clock, units, operations in device.matrix_units
     ]

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import (
-    remove_parameter,
     renew_control_dependencies,
     replace_instruction,
     set_attribute,
@@ -109,27 +108,16 @@ def append_producer(fusion: Instruction, producer: Instruction, *, add_output: b
     Mirrors `HloCallableInstruction::CloneAndAppendInstructionIntoCalledComputation`.
     """
     body = fusion.fused_computation
-    # A tuple that is only taken apart again is not cloned: its elements become the outputs.
-    keep = producer.opcode == "tuple" and all(u.opcode == "get-tuple-element" for u in producer.users)
     if producer in fusion.operands:
         number = fusion.operands.index(producer)
-        if keep:
-            clone = producer
-            body.parameters[number].replace_all_uses_with(clone)
-            remove_parameter(body, number)
-        else:
-            clone = body.fill_parameter(number, producer)
+        clone = body.fill_parameter(number, producer)
         fusion.remove_operand(number)
         if not producer.users:
             add_output = False
     else:
-        clone = producer if keep else body.add_instruction(producer.bare_copy())
-    if keep:
-        for number, operand in enumerate(list(clone.operands)):
-            clone.replace_operand(number, _parameter_for(fusion, body, operand))
-    else:
-        # XLA's clone reads the producer's operands first; nothing of that is left among their users.
-        _read_through_parameters(fusion, clone, producer.operands)
+        clone = body.add_instruction(producer.bare_copy())
+    # XLA's clone reads the producer's operands first; nothing of that is left among their users.
+    _read_through_parameters(fusion, clone, producer.operands)
     if add_output:
         _add_output(fusion, producer, clone)
     return clone
@@ -207,28 +195,14 @@ def _read_through_parameters(fusion: Instruction, clone: Instruction, operands: 
         if operand in outer:
             parameter = parameters[outer.index(operand)]
         else:
-            parameter = _new_parameter(fusion, body, operand)
+            parameter = body.add_parameter(operand.shape, len(outer))
+            parameters.append(parameter)
+            outer.append(operand)
+            operand.add_user(fusion)
         inner.append(parameter)
         users = parameter.users
         if not users or users[-1] is not clone:  # a new one can only be the last of them
             users.append(clone)
-
-
-def _parameter_for(fusion: Instruction, body: Computation, operand: Instruction) -> Instruction:
-    """The parameter by which the inside of the fusion reads an operand, a new one if there is none."""
-    operands = fusion.operands
-    if operand in operands:
-        return body.parameters[operands.index(operand)]
-    return _new_parameter(fusion, body, operand)
-
-
-def _new_parameter(fusion: Instruction, body: Computation, operand: Instruction) -> Instruction:
-    operands = fusion.operands
-    parameter = body.add_parameter(operand.shape, len(operands))
-    body.parameters.append(parameter)
-    operands.append(operand)
-    operand.add_user(fusion)
-    return parameter
 
 
 def _add_output(fusion: Instruction, producer: Instruction, clone: Instruction) -> None:
@@ -239,7 +213,7 @@ def _add_output(fusion: Instruction, producer: Instruction, clone: Instruction) 
         return
     was_tuple = root.opcode == "tuple"
     elements = list(root.operands) if was_tuple else [root]
-    elements += clone.operands if clone.opcode == "tuple" else [clone]
+    elements.append(clone)
     shape = Shape.tuple_of([e.shape for e in elements])
     body.root = body.add_instruction(Instruction("tuple", shape, "tuple", elements))
     fusion.shape = shape
@@ -249,26 +223,14 @@ def _add_output(fusion: Instruction, producer: Instruction, clone: Instruction) 
         body.remove_instruction(root)
     else:
         fusion.replace_all_uses_with(get_tuple_element(fusion, 0, root.shape))
-    if clone is not producer:
-        producer.replace_all_uses_with(get_tuple_element(fusion, len(elements) - 1, clone.shape))
-        return
-    first = len(elements) - len(producer.operands)
-    for element in list(producer.users):
-        new = get_tuple_element(fusion, first + element.tuple_index, element.shape)
-        element.replace_all_uses_with(new)
-        computation_of(element).remove_instruction(element)
+    producer.replace_all_uses_with(get_tuple_element(fusion, len(elements) - 1, clone.shape))
 
 
 def clone_of(
     instruction: Instruction, operands: Iterable[Instruction], name: str | None = None
 ) -> Instruction:
     """A copy in no computation."""
-    clone = instruction.bare_copy()
-    if name is not None:
-        clone.name = name
-    for operand in operands:
-        clone.append_operand(operand)
-    return clone
+    return instruction.clone(operands, name=name)
 
 
 def computation_of(instruction: Instruction) -> Computation:

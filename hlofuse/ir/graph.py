@@ -315,16 +315,10 @@ class Instruction:
         shape: Shape | None = None,
     ) -> Instruction:
         """A free-standing copy that calls the same computations (`CloneWithNewOperands`)."""
-        copy = Instruction(
-            name or self.name,
-            shape or self.shape,
-            self.opcode,
-            self.operands if operands is None else operands,
-            self.attributes,
-            called=list(self.called),
-            payload=self.payload,
-        )
-        self._note_copy(copy)
+        copy = self.bare_copy()
+        copy.name, copy.shape = name or self.name, shape or self.shape
+        for operand in self.operands if operands is None else operands:
+            copy.append_operand(operand)
         return copy
 
     def _forget_order(self) -> None:
@@ -723,10 +717,6 @@ class Module:
         if not isinstance(frames, StackFrames):
             frames = self._stack_frames = frames()
         return frames
-
-    @stack_frames.setter
-    def stack_frames(self, frames: StackFrames) -> None:
-        self._stack_frames = frames
 
     def defer_stack_frames(self, read: Callable[[], StackFrames]) -> None:
         """Have the tables made by `read` when they are first looked at."""

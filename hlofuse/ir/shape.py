@@ -34,6 +34,13 @@ FLOATING_TYPES: frozenset[str] = frozenset(t for t in BIT_WIDTH if t[0] in "fb")
 INTEGER_TYPES: frozenset[str] = frozenset(t for t in BIT_WIDTH if t[0] in "su" and t[1:].isdigit())
 COMPLEX_TYPES: frozenset[str] = frozenset({"c64", "c128"})
 
+ELEMENT_TYPES = """
+    invalid pred s8 s16 s32 s64 u8 u16 u32 u64 f16 f32 f64 tuple opaque c64 bf16 token c128 f8e5m2 f8e4m3fn
+    s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 s1 u1 f4e2m1fn f8e8m0fnu buffer f6e3m2fn
+    f6e2m3fn
+    """.split()
+"""In the order of their numbers (`xla/xla_data.proto: PrimitiveType`)."""
+
 POINTER_SIZE = 8
 UNBOUNDED = -1
 """The size of an unbounded dimension, written `?`."""
@@ -224,11 +231,6 @@ class Shape:
     def with_element_type(self, element_type: str) -> Shape:
         """The same array of another element type (`ShapeUtil::ChangeElementType`)."""
         return replace(self, element_type=element_type)
-
-    def without_layout(self) -> Shape:
-        if self.tuple_shapes:
-            return replace(self, tuple_shapes=tuple(s.without_layout() for s in self.tuple_shapes))
-        return replace(self, layout=None)
 
     def leaves(self, index: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], Shape]]:
         """Every leaf with its index path (`ShapeUtil::GetLeafShapes`)."""

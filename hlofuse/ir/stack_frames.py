@@ -101,10 +101,6 @@ class StackFrames:
             self.frames[number] = {"file_location_id": location, "parent_frame_id": caller + 1}
         return number
 
-    def callers(self) -> set[int]:
-        """The frames out of which another one was called, and 0 for none."""
-        return set(map(_caller, self.frames.values()))
-
 
 def _caller(frame: dict[str, int]) -> int:
     # XLA writes the number of the parent as one more (`HloModule::PrintStackFrameIndex`), 1 for none.

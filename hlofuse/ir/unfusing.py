@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
-from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.graph import Instruction, Module
 
 
 def most_instructions(module: Module) -> int:
@@ -21,39 +21,13 @@ def check_growth(module: Module, most: int) -> None:
         )
 
 
-def unfuse(fusion: Instruction) -> None:
-    """Take a fusion apart; its instructions keep the names they have in it.
+def unfuse(caller: Instruction) -> None:
+    """Put the instructions of a fusion or a call in its place; they keep the names they have in it.
 
     What fusing forgets stays forgotten: copies that went into several fusions stay copies, and the order of
     users is that in which things are put back.
     """
-    _put_in_place(fusion, fusion.fused_computation)
-
-
-def inline_call(call: Instruction) -> None:
-    """Put the called computation's instructions in the place of a `call`."""
-    _put_in_place(call, call.called_computations[0])
-
-
-def inline_calls(module: Module, chosen: Callable[[Instruction], bool]) -> bool:
-    """Put the computations of all `chosen` calls in place, those inside them too; True if there was one.
-
-    HlofuseError where that would multiply beyond reason.
-    """
-    most = most_instructions(module)
-    changed, pending = False, True
-    while pending:
-        pending = False
-        for computation in list(module.computations):
-            for i in list(computation) if computation.module is not None else ():
-                if i.computation is computation and chosen(i):
-                    inline_call(i)
-                    changed = pending = True
-            check_growth(module, most)
-    return changed
-
-
-def _put_in_place(caller: Instruction, body: Computation) -> None:
+    body = caller.called_computations[0]
     computation = computation_of(caller)
     module = module_of(computation)
     only_caller = sum(body.callers.values()) == 1
@@ -83,3 +57,21 @@ def _put_in_place(caller: Instruction, body: Computation) -> None:
         computation.remove_instruction(root)
     if not body.callers:
         module.remove_computation(body)
+
+
+def inline_calls(module: Module, chosen: Callable[[Instruction], bool]) -> bool:
+    """Put the computations of all `chosen` calls in place, those inside them too; True if there was one.
+
+    HlofuseError where that would multiply beyond reason.
+    """
+    most = most_instructions(module)
+    changed, pending = False, True
+    while pending:
+        pending = False
+        for computation in list(module.computations):
+            for i in list(computation) if computation.module is not None else ():
+                if i.computation is computation and chosen(i):
+                    unfuse(i)
+                    changed = pending = True
+            check_growth(module, most)
+    return changed

@@ -140,7 +140,7 @@ class ActiveRules:
             e
             for p in self.packages
             for e in p.entries
-            if e.code not in disabled and _for(e, target) and (not e.passes or name in e.passes)
+            if e.code not in disabled and target in (e.targets or (target,)) and name in (e.passes or (name,))
         )
         return replace(self, pass_name=name, target=target, _applicable=applicable)
 
@@ -159,10 +159,6 @@ class ActiveRules:
                 figures = dict(answer) if isinstance(answer, Mapping) else {}
                 return Verdict(self.rules[entry.code], figures)
         return None
-
-
-def _for(entry: FusionRule, target: str) -> bool:
-    return not entry.targets or target in entry.targets
 
 
 # Packages found by their entry points, and loading those that are asked for.

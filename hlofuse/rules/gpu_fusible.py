@@ -11,18 +11,13 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.releases import Release
 
-_ELEMENTAL = frozenset(
-    """
-    copy iota constant reduce broadcast concatenate dynamic-slice dynamic-update-slice gather pad
-    reduce-window reshape reverse scatter slice transpose
-    """.split()
-)
 _LOOPS = frozenset(
     """
     broadcast concatenate dynamic-slice dynamic-update-slice gather pad reduce-window reshape reverse
     slice transpose
     """.split()
 )
+_ELEMENTAL = _LOOPS | {"copy", "iota", "constant", "reduce", "scatter"}
 _CONTROL_FLOW = frozenset({"while", "conditional", "fusion"})
 _SMALL_CONSTANT = 1
 

@@ -12,13 +12,6 @@ from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.rules.catalogue import Knob, essential, outcome, register
 from hlofuse.rules.gpu_fusible import is_nested_variadic_reduction, outputs_of
 
-ELEMENT_TYPES = """
-    invalid pred s8 s16 s32 s64 u8 u16 u32 u64 f16 f32 f64 tuple opaque c64 bf16 token c128 f8e5m2 f8e4m3fn
-    s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 s1 u1 f4e2m1fn f8e8m0fnu buffer f6e3m2fn
-    f6e2m3fn
-    """.split()
-"""In the order of their numbers (`xla/xla_data.proto: PrimitiveType`), which kernels are sorted by."""
-
 MAX_ELEMENTS = Knob("horizontal-max-elements", 8192 * 8192)
 MAX_ELEMENTS_SLICED = Knob("horizontal-max-elements-sliced", 128 * 2048)
 MAX_INSTRUCTIONS = Knob("horizontal-max-instructions", 128)

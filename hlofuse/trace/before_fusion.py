@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.graph import GraphWatcher, Instruction, Module
 from hlofuse.trace.events import Event
 from hlofuse.trace.recorder import OnlySkipped
@@ -63,7 +64,7 @@ class BeforeFusion(OnlySkipped):
         if old not in self._now or old is new:
             return
         if old.opcode in _MOVING:
-            new = _moving(new)
+            new = without_bitcasts(new)
         if new.opcode in (old.opcode, "fusion") or (old.opcode in _MOVING and new.opcode in _MOVING):
             self._now[old] = new
             self._now.setdefault(new, None)
@@ -105,10 +106,3 @@ class BeforeFusion(OnlySkipped):
 
 def _is_in(instruction: Instruction, module: Module) -> bool:
     return instruction.computation is not None and instruction.computation.module is module
-
-
-def _moving(x: Instruction) -> Instruction:
-    """What moves the data that a bitcast views."""
-    while x.opcode == "bitcast":
-        x = x.operands[0]
-    return x

@@ -5,21 +5,14 @@ from hlofuse.analysis.bitcasts import moves_no_data
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target, is_annotation
-from hlofuse.analysis.kernels import is_small_call
+from hlofuse.analysis.kernels import CONTROL_FLOW, NO_KERNEL, is_small_call
 from hlofuse.analysis.launches.launch import Launch
 from hlofuse.ir.graph import Instruction
 
 _KERNEL, _LIBRARY, _COPY = Launch("kernel"), Launch("library"), Launch("copy")
 _COLLECTIVE, _HOST = Launch("collective"), Launch("host")
 
-_NOTHING = frozenset(
-    """
-    add-dependency after-all bitcast constant domain get-dimension-size get-tuple-element opt-barrier
-    parameter tuple
-    """.split()
-)
-# Their computations are launched in their place.
-_CONTROL_FLOW = frozenset({"async-start", "conditional", "while"})
+_NOTHING = NO_KERNEL - {"partition-id", "replica-id"}
 _COLLECTIVES = frozenset("all-gather all-reduce all-to-all collective-permute reduce-scatter".split())
 _OF_LIBRARIES = frozenset({"fft", "sort", "topk"})
 _ON_HOST = frozenset("infeed outfeed partition-id recv replica-id rng-get-and-update-state send".split())
@@ -32,10 +25,10 @@ def launch_of(instruction: Instruction) -> Launch | None:
     Nothing runs in fusions and in other computations that a launched instruction calls.
     """
     opcode = instruction.opcode
-    if opcode in _NOTHING or opcode in _CONTROL_FLOW or is_async_end(opcode):
-        return None
-    if opcode == "call":
+    if opcode in CONTROL_FLOW:
         return _KERNEL if is_small_call(instruction) else None
+    if opcode in _NOTHING or is_async_end(opcode):
+        return None
     if opcode == "fusion":
         return _LIBRARY if instruction.fusion_kind == "kCustom" else _KERNEL
     if opcode == "custom-call":

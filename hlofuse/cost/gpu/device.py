@@ -17,39 +17,12 @@ from typing import Any
 from hlofuse.cost.gpu.device_numbers import DeviceError, TextProtoError, parse_text_proto, typed_numbers
 from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND
 from hlofuse.ir.errors import any_of
+from hlofuse.ir.shape import ELEMENT_TYPES
 
 _PACKAGED = Path(__file__).parent / "devices"  # importlib.resources takes longer to import than to read one
 XLAS_OWN = "XLA's target configurations"
 """Where the numbers of packaged devices come from, unless one says otherwise."""
 _MI300_SERIES = ("gfx942", "gfx950")
-
-
-# Numbers of element types in XLA's protos (`xla/xla_data.proto`).
-_PRIMITIVE_TYPES = {
-    2: "s8",
-    6: "u8",
-    10: "f16",
-    11: "f32",
-    12: "f64",
-    16: "bf16",
-    19: "f8e5m2",
-    20: "f8e4m3fn",
-    23: "f8e4m3b11fnuz",
-    24: "f8e5m2fnuz",
-    25: "f8e4m3fnuz",
-    28: "f8e4m3",
-    29: "f8e3m4",
-    32: "f4e2m1fn",
-    33: "f8e8m0fnu",
-}
-
-
-_PRIMITIVE_NUMBERS = {name: number for number, name in _PRIMITIVE_TYPES.items()}
-
-
-def primitive_type_number(name: str) -> int:
-    """The number of an element type in XLA's protos; KeyError for one that matrix units have no rates of."""
-    return _PRIMITIVE_NUMBERS[name]
 
 
 @dataclass(frozen=True)
@@ -225,11 +198,10 @@ def _matrix_units(description: dict[str, Any]) -> dict[str, list[Any]]:
         if not isinstance(info, dict):
             raise DeviceError("rate_infos must be a message")
         key = info.get("key", 0)
-        name = _PRIMITIVE_TYPES.get(key) if isinstance(key, int) else None
         value = _message(info, "value") or {}
-        if name is not None:
+        if isinstance(key, int) and 0 < key < len(ELEMENT_TYPES):
             names = ("clock_rate_ghz", "units_per_core", "ops_per_clock")
-            units[name] = [value.get(n, 0) for n in names]
+            units[ELEMENT_TYPES[key]] = [value.get(n, 0) for n in names]
     return units
 
 

@@ -124,9 +124,6 @@ class Attributes(Mapping[str, Any]):
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Attributes) and self.raw_items == other.raw_items)
 
-    def __hash__(self) -> int:
-        return hash(tuple(sorted(self.raw_items.items())))
-
     def __repr__(self) -> str:
         return f"Attributes({self.text!r})"
 

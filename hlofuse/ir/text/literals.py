@@ -190,11 +190,8 @@ def _check_scalar(element_type: str, word: str, where: int) -> None:
         value = signed(word)
         if element_type == "pred":
             return
-        bits = int(element_type[1:])
-        if element_type[0] == "s":
-            low, high = -(1 << bits - 1), (1 << bits - 1) - 1
-        else:
-            low, high = 0, (1 << bits) - 1
+        low, high = _range(element_type)
+        if not low:
             value %= 1 << 64
         if not low <= value <= high:
             raise Rejected(where, f"{word} is out of range for {element_type}: {low} to {high}")

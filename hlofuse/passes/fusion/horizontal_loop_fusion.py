@@ -10,6 +10,7 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.fusing import fuse_in_place_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.horizontal import join_fusions
+from hlofuse.ir.shape import ELEMENT_TYPES
 from hlofuse.passes.base import DevicePass
 from hlofuse.rules import horizontal_fusion as rules
 from hlofuse.rules.catalogue import Knob, Rule
@@ -180,5 +181,5 @@ class _Driver:
 def _sorting_key(kernel: Instruction) -> tuple[int, int, int, int]:
     outputs = outputs_of(kernel)
     first = outputs[0].shape
-    number = rules.ELEMENT_TYPES.index(first.element_type)
+    number = ELEMENT_TYPES.index(first.element_type)
     return number, len(outputs), instruction_count(kernel), first.element_count
