@@ -23,6 +23,8 @@ _PACKAGED = Path(__file__).parent / "devices"  # importlib.resources takes longe
 XLAS_OWN = "XLA's target configurations"
 """Where the numbers of packaged devices come from, unless one says otherwise."""
 _MI300_SERIES = ("gfx942", "gfx950")
+_RATED_TYPES = ELEMENT_TYPES.index("buffer")
+"""The packaged devices have no rates of the element types that came later."""
 
 
 @dataclass(frozen=True)
@@ -199,7 +201,7 @@ def _matrix_units(description: dict[str, Any]) -> dict[str, list[Any]]:
             raise DeviceError("rate_infos must be a message")
         key = info.get("key", 0)
         value = _message(info, "value") or {}
-        if isinstance(key, int) and 0 < key < len(ELEMENT_TYPES):
+        if isinstance(key, int) and 0 < key < _RATED_TYPES:
             names = ("clock_rate_ghz", "units_per_core", "ops_per_clock")
             units[ELEMENT_TYPES[key]] = [value.get(n, 0) for n in names]
     return units
