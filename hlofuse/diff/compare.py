@@ -1,6 +1,6 @@
 """`diff`: two modules in, a ModuleDiff out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
@@ -21,8 +21,9 @@ from hlofuse.diff.model import (
     Removed,
 )
 from hlofuse.diff.pairing import match_graphs
-from hlofuse.ir import Computation, Instruction, Module, Shape
+from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.ir.collector import no_collection
+from hlofuse.ir.grouping import grouped
 
 _SHAPE_KINDS = frozenset({Kind.TYPE, Kind.SHAPE, Kind.LAYOUT})
 
@@ -111,7 +112,7 @@ class Changes:
 
     def _callees(self, one: Instruction, other: Instruction) -> Iterator[Detail]:
         m = self.m
-        old, new = _by_attribute(one.called), _by_attribute(other.called)
+        old, new = grouped(one.called), grouped(other.called)
         for name in [*old, *(n for n in new if n not in old)]:
             own = [m.before.regions[c] for c in old.get(name, ())]
             others = [m.after.regions[c] for c in new.get(name, ())]
@@ -236,13 +237,6 @@ class Changes:
         if removed:
             return tuple(v.region.computation.callers)[:1]
         return ()
-
-
-def _by_attribute(called: Sequence[tuple[str, Computation]]) -> dict[str, list[Computation]]:
-    out: dict[str, list[Computation]] = {}
-    for name, computation in called:
-        out.setdefault(name, []).append(computation)
-    return out
 
 
 def _copies(b: Value, a: Value) -> Iterator[Edit]:

@@ -14,6 +14,7 @@ from hlofuse.diff.graph import Graph, Group, canonical_attribute
 from hlofuse.diff.matching import TRIVIAL, Matching
 from hlofuse.diff.model import Detail, FusionChange, FusionKind, Kind
 from hlofuse.ir import Instruction
+from hlofuse.ir.grouping import grouped
 
 MOST_TOGETHER = 12
 """Fusions in one change; of more, what happened to each says more than that they were regrouped."""
@@ -260,10 +261,7 @@ class FusionChanges:
             lambda f: (f.members, f.outputs),
             lambda f: f.members,
         ):
-            waiting: dict[object, list[MatchedFusion]] = {}
-            for f in reversed(self.before):
-                if f.same_as is None:
-                    waiting.setdefault(key(f), []).append(f)
+            waiting = grouped((key(f), f) for f in reversed(self.before) if f.same_as is None)
             for f in self.after:
                 if f.same_as is None and waiting.get(key(f)):
                     other = waiting[key(f)].pop()
@@ -271,10 +269,7 @@ class FusionChanges:
 
     def _explain(self, fusions: list[MatchedFusion], others: list[MatchedFusion]) -> None:
         """For each fusion the fewest of the other side that cover its core, largest share first."""
-        fusions_of: dict[int, list[int]] = {}
-        for n, other in enumerate(others):
-            for member in other.core:
-                fusions_of.setdefault(member, []).append(n)
+        fusions_of = grouped((member, n) for n, other in enumerate(others) for member in other.core)
         for f in fusions:
             if f.same_as is not None:
                 f.sources = [f.same_as]

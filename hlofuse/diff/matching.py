@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 
 from hlofuse.diff.graph import Graph, Region, Value
+from hlofuse.ir.grouping import grouped
 
 # Values that say little about where they stand: every program is full of them.
 TRIVIAL = frozenset({"bitcast", "broadcast", "constant", "get-tuple-element", "iota", "parameter", "tuple"})
@@ -186,20 +187,13 @@ def match_parameters(m: Matching, b: Region, a: Region) -> None:
     for key in keys:
         old = [v for v in old if m.forward[v.index] < 0]
         new = [v for v in new if m.backward[v.index] < 0]
-        own: dict[object, list[int]] = {}
-        for v in old:
-            own.setdefault(key(m.before, v), []).append(v.index)
-        other: dict[object, list[int]] = {}
-        for v in new:
-            other.setdefault(key(m.after, v), []).append(v.index)
+        own = grouped((key(m.before, v), v.index) for v in old)
+        other = grouped((key(m.after, v), v.index) for v in new)
         for k, indices in own.items():
             if len(indices) == 1 and len(other.get(k, ())) == 1:
                 m.match(indices[0], other[k][0])
     # Alike in every respect: in the order they stand.
-    rest: dict[object, list[int]] = {}
-    for v in new:
-        if m.backward[v.index] < 0:
-            rest.setdefault(shape(v), []).append(v.index)
+    rest = grouped((shape(v), v.index) for v in new if m.backward[v.index] < 0)
     for v in old:
         if m.forward[v.index] < 0 and rest.get(shape(v)):
             m.match(v.index, rest[shape(v)].pop(0))

@@ -9,6 +9,7 @@ from hlofuse.diff.graph import Graph, Region, Value
 from hlofuse.diff.lines import LineShifts, line_text
 from hlofuse.diff.matching import TRIVIAL, Matching
 from hlofuse.ir import Instruction
+from hlofuse.ir.grouping import grouped
 
 # More proposals from one pair than this say that its neighbours cannot be told apart that way.
 _MOST_PROPOSALS = 64
@@ -342,9 +343,7 @@ class _Pairing:
 
 def _adopt(graph: Graph, partners: list[int], copy: Region, original: Region) -> None:
     """`copy` computes what `original` does, value for value: they have the same partners."""
-    by_number: dict[int, list[int]] = {}
-    for i in original.indices:
-        by_number.setdefault(graph.values[i].number, []).append(i)
+    by_number = grouped((graph.values[i].number, i) for i in original.indices)
     for i in reversed(copy.indices):
         partners[i] = partners[by_number[graph.values[i].number].pop()]
 

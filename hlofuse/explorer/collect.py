@@ -22,6 +22,7 @@ from hlofuse.explorer.source import SourceFiles
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import layer_of, source_in_function
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
@@ -182,15 +183,15 @@ def regions_of(boxes: Boxes, operations: Sequence[Operation]) -> tuple[Region, .
     for box in range(boxes.count):
         members.setdefault(boxes.ends_as(box), {}).update(dict.fromkeys(boxes.members(box)))
     order = _order(members, boxes, operations)
-    by_computation: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
-    for box, members_of in sorted(members.items(), key=lambda pair: (order[pair[0]], pair[0])):
-        inside = tuple(sorted(members_of))
-        computation = operations[inside[-1]].computation if inside else 0
-        by_computation.setdefault(computation, []).append((box, inside))
-    found: list[Region] = []
-    for computation, kernels in sorted(by_computation.items()):
-        found += (Region(computation, tuple(part)) for part in _parts(kernels, operations))
-    return tuple(found)
+    kernels = [(box, tuple(sorted(members[box]))) for box in sorted(members, key=lambda b: (order[b], b))]
+    by_computation = grouped(
+        (operations[inside[-1]].computation if inside else 0, (box, inside)) for box, inside in kernels
+    )
+    return tuple(
+        Region(computation, tuple(part))
+        for computation, own in sorted(by_computation.items())
+        for part in _parts(own, operations)
+    )
 
 
 def _order(

@@ -17,6 +17,7 @@ from hlofuse.inputs.many import load
 from hlofuse.inputs.wire_format import fields, ids_file_of, module_proto, unique_ids_for, varint
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Instruction, Module, OrderSource
+from hlofuse.ir.grouping import grouped
 from hlofuse.ir.text.literals import implied_element
 from hlofuse.ir.unique_ids import ComputationIds, UniqueIds
 from hlofuse.order.replayed import with_replayed_order
@@ -66,10 +67,7 @@ def _name_elements(module: Module) -> None:
 def _elements(source: Instruction, ids_here: ComputationIds | None) -> list[Instruction]:
     """All of one instruction and those of its elements that are tuples themselves, added where they miss."""
     assert source.computation is not None
-    read: dict[int, list[Instruction]] = {}
-    for user in source.users:
-        if user.opcode == "get-tuple-element":
-            read.setdefault(user.tuple_index, []).append(user)
+    read = grouped((user.tuple_index, user) for user in source.users if user.opcode == "get-tuple-element")
     found: list[Instruction] = []
     for index in sorted({*read, *_frontend_elements(source, ids_here, max(read, default=-1))}):
         if index not in read:

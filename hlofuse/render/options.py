@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hlofuse.ir import HlofuseError, Instruction, Module
+from hlofuse.ir.grouping import grouped
 from hlofuse.render.scene import members
 from hlofuse.replay import Replay
 
@@ -54,9 +55,7 @@ class ModulePair:
 def pair_of(replay: Replay, title: str) -> ModulePair:
     """The two ends of a replay."""
     inside = members(replay.events)
-    found: dict[str, list[Instruction]] = {}
-    for i in replay.after.instructions():
-        for name in inside.get(i.name, {i.name: None}):
-            found.setdefault(name, []).append(i)
+    after = replay.after.instructions()
+    found = grouped((name, i) for i in after for name in inside.get(i.name, {i.name: None}))
     kernels = {i: tuple(found[i.name]) for i in replay.before.instructions() if i.name in found}
     return ModulePair(replay.before, replay.after, kernels, title, same_names=True)

@@ -7,6 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 
 from hlofuse.analysis.components import components
 from hlofuse.format.units import bytes_text
+from hlofuse.ir.grouping import grouped
 from hlofuse.render.scene import Arrow, Box, Panel
 
 
@@ -80,7 +81,7 @@ def thin(panel: Panel) -> int:
     implied = _implied(boxes, panel.arrows)
     removed = {id(a) for a in implied}
     panel.arrows = [a for a in panel.arrows if id(a) not in removed]
-    for head, arrows in _by_head(implied).items():
+    for head, arrows in grouped((a.head, a) for a in sorted(implied, key=lambda a: -a.bytes)).items():
         box = boxes[head]
         names = [_short_name(boxes[a.source_box]) for a in arrows]
         more = f" +{len(names) - 3}" if len(names) > 3 else ""
@@ -123,13 +124,6 @@ def _implied(boxes: Mapping[str, Box], arrows: list[Arrow]) -> list[Arrow]:
             if others & bit[a.head]:
                 implied.append(a)
     return implied
-
-
-def _by_head(arrows: list[Arrow]) -> dict[str, list[Arrow]]:
-    found: dict[str, list[Arrow]] = {}
-    for a in sorted(arrows, key=lambda a: -a.bytes):
-        found.setdefault(a.head, []).append(a)
-    return found
 
 
 def _short_name(box: Box) -> str:

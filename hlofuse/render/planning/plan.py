@@ -11,6 +11,7 @@ from hlofuse.analysis.kernels import launched_computations
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import plural
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
+from hlofuse.ir.grouping import grouped
 from hlofuse.render.arranging.acyclic import levels
 from hlofuse.render.labels import lookup, part_number
 from hlofuse.render.options import HARD_LIMIT, Options
@@ -220,13 +221,11 @@ def divide(
     operands = [[index[o] for o in users_of(u) if o in index] for u in units]
     scopes = _scopes(units, operands)
     order = range(len(units))
-    groups: dict[tuple[object, int], list[int]] = {}
+    groups: dict[tuple[tuple[str, ...], int], list[int]] = {}
     for depth in range(max(map(len, scopes), default=0), -1, -1):
         label = {n: scopes[n][:depth] for n in order}
         level = levels(order, operands, label)
-        groups = {}
-        for n in order:
-            groups.setdefault((label[n], level[n]), []).append(n)
+        groups = grouped(((label[n], level[n]), n) for n in order)
         if len(groups) <= wanted:
             break
     largest = max(1, -(-len(units) // wanted))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.grouping import grouped
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array
@@ -141,9 +142,8 @@ def _same_segments(s: Situation) -> Iterator[Finding]:
 
 def _several_draws(s: Situation) -> Iterator[Finding]:
     """Draws of the same shape."""
-    found: dict[object, list[str]] = {}
-    for x in filter(is_draw, s.unfused("shift-right-logical")):
-        found.setdefault((x.computation, x.shape), []).append(x.name)
+    draws = filter(is_draw, s.unfused("shift-right-logical"))
+    found = grouped(((x.computation, x.shape), x.name) for x in draws)
     return (Finding(names[0]) for names in found.values() if len(names) > 1)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from math import prod
 
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.grouping import grouped
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import with_dimensions
@@ -180,10 +181,8 @@ def _split_in_two(total: Instruction) -> bool:
 
 def _many_column_sums(s: Situation) -> Iterable[Finding]:
     """Column sums of many arrays of one shape: a kernel has shared memory for a few."""
-    seen: dict[object, list[Instruction]] = {}
-    for x in s.of("reduce"):
-        if is_column_reduction(x):
-            seen.setdefault((x.operands[0].shape, x.dimensions), []).append(x)
+    sums = filter(is_column_reduction, s.of("reduce"))
+    seen = grouped(((x.operands[0].shape, x.dimensions), x) for x in sums)
     return [Finding(xs[0].name, parts=tuple(x.name for x in xs[1:])) for xs in seen.values() if len(xs) > 8]
 
 

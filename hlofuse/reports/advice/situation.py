@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import Refusal
 
@@ -18,12 +19,8 @@ class Situation:
         """`cpu` or `gpu`."""
         self.module: Module = facts.replay.before
         """At the input of fusion."""
-        self._by_opcode: dict[str, list[Instruction]] = {}
-        for i in self.module.instructions():
-            self._by_opcode.setdefault(i.opcode, []).append(i)
-        self._refused: dict[str, list[Refusal]] = {}
-        for r in refused:
-            self._refused.setdefault(r.rule or "", []).append(r)
+        self._by_opcode = grouped((i.opcode, i) for i in self.module.instructions())
+        self._refused = grouped((r.rule or "", r) for r in refused)
 
     def of(self, *opcodes: str) -> list[Instruction]:
         """All instructions with these opcodes, those inside library fusions, too."""

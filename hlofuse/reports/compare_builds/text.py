@@ -9,6 +9,7 @@ from rich.text import Text
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import plain_table, print_more
 from hlofuse.format.units import bytes_text, listing, plural, us_text
+from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.costs import number_text, worth_text
 from hlofuse.reports.compare_builds.model import Comparison, FlippedEdge, Side
 from hlofuse.reports.difference.phrases import warning_line
@@ -16,11 +17,8 @@ from hlofuse.reports.difference.phrases import warning_line
 
 def by_kernels(flipped: Sequence[FlippedEdge]) -> list[list[FlippedEdge]]:
     """Edges that come apart cause the same two kernels, together."""
-    found: dict[object, list[FlippedEdge]] = {}
-    for e in flipped:
-        key = (e.unfused_on, *(e.kernels or (e.producer.name, e.consumer.name)))
-        found.setdefault(key, []).append(e)
-    return list(found.values())
+    kernels = (((e.unfused_on, *(e.kernels or (e.producer.name, e.consumer.name))), e) for e in flipped)
+    return list(grouped(kernels).values())
 
 
 def beginning_lines(c: Comparison, most: int = 3) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from hlofuse.account import Costs, KernelTime, Launched, Observed
 from hlofuse.analysis.loops import outermost_loops
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import PassResult, Replay
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
@@ -77,11 +78,9 @@ def explain(
 
 def _others(events: Iterable[Event], facts: Facts, computation: str | None) -> Iterable[PassStory]:
     """What other passes than those of fusion tell of their rewrites."""
-    by_pass: dict[str, list[Event]] = {}
     pages = {code for code, rule in catalogue().items() if rule.pass_name}
-    for e in events:
-        if e.event == "rewrite" and e.rule in pages and computation in (None, e.computation):
-            by_pass.setdefault(e.pass_name, []).append(e)
+    rewrites = (e for e in events if e.event == "rewrite" and e.rule in pages)
+    by_pass = grouped((e.pass_name, e) for e in rewrites if computation in (None, e.computation))
     for name, own in by_pass.items():
         yield PassStory(name, True, (), (), _rewrites(own, facts), len(own))
 
@@ -216,11 +215,9 @@ def blocking_rules(
         for r in found_by_pass:
             if r.between_kernels and not (name in FURTHER_RESULTS and (r.kernel, r.consumer) in pairs):
                 pairs[r.kernel, r.consumer] = r
-    by_rule: dict[str | None, list[Refusal]] = {}
-    for r in pairs.values():
-        by_rule.setdefault(r.rule, []).append(r)
     found = [
-        BlockingRule(rule(code), tuple(sorted(own, key=_greatest_first))) for code, own in by_rule.items()
+        BlockingRule(rule(code), tuple(sorted(own, key=_greatest_first)))
+        for code, own in grouped((r.rule, r) for r in pairs.values()).items()
     ]
     found.sort(key=lambda o: (-(o.us_at_stake or 0.0), -o.bytes_between, -o.edges, o.rule.code))
     return tuple(found)
@@ -303,10 +300,10 @@ def _greatest_refusal_first(g: FusedGroup) -> tuple[float, int, int]:
 
 def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:
     """Refusals of like producers at the same source line by the same rule, together; most bytes first."""
-    found: dict[object, list[Refusal]] = {}
-    for r in refusals:
-        key = (r.rule, r.producer.opcode, r.producer.shape, r.producer.source, r.between_kernels)
-        found.setdefault(key, []).append(r)
+    found = grouped(
+        ((r.rule, r.producer.opcode, r.producer.shape, r.producer.source, r.between_kernels), r)
+        for r in refusals
+    )
     return sorted(
         found.values(),
         key=lambda refused: (-(us_at_stake(refused) or 0.0), -sum(r.bytes_between for r in refused)),

@@ -10,6 +10,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.page import name_text
 from hlofuse.format.terminal import Rows, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, plural
+from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.phrases import advice_line, figures_text
 from hlofuse.reports.fused.model import Boundary, Fused, FusedKernel
 
@@ -41,9 +42,7 @@ def head_lines(f: Fused) -> list[tuple[str, str]]:
 
 def by_rule(f: Fused) -> list[Group]:
     """By rule, most bytes first; what is not known comes last."""
-    found: dict[str, list[Boundary]] = {}
-    for b in f.boundaries:
-        found.setdefault(b.rule or b.reason, []).append(b)
+    found = grouped((b.rule or b.reason, b) for b in f.boundaries)
     return sorted(found.items(), key=lambda g: (g[1][0].rule is None, -bytes_between(g[1]), g[0]))
 
 

@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterable
 
 from hlofuse.analysis.kernels import kernels
 from hlofuse.analysis.loops import outermost_loops
-from hlofuse.diff import Changed, Detail, Kind, ModuleDiff, Moved, diff
+from hlofuse.diff import Changed, Kind, ModuleDiff, Moved, diff
 from hlofuse.diff.matching import TRIVIAL
 from hlofuse.format.units import plural
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.grouping import grouped
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.reports.diff.model import summarize
 from hlofuse.reports.timeline.dumps import DumpSequence, written_at
@@ -132,14 +133,9 @@ def _rewrites(found: ModuleDiff) -> Iterable[Replacement]:
                 len(group),
                 (head.removed or head.added)[0].name,
             )
-    by_detail: dict[Detail, list[str]] = {}
-    for edit in found.causes:
-        if not isinstance(edit, Changed):
-            continue
-        for d in edit.details:
-            if d.kind is Kind.OPCODE:
-                by_detail.setdefault(d, []).append(edit.before[0].instruction.name)
-    for d, names in by_detail.items():
+    changed = (e for e in found.causes if isinstance(e, Changed))
+    details = ((d, e.before[0].instruction.name) for e in changed for d in e.details)
+    for d, names in grouped(item for item in details if item[0].kind is Kind.OPCODE).items():
         yield Replacement("replaced", (str(d.before),), (str(d.after),), len(names), names[0])
 
 

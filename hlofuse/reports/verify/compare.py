@@ -11,6 +11,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
 from hlofuse.inputs.stage import doubt, stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import grouped
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
@@ -318,11 +319,7 @@ class ModuleStructure:
 
     def names(self) -> dict[int, list[str]]:
         """Names of the fusions by key."""
-        found: dict[int, list[str]] = {}
-        for i, key in self.keys.items():
-            if i.opcode == "fusion":
-                found.setdefault(key, []).append(i.name)
-        return found
+        return grouped((key, i.name) for i, key in self.keys.items() if i.opcode == "fusion")
 
 
 def first_unmatched(structure: ModuleStructure, other: Counter[int]) -> Instruction | None:

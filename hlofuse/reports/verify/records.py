@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from math import isclose
 
+from hlofuse.ir.grouping import grouped
 from hlofuse.passes.fusion.priority_fusion.recorded_order import RecordedOrder
 from hlofuse.reports.verify.model import RecordVerdict, StepDifference
 from hlofuse.trace import Event
@@ -22,10 +23,8 @@ def compare_record(record: PriorityRecord, events: Iterable[Event]) -> RecordVer
     ordered = [(s.producer, s.consumer) for s in expected]
     actual = [(e.producer or "", e.consumer or "") for e in fuses]
     priorities = [s for s in record.steps if isinstance(s, PriorityStep)]
-    by_producer: dict[tuple[str, tuple[str, ...]], list[Event]] = {}
-    for e in decisions:
-        if e.event == "priority":
-            by_producer.setdefault((e.producer or "", tuple(sorted(e.consumers))), []).append(e)
+    priority_events = (e for e in decisions if e.event == "priority")
+    by_producer = grouped(((e.producer or "", tuple(sorted(e.consumers))), e) for e in priority_events)
     agreed = sum(
         any(_near(s, e) for e in by_producer.get((s.producer, tuple(sorted(s.consumers))), ()))
         for s in priorities

@@ -9,6 +9,7 @@ from rich.text import Text
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import indented
 from hlofuse.format.units import more, plural
+from hlofuse.ir.grouping import grouped
 from hlofuse.reports.verify.model import FinalVerdict, KernelSide, Report, Verdict
 
 _NAMES = 5
@@ -23,10 +24,7 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
         ("modules", f"{report.exact} of {len(compared)} exact"),
         ("up to the order of results", f"{sum(v.partition for v in compared)} of {len(compared)}"),
     ]
-    passes: dict[str, list[bool]] = {}
-    for v in compared:
-        for p in v.passes:
-            passes.setdefault(p.name, []).append(p.exact)
+    passes = grouped((p.name, p.exact) for v in compared for p in v.passes)
     rows += [(f"after {printable(name)}", f"{sum(ok)} of {len(ok)}") for name, ok in passes.items()]
     rows += _record_rows(report)
     named, total = sum(v.fusion_names for v in compared), sum(v.fusions for v in compared)

@@ -12,6 +12,7 @@ from rich.text import Text
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import GAP, indented, plain_table, print_rows
+from hlofuse.ir.grouping import grouped
 from hlofuse.reports.whatif import phrases
 from hlofuse.reports.whatif.model import Sweep
 from hlofuse.rules.catalogue import catalogue
@@ -78,12 +79,8 @@ def _folded(heading: str, width: int = 12) -> str:
 
 def print_knobs(console: Console) -> None:
     """The rule knobs, then the numbers of a device."""
-    rules: dict[str, list[str]] = {}
-    knobs = {}
-    for rule in catalogue().values():
-        for knob in rule.knobs:
-            rules.setdefault(knob.name, []).append(rule.code)
-            knobs[knob.name] = knob
+    knobs = {knob.name: knob for rule in catalogue().values() for knob in rule.knobs}
+    rules = grouped((knob.name, rule.code) for rule in catalogue().values() for knob in rule.knobs)
     table = plain_table(("knob", "left"), ("XLA", "right"), ("rules", "left"), ("", "left"))
     table.columns[0].no_wrap = True
     for name, knob in sorted(knobs.items()):
