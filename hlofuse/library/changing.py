@@ -67,8 +67,7 @@ def ranked(
 def _around(name: str, observed: Observed) -> Explanation:
     """What is decided about the kernels that a name means."""
     from hlofuse.reports.common.facts import Facts
-    from hlofuse.reports.explain.explain import explain
-    from hlofuse.reports.explain.selection import selected
+    from hlofuse.reports.explain.explain import explain, selected
 
     facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay))
     return selected(explain(observed.replay, facts=facts), name, resolver_of(facts))

@@ -44,9 +44,8 @@ def explained(
         return found
 
     from hlofuse.reports.common.xla_result import compare_with_result
-    from hlofuse.reports.explain.explain import explain, record_check
+    from hlofuse.reports.explain.explain import explain, record_check, selected
     from hlofuse.reports.explain.phrases import record_lines
-    from hlofuse.reports.explain.selection import selected
 
     _check_names(observed.replay, only_pass, computation)
     details = details or only_pass is not None or computation is not None

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
-from hlofuse.account import Totals
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, listing, plural, quantity, us_text
+from hlofuse.ir.errors import any_of
 from hlofuse.reports.common.costs import roofline, why_saves
-from hlofuse.reports.common.model import Refusal, both_names, us_at_stake
+from hlofuse.reports.common.model import Refusal, us_at_stake
 from hlofuse.reports.common.phrases import created_by_lines, floors_and_copies, loops_line, origin
 from hlofuse.reports.explain.model import (
     BlockingRule,
@@ -28,19 +28,16 @@ SIBLINGS_UNTIMED = "XLA merges kernels that read the same array, whatever their 
 def result_line(e: Explanation) -> str:
     """Kernels, bytes and FLOP, before → after."""
     b, a = e.before, e.after
+    loops_count = any(t.launches != t.kernels for t in (b, a))
     parts = [
         f"{plural(b.kernels, 'kernel')} → {a.kernels:,}",
-        *([f"{b.launches:,} → {plural(a.launches, 'launch', 'launches')}"] if _loops_count(b, a) else []),
+        *([f"{b.launches:,} → {plural(a.launches, 'launch', 'launches')}"] if loops_count else []),
         f"{bytes_text(b.cost.bytes_accessed)} → {bytes_text(a.cost.bytes_accessed)} moved",
         f"{quantity(b.cost.flops)} → {quantity(a.cost.flops)} FLOP",
     ]
     if b.us is not None and a.us is not None:
         parts.append(f"est. {us_text(b.us, b.floors > 0)} → {us_text(a.us, a.floors > 0)}")
     return "    ".join(parts)
-
-
-def _loops_count(*totals: Totals) -> bool:
-    return any(t.launches != t.kernels for t in totals)
 
 
 def notes(e: Explanation) -> list[str]:
@@ -58,8 +55,9 @@ def notes(e: Explanation) -> list[str]:
     if e.loops:
         found.append(loops_line(e.loops))
     if e.ties:
+        fused = sum(len(g.steps) for p in e.passes for g in p.fused)
         found.append(
-            f"{plural(e.ties, 'decision')} of {_fused_count(e)} {'hangs' if e.ties == 1 else 'hang'} on a tie"
+            f"{plural(e.ties, 'decision')} of {fused} {'hangs' if e.ties == 1 else 'hang'} on a tie"
             " that only XLA's ids settle (dump with --xla_dump_hlo_as_proto); marked below"
         )
     if e.record is not None:
@@ -105,22 +103,6 @@ def selected_kernel_lines(k: SelectedKernel, e: Explanation, s: Selection) -> li
     return lines + created_by_lines(k.created_by)
 
 
-def blocking_title(e: Explanation) -> str:
-    """The heading above the rules that keep kernels apart."""
-    return (
-        ("biggest remaining opportunities")
-        if e.selected is None
-        else ("rules that refused to fuse these with other kernels")
-    )
-
-
-def nothing_blocks(e: Explanation) -> str:
-    """What stands there without such a rule."""
-    if e.selected is None:
-        return "No rule of these passes separates two kernels."
-    return "No rule of these passes separates these kernels from others."
-
-
 def record_lines(r: RecordCheck, most: int = 3) -> list[str]:
     """How far XLA's own record and the replay agree, and the first places where they do not."""
     name = printable(r.file.rsplit("/", 1)[-1])
@@ -144,10 +126,6 @@ def record_lines(r: RecordCheck, most: int = 3) -> list[str]:
     return lines
 
 
-def _fused_count(e: Explanation) -> int:
-    return sum(len(g.steps) for p in e.passes for g in p.fused)
-
-
 def has_content(story: PassStory) -> bool:
     """It fused, rewrote or kept kernels apart."""
     return bool(story.fused or story.rewrites or any(r.between_kernels for r in story.refused))
@@ -155,8 +133,8 @@ def has_content(story: PassStory) -> bool:
 
 def stories(e: Explanation, only_refused: bool) -> list[PassStory]:
     """Every pass that has something to tell, in order; those around fusion refuse nothing."""
-    around = ((), ()) if only_refused else (e.earlier, e.later)
-    return [*around[0], *filter(has_content, e.passes), *around[1]]
+    earlier, later = ((), ()) if only_refused else (e.earlier, e.later)
+    return [*earlier, *filter(has_content, e.passes), *later]
 
 
 def pass_summary(story: PassStory) -> str:
@@ -171,14 +149,6 @@ def pass_summary(story: PassStory) -> str:
     if refused:
         parts.append(f"{plural(refused, 'edge')} refused")
     return ", ".join(parts) or ("changed nothing" if not story.changed else "changed nothing itself")
-
-
-def rewrites_by_rule(rewrites: Sequence[Rewrite]) -> dict[str, list[Rewrite]]:
-    """Replacements for the same reason, together."""
-    found: dict[str, list[Rewrite]] = {}
-    for r in rewrites:
-        found.setdefault(r.rule or "", []).append(r)
-    return found
 
 
 def rewrite_text(r: Rewrite) -> str:
@@ -198,12 +168,7 @@ def sources(g: FusedGroup) -> str:
 def at_stake_text(refused: Sequence[Refusal]) -> str:
     """What fusing a row of refusals would save or cost."""
     saved = us_at_stake(refused)
-    return "–" if saved is None else f"{'saves' if saved >= 0 else 'costs'} {us_text(abs(saved))}"
-
-
-def consumer_shown(r: Refusal) -> str:
-    """The consumer's final name, then its name at the end of fusion where that is another."""
-    return both_names(r.consumer_final or r.consumer or "", r.consumer or "")
+    return "–" if saved is None else saves_text(saved)
 
 
 def if_allowed(o: BlockingRule) -> str:
@@ -224,20 +189,12 @@ def step_text(s: FusedStep) -> str:
     if s.cost is not None:
         return why_saves(s.cost, s.producer.opcode)
     fused, unfused = (float(s.figures.get(key, 0.0)) for key in ("us_fused", "us_unfused"))
-    if s.consumers > 1:
-        return f"unfused {us_text(unfused)}, fused into all {s.consumers} users {us_text(fused)}"
-    return f"unfused {us_text(unfused)}, fused {us_text(fused)}"
+    into = f" into all {s.consumers} users" if s.consumers > 1 else ""
+    return f"unfused {us_text(unfused)}, fused{into} {us_text(fused)}"
 
 
 def tie_text(tied_with: Sequence[str]) -> str:
-    """`a tie: XLA may have fused add.3 first`."""
-    return f"tie: XLA may have fused {_some(tied_with, 2, ' or ')} first"
-
-
-def _some(names: Sequence[str], most: int, joint: str) -> str:
-    """`a, b or 3 others`."""
-    shown = [printable(n) for n in names[:most]]
-    if len(names) > most:
-        rest = len(names) - most
-        return f"{', '.join(shown)}{joint}{rest} other{'s' if rest > 1 else ''}"
-    return joint.join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+    """`tie: XLA may have fused add.3, add.4 or 2 others first`."""
+    shown, rest = [printable(n) for n in tied_with[:2]], len(tied_with) - 2
+    shown += [plural(rest, "other")] if rest > 0 else []
+    return f"tie: XLA may have fused {any_of(shown)} first"

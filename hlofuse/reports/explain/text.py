@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -11,9 +10,10 @@ from hlofuse.format.escape import printable, shorten
 from hlofuse.format.page import name_text
 from hlofuse.format.terminal import Rows, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, plural, ranges, us_text
+from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common import phrases as common
 from hlofuse.reports.common.costs import roofline
-from hlofuse.reports.common.model import Refusal, RuleText
+from hlofuse.reports.common.model import Refusal, RuleText, both_names
 from hlofuse.reports.common.phrases import origin
 from hlofuse.reports.explain import phrases
 from hlofuse.reports.explain.explain import group_fused, group_refusals
@@ -21,7 +21,6 @@ from hlofuse.reports.explain.model import (
     BlockingRule,
     Explanation,
     FusedGroup,
-    FusedStep,
     PassStory,
     Rewrite,
     Selection,
@@ -84,14 +83,13 @@ def _print_fused(
     groups: Sequence[FusedGroup], rules: dict[str, RuleText], console: Console, limit: int
 ) -> None:
     shown = groups[:limit] if limit else groups
-    if any(g.kernel is not None for g in shown):
-        for g in shown:
-            print_timed_kernel(g, console, limit)
-    else:
-        for g in shown:
-            _fused_block(g, console)
+    timed = any(g.kernel is not None for g in shown)
+    for g in shown:
+        print_timed_kernel(g, console, limit) if timed else _fused_block(g, console)
     print_more(console, len(groups) - len(shown))
-    _legend(console, dict.fromkeys(s.rule for g in shown for s in g.steps), rules)
+    codes = dict.fromkeys(s.rule or "" for g in shown for s in g.steps)
+    for rule in (rules[c] for c in codes if c in rules and rules[c].title):
+        indented(console, Text(f"{rule.code}  ", style="dim").append(printable(rule.title)))
     if any(s.kind == "sibling" and s.us_saved is not None for g in shown for s in g.steps):
         indented(console, f"({phrases.SIBLINGS_UNTIMED}; times from XLA's model)", 2, "dim")
 
@@ -101,44 +99,25 @@ def _fused_block(g: FusedGroup, console: Console) -> None:
     line = Table.grid(padding=(0, 2, 0, 0), expand=True)
     line.add_column(ratio=1, overflow="fold")
     line.add_column(justify="right", no_wrap=True)
-    line.add_row(_fusion_name(g), f"saves {_saved(g)}")
-    indented(console, line)
-    label = "step" if len(g.steps) == 1 else "steps"
-    indented(console, f"{label} {_steps(g)}: {_took_in(g, _NAMES)}", 6)
-    origin = printable(phrases.sources(g))
-    indented(console, "  ".join([*_codes(g), origin]).rstrip(), 6, "dim")
-
-
-def _steps(g: FusedGroup) -> str:
-    text = ranges([s.step for s in g.steps])
-    # Many short runs say no more than where they begin and end.
-    return text if text.count(",") < 2 else f"{g.steps[0].step}–{g.steps[-1].step}"
-
-
-def _fusion_name(g: FusedGroup) -> Text:
-    name = name_text(g.fusion.shown)
+    name, copies = name_text(g.fusion.shown), 1 + len(g.equivalents)
     if g.equivalents:
-        name.append(f" ×{len(g.equivalents) + 1}", style="bold")
-    return name
-
-
-def _saved(g: FusedGroup) -> str:
-    return bytes_text(g.bytes_saved * (len(g.equivalents) + 1))
-
-
-def _took_in(g: FusedGroup, most: int) -> str:
-    return listing([printable(s.producer.name) for s in g.steps], most)
-
-
-def _codes(g: FusedGroup) -> list[str]:
-    return list(dict.fromkeys(s.rule or "" for s in g.steps))
+        name.append(f" ×{copies}", style="bold")
+    line.add_row(name, f"saves {bytes_text(g.bytes_saved * copies)}")
+    indented(console, line)
+    steps = ranges([s.step for s in g.steps])
+    if steps.count(",") > 1:  # many short runs say no more than where they begin and end
+        steps = f"{g.steps[0].step}–{g.steps[-1].step}"
+    producers = listing([printable(s.producer.name) for s in g.steps], _NAMES)
+    indented(console, f"{'step' if len(g.steps) == 1 else 'steps'} {steps}: {producers}", 6)
+    codes = dict.fromkeys(s.rule or "" for s in g.steps)
+    indented(console, "  ".join([*codes, printable(phrases.sources(g))]).rstrip(), 6, "dim")
 
 
 def _print_rewrites(
     rewrites: Sequence[Rewrite], rules: dict[str, RuleText], console: Console, limit: int
 ) -> None:
     """A line for each rule: the single replacements are of interest to few."""
-    for code, refused in phrases.rewrites_by_rule(rewrites).items():
+    for code, refused in grouped((r.rule or "", r) for r in rewrites).items():
         rule = rules.get(code)
         text = Text(f"{code}  ", style="yellow")
         text.append(f"{printable(rule.title) if rule is not None else ''}: ", style="default")
@@ -181,9 +160,13 @@ def _print_blocking_rules(
 ) -> None:
     console.print()
     if not e.blocking_rules:
-        console.print(Text(phrases.nothing_blocks(e)))
+        which = "two kernels" if e.selected is None else "these kernels from others"
+        console.print(Text(f"No rule of these passes separates {which}."))
         return
-    console.print(Text(phrases.blocking_title(e), style="bold cyan"))
+    title = "biggest remaining opportunities"
+    if e.selected is not None:
+        title = "rules that refused to fuse these with other kernels"
+    console.print(Text(title, style="bold cyan"))
     shown = e.blocking_rules[:limit] if limit else e.blocking_rules
     for o in shown:
         _print_blocking_rule(o, console, input_arguments)
@@ -203,30 +186,22 @@ def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Seq
     )
     indented(console, line)
     first = o.refusals[0]
-    pair = name_text(first.producer.shown, phrases.consumer_shown(first))
+    consumer = first.consumer or ""
+    pair = name_text(first.producer.shown, both_names(first.consumer_final or consumer, consumer))
     if origin_text := origin(first.producer):
         pair.append(f"  {printable(origin_text)}", style="dim")
-    indent = (0, 0, 0, 10)
-    console.print(Padding(pair, indent))
+    indented(console, pair, 10)
     if first.figures:
-        console.print(Padding(Text(common.figures_text(first.figures), style="dim"), indent))
+        indented(console, common.figures_text(first.figures), 10, "dim")
     explained = common.created_by_lines(first.created_by)
-    for line_text in explained:
-        console.print(Padding(Text(line_text), indent))
     if o.rule.advice and not explained:
-        console.print(Padding(Text(common.advice_line(o.rule)), indent))
+        explained = [common.advice_line(o.rule)]
+    for line_text in explained:
+        indented(console, line_text, 10)
     print_command(console, 10, "why", *input_arguments, first.producer.name, first.consumer)
     print_command(console, 10, "rule", o.rule.code)
     for m in first.created_by:
         print_command(console, 10, "rule", m.rule.code)
-
-
-def _legend(console: Console, codes: dict[str | None, None], rules: dict[str, RuleText]) -> None:
-    entry = [rules[c] for c in codes if c and c in rules and rules[c].title]
-    for rule in entry:
-        text = Text(f"{rule.code}  ", style="dim")
-        text.append(printable(rule.title))
-        indented(console, text)
 
 
 # Kernels in `explain` for the terminal: those that take longest, those of a pass, those asked for.
@@ -277,7 +252,8 @@ def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
 
 
 def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
-    reported = sorted((s for s in g.steps if s.us_saved is not None), key=_hot_kernels)
+    estimated = (s for s in g.steps if s.us_saved is not None)
+    reported = sorted(estimated, key=lambda s: (-(s.us_saved or 0.0), s.step))
     free = [s for s in g.steps if s.us_saved is None]
     table = Rows(("", "right"), ("", "left"), ("", "right"), ("", "left"), drop=(0, 3))
     shown = reported[:limit] if limit else reported
@@ -296,18 +272,9 @@ def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
     if len(reported) > len(shown):
         saved = sum(s.us_saved or 0.0 for s in reported[len(shown) :])
         rest.append(f"{plural(len(reported) - len(shown), 'more step', 'more steps')} saved {us_text(saved)}")
-    if free:
-        rest.append(_free(free))
+    if free and all(s.producer.opcode in ("bitcast", "") for s in free):
+        rest.append(f"{plural(len(free), 'bitcast')} fused at no cost")
+    elif free:
+        rest.append(f"fused {listing([printable(s.producer.name) for s in free], _FREE)}")
     if rest:
-        lead = "and " if shown else ""
-        indented(console, lead + ", ".join(rest), 4, "dim")
-
-
-def _free(steps: Sequence[FusedStep]) -> str:
-    if all(s.producer.opcode in ("bitcast", "") for s in steps):
-        return f"{plural(len(steps), 'bitcast')} fused at no cost"
-    return f"fused {listing([printable(s.producer.name) for s in steps], _FREE)}"
-
-
-def _hot_kernels(s: FusedStep) -> tuple[float, int]:
-    return -(s.us_saved or 0.0), s.step
+        indented(console, ("and " if shown else "") + ", ".join(rest), 4, "dim")
