@@ -91,9 +91,13 @@ def print_rows(
     """
     width = console.width - indent
     shown, widths, fits = fitted(columns, rows, width, drop)
-    side = [n for n in shown if fits or columns[n][1] != "left"]
-    if not fits and sum(widths[n] + GAP for n in side) - GAP > width:
-        side = [n for n in side if columns[n][1] == "right"]
+    side = list(shown)
+    if not fits:
+        texts = [n for n, (_, kind) in enumerate(columns) if kind == "left"]
+        bare = [["" if n in texts else cell for n, cell in enumerate(row)] for row in rows]
+        heads = [("" if kind == "left" else heading, kind) for heading, kind in columns]
+        shown, widths, are_beside = fitted(heads, bare, width + GAP * len(texts), drop)
+        side = [n for n in shown if columns[n][1] == "right" or (are_beside and n not in texts)]
     above = [n for n in shown if n not in side and columns[n][1] == "name"]
     below = [n for n in shown if n not in side and columns[n][1] == "left"]
     for n in above:

@@ -80,10 +80,8 @@ def without_passes(report: Program, names: Sequence[str], confirm: bool) -> Answ
     from hlofuse.reports.verdict.json import changes_json
     from hlofuse.reports.whatif.json import SCHEMA
 
-    if confirm and report.loaded.target != "cpu":
-        raise HlofuseError(
-            f"--confirm compiles with XLA:CPU; the module is for target {report.loaded.target}"
-        )
+    if confirm and (target := report.loaded.target) != "cpu":
+        raise HlofuseError(f"--confirm compiles with XLA:CPU; the module is for target {target}")
     loaded = report.before_optimizations("--without-pass")
     observed = report.replayed
     spin = report.options.listener.activity("compiling without passes")

@@ -65,7 +65,7 @@ class Program:
         return self.options.at_fusion_input(self.loaded)
 
     def before_optimizations(self, command: str) -> Loaded:
-        """The module before optimizations: the input, or what lies next to it.
+        """The module before optimizations: the input, or what lies next to it; a copy that no report reads.
 
         HlofuseError without one: `command` needs it.
         """

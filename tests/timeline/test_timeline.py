@@ -162,11 +162,14 @@ def test_names_cannot_steer_the_terminal(tmp_path: Path, hlofuse: Run) -> None:
 def test_a_corpus_folder_is_a_film(samples: Path, hlofuse: Run) -> None:
     out = hlofuse("timeline", samples / "gpu" / "softmax").out
     assert "1 merged" in out
-    # Another module than the one there is asked for; the folder of several is no film.
+    # Another module than the one there is asked for; of several they are listed.
     other = hlofuse("timeline", samples / "gpu" / "softmax", "--module", "nope")
     assert (other.status, other.out) == (2, "")
     assert "has no module nope" in other.err
     assert "--module gpt2_block" in hlofuse("timeline", samples / "gpu").out
+    assert hlofuse("timeline", samples / "gpu", "--module", "softmax").out == out
+    single = hlofuse("trace-op", samples / "tutorial/slow", "dot_general.1")
+    assert single.out == hlofuse("trace-op", samples / "tutorial/slow/loss", "dot_general.1").out
 
 
 def test_explain_points_to_the_film(gpt2_whole: Path, hlofuse: Run) -> None:

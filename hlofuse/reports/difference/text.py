@@ -3,7 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.format.escape import shorten
+from hlofuse.format.escape import printable
 from hlofuse.format.terminal import Rows, print_more
 from hlofuse.reports.difference.model import ChangedEdge, Difference
 from hlofuse.reports.difference.phrases import FUSED_HEADING, PARTED_HEADING, difference_lines, edge_line
@@ -23,12 +23,8 @@ def print_difference(d: Difference, console: Console, *, limit: int = 10) -> Non
 
 def _print_edges(heading: str, edges: tuple[ChangedEdge, ...], console: Console, limit: int) -> None:
     shown = edges[: limit or None]
-    width = max(48, console.width // 4)
-    rows = Rows((heading, "left"), ("", "name"), drop=(1,))
+    rows = Rows((heading, "left"), ("", "left"), drop=(1,))
     for e in shown:
-        rows.add_row(
-            Text(edge_line(e)),
-            Text(shorten(e.consumer.source or "", width), style="dim"),
-        )
+        rows.add_row(Text(edge_line(e)), Text(printable(e.consumer.source or ""), style="dim"))
     rows.print(console)
     print_more(console, len(edges) - len(shown))

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hlofuse.format.escape import printable, shorten
+from hlofuse.format.escape import printable
 from hlofuse.format.page import name_text
 from hlofuse.format.terminal import Rows, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, plural, ranges, us_text
@@ -132,7 +132,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
     columns = [("refused", "left"), ("bytes", "right"), ("rule", "left")]
     if timed:
         columns.insert(1, ("if fused", "right"))
-    table = Rows(*columns, *([("XLA's message", "left"), ("source", "name")] if wide else []))
+    table = Rows(*columns, *([("XLA's message", "left"), ("source", "left")] if wide else []))
     shown = groups[:limit] if limit else groups
     for refused in shown:
         r = refused[0]
@@ -145,10 +145,7 @@ def _print_refused(groups: Sequence[list[Refusal]], console: Console, limit: int
         if timed:
             row.insert(1, Text(phrases.at_stake_text(refused)))
         if wide:
-            row += [
-                Text(printable(r.reason or "")),
-                Text(shorten(origin(r.producer), console.width // 4), style="dim"),
-            ]
+            row += [Text(printable(r.reason or "")), Text(printable(origin(r.producer)), style="dim")]
         table.add_row(*row)
     console.print()
     table.print(console)

@@ -61,7 +61,7 @@ def print_timeline(timeline: PassTimeline, console: Console, *, limit: int = 5, 
 def _print_steps(timeline: PassTimeline, steps: Sequence[Step], console: Console) -> None:
     timed = timeline.seconds is not None
     columns = [("dump", "right"), ("pass", "name"), ("instructions", "right"), ("kernels", "right")]
-    table = Rows(*columns, *([("time", "right")] if timed else []), ("changes", "left"), drop=(2, 0))
+    table = Rows(*columns, *([("time", "right")] if timed else []), ("changes", "left"), drop=(2,))
     pipeline = None
     for step in steps:
         f = step.dump

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from hlofuse.account import Account, Observed, Totals
 from hlofuse.account.replaying import final_account
-from hlofuse.format.escape import printable, shorten
+from hlofuse.format.escape import printable
 from hlofuse.format.terminal import Rows, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.errors import HlofuseError
@@ -193,11 +193,11 @@ def _figures(t: Trial, totals: Totals) -> Iterator[str]:
 
 
 def _print_blocks(c: Change, console: Console, limit: int) -> None:
-    rows = Rows(("", "left"), ("", "right"), ("", "name"), drop=(2,))
+    rows = Rows(("", "left"), ("", "right"), ("", "left"), drop=(2,))
     for b in c.blocks[: limit or None]:
         pair = f"{printable(b.producer.name)} → {printable(b.consumer or '')}"
-        source = shorten(b.producer.source or "", max(48, console.width // 4))
-        rows.add_row(Text(pair), Text(bytes_text(b.bytes_between)), Text(source, style="dim"))
+        source = Text(printable(b.producer.source or ""), style="dim")
+        rows.add_row(Text(pair), Text(bytes_text(b.bytes_between)), source)
     rows.print(console)
     print_more(console, len(c.blocks) - (limit or len(c.blocks)))
 
