@@ -70,11 +70,9 @@ def selection_line(s: Selection, e: Explanation) -> str:
     kernels = [k.kernel for k in s.kernels]
     line = f"{printable(s.name)}: {len(kernels):,} of {plural(e.after.kernels, 'kernel')}"
     if e.after.us is not None:
-        us, has_floors = (
-            sum(k.us * k.runs for k in kernels if k.us is not None),
-            any(k.is_floor for k in kernels),
-        )
-        return f"{line}, {us_text(us, has_floors)} of {us_text(e.after.us, e.after.floors > 0)}"
+        us = sum(k.us * k.runs for k in kernels if k.us is not None)
+        own = us_text(us, any(k.is_floor for k in kernels))
+        return f"{line}, {own} of {us_text(e.after.us, e.after.floors > 0)}"
     moved = sum(k.bytes_accessed * k.runs for k in kernels)
     return f"{line}, {bytes_text(moved)} of {bytes_text(e.after.cost.bytes_accessed)} moved"
 

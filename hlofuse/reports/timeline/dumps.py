@@ -61,27 +61,9 @@ def dump_sequences(path: str | os.PathLike[str], module: str | None = None) -> l
         return [_of_case(folder)]
     if cases := corpus_cases(folder):
         return [_of_case(c) for c in (cases if module is None else [picked_case(folder, cases, module)])]
-    try:
-        directory = DumpDirectory(folder)
-    except HlofuseError as e:
-        inside = _folders_with_dumps(folder)
-        if not inside:
-            raise
-        listed = ", ".join(printable(str(p)) for p in inside[:8])
-        raise HlofuseError(f"{e}\nSubdirectories have dumps; give one of them: {listed}") from None
+    directory = DumpDirectory(folder)
     chosen = directory.modules if module is None else [directory.pick(module)]
     return [_of_module(m) for m in chosen]
-
-
-def _folders_with_dumps(folder: Path) -> list[Path]:
-    found = []
-    for below in sorted(p for p in folder.iterdir() if p.is_dir()):
-        try:
-            DumpDirectory(below)
-        except HlofuseError:
-            continue
-        found.append(below)
-    return found
 
 
 def _of_module(module: DumpedModule) -> DumpSequence:
