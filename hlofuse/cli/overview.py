@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from hlofuse.inputs.dump_directory import DumpedModule
 
 _LISTED = 8
-_SEARCHED = 2_000
-"""Entries of each level below a directory without dumps."""
 _SMALL = 2_000_000
 """Bytes of a module that is read in no time."""
 
@@ -113,23 +111,9 @@ def _profile(path: str) -> Iterator[str]:
 
 def _below(folder: Path, error: str) -> Iterator[str]:
     """The subdirectories that have dumps; without any, how to get one."""
-    from itertools import islice
+    from hlofuse.inputs.dump_directory import folders_with_dumps
 
-    from hlofuse.inputs.dump_directory import is_corpus_case
-
-    found: list[Path] = []
-    for pattern in ("*", "*/*"):
-        found += [
-            child
-            for child in sorted(islice(folder.glob(pattern), _SEARCHED))
-            if child.is_dir()
-            and child.parent not in found
-            and (
-                is_corpus_case(child)
-                or any(islice(child.glob("module_*"), 1))
-                or any(child.glob("*/before.hlo*"))
-            )
-        ]
+    found = folders_with_dumps(folder)
     if found:
         yield "HLO dumps in:"
         yield from _listing([(str(child), 0) for child in found])

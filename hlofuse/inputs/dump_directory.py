@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +16,8 @@ from hlofuse.ir.errors import HlofuseError
 _T = TypeVar("_T")
 
 _LISTED = 12
+_SEARCHED = 2_000
+"""Entries of each level below a folder without dumps."""
 _FAR = 10
 _BEFORE = "before_optimizations"
 
@@ -330,3 +333,17 @@ def corpus_cases(folder: Path) -> list[Path]:
         return sorted(p for p in folder.iterdir() if p.is_dir() and is_corpus_case(p))
     except OSError as e:
         raise HlofuseError(f"cannot read {printable(str(folder))}: {e.strerror or e}") from None
+
+
+def folders_with_dumps(folder: Path) -> list[Path]:
+    """Dump directories, captures and corpora up to two levels below a folder."""
+    found: list[Path] = []
+    for pattern in ("*", "*/*"):
+        found += [
+            child
+            for child in sorted(islice(folder.glob(pattern), _SEARCHED))
+            if child.is_dir()
+            and child.parent not in found
+            and (is_corpus_case(child) or any(map(any, (child.glob("module_*"), child.glob("*/before.hlo*")))))
+        ]
+    return found

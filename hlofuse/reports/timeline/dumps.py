@@ -14,6 +14,7 @@ from hlofuse.inputs.dump_directory import (
     DumpedModule,
     corpus_cases,
     corpus_file,
+    folders_with_dumps,
     is_corpus_case,
     require_case,
 )
@@ -61,7 +62,13 @@ def dump_sequences(path: str | os.PathLike[str], module: str | None = None) -> l
         return [_of_case(folder)]
     if cases := corpus_cases(folder):
         return [_of_case(c) for c in (cases if module is None else [picked_case(folder, cases, module)])]
-    directory = DumpDirectory(folder)
+    try:
+        directory = DumpDirectory(folder)
+    except HlofuseError as e:
+        listed = ", ".join(printable(str(p)) for p in folders_with_dumps(folder)[:8])
+        if not listed:
+            raise
+        raise HlofuseError(f"{e}\nSubdirectories have dumps; give one of them: {listed}") from None
     chosen = directory.modules if module is None else [directory.pick(module)]
     return [_of_module(m) for m in chosen]
 
