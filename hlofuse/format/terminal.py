@@ -96,8 +96,8 @@ def print_rows(
         texts = [n for n, (_, kind) in enumerate(columns) if kind == "left"]
         bare = [["" if n in texts else cell for n, cell in enumerate(row)] for row in rows]
         heads = [("" if kind == "left" else heading, kind) for heading, kind in columns]
-        shown, widths, are_beside = fitted(heads, bare, width + GAP * len(texts), drop)
-        side = [n for n in shown if columns[n][1] == "right" or (are_beside and n not in texts)]
+        shown, widths, names_fit = fitted(heads, bare, width + GAP * len(texts), drop)
+        side = [n for n in shown if columns[n][1] == "right" or (names_fit and n not in texts)]
     above = [n for n in shown if n not in side and columns[n][1] == "name"]
     below = [n for n in shown if n not in side and columns[n][1] == "left"]
     for n in above:

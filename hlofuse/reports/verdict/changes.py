@@ -145,8 +145,8 @@ def print_changes(
         gain = phrases.gain_text(best.trial, v.totals)
         console.print(Text(f"Best: {printable(best.label)}, {gain}", style="bold green"))
     else:
-        tried = plural(v.replays, "replay")
-        console.print(Text(f"No change saves 0.1% or more ({tried})", style="bold"))
+        tried = f"No change saves 0.1% or more ({plural(v.replays, 'replay')})"
+        console.print(Text(tried if v.replays else "No change was replayed", style="bold"))
     if shown:
         _print_table(shown, v, console)
         print_more(console, len(rows) - len(shown))
