@@ -1,27 +1,47 @@
-"""XLA:CPU's sibling fusion, off unless asked for (`xla/service/cpu/cpu_multi_output_fusion.cc`)."""
+"""XLA:CPU's sibling fusion, off unless asked for (`xla/service/cpu/cpu_multi_output_fusion.cc`,
+`xla/service/multi_output_fusion.cc`)."""
 
-from dataclasses import dataclass
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-from hlofuse.ir.graph import Computation
-from hlofuse.passes.fusion.multi_output_fusion import MultiOutputFusion, SiblingDriver
-from hlofuse.rules.multi_output_fusion import CPU_CANDIDATE, CPU_LEGAL
-
-
-class _Driver(SiblingDriver):
-    candidate_rules = CPU_CANDIDATE
-    legal_rules = CPU_LEGAL
-
-    def run(self) -> bool:
-        return not _is_inside_fusion(self.computation) and super().run()
+from hlofuse.analysis.call_sites import non_fusion_computations
+from hlofuse.analysis.components import Reachability
+from hlofuse.analysis.custom_calls import is_embedded
+from hlofuse.ir.fusing import append_producer, merge_fusion_into_multi_output
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.passes.base import Pass
+from hlofuse.passes.dce import HloDCE
+from hlofuse.releases import Release
+from hlofuse.rules import multi_output_fusion as rules
+from hlofuse.rules.evaluate import first_verdict, pair_refusal
+from hlofuse.rules.multi_output_fusion import Siblings, is_profitable_operand, shared_bytes
+from hlofuse.rules.verdict import Verdict
+from hlofuse.trace import Recorder
 
 
 @dataclass(frozen=True, kw_only=True)
-class CpuMultiOutputFusion(MultiOutputFusion):
-    """`cpu_multi_output_fusion`, run with `xla_cpu_use_multi_output_fusion`."""
+class CpuMultiOutputFusion(Pass):
+    """`cpu_multi_output_fusion`, run with `xla_cpu_use_multi_output_fusion`: joins kernels that read the same
+    array."""
 
     name: ClassVar[str] = "cpu_multi_output_fusion"
-    driver: ClassVar[type[SiblingDriver]] = _Driver
+    release: Release = field(compare=False, repr=False)
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for computation in non_fusion_computations(module):
+            first = computation.first_caller
+            if first is not None and first.opcode.startswith("async-"):
+                continue
+            if self.release.embedded_computations_stay and is_embedded(computation):
+                continue
+            changed |= not _is_inside_fusion(computation) and _Driver(self, computation, recorder).run()
+        if changed:
+            HloDCE(settings=self.settings).run(module, recorder)
+        return changed
 
 
 def _is_inside_fusion(computation: Computation) -> bool:
@@ -36,3 +56,140 @@ def _is_inside_fusion(computation: Computation) -> bool:
                 seen.add(caller.computation)
                 pending.append(caller.computation)
     return False
+
+
+class _Driver:
+    """One computation: a work list of pairs by what they share, best first."""
+
+    def __init__(self, options: CpuMultiOutputFusion, computation: Computation, recorder: Recorder) -> None:
+        self.settings = options.settings
+        self.release = options.release
+        self.computation = computation
+        self.recorder = recorder
+        order = computation.post_order()
+        self._order = order
+        self._number = {x: k for k, x in enumerate(order)}
+        self._reachability = Reachability(computation)
+        self._partners: dict[Instruction, list[tuple[Instruction, int]]] = {x: [] for x in order}
+        self._consumed: set[Instruction] = set()
+        self._queue: list[tuple[int, int, Instruction, Instruction]] = []
+        self._pushed = 0
+
+    def why_no_candidate(self, instruction: Instruction) -> Verdict | None:
+        """What keeps an instruction out altogether (`IsFusible`)."""
+        return first_verdict(rules.CPU_CANDIDATE, instruction, self.settings)
+
+    def why_illegal(self, fusion: Instruction, other: Instruction) -> Verdict | None:
+        """What keeps the two apart (`LegalToFuse`)."""
+        pair = Siblings(fusion, other, self._reachability, self.release, self.settings)
+        return pair_refusal(rules.CPU_LEGAL, pair, self.settings, other, fusion)
+
+    def run(self) -> bool:
+        for instruction in self._order:
+            if self.why_no_candidate(instruction) is None:
+                self._enter(instruction)
+        changed = False
+        while self._queue:
+            profit, _, fusion, other = heapq.heappop(self._queue)
+            if fusion in self._consumed or other in self._consumed:
+                continue
+            if (refusal := self.why_illegal(fusion, other)) is not None:
+                self._refuse(fusion, other, refusal)
+                continue
+            self._join(fusion, other, -profit)
+            changed = True
+        return changed
+
+    def _enter(self, instruction: Instruction) -> None:
+        """Put the pairs of one candidate with the other users of its operands on the work list."""
+        block = int(self.settings.value(rules.USERS_CONSIDERED))
+        found: dict[Instruction, None] = {}
+        for operand in instruction.operands:
+            if not is_profitable_operand(operand):
+                continue
+            users = operand.users
+            start = users.index(instruction) // block * block
+            for user in users[start : start + block]:
+                if user is instruction or user in found:
+                    continue
+                refusal = self._why_not_entered(instruction, user)
+                if refusal is None:
+                    found[user] = None
+                else:
+                    self._refuse(instruction, user, refusal)
+        for user in found:
+            profit = shared_bytes(instruction, user)
+            if profit > 0:
+                self._partners[instruction].append((user, profit))
+                self._partners[user].append((instruction, profit))
+                self._push(instruction, user, profit)
+            else:
+                self._refuse(instruction, user, Verdict(rules.NOTHING_SHARED))
+
+    def _why_not_entered(self, instruction: Instruction, user: Instruction) -> Verdict | None:
+        if (no_candidate := self.why_no_candidate(user)) is not None:
+            return no_candidate
+        pair = Siblings(instruction, user, self._reachability, self.release, self.settings)
+        if (joined := rules.connected(pair)) is not None:
+            return joined
+        if user.opcode == "fusion" and self._number[instruction] < self._number[user]:
+            return Verdict(rules.LATER_FUSION)
+        return self.why_illegal(instruction, user)
+
+    def _push(self, fusion: Instruction, other: Instruction, profit: int) -> None:
+        # Of equal profits the pair pushed last comes first.
+        heapq.heappush(self._queue, (-profit, -self._pushed, fusion, other))
+        self._pushed += 1
+
+    def _refuse(self, fusion: Instruction, other: Instruction, verdict: Verdict) -> None:
+        self.recorder.ineligible(
+            other, fusion, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
+        )
+
+    def _join(self, fusion: Instruction, other: Instruction, profit: int) -> None:
+        self._reachability.merge(other, fusion)
+        partners = self._partners_of_both(fusion, other)
+        names = other.name, fusion.name
+        joined = self._fuse(fusion, other)
+        self._consumed.update({fusion, other} - {joined})
+        if joined is other:
+            names = names[1], names[0]
+        self.recorder.fuse(
+            *names,
+            joined,
+            rule=rules.SAVES_READS.code,
+            kind="sibling",
+            created=False,
+            figures={"shared_bytes": profit},
+        )
+        for partner, old in partners:
+            new = shared_bytes(partner, joined)
+            if new > old:
+                self._push(joined, partner, new)
+            if old == 0:
+                self._partners[joined].append((partner, new))
+
+    def _partners_of_both(self, fusion: Instruction, other: Instruction) -> list[tuple[Instruction, int]]:
+        """Candidates the joined kernel may have, with what each shared so far (`GetNewFusibles`)."""
+        connected, consumed = self._reachability.connected, self._consumed
+        remaining = [
+            (x, p) for x, p in self._partners[fusion] if x not in consumed and not connected(fusion, x)
+        ]
+        instructions = {x for x, _ in remaining}
+        self._partners[fusion] = list(remaining)
+        for x, _ in self._partners[other]:
+            if x is not fusion and x not in consumed and x not in instructions and not connected(fusion, x):
+                remaining.append((x, 0))
+        self._partners[other] = []
+        return remaining
+
+    def _fuse(self, fusion: Instruction, other: Instruction) -> Instruction:
+        """Move one into the other, whichever has several results already taking the other in (`Fuse`)."""
+        remaining, going = fusion, other
+        if not remaining.is_multi_output_fusion and going.is_multi_output_fusion:
+            remaining, going = going, remaining
+        if going.opcode == "fusion":
+            merge_fusion_into_multi_output(remaining, going)
+        else:
+            append_producer(remaining, going, add_output=True)
+        return remaining
