@@ -25,16 +25,13 @@ def handle_add(c: Context, add: Instruction) -> bool:
         return True
     if lhs.opcode == "constant" != rhs.opcode:
         return c.replace(add, make.binary(add, "add", rhs, lhs, add.shape))
-    constants = constants_of_both(lhs, rhs, "add", 1)
-    if constants is not None:
-        a, c1, c2 = constants
-        total = spread(add, make.binary(add, "add", c1, c2))
-        return c.replace(add, make.binary(add, "add", a, total, add.shape))
-    constants = constants_of_both(lhs, rhs, "subtract", 0)
-    if constants is not None:
-        a, c1, c2 = constants
-        total = spread(add, make.binary(add, "add", c1, c2))
-        return c.replace(add, make.binary(add, "subtract", total, a, add.shape))
+    for inner, place in (("add", 1), ("subtract", 0)):
+        constants = constants_of_both(lhs, rhs, inner, place)
+        if constants is not None:
+            a, c1, c2 = constants
+            total = spread(add, make.binary(add, "add", c1, c2))
+            operands = (a, total) if inner == "add" else (total, a)
+            return c.replace(add, make.binary(add, inner, *operands, add.shape))
     exact = is_integral(add) or c.options.fast_math
     for x, other in both_orders(add):
         if other.opcode == "subtract" and other.operands[1] is x and exact:

@@ -66,20 +66,6 @@ def _gives_only_elements(x: Instruction) -> bool:
     return is_read and all(user.opcode == "get-tuple-element" for user in x.users)
 
 
-def empty_unread(x: Instruction) -> bool:
-    """`ReplaceRootWithEmptyTupleIfNoUsers`."""
-    if x.users or x.is_root or (x.shape.is_tuple and not x.shape.tuple_shapes):
-        return False
-    called = []
-    for name, branch in x.called:
-        copy = clone_computation(branch)
-        copy.root = make.tuple_of(copy.root, [])
-        called.append((name, copy))
-    set_called(x, called)
-    x.shape = Shape.tuple_of([])
-    return True
-
-
 def remove_unused_operands(branch: Computation, conditionals: Sequence[Instruction]) -> bool:
     """`TryRemoveUnusedConditionalOperands`, for all that choose this branch."""
     parameter = branch.parameters[0]
@@ -127,7 +113,6 @@ class ConditionalSimplifier(Pass):
             if x.computation is not None:
                 changed |= merge_duplicates(x)
                 changed |= remove_unused_results(x)
-                changed |= empty_unread(x)
                 changed |= _remove(x)
         choosing: dict[Computation, dict[Instruction, None]] = {}
         for x in found:

@@ -64,7 +64,6 @@ class _Driver:
     def __init__(self, options: CpuMultiOutputFusion, computation: Computation, recorder: Recorder) -> None:
         self.settings = options.settings
         self.release = options.release
-        self.computation = computation
         self.recorder = recorder
         order = computation.post_order()
         self._order = order
