@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -27,6 +27,8 @@ class Measured:
     found_calls: int
     calls: int
     """Launches of all that names an instruction."""
+    unmatched: tuple[MeasuredTime, ...]
+    """What found no instruction, longest first; time of loops is that of what they run."""
     refused: tuple[str, ...]
     """Names that mean another operation in the profile than in the module: they are not joined."""
     runs: int
@@ -44,15 +46,41 @@ class Measured:
         return time.total_us / self.runs if time is not None else None
 
 
-def attach(module: Module, profile: Profile) -> None:
+def attach(
+    module: Module, profile: Profile, final: Module | None = None, names: Mapping[str, str] | None = None
+) -> None:
     """Join a final module with what the profile has under its name; HlofuseError where it has nothing.
 
     Of several programs of that name the one with most time in common is taken.
+    final: XLA's own final module, where `module` is a replay's, with `names` of `module` by those of `final`.
     """
     # A profile without XLA's ranges has names of kernels alone.
     same = [m for m in profile.modules if m.name in (module.name, "")] or [profile.pick(module.name)]
-    joins = [_join(module, profile, source) for source in same]
+    joins = [_join(final or module, profile, source) for source in same]
+    if names is not None:
+        joins = [_renamed(join, module, names) for join in joins]
     module.findings[_FINDING] = max(joins, key=lambda j: j.found_us)
+
+
+def share(module: Module, other: Module) -> None:
+    """Give a module what was measured of another one with the same names."""
+    if (found := measured_of(module)) is not None:
+        other.findings[_FINDING] = found
+
+
+def _renamed(m: Measured, module: Module, names: Mapping[str, str]) -> Measured:
+    """The same by names of the module itself; what has none there is not matched."""
+    times = {names[n]: replace(t, name=names[n]) for n, t in m.times.items() if n in names}
+    lost = [t for n, t in m.times.items() if n not in names]
+    found = m.found_us - sum(t.total_us for t in lost if t.name not in m.source.containers)
+    return replace(
+        m,
+        times=times,
+        found_us=found,
+        found_calls=m.found_calls - sum(t.calls for t in lost),
+        unmatched=_longest(m.source, [*m.unmatched, *lost]),
+        runs=_runs(module, times),
+    )
 
 
 def measured_of(module: Module) -> Measured | None:
@@ -74,12 +102,13 @@ def _join(module: Module, profile: Profile, source: ProfiledModule, *, is_own: b
         with suppress(ValueError, IndexError):
             expected = signatures(source.proto())
     times: dict[str, MeasuredTime] = {}
-    refused = []
+    refused, unmatched = [], []
     found_us, found_calls = 0.0, 0
     for name, time in source.times.items():
         like = by_kernel.get(name.replace(".", "_").replace("-", "_"), [])
         own = name if name in by_name else like[0] if len(like) == 1 else None
         if own is None:
+            unmatched.append(time)
             continue
         if name in expected and expected[name] != _signature(by_name[own]):
             refused.append(name)
@@ -89,9 +118,13 @@ def _join(module: Module, profile: Profile, source: ProfiledModule, *, is_own: b
         found_us += 0.0 if name in source.containers else time.total_us
     _join_ends(by_name, times)
     calls = sum(t.calls for t in source.times.values())
-    return Measured(
-        profile, source, times, found_us, found_calls, calls, tuple(refused), _runs(module, times)
-    )
+    left = _longest(source, unmatched)
+    runs = _runs(module, times)
+    return Measured(profile, source, times, found_us, found_calls, calls, left, tuple(refused), runs)
+
+
+def _longest(source: ProfiledModule, times: Iterable[MeasuredTime]) -> tuple[MeasuredTime, ...]:
+    return tuple(sorted((t for t in times if t.name not in source.containers), key=lambda t: -t.total_us))
 
 
 def _join_ends(by_name: Mapping[str, Instruction], times: dict[str, MeasuredTime]) -> None:

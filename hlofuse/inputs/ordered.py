@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from hlofuse.format.escape import printable
 from hlofuse.inputs.companions import before_optimizations_of, compiled_with
 from hlofuse.inputs.many import load
-from hlofuse.inputs.wire_format import fields, ids_file_of, module_proto, unique_ids_for, varint
+from hlofuse.inputs.wire_format import fields, ids_file_of, messages, module_proto, numbers, unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Instruction, Module, OrderSource
 from hlofuse.ir.grouping import grouped
@@ -154,20 +154,14 @@ def _is_plain(constant: Instruction) -> bool:
 
 def _literals(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Names of constants, each with its LiteralProto."""
-    for computation in _messages(module_proto(data), _COMPUTATIONS):
-        for instruction in _messages(computation, _INSTRUCTIONS):
+    for computation in messages(module_proto(data), _COMPUTATIONS):
+        for instruction in messages(computation, _INSTRUCTIONS):
             attributes = {
                 n: v for n, v in fields(instruction) if n in (_NAME, _LITERAL) and isinstance(v, bytes)
             }
             name, literal = attributes.get(_NAME), attributes.get(_LITERAL)
             if name is not None and literal is not None:
                 yield name.decode(), literal
-
-
-def _messages(data: bytes, number: int) -> Iterator[bytes]:
-    for found, value in fields(data):
-        if found == number and isinstance(value, bytes):
-            yield value
 
 
 def _restore(constant: Instruction, data: bytes) -> None:
@@ -181,25 +175,17 @@ def _restore(constant: Instruction, data: bytes) -> None:
 
 def _values(element_type: str, data: bytes) -> Sequence[Value]:
     if element_type in _VARINTS:
-        return [_signed(element_type, v) for v in _varints(data, _VARINTS[element_type])]
+        return [_signed(element_type, v) for v in numbers(data, _VARINTS[element_type])]
     if element_type not in _FIXED:
         return []
     number, letter = _FIXED[element_type]
-    packed = b"".join(_messages(data, number))
+    packed = b"".join(messages(data, number))
     found = [v for (v,) in struct.iter_unpack("<" + letter, packed)]
     if element_type == "bf16":
         return list(struct.unpack(f"<{len(found)}f", b"".join([struct.pack("<I", v << 16) for v in found])))
     if element_type in ("c64", "c128"):
         return [complex(a, b) for a, b in zip(found[::2], found[1::2], strict=True)]
     return found
-
-
-def _varints(data: bytes, number: int) -> Iterator[int]:
-    for packed in _messages(data, number):
-        at = 0
-        while at < len(packed):
-            value, at = varint(packed, at)
-            yield value
 
 
 def _signed(element_type: str, value: int) -> Value:

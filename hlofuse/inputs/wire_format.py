@@ -117,29 +117,90 @@ def opcodes(data: bytes) -> Iterator[tuple[str, str]]:
             yield name.decode(errors="replace"), opcode.decode(errors="replace")
 
 
+_ENTRY, _SCHEDULE, _CALLED = 6, 7, 38
+_NOT_LAUNCHED = frozenset("after-all bitcast constant get-tuple-element opt-barrier parameter tuple".split())
+_RUN_OTHERS = frozenset({"while", "call", "conditional", "async-start"})
+LaunchOrder: TypeAlias = dict[str, tuple[str, list[str]]]
+"""Of an instruction that is launched its opcode, and the names of what may be launched right after it."""
+
+
+def launch_order(data: bytes) -> LaunchOrder:
+    """How a scheduled HloProto is launched, each run and each iteration after the one before.
+
+    Empty without a schedule; ValueError or IndexError if `data` is no proto.
+    """
+    instructions: dict[int, tuple[str, str, int]] = {}
+    for instruction in _instructions(data):
+        own = dict(fields(instruction))
+        name, opcode = (v.decode() if isinstance(v := own.get(n), bytes) else "" for n in (_NAME, _OPCODE))
+        instructions[next(numbers(instruction, _ID), 0)] = (
+            name,
+            opcode,
+            next(numbers(instruction, _CALLED), -1),
+        )
+    module = module_proto(data)
+    sequences: dict[int, list[int]] = {}
+    for schedule in messages(module, _SCHEDULE):
+        for pair in messages(schedule, 1):
+            sequence = b"".join(messages(pair, 2))
+            sequences[next(numbers(pair, 1), 0)] = list(numbers(sequence, 1))
+    found: LaunchOrder = {}
+
+    def follow(computation: int) -> tuple[str, str] | None:
+        """The first and the last that is launched."""
+        first = last = ""
+        for unique in sequences.get(computation, ()):
+            name, opcode, called = instructions[unique]
+            ends: tuple[str, str] | None = (name, name)
+            if opcode in _RUN_OTHERS and called in sequences:
+                ends = follow(called)
+                if ends is not None and opcode == "while":
+                    found[ends[1]][1].append(ends[0])
+            elif opcode in _NOT_LAUNCHED or opcode.endswith("-done"):
+                ends = None
+            else:
+                found[name] = opcode, []
+            if ends is not None:
+                if last:
+                    found[last][1].append(ends[0])
+                first, last = first or ends[0], ends[1]
+        return (first, last) if last else None
+
+    ends = follow(next(numbers(module, _ENTRY), -1))
+    if ends is not None:
+        found[ends[1]][1].append(ends[0])
+    return found
+
+
+def numbers(data: bytes, number: int) -> Iterator[int]:
+    """The values of a repeated field of a message."""
+    for found, value in fields(data):
+        if found == number and isinstance(value, int):
+            yield value
+        elif found == number and isinstance(value, bytes):
+            at = 0
+            while at < len(value):
+                one, at = varint(value, at)
+                yield one
+
+
+def messages(data: bytes, number: int) -> Iterator[bytes]:
+    """The values of a repeated field that holds messages, texts or bytes."""
+    return (value for n, value in fields(data) if n == number and isinstance(value, bytes))
+
+
 def _instructions(data: bytes) -> Iterator[bytes]:
-    for number, computation in fields(module_proto(data)):
-        if number == _COMPUTATIONS and isinstance(computation, bytes):
-            yield from (v for n, v in fields(computation) if n == _INSTRUCTIONS and isinstance(v, bytes))
+    for computation in messages(module_proto(data), _COMPUTATIONS):
+        yield from messages(computation, _INSTRUCTIONS)
 
 
 def _arrays(shape: bytes) -> Iterator[tuple[int, ...]]:
     """The dimensions of each array of a ShapeProto."""
-    dimensions: list[int] = []
-    is_tuple = False
-    for number, value in fields(shape):
-        if number == _TUPLE_SHAPES and isinstance(value, bytes):
-            is_tuple = True
-            yield from _arrays(value)
-        elif number == _DIMENSIONS and isinstance(value, int):
-            dimensions.append(value)
-        elif number == _DIMENSIONS and isinstance(value, bytes):
-            at = 0
-            while at < len(value):
-                one, at = varint(value, at)
-                dimensions.append(one)
-    if not is_tuple:
-        yield tuple(dimensions)
+    parts = list(messages(shape, _TUPLE_SHAPES))
+    for part in parts:
+        yield from _arrays(part)
+    if not parts:
+        yield tuple(numbers(shape, _DIMENSIONS))
 
 
 MLIR, BYTECODE, PROTO = "StableHLO text", "StableHLO bytecode", "an HLO proto"
@@ -236,10 +297,9 @@ def read_unique_ids(path: Path) -> UniqueIds:
 def ids_of_proto(data: bytes) -> UniqueIds:
     """The ids in an HloProto, or in the HloModuleProto in it; ValueError or IndexError if it is neither."""
     ids = UniqueIds()
-    for number, value in fields(module_proto(data)):
-        if number == _COMPUTATIONS and isinstance(value, bytes):
-            name, computation = _computation(value)
-            ids.computations[name] = computation
+    for value in messages(module_proto(data), _COMPUTATIONS):
+        name, computation = _computation(value)
+        ids.computations[name] = computation
     return ids
 
 

@@ -39,7 +39,7 @@ def ranked(
     others = [(other.at_fusion.observe(), other.options.input) for other in also]
     with options.listener.progress("replaying") as progress:
         around = partial(_around, name) if name is not None else None
-        found = rank(loaded.input, loaded.config, profile=loaded.profile, progress=progress, narrowed=around)
+        found = rank(loaded.input, loaded.config, attach=loaded.attach, progress=progress, narrowed=around)
     observed = found.observed
     assert observed is not None
     with_events(observed.replay)

@@ -12,6 +12,7 @@ from hlofuse.library.listener import SILENT, Listener
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from hlofuse.inputs.profile import Profile
     from hlofuse.ir.graph import Module
     from hlofuse.replay import Replay
     from hlofuse.reports.common.facts import Facts
@@ -33,6 +34,18 @@ def final_names_of(replay: Replay, listener: Listener = SILENT) -> FinalNames:
         except HlofuseError:  # damaged, or cut short
             final = None
         return final_names(replay, final)
+
+
+def attach_profile(replay: Replay, profile: Profile) -> None:
+    """Join what a replay launches with a profile, through XLA's final module where that is at hand."""
+    from hlofuse.account.measured import attach
+    from hlofuse.reports.common.final_names import matched_names
+
+    launched, names = replay.final.module, final_names_of(replay)
+    if names.source == "dump":
+        attach(launched, profile, names.module, matched_names(launched, names.module))
+    else:
+        attach(launched, profile)
 
 
 def renamed_kernels(replay: Replay) -> dict[str, str]:

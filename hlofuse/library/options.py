@@ -483,14 +483,19 @@ class Loaded:
         `one_of_many` keeps quiet about a log that is not followed.
         """
         from hlofuse.account import observed_replay
-        from hlofuse.account.measured import attach
 
         assert self.config is not None
         with self.listener.activity("replaying"):
             observed = observed_replay(self._with_log(one_of_many), self.config)
-        if self.profile is not None:  # what was measured is XLA's own
-            attach((observed.xla or observed).replay.final.module, self.profile)
+        self.attach((observed.xla or observed).replay)  # what was measured is XLA's own
         return observed
+
+    def attach(self, replay: Replay) -> None:
+        """Join what the replay launches with the profile, where there is one."""
+        from hlofuse.library.naming import attach_profile
+
+        if self.profile is not None:
+            attach_profile(replay, self.profile)
 
     def replay(self, observers: Sequence[ReplayObserver] = ()) -> Replay:
         """The replay alone; XLA's log is followed only where it was asked for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cache, cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,7 +19,7 @@ from hlofuse.inputs.profile.model import (
     MeasuredTime,
     ProfiledModule,
 )
-from hlofuse.inputs.wire_format import opcodes
+from hlofuse.inputs.wire_format import LaunchOrder, launch_order, opcodes
 
 _PS = 1e-6
 """Microseconds of a picosecond."""
@@ -52,6 +52,8 @@ class Key(NamedTuple):
     module: str
     program: int | None
     kernel: str
+    within: str = ""
+    """The CUDA graph or control flow that started a kernel, of which only the kernel's name is recorded."""
 
     @property
     def label(self) -> Label:
@@ -61,6 +63,11 @@ class Key(NamedTuple):
     def is_control_flow(self) -> bool:
         """True by XLA's name for it."""
         return self.op.split(".")[0] in _CONTROL_FLOW
+
+    @property
+    def is_copy(self) -> bool:
+        """True for what the device's copy engine does."""
+        return self.kernel.lower().startswith(("memcpy", "memset"))
 
     def is_any(self, marks: Iterable[str]) -> bool:
         """True if its name has one of these in it, and it is no fusion."""
@@ -99,9 +106,8 @@ class Collector:
         if not of.size:
             return
         if kind == "gpu":
-            # Of what CUDA graphs and control flow start only the name of the kernel is recorded.
             others = [k.is_control_flow or k.op.startswith("command_buffer") for k in keys]
-            keys = [k._replace(op=k.kernel) if o else k for k, o in zip(keys, others, strict=True)]
+            keys = [k._replace(op="", within=k.op) if o else k for k, o in zip(keys, others, strict=True)]
         numbers = np.array([self._keys.setdefault(k, len(self._keys)) for k in keys], np.int32)
         device = self.host + plane.removeprefix("/device:").removeprefix("/host:")
         for number in np.unique(numbers[of]):
@@ -123,6 +129,7 @@ class Collector:
     def modules(self) -> tuple[ProfiledModule, ...]:
         """The programs that ran, costliest first."""
         modules: dict[Label, dict[str, list[tuple[Key, Ints]]]] = {}
+        self._name_what_graphs_start()
         for key, durations in self._by_key():
             if key.op:
                 modules.setdefault(key.label, {}).setdefault(key.op, []).append((key, durations))
@@ -132,6 +139,30 @@ class Collector:
             contain = self._containers[label] & times.keys()
             found.append(ProfiledModule(*label, times, self.protos.get(label), contain))
         return tuple(sorted(found, key=lambda m: -m.total_us))
+
+    def _name_what_graphs_start(self) -> None:
+        """Of what CUDA graphs and control flow start only the kernel is recorded: find its instruction."""
+        namers: dict[Label, _Namer] = {}
+        for label in {k.label for k in self._keys if k.within}:
+            order: LaunchOrder = {}
+            if label in self.protos:
+                with suppress(ValueError, IndexError):
+                    order = launch_order(self.protos[label]())
+            namers[label] = _Namer(order, [k for k in self._keys if k.label == label])
+        for chunks in self._chunks.values() if namers else ():
+            numbers, start, long = (np.concatenate(x) for x in zip(*chunks, strict=True))
+            for label, namer in namers.items():
+                keys = {n: k for k, n in self._keys.items() if k.label == label}
+                own = np.flatnonzero(np.isin(numbers, list(keys)))
+                own = own[np.argsort(start[own], kind="stable")]
+                named = namer.names([keys[n] for n in numbers[own].tolist()])
+                numbers[own] = [self._renamed(k, op) for k, op in named]
+            chunks[:] = [(numbers, start, long)]
+
+    def _renamed(self, key: Key, op: str) -> int:
+        number = self._keys.setdefault(key._replace(op=op), len(self._keys))
+        self._lines[number] |= self._lines[self._keys[key]]
+        return number
 
     def _by_key(self) -> Iterator[tuple[Key, Ints]]:
         """The durations of each key, ascending."""
@@ -159,7 +190,7 @@ class Collector:
         """How each device spent its time."""
         keys = list(self._keys)
         collective = np.array([k.is_any(_COLLECTIVES) for k in keys], bool)
-        copy = np.array([k.is_any(_COPIES) for k in keys], bool) & ~collective
+        copy = np.array([k.is_copy or k.is_any(_COPIES) for k in keys], bool) & ~collective
         other = np.array([not k.op for k in keys], bool) & ~copy & ~collective
         runs = np.array([k.op not in self._containers[k.label] for k in keys], bool)
         found = []
@@ -174,6 +205,49 @@ class Collector:
             us = [float(x) * _PS for x in times]
             found.append(DeviceTime(name, kind, float(span) * _PS, float(busy) * _PS, int(gaps), *us))
         return tuple(found)
+
+
+class _Namer:
+    """Names the instructions of a module's events, which come in the order of its schedule."""
+
+    def __init__(self, order: LaunchOrder, keys: Sequence[Key]) -> None:
+        self._order = order
+        # A kernel's name has underscores where the instruction's has dots.
+        self._of_kernel = {name.replace(".", "_").replace("-", "_"): name for name in order}
+        self._certain = {self._own(k) for k in keys}
+        """Instructions that some event names."""
+        self._next = cache(self._name)
+
+    def names(self, keys: Iterable[Key]) -> Iterator[tuple[Key, str]]:
+        """Each key with the name of its instruction, or with what stands for one."""
+        last = ""
+        for key in keys:
+            last, shown = self._next(last, key)
+            yield key, shown
+
+    def _own(self, key: Key) -> str:
+        return key.op or self._of_kernel.get(key.kernel, "")
+
+    def _name(self, last: str, key: Key) -> tuple[str, str]:
+        """The instruction launched last, then the name of this one."""
+        own = self._own(key)
+        if key.within:
+            opcode, following = self._order.get(last, ("", []))
+            found = [n for n in following if n not in self._certain and self._is_of(key, own, n)]
+            if found:
+                return found[0], found[0]
+            if not own and not key.is_copy and opcode == "custom-call" and last not in self._certain:
+                return last, last  # the next kernel of a library call
+        if own:
+            return own, own
+        return last, f"{key.kernel} of {key.within}" if key.is_copy else key.kernel
+
+    def _is_of(self, key: Key, own: str, name: str) -> bool:
+        """True if an event may be a launch of the instruction `name`."""
+        opcode, _ = self._order[name]
+        if own:  # fusions with one content share a kernel
+            return opcode == "fusion" and own.split(".")[0] == name.split(".")[0]
+        return opcode != "custom-call" if key.is_copy else opcode not in ("fusion", "copy", "copy-start")
 
 
 def _union(start: Ints, long: Ints) -> tuple[int, int, int, int]:

@@ -13,6 +13,7 @@ _MOSTLY = 0.5
 _MUCH = 0.3
 _LEAST = 0.01
 _MODULES = 2
+_UNMATCHED = 3
 
 
 def profile_lines(m: Measured) -> Iterator[str]:
@@ -32,6 +33,9 @@ def joined_line(m: Measured) -> str:
     """Which program the times are of, and how many found their instruction."""
     line = f"Profile: {plural(m.runs, 'run')} of {_label(m.source, m.profile.modules)}"
     line += f", {_percent(m.share)} of its time matched to kernels"
+    if m.share < 1 and (lost := [t for t in m.unmatched if t.total_us >= _LEAST * m.source.total_us]):
+        shown = [f"{printable(t.name)} {_percent(t.total_us / m.source.total_us)}" for t in lost]
+        line += f"; not matched: {listing(shown, _UNMATCHED)}"
     return line + (f"; {plural(len(m.refused), 'name')} mean another operation here" if m.refused else "")
 
 
@@ -79,6 +83,7 @@ def profile_json(m: Measured) -> dict[str, Any]:
         "module": m.source.label,
         "runs": m.runs,
         "found": {"share": round(m.share, 4), "launches": m.found_calls, "of": m.calls},
+        "unmatched": [fields(t, "name calls total_us~") for t in m.unmatched],
         "other_operation": list(m.refused),
         "modules": [fields(x, "name program time_us=total_us~") for x in m.profile.modules],
         "devices": [fields(d, spec) for d in m.profile.devices],

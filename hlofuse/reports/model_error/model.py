@@ -27,7 +27,7 @@ class KernelError:
     measured_us: float
     """Of all its launches in one run of the program."""
     estimate_us: float
-    """The same by XLA's model, launch overhead left out; a lower bound where `is_floor`."""
+    """The same by XLA's model, with its launch overhead; a lower bound where `is_floor`."""
     is_floor: bool
     runs: int
     cycles: float | None = None
@@ -83,7 +83,7 @@ def model_error(account: Account, device: str | None) -> ModelError:
         # As often as it was launched: the module need not tell how often a loop or a branch runs.
         launches = row.measured.calls / measured.runs
         if overhead is not None and row.us is not None:
-            estimate = (row.us - overhead) * launches
+            estimate = row.us * launches
         else:
             estimate = row.cost.bytes_accessed * launches / bandwidth * 1e6 if bandwidth else 0.0
         x = row.instruction

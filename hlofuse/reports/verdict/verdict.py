@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from hlofuse.account import Account, KernelTimes, Launched, Observed
 from hlofuse.account.bound import fusion_floor
+from hlofuse.account.measured import share
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.graph import Instruction, Module
@@ -47,8 +48,9 @@ def verdict(
     flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
     tries = len(facts.before) <= TRIED_UP_TO
     if ranking is None and tries:
-        measured = account.measured
-        ranking = rank(observed.replay.input, config, profile=measured.profile if measured else None)
+        ranking = rank(
+            observed.replay.input, config, attach=lambda own: share(account.module, own.final.module)
+        )
     refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []

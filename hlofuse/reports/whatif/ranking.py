@@ -5,13 +5,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from hlofuse.account import PRIORITY_FUSION, Observed, SharedStart, observed_replay
-from hlofuse.account.measured import attach
 from hlofuse.cost.gpu.shared_tables import SharedTables
-from hlofuse.inputs.profile import Profile
 from hlofuse.ir.copy import same_module
 from hlofuse.passes.fusion.priority_fusion.decisive import DecisiveRules
 from hlofuse.passes.registry import single_passes
-from hlofuse.replay import Checkpoint, ReplayConfig, ReplayInput, ReplayObserver
+from hlofuse.replay import Checkpoint, Replay, ReplayConfig, ReplayInput, ReplayObserver
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.difference.model import compare_results, result_of
 from hlofuse.reports.explain.explain import blocking_rules_of
@@ -37,13 +35,13 @@ def rank(
     input: ReplayInput,
     config: ReplayConfig,
     *,
-    profile: Profile | None = None,
+    attach: Callable[[Replay], object] | None = None,
     progress: Progress | None = None,
     narrowed: Callable[[Observed], Explanation] | None = None,
 ) -> Ranking:
     """Relax every rule that refused something, one at a time; rules that refused nothing are left out.
 
-    With a profile, the kernels of the replay with all rules have its times.
+    `attach` joins the kernels of the replay with all rules to a profile.
     `narrowed` explains the kernels alone that the question is about: then only the rules count that keep
     another kernel apart from these.
 
@@ -56,8 +54,8 @@ def rank(
     start = _start_of_joins(base, begun)
     decisive = _Deciding()
     observed = observed_replay(input, base, cache=structures, start=start, begun=begun, observers=[decisive])
-    if profile is not None:
-        attach(observed.replay.final.module, profile)
+    if attach is not None:
+        attach(observed.replay)
     xla_run = result_of(observed)
     explanation = narrowed(observed) if narrowed else None
     found = explanation.blocking_rules if explanation else blocking_rules_of(xla_run.facts)

@@ -48,6 +48,7 @@ class RecordedOrder(TieBreaker):
         self.disagreements: list[Disagreement] = []
         self._fusions = deque(record.fusions())
         self._fusion_count = 0
+        self._named: dict[str, Instruction] = {}
         self._about: dict[str, deque[_Placed]] = {}
         for place, step in enumerate(record.steps):
             if not isinstance(step, FusionStep):
@@ -98,9 +99,13 @@ class RecordedOrder(TieBreaker):
             self.agreed += 1
         else:
             self._note("choice", producer, f"{step.producer} into {step.consumer}", f"{producer} {actual}")
-        fusion.name = step.fusion
-        if fusion.computation is not None and fusion.computation.module is not None:
-            fusion.computation.module.instruction_names.reserve([step.fusion])
+        # After another choice than XLA's, the name may be that of another fusion.
+        other = self._named.get(step.fusion, fusion)
+        if other is fusion or other.computation is None:
+            fusion.name = step.fusion
+            if fusion.computation is not None and fusion.computation.module is not None:
+                fusion.computation.module.instruction_names.reserve([step.fusion])
+        self._named[fusion.name] = fusion
         self._fusion_count += 1
 
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
