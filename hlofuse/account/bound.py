@@ -19,8 +19,6 @@ class FusionFloor:
     bytes_accessed: int
     us: float | None
     """With what is no fusion as it is, launches included; None without a device."""
-    fused_us: float = 0.0
-    """Of what is fusion, its launches left out."""
 
 
 def fusion_floor(
@@ -49,7 +47,7 @@ def fusion_floor(
         return FusionFloor(moved + crossing, None)
     peak = 2.0 * device.core_count * device.fpus_per_core * device.clock_rate_ghz * 1e3
     fused_us = max(crossing / device.memory_bandwidth * 1e6, flops / peak)
-    return FusionFloor(moved + crossing, us + fused_us + launches * device.launch_overhead_us, fused_us)
+    return FusionFloor(moved + crossing, us + fused_us + launches * device.launch_overhead_us)
 
 
 def _border(kernels: set[Instruction]) -> int:

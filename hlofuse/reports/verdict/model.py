@@ -77,14 +77,12 @@ class Verdict:
 
     @property
     def scaled_us_left(self) -> float | None:
-        """Measured microseconds of fused kernels above their floor, if both scale alike; launches modelled.
-
-        None without times.
-        """
-        fused = next((s for s in self.shares if s.kind == "fused kernels"), None)
-        if fused is None or fused.measured_us is None or not fused.us:
+        """Measured microseconds of fused kernels above their floor, if both scale alike; None without times."""
+        of = {s.kind: s for s in self.shares}
+        fused, launches = of.get("fused kernels"), of.get("launches")
+        if fused is None or launches is None or fused.measured_us is None or not fused.us:
             return None
         if not self.totals.us or not self.floor.us:
             return None
-        above = max(fused.us - self.floor.fused_us, 0.0)
-        return above * fused.measured_us / fused.us + max(self.totals.us - self.floor.us - above, 0.0)
+        modelled = fused.us + (launches.us or 0.0) * fused.count / launches.count
+        return fused.measured_us * max(self.totals.us - self.floor.us, 0.0) / modelled
