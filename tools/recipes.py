@@ -31,11 +31,14 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.format.units import bytes_text
 from hlofuse.inputs import load
 from hlofuse.releases import release_of
+from hlofuse.reports.advice.catalogue import RECIPES
+from hlofuse.reports.advice.recipe import measured_recipes
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs" / "recipes"
 DATA = ROOT / "tests" / "recipes" / "data"
 SIDES = ("before", "after")
+RECIPE_OF = {r.name: r for r in RECIPES}
 FILES = {"before.hlo": "input.hlo", "after.hlo": "fused.hlo"}
 """Of a capture, and what they are called in the data of a recipe."""
 _PAGE = re.compile(
@@ -234,6 +237,25 @@ def measured_speedup(page: Page, python: str | None) -> float | None:
 # ------------------------------------------------------------ writing
 
 
+_MEASURED = re.compile(r"\n*Measured on [^\n]+\n")
+
+
+def measured_line(name: str) -> str:
+    """What the page says of its program on a GPU; empty where none ran it."""
+    m = measured_recipes().get(name)
+    if m is None:
+        return ""
+    line = f"Measured on an {m.device.upper()}, jaxlib {m.jaxlib}: {_us(m.before_us)} → {_us(m.after_us)} µs."
+    return line + ("" if RECIPE_OF[name].gains_on_gpu else " hlofuse does not suggest it for a GPU.")
+
+
+def write_measured(page: Page) -> None:
+    """Write that line below the table."""
+    text = _MEASURED.sub("\n", page.path.read_text(encoding="utf-8")).rstrip("\n")
+    line = measured_line(page.name)
+    page.path.write_text(f"{text}\n" + (f"\n{line}\n" if line else ""), encoding="utf-8")
+
+
 def write_table(page: Page, rows: Sequence[str]) -> None:
     text = page.path.read_text(encoding="utf-8")
     end = text.index("```\n", text.index("```python\n")) + len("```\n")
@@ -265,13 +287,16 @@ def index() -> str:
         "# Recipes",
         "",
         "Changes to a program, each with the figures of XLA's own compilation before and after.",
+        "The last column was measured on an H200.",
         "",
     ]
-    lines += ["| symptom | recipe | rule |", "|---|---|---|"]
+    lines += ["| symptom | recipe | rule | measured |", "|---|---|---|---|"]
     for page in sorted(pages(), key=lambda p: (p.rules or ("~",), p.name)):
         rules = ", ".join(page.rules) or "–"
         symptom = page.symptom.replace("|", "\\|")
-        lines.append(f"| {symptom} | [{page.title}]({page.path.name}) | {rules} |")
+        m = measured_recipes().get(page.name)
+        measured = f"{_us(m.before_us)} → {_us(m.after_us)} µs" if m is not None else "–"
+        lines.append(f"| {symptom} | [{page.title}]({page.path.name}) | {rules} | {measured} |")
     return "\n".join(lines) + "\n"
 
 
@@ -312,6 +337,7 @@ def main() -> int:
             for page in chosen:
                 if set(rows[page.name]) == set(page.devices):
                     write_table(page, [rows[page.name][d] for d in page.devices])
+                    write_measured(page)
                     write_data(page, folders[page.name])
             (DOCS / "README.md").write_text(index(), encoding="utf-8")
     return status

@@ -40,13 +40,13 @@ LONG_SUM_ON_CPU = rewrites(
     "RW001", "tree_reduction_rewriter", "A reduction over more than 32 elements runs in two steps"
 )
 LONG_SUM_ON_GPU = rewrites(
-    "RW002", "tree-reduction-rewriter", "A reduction too long for one block runs in two steps"
+    "RW002", "tree-reduction-rewriter", "A reduction too long for one block runs in two steps", essential=True
 )
 SPLIT_DIMENSIONS = rewrites(
     "RW003", "reduction-splitter", "A reduction over non-adjacent dimensions is split in two"
 )
 GROUPED_DIMENSIONS = rewrites(
-    "RW004", "reduction-dimension-grouper", "Adjacent reduced dimensions become one"
+    "RW004", "reduction-dimension-grouper", "Adjacent reduced dimensions become one", essential=True
 )
 
 

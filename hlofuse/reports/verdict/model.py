@@ -77,7 +77,7 @@ class Verdict:
 
     @property
     def scaled_us_left(self) -> float | None:
-        """Measured microseconds of fused kernels above their floor, if both scale alike; None without times."""
+        """Measured microseconds of fused kernels above their floor, as both scale; None without times."""
         of = {s.kind: s for s in self.shares}
         fused, launches = of.get("fused kernels"), of.get("launches")
         if fused is None or launches is None or fused.measured_us is None or not fused.us:
