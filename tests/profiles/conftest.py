@@ -17,8 +17,17 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `record.py` recorded on a CPU: three programs, three runs each."""
-    folder = tmp_path_factory.mktemp("recorded")
-    with tarfile.open(ROOT / "data" / "profiles.tar.xz") as tar:
+    return unpacked("profiles", tmp_path_factory.mktemp("recorded"))
+
+
+@pytest.fixture(scope="module")
+def h200(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `capture --run` wrote on an H200 with jaxlib 0.11.2: three programs, two runs each."""
+    return unpacked("h200", tmp_path_factory.mktemp("h200"))
+
+
+def unpacked(name: str, folder: Path) -> Path:
+    with tarfile.open(ROOT / "data" / f"{name}.tar.xz") as tar:
         tar.extractall(folder, filter="data")
     return folder
 

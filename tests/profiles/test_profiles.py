@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
@@ -221,6 +222,52 @@ def test_model_error_compares_xlas_model(gpt2_whole: Path, on_gpu: Path, hlofuse
         assert k["measured_run_us"] == len(k["name"]) * k["runs"]
         if not k["floor"]:
             assert k["off_us"] == pytest.approx(k["estimate_us"] - k["measured_run_us"], abs=1e-4)
+
+
+# A real GPU. Nearly everything is started by CUDA graphs, of which a profile has the names of kernels alone.
+
+
+def kernels_of(folder: Path, hlofuse: Run) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The object `profile`, and the kernels that run by their names at the end of fusion."""
+    document = json.loads(hlofuse("explain", folder, "--format", "json").out)
+    return document["profile"], {k["input_name"]: k for k in document["kernels"]}
+
+
+def test_kernels_of_cuda_graphs_find_their_instructions(h200: Path, hlofuse: Run) -> None:
+    profile, kernels = kernels_of(h200 / "mlp_grad_bf16", hlofuse)
+    assert profile["found"] == {"share": 1.0, "launches": 20, "of": 20}
+    assert {k["measured"]["calls"] for k in kernels.values()} == {2}
+    # The autotuner put cuBLAS in the place of a fused product.
+    (module,) = (m for m in read_profile(str(h200 / "profile")).modules if m.name == "jit_mlp_grad_bf16")
+    library = module.times["custom-call.1"]
+    assert "nvjet" in library.kernels[0]
+    assert kernels["gemm_fusion_dot.3"]["measured_us"] == pytest.approx(library.us, abs=1e-3)
+    # Two fusions with one content share a kernel, whose name is that of the first.
+    shared = [t.kernels for n, t in module.times.items() if n.startswith("loop_reduce_fusion")]
+    assert shared == [("loop_reduce_fusion_1",)] * 2
+
+
+def test_copies_of_a_graph_are_found_by_the_schedule(h200: Path, hlofuse: Run) -> None:
+    profile, kernels = kernels_of(h200 / "scan_update_buffer", hlofuse)
+    assert profile["found"]["share"] == 1.0
+    (module,) = (m for m in read_profile(str(h200 / "profile")).modules if m.name == "jit_scan_update_buffer")
+    copied = {n: t.calls for n, t in module.times.items() if t.kernels == ("MemcpyD2D",)}
+    assert copied == {"copy.3": 126, "copy.8": 2, "loop_dynamic_slice_fusion.1": 126}
+    assert all(k["measured"] for k in kernels.values() if k["runs"])
+
+
+def test_what_is_no_kernel_is_named(h200: Path, hlofuse: Run) -> None:
+    profile, _ = kernels_of(h200 / "conditional_and_while", hlofuse)
+    assert [(t["name"], t["calls"]) for t in profile["unmatched"]] == [("MemcpyD2H of while.5", 20)]
+    shown = hlofuse("explain", h200 / "conditional_and_while", columns=160).out
+    assert "of its time matched to kernels; not matched: MemcpyD2H of while.5 3" in shown
+
+
+def test_the_model_counts_the_launch_that_a_small_kernel_is(h200: Path, hlofuse: Run) -> None:
+    document = json.loads(hlofuse("model-error", h200 / "mlp_grad_bf16", "--format", "json").out)
+    modelled = [k for k in document["kernels"] if not k["floor"]]
+    estimate, measured = (sum(k[n] for k in modelled) for n in ("estimate_us", "measured_run_us"))
+    assert estimate == pytest.approx(measured, rel=0.25)
 
 
 def test_a_tpu_names_programs_and_counts_its_own_time(tmp_path: Path) -> None:
