@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hlofuse.account.account import Account, Launched, Totals
     from hlofuse.account.figures import KernelTime, PairDetail, ReadTerm, StepCost
-    from hlofuse.account.kernel_times import KernelTimes
     from hlofuse.account.observer import CostObserver
-    from hlofuse.account.replaying import PRIORITY_FUSION, Costs, Observed, SharedStart, observed_replay
+    from hlofuse.account.replaying import (
+        PRIORITY_FUSION,
+        Costs,
+        KernelTimes,
+        Observed,
+        SharedStart,
+        observed_replay,
+    )
 
 _MODULES = {
     "account": ("Account", "Launched", "Totals"),
     "figures": ("KernelTime", "PairDetail", "ReadTerm", "StepCost"),
-    "kernel_times": ("KernelTimes",),
     "observer": ("CostObserver",),
-    "replaying": ("PRIORITY_FUSION", "Costs", "Observed", "SharedStart", "observed_replay"),
+    "replaying": ("PRIORITY_FUSION", "Costs", "KernelTimes", "Observed", "SharedStart", "observed_replay"),
 }
 
 __all__ = [

@@ -1,8 +1,8 @@
 """What runs of a module at any stage: the passes that are left are repeated up to what is launched."""
 
 from hlofuse.account.account import Account
-from hlofuse.account.kernel_times import KernelTimes
 from hlofuse.account.measured import attach, measured_of
+from hlofuse.account.replaying import KernelTimes
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines import TARGETS

@@ -161,7 +161,7 @@ TARGETS: dict[str, Target] = {
                 ("HF",),
             ),
         ),
-        front="hlofuse.pipelines.gpu.pipelines:before_fusion",
+        front="hlofuse.pipelines.gpu.before_fusion:before_fusion",
         back="hlofuse.pipelines.gpu.after_fusion:after_fusion",
     ),
     "gpu-legacy": Target(

@@ -52,8 +52,12 @@ from hlofuse.passes.scatter.batched_gather_scatter_normalizer import (
     BatchedGatherScatterNormalizer,
     SelectAndScatterExpander,
 )
-from hlofuse.passes.scatter.gather import GatherExpander, GatherSimplifier
-from hlofuse.passes.scatter.scatter import ScatterExpander, ScatterSimplifier
+from hlofuse.passes.scatter.gather_scatter import (
+    GatherExpander,
+    GatherSimplifier,
+    ScatterExpander,
+    ScatterSimplifier,
+)
 from hlofuse.passes.sort.sorts import SortSimplifier, StableSortExpander
 from hlofuse.passes.sort.topk import TopkDecomposer
 from hlofuse.pipelines.targets import before_fusion

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hlofuse.analysis.launches.cpu import launch_of
+from hlofuse.analysis.launches import launch_of
 from hlofuse.ir.text.reader import parse_module
 
 COMPUTATIONS = """
@@ -45,7 +45,7 @@ ALWAYS = "f32[4,4]{1,0}"
 def test_an_operation_of_an_array(operation: str, kind: str | None) -> None:
     text = f"HloModule m\n{COMPUTATIONS}\nENTRY e {{\n  x = {ALWAYS} parameter(0)\n"
     module = parse_module(f"{text}  ROOT y = {ALWAYS} {operation}\n}}\n")
-    launch = launch_of(module.entry.root)
+    launch = launch_of(module.entry.root, "cpu")
     assert (launch and launch.kind) == kind
 
 
@@ -71,5 +71,5 @@ ENTRY e {{
   ROOT y = {line}
 }}
 """)
-    launch = launch_of(module.entry.root)
+    launch = launch_of(module.entry.root, "cpu")
     assert (launch and launch.kind) == kind

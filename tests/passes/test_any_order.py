@@ -13,8 +13,7 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.registry import make_pass, single_passes
-from hlofuse.passes.scatter.gather import GatherSimplifier
-from hlofuse.passes.scatter.scatter import ScatterSimplifier
+from hlofuse.passes.scatter.gather_scatter import GatherSimplifier, ScatterSimplifier
 from hlofuse.pipelines.targets import TARGETS, after_fusion, before_fusion
 from hlofuse.releases import REFERENCE, release_of
 from hlofuse.replay import replay

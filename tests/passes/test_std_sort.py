@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hlofuse.passes.fusion.horizontal_input_fusion import std_sorted
+from hlofuse.passes.fusion.horizontal_fusion import std_sorted
 
 # Keys, and the places in which libstdc++'s std::sort leaves them (g++ 12, comparing keys only).
 RECORDED = [

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.analysis.kernels import is_small_call
-from hlofuse.analysis.launches import LaunchKind
-from hlofuse.analysis.launches.cpu import launch_of
+from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.ir import parse_module
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
@@ -85,7 +84,7 @@ def launches(module: Module, without: str = "") -> Counter[tuple[str, str]]:
     computations = [module.entry]
     for computation in computations:  # grows while it is walked
         for x in computation:
-            launch = launch_of(x)
+            launch = launch_of(x, "cpu")
             if launch is not None and launch.kind != without:
                 found[x.name, launch.kind] += 1
             if x.opcode in ("while", "conditional", "call") and not is_small_call(x):

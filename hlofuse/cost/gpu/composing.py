@@ -10,9 +10,8 @@ from copy import copy
 
 from hlofuse.cost.gpu.heroes import fuse_root
 from hlofuse.cost.gpu.joining import SIDE_BY_SIDE, Origin, join, join_in_step, side_by_side, spelled_out
-from hlofuse.cost.gpu.pair import SummaryPair
 from hlofuse.cost.gpu.shapes import bytes_of_leaves
-from hlofuse.cost.gpu.summary import FEW_OPERANDS, LITTLE_CODE, Summary, classify
+from hlofuse.cost.gpu.summary import FEW_OPERANDS, LITTLE_CODE, Summary, SummaryPair, classify
 from hlofuse.cost.gpu.ticks import EXACT
 
 _NONE: frozenset[int] = frozenset()

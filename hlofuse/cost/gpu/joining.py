@@ -5,8 +5,7 @@ from math import frexp
 from typing import TypeVar
 
 from hlofuse.cost.gpu.atoms import Atom
-from hlofuse.cost.gpu.pair import SummaryPair
-from hlofuse.cost.gpu.summary import Summary
+from hlofuse.cost.gpu.summary import Summary, SummaryPair
 from hlofuse.cost.gpu.ticks import EXACT, fp32
 from hlofuse.cost.gpu.utilization import bytes_of, elements_read, lowest_bit, reads_whole
 from hlofuse.ir.graph import Instruction

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.launch import Launch
-from hlofuse.cost.gpu.pair import SummaryPair
-from hlofuse.cost.gpu.summary import Summary
+from hlofuse.cost.gpu.summary import Summary, SummaryPair
 from hlofuse.cost.gpu.ticks import EXACT, fp32, scaled_sum, single_half_away
 from hlofuse.cost.gpu.timing import Timing
 

@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from hlofuse.cost.gpu import backend_config as config
-from hlofuse.cost.gpu import llvm_launch
 from hlofuse.cost.gpu.atoms import KEEPS_ROLLED
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.kernel_graph import can_update_in_place, reduction_groups
-from hlofuse.cost.gpu.launch import FusionAnalysis, Launch, launch_of, narrowest, per_element
-from hlofuse.cost.gpu.pair import SummaryPair
+from hlofuse.cost.gpu.launch import FusionAnalysis, Launch, launch_of, llvm_launch_of, narrowest, per_element
 from hlofuse.cost.gpu.shapes import ShapeFacts
-from hlofuse.cost.gpu.summary import Summary
+from hlofuse.cost.gpu.summary import Summary, SummaryPair
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 
@@ -75,9 +73,7 @@ class Launcher:
         self._mlir = release.mlir_emitters
         self._simple_loops = release.mlir_emitters and not device.is_blackwell
         """How a loop is unrolled depends on nothing but its size and what keeps it rolled."""
-        self._launch_of = partial(
-            launch_of if release.mlir_emitters else llvm_launch.launch_of, device, release
-        )
+        self._launch_of = partial(launch_of if release.mlir_emitters else llvm_launch_of, device, release)
 
     def of(self, instruction: Instruction, summary: Summary) -> Launch:
         """The launch of an instruction on its own."""

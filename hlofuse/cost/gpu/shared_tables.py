@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 from hlofuse.cost.gpu.atoms import AtomTable
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.launching import Launcher
-from hlofuse.cost.gpu.pair import PairTable
 from hlofuse.cost.gpu.shapes import ShapeTable
+from hlofuse.cost.gpu.summary import PairTable
 from hlofuse.cost.gpu.summary_table import SummaryTable
 from hlofuse.releases import Release
 

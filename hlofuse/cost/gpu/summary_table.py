@@ -8,9 +8,8 @@ from hlofuse.cost.gpu.composing import compose
 from hlofuse.cost.gpu.estimate import chain_end
 from hlofuse.cost.gpu.heroes import root_of_output, roots_of_atom
 from hlofuse.cost.gpu.joining import Origin
-from hlofuse.cost.gpu.pair import SummaryPair
 from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable
-from hlofuse.cost.gpu.summary import Summary, complete
+from hlofuse.cost.gpu.summary import Summary, SummaryPair, complete
 from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.cost.gpu.utilization import bytes_of, elements_read, fusion_use, lowest_bit, reads_whole
 from hlofuse.ir.graph import Instruction

@@ -17,8 +17,7 @@ from hlofuse.cost.tiling.op_kinds import OpKinds
 from hlofuse.cost.tiling.tick_columns import KernelTimes, dot_tile_sizes
 from hlofuse.cost.tiling.tiled_cost import TileRead, TilingCosts, tile_reads, tiling_costs
 from hlofuse.cost.tiling.tiling import BlockLevelParameters, Tiling, block_level_parameters
-from hlofuse.cost.tiling.tiling_set import TilingSet, all_of, valid_tilings
-from hlofuse.cost.tiling.tilings import NO_TILE, Columns
+from hlofuse.cost.tiling.tilings import NO_TILE, Columns, TilingSet, all_of, valid_tilings
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.text.printer import print_instruction

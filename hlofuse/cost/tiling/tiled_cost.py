@@ -16,8 +16,7 @@ from hlofuse.cost.tiling.op_kinds import OpKind
 from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks, dot_problem, dot_times
 from hlofuse.cost.tiling.tile_merging import TileMerger
 from hlofuse.cost.tiling.tiling import BlockLevelParameters
-from hlofuse.cost.tiling.tiling_set import TilingSet
-from hlofuse.cost.tiling.tilings import NO_TILE, Column, Columns, Mask, Value, output_nodes
+from hlofuse.cost.tiling.tilings import NO_TILE, Column, Columns, Mask, TilingSet, Value, output_nodes
 from hlofuse.ir.graph import Instruction
 
 REGISTER_SHARE = 0.4

@@ -5,23 +5,252 @@ were last rebuilt by LayoutNormalization (`xla/service/layout_normalization.cc`)
 behind bitcasts, and by AlgebraicSimplifier (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`,
 `HandleBitcast`), which takes those away again. `GpuCompiler` runs the two three times. `restore_users_order`
 repeats that on a shadow of the graph, and takes over the order that comes out. What other passes did between
-the rounds is undone first and repeated in its place (`undone.py`). The order before the first round is the
+the rounds is undone first and repeated in its place (below). The order before the first round is the
 text's.
 """
 
+from collections.abc import Sequence
+
 from hlofuse.analysis.custom_calls import is_library_convolution
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
-from hlofuse.order.legacy.undone import (
-    GroupedTransposes,
-    SunkBroadcasts,
-    merge_equals,
-    split_broadcasts,
-    split_groups,
-    split_transposes,
-    split_widenings,
-)
+
+# Operations that every user had one of its own of, until the last CSE before fusion merged them: broadcasts
+# of constants (HostOffloadLegalize copies them for each use), transposes before library calls, scatters and
+# gathers (LayoutAssignment copies an operand for each use), converts before what cannot compute in less than
+# single precision (FloatNormalization).
+
+_ANY_LAYOUT = frozenset({"custom-call", "scatter", "gather"})
+_MOVES = frozenset({"bitcast", "transpose"})
+_GROUPED = frozenset({"reduce", "transpose"})
+
+
+def split_broadcasts(graph: ShadowGraph) -> None:
+    """A broadcast of a constant for each use."""
+    for x, node in list(graph.of.items()):
+        if is_broadcast_of_constant(x):
+            _split(graph, node)
+
+
+def split_transposes(graph: ShadowGraph) -> None:
+    """A transpose, with the bitcasts around it, for each use by something with a layout of its own."""
+    for x, node in reversed(list(graph.of.items())):
+        if (
+            x.opcode in _MOVES
+            and len(node.users) > 1
+            and _moved(node)
+            and all(map(_wants_layout, node.users))
+        ):
+            _split(graph, node)
+
+
+def split_groups(graph: ShadowGraph) -> None:
+    """A bitcast that merges dimensions for each reduction or transpose whose dimensions were grouped."""
+    for x, node in list(graph.of.items()):
+        if (
+            x.opcode == "bitcast"
+            and len(node.users) > 1
+            and all(u.source is not None and u.source.opcode in _GROUPED for u in node.users)
+            and _groups(x.operands[0].shape.dimensions, x.shape.dimensions)
+        ):
+            _split(graph, node)
+
+
+def split_widenings(graph: ShadowGraph) -> None:
+    """A convert to single precision for each use."""
+    for node in list(graph.nodes):
+        source = None if node.dead or node.is_bitcast else node.source
+        if source is not None and _is_widening(source):
+            _split(graph, node)
+
+
+def _is_widening(x: Instruction) -> bool:
+    """True if float normalization put the convert in front of what cannot compute in bf16."""
+    return (
+        x.opcode == "convert"
+        and x.shape.element_type in ("f16", "f32")
+        and x.operands[0].shape.element_type == "bf16"
+        and not x.op_name
+        and not x.name.startswith("convert_element_type")
+    )
+
+
+def _moved(node: Node) -> bool:
+    """It is a transpose or a bitcast of one."""
+    while node.is_bitcast and node.operands:
+        node = node.operands[0]
+    return node.source is not None and node.source.opcode == "transpose"
+
+
+def _wants_layout(user: Node) -> bool:
+    source = user.source
+    if source is None:
+        return False
+    if source.opcode in _MOVES:
+        return all(map(_wants_layout, user.users))
+    return source.opcode in _ANY_LAYOUT or source.fusion_kind == "kCustom"
+
+
+def _split(graph: ShadowGraph, node: Node) -> None:
+    """Give every use but the first an operation of its own."""
+    uses = [(user, k) for user in node.users for k, o in enumerate(user.operands) if o is node]
+    for user, k in uses[1:]:
+        own = graph.add(Node(node.source, node.shape, list(node.operands), is_bitcast=node.is_bitcast))
+        user.operands[k] = own
+        own.users = [user]
+        if node not in user.operands:
+            node.remove_user(user)
+
+
+def merge_equals(graph: ShadowGraph) -> None:
+    """`HloCSE`: the first of equal operations takes the users of all."""
+    first: dict[tuple[object, ...], Node] = {}
+    for node in graph.post_order():
+        if node.dead or not node.operands:
+            continue
+        source: Instruction | None = None if node.is_bitcast else node.source
+        if source is None and not node.is_bitcast:
+            continue
+        remaining = first.setdefault((source, node.shape, *map(id, node.operands)), node)
+        if remaining is not node:
+            graph.replace(node, remaining)
+
+
+# Transposes as they were before TransposeDimensionGrouper put bitcasts around them.
+# It merges dimensions that stay together (`xla/service/gpu/transforms/transpose_dimension_grouper.cc`), and
+# runs between the last but one LayoutNormalization and the last: for those before, what now reads an array
+# through a bitcast was a transpose, which they made anew.
+
+
+class GroupedTransposes:
+    """Takes the bitcasts around transposes out of a shadow graph, and puts them back when asked."""
+
+    def __init__(self, graph: ShadowGraph) -> None:
+        self._graph = graph
+        self._before: dict[Instruction, Instruction] = {}
+        self._after: dict[Instruction, Instruction] = {}
+        place = {node: k for k, node in enumerate(graph.nodes)}
+        for transpose, node in graph.of.items():
+            bitcast = transpose.operands[0] if transpose.opcode == "transpose" else None
+            if bitcast is None or bitcast.opcode != "bitcast" or len(bitcast.users) != 1:
+                continue
+            array = bitcast.operands[0]
+            finer = [array, *(u for u in array.users if u is not bitcast and u.opcode == "bitcast")]
+            for read in finer:
+                groups = _groups(read.shape.dimensions, bitcast.shape.dimensions)
+                if groups is not None:
+                    break
+            else:
+                continue
+            self._before[transpose] = bitcast
+            graph.bypass(graph.of[bitcast])
+            if read is not array:
+                # Which of the bitcasts was there first is not known; they were one.
+                graph.of[array].give_user(node, graph.of[read])
+                graph.of[read].users.sort(key=place.__getitem__)
+            after = transpose.users[0] if len(transpose.users) == 1 else None
+            moved = [d for k in transpose.dimensions for d in groups[k]]
+            if (
+                after is not None
+                and after.opcode == "bitcast"
+                and not after.is_root
+                and moved == after.shape.true_dimensions
+            ):
+                self._after[transpose] = after
+                graph.bypass(graph.of[after])
+
+    def put_back(self) -> None:
+        """Read and be read through the bitcasts from here on."""
+        for node in list(self._graph.nodes):
+            if node.dead or node.source is None or node.is_bitcast:
+                continue
+            bitcast = self._before.get(node.source)
+            if bitcast is not None:
+                self._graph.put_before(node, Node(bitcast, bitcast.shape.key, [], is_bitcast=True))
+            bitcast = self._after.get(node.source)
+            if bitcast is not None:
+                self._graph.put_after(node, Node(bitcast, bitcast.shape.key, [], is_bitcast=True))
+
+
+def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]] | None:
+    """The neighbours among `dimensions` that each of `merged` is the product of; None if one is not."""
+    rest = [d for d in dimensions if d != 1]
+    groups: list[list[int]] = []
+    for product in merged:
+        group: list[int] = []
+        found = 1
+        while found < product and rest:
+            group.append(rest.pop(0))
+            found *= group[-1]
+        if found != product:
+            return None
+        groups.append(group)
+    return None if rest else groups
+
+
+# Broadcasts that the last simplification before fusion moved behind converts.
+# In bf16 programs `convert(broadcast(x))` becomes `broadcast(convert(x))`, and where x is a convert itself
+# the two cancel out. The old broadcast and convert stay in the module unused, which tells that it happened;
+# values have gained users by it that earlier passes did not see. Mirrors
+# `AlgebraicSimplifierVisitor::TryToSinkBroadcastAfterOpWithUniqueNonScalarOperand`
+# (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`) and `SimplifyFPConversions`.
+
+
+class SunkBroadcasts:
+    """Takes the new broadcasts out of a shadow graph, and puts them in again when asked."""
+
+    def __init__(self, graph: ShadowGraph) -> None:
+        self._graph = graph
+        self._sunk: dict[Instruction, tuple[Instruction, Instruction, Instruction | None]] = {}
+        """Old broadcast to the old convert, the new broadcast, and the new convert if it is still there."""
+        new = [x for x in graph.of if x.opcode == "broadcast" and x.users]
+        for convert in [x for x in graph.of if x.opcode == "convert" and not x.users and not x.is_root]:
+            old = convert.operands[0]
+            if old.opcode == "broadcast" and old.users == [convert]:
+                match = next((x for x in new if _origin_of(x, old, convert)), None)
+                if match is not None:
+                    new.remove(match)
+                    self._undo(old, convert, match)
+
+    def _undo(self, old: Instruction, convert: Instruction, new: Instruction) -> None:
+        of = self._graph.of
+        remaining = new.operands[0] if old.operands[0] in new.operands[0].operands else None
+        if remaining is not None and remaining.users != [new]:
+            return
+        self._sunk[old] = (convert, new, remaining)
+        self._graph.replace(of[new], of[convert])
+
+    def sink(self, node: Node) -> None:
+        """What the simplifier does when it comes to a broadcast."""
+        found = self._sunk.get(node.source) if node.source is not None else None
+        if found is None:
+            return
+        convert, new, remaining = found
+        user = next((u for u in node.users if u.source is convert), None)
+        if user is None:
+            return
+        inner = self._graph.add(Node(remaining, user.shape, [node.operands[0]]))
+        outer = self._graph.add(Node(new, user.shape, [inner]))
+        self._graph.replace_uses(user, outer)
+
+    def cancel_converts(self) -> None:
+        """Converts put in by `sink` and no longer there read what the convert before them read."""
+        new = {broadcast for _, broadcast, remaining in self._sunk.values() if remaining is None}
+        for node in list(self._graph.nodes):
+            if not node.dead and node.source in new and node.operands[0].source is None:
+                self._graph.replace(node.operands[0], node.operands[0].operands[0].operands[0])
+
+
+def _origin_of(new: Instruction, old: Instruction, convert: Instruction) -> bool:
+    """`new` may be what became of `old` and its convert."""
+    if new.shape.key != convert.shape.key or new.dimensions != old.dimensions:
+        return False
+    narrow, wide = old.operands[0], new.operands[0]
+    return (narrow.opcode == "convert" and narrow.operands[0] is wide) or (
+        wide.opcode == "convert" and wide.operands[0] is narrow
+    )
+
 
 _ROUNDS = 3
 _RECREATED = frozenset(

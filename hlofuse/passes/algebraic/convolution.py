@@ -14,7 +14,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.facts import is_all
 from hlofuse.passes.common import make
-from hlofuse.passes.common.reading import labels_of, window_of
+from hlofuse.passes.common.shapes import labels_of, window_of
 
 _NONE = PaddingDimension(0, 0)
 

@@ -11,8 +11,7 @@ from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.facts import is_of_parameters
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import is_simplified_scatter
-from hlofuse.passes.common.reading import numbers_of
-from hlofuse.passes.common.shapes import array, permuted, unmodified_dimensions, with_layout
+from hlofuse.passes.common.shapes import array, numbers_of, permuted, unmodified_dimensions, with_layout
 
 _NUMBERS = (
     *("offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims"),

@@ -7,8 +7,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.algebraic.slice import is_unstrided
 from hlofuse.passes.common import make
-from hlofuse.passes.common.reading import ranges_of
-from hlofuse.passes.common.shapes import array, ones_moved, without
+from hlofuse.passes.common.shapes import array, ones_moved, ranges_of, without
 
 _BINARY = frozenset(
     "add and atan2 complex divide maximum minimum multiply or power remainder shift-left"

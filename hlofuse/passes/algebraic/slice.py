@@ -5,7 +5,7 @@ import math
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
 from hlofuse.passes.common import make
-from hlofuse.passes.common.reading import ranges_of
+from hlofuse.passes.common.shapes import ranges_of
 
 
 def is_unstrided(slice_: Instruction) -> bool:

@@ -12,8 +12,7 @@ from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.literals import Value, rounded
 from hlofuse.passes.common.make import add, numbers
-from hlofuse.passes.common.reading import numbers_of
-from hlofuse.passes.common.shapes import array, places_along
+from hlofuse.passes.common.shapes import array, numbers_of, places_along
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from hlofuse.passes.common.dots import contracted, portable
 from hlofuse.passes.common.elementwise import CannotEvaluate, value_function
 from hlofuse.passes.common.indexing import gathered, scattered
 from hlofuse.passes.common.literals import MOST_ELEMENTS, Value, rounded, values_of
-from hlofuse.passes.common.reading import reduced_windows
-from hlofuse.passes.common.shapes import reinterpreted
+from hlofuse.passes.common.shapes import reduced_windows, reinterpreted
 
 
 def evaluate(x: Instruction, given_values: Mapping[Instruction, list[Value]] | None = None) -> list[Value]:

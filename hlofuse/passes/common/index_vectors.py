@@ -11,8 +11,7 @@ from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.make import elements
-from hlofuse.passes.common.reading import numbers_of
-from hlofuse.passes.common.shapes import array, is_identity, is_sorted, permute
+from hlofuse.passes.common.shapes import array, is_identity, is_sorted, numbers_of, permute
 
 
 def flat_indices(indices: Instruction, vector: int) -> Instruction:

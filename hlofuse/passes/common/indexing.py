@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.literals import Value
-from hlofuse.passes.common.reading import numbers_of
+from hlofuse.passes.common.shapes import numbers_of
 
 _Names = tuple[str, str, str, str, str]
 _GATHER = (

@@ -12,7 +12,6 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.make import derived
-from hlofuse.passes.common.reading import labels_of, numbers_of
 from hlofuse.passes.common.rewriting import (
     Explained,
     RewritePass,
@@ -23,7 +22,7 @@ from hlofuse.passes.common.rewriting import (
     substituted,
     visit,
 )
-from hlofuse.passes.common.shapes import array, is_identity, without
+from hlofuse.passes.common.shapes import array, is_identity, labels_of, numbers_of, without
 from hlofuse.rules.rewrites import WIDENED
 from hlofuse.trace import Recorder
 

@@ -12,9 +12,8 @@ from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import added, numbers, reducer, zero, zeros
-from hlofuse.passes.common.reading import numbers_of
 from hlofuse.passes.common.rewriting import NotRepresentable, expand_each
-from hlofuse.passes.common.shapes import array, with_dimensions
+from hlofuse.passes.common.shapes import array, numbers_of, with_dimensions
 from hlofuse.trace import Recorder
 
 

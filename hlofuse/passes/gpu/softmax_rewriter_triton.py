@@ -16,8 +16,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import remove_with_unused_operands
 from hlofuse.passes.base import FixedPoint, Pass
 from hlofuse.passes.common.rewriting import replaced
-from hlofuse.passes.gpu.reduction_dimensions import ReductionDimensionGrouper
-from hlofuse.passes.gpu.reduction_splitting import ReductionSplitter, TreeReductionRewriter
+from hlofuse.passes.gpu.reductions import ReductionDimensionGrouper, ReductionSplitter, TreeReductionRewriter
 from hlofuse.passes.registry import make_pass
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.rewrites import TRITON_SOFTMAX

@@ -13,9 +13,8 @@ from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import values_of
 from hlofuse.passes.common.make import added, bitcast, copy_of, derived, numbers
-from hlofuse.passes.common.reading import labels_of
 from hlofuse.passes.common.rewriting import NotRepresentable, replaced, visit_module
-from hlofuse.passes.common.shapes import permute, physical, reinterpreted
+from hlofuse.passes.common.shapes import labels_of, permute, physical, reinterpreted
 from hlofuse.passes.layout.canonicalizers import normalized_scatter
 from hlofuse.trace import Recorder
 

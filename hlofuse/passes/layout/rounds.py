@@ -8,7 +8,7 @@ from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.shapes import relaid
-from hlofuse.passes.layout.assignment import LayoutAssignment
+from hlofuse.passes.layout.assignment import LayoutAssignment, output_aliases
 from hlofuse.passes.layout.constraints import (
     GIVEN_PRIORITY,
     ROUNDS,
@@ -17,7 +17,6 @@ from hlofuse.passes.layout.constraints import (
     same_layouts,
     subshapes,
 )
-from hlofuse.passes.layout.requests import output_aliases
 from hlofuse.rules.rewrites import LAYOUT_COPY
 from hlofuse.trace import Recorder
 

@@ -9,9 +9,8 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import inline
 from hlofuse.passes.common.index_vectors import reshaped
 from hlofuse.passes.common.literals import highest
-from hlofuse.passes.common.reading import numbers_of
 from hlofuse.passes.common.rewriting import RewritePass, substituted
-from hlofuse.passes.common.shapes import array, is_sorted, with_dimensions
+from hlofuse.passes.common.shapes import array, is_sorted, numbers_of, with_dimensions
 
 
 class BatchedGatherScatterNormalizer(RewritePass):

@@ -11,9 +11,8 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
-from hlofuse.passes.common.reading import ranges_of
 from hlofuse.passes.common.rewriting import expand_each, substituted, visit
-from hlofuse.passes.common.shapes import array
+from hlofuse.passes.common.shapes import array, ranges_of
 from hlofuse.trace import Recorder
 
 _INDEX = (1 << 16) - 1

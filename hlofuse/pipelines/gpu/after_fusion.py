@@ -16,7 +16,7 @@ from hlofuse.passes.control_flow.call_graph import HloComputationDeduplicator, P
 from hlofuse.passes.copy_insertion.buffer_alias import LoopScheduleLinearizer
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion, PostSchedulingCopyInsertion
 from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
-from hlofuse.passes.fusion.gpu_fusion_wrapper import GpuFusionWrapper
+from hlofuse.passes.fusion.fusion_wrapper import GpuFusionWrapper
 from hlofuse.passes.gpu.copies import CopyFusion
 from hlofuse.passes.gpu.dynamic_slice_annotator import DynamicSliceCopyFusionAsyncWrapper
 from hlofuse.passes.gpu.fusion_block_level_rewriter import FusionBlockLevelRewriter

@@ -9,8 +9,7 @@ from hlofuse.passes.base import FixedPoint
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.dot.dot_operands import TransposeFolding, never
-from hlofuse.passes.gpu.convolutions.calls import normalized_call
-from hlofuse.passes.gpu.convolutions.rewriter import is_lowerable
+from hlofuse.passes.gpu.convolutions.rewriter import is_lowerable, normalized_call
 from hlofuse.passes.gpu.layout_assignment import can_fold_transpose
 from hlofuse.passes.layout.layout_normalization import LayoutNormalization
 from hlofuse.releases import AROUND_FUSION

@@ -14,7 +14,7 @@ from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.gpu.softmax_rewriter_triton import SoftmaxRewriterTriton
 from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, joined, merged
-from hlofuse.pipelines.gpu.after_layouts import has_triton
+from hlofuse.pipelines.gpu.before_fusion import has_triton
 from hlofuse.pipelines.gpu.steps import ALGSIMP_LAYOUTS, CSE
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
 from hlofuse.replay import ReplayConfig, ReplayInput, replay_config

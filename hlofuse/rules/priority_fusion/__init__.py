@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from hlofuse.cost.gpu.atoms import SCATTERS
-from hlofuse.cost.gpu.pair import SummaryPair as Structure
+from hlofuse.cost.gpu.summary import SummaryPair as Structure
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 from hlofuse.rules.gpu_fusible import may_be_fused

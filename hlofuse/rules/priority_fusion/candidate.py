@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu.pair import SummaryPair
+from hlofuse.cost.gpu.summary import SummaryPair
 from hlofuse.cost.tiling.constraints import Refusal
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport

@@ -7,7 +7,7 @@ import numpy as np
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.tiling import Tiling
-from hlofuse.cost.tiling.tiling_set import all_of
+from hlofuse.cost.tiling.tilings import all_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE

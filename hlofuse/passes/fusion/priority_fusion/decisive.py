@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from hlofuse.analysis.in_place import in_place_pairs, never_in_place
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
-from hlofuse.cost.gpu.pair import SummaryPair
+from hlofuse.cost.gpu.summary import SummaryPair
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.fusion.priority_fusion.legality import Legality

@@ -13,7 +13,7 @@ from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.make import added, derived, zero
 from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced
 from hlofuse.passes.common.shapes import array
-from hlofuse.passes.gpu.convolutions.calls import (
+from hlofuse.passes.gpu.convolutions.rewriter import (
     BIAS_ACTIVATION,
     FORWARD,
     call_like,

@@ -15,9 +15,8 @@ from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
-from hlofuse.passes.common.reading import labels_of, window_of
-from hlofuse.passes.common.shapes import array, with_dimensions
-from hlofuse.passes.gpu.convolutions.calls import BACKWARD_FILTER, BACKWARD_INPUT, FORWARD, NAMES
+from hlofuse.passes.common.shapes import array, labels_of, window_of, with_dimensions
+from hlofuse.passes.gpu.convolutions.rewriter import BACKWARD_FILTER, BACKWARD_INPUT, FORWARD, NAMES
 from hlofuse.trace import Recorder
 
 

@@ -1,20 +1,25 @@
-"""Calls of cuBLAS and their configuration (`GemmBackendConfig`, `xla/service/gpu/backend_configs.proto`)."""
+"""Calls of cuBLAS, their configuration (`GemmBackendConfig`, `xla/service/gpu/backend_configs.proto`), and
+what they do with a product: a factor, a sum, an activation (`GemmRewriterVisitor`)."""
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.cost.gpu.backend_config import gpu_config_text
+from hlofuse.cost.gpu.backend_config import gpu_config_text, printed_number
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.fusing import computation_of
+from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.removing import set_attribute
-from hlofuse.ir.shape import Shape
+from hlofuse.ir.shape import FLOATING_TYPES, Shape
+from hlofuse.passes.algebraic.facts import broadcast_constant, scalar_constant
 from hlofuse.passes.common.dots import DotDimensions
-from hlofuse.passes.common.make import derived
-from hlofuse.passes.common.rewriting import NotRepresentable
+from hlofuse.passes.common.elementwise import CannotEvaluate
+from hlofuse.passes.common.evaluation import evaluate
+from hlofuse.passes.common.literals import scalar_of, text_of
+from hlofuse.passes.common.make import added, bitcast, copy_of, derived, zero
+from hlofuse.passes.common.rewriting import NotRepresentable, replaced
 
 TARGET = "__cublas$lt$matmul"
 _UNSET = "ALG_UNSET"
@@ -83,3 +88,286 @@ def _config(dot: Instruction) -> dict[str, Any]:
         "autotune_workspace_size": "0",
         "scale_mode": 0,
     }
+
+
+_EPSILON = {"f16": 2.0**-10, "bf16": 2.0**-7, "f32": 2.0**-23, "f64": 2.0**-52}
+_PAIRS = frozenset({("f16", "f16"), ("f16", "f32"), ("bf16", "bf16"), ("bf16", "f32"), ("f32", "f32")})
+"""Types of operands and of the sum that cuBLAS takes, where the sum is of another type than the product."""
+
+_MOST_BYTES = 8 << 20
+"""Of a constant that is spread for a sum (`kMaxMaterializeBiasBytes`)."""
+
+
+def with_factor(multiply: Instruction) -> bool:
+    """A product times one number."""
+    for call, other in _either(multiply):
+        factor = broadcast_constant(other)
+        if not (is_call(call) and _one(call) and factor is not None and _one(other)):
+            continue
+        config = config_of(call)
+        value = scalar_of(factor)
+        if (
+            value is None
+            or call.shape.element_type == "s32"
+            or config["beta"]
+            or config["epilogue"] != "DEFAULT"
+        ):
+            return False
+        if isinstance(value, complex):
+            raise NotRepresentable("a complex factor")
+        config["alpha_real"] = printed_number(float(value) * config["alpha_real"])
+        configure(call, config)
+        return replaced(multiply, call)
+    return False
+
+
+def with_activation(x: Instruction) -> bool:
+    """`FuseReluActivation`, `FuseGeluActivation`."""
+    for source, other in _either(x):
+        call = source.operands[0] if source.opcode in ("bitcast", "slice") else source
+        if not is_call(call):
+            continue
+        if x.opcode == "maximum":
+            least = broadcast_constant(other)
+            alone = _one(call) and _one(source)
+            found = alone and least is not None and scalar_of(least) == 0
+            kind = "RELU"
+        else:
+            found = _one(other) and _is_gelu_factor(other, source)
+            kind = "GELU"
+            is_read = len(source.users) > 4 or (source is not call and not _one(call))
+            if found and is_read:
+                kind = "GELU_AUX"
+        if not found:
+            continue
+        config = config_of(call)
+        if config["epilogue"] not in ("DEFAULT", "BIAS") or not _has_epilogues(call):
+            return False
+        config["epilogue"] = kind if config["epilogue"] == "DEFAULT" else f"BIAS_{kind}"
+        if kind == "GELU_AUX":
+            if source.opcode == "slice":
+                raise NotRepresentable("a padded product that is read before and behind its activation")
+            return _with_input(x, source, call, config)
+        new = call_like(call, call.operands, config, call.shape)
+        return replaced(x, _cloned(source, call, new))
+    return False
+
+
+def _with_input(
+    multiply: Instruction, source: Instruction, call: Instruction, config: dict[str, Any]
+) -> bool:
+    """A GELU that leaves its input, too: what else reads that reads the second result."""
+    both = call_like(call, call.operands, config, Shape.tuple_of([call.shape, call.shape]))
+    gelu, dot = (derived(call, "get-tuple-element", call.shape, [both], index=str(k)) for k in (0, 1))
+    if source is not call:
+        gelu = _cloned(source, call, gelu)
+        if len(source.users) > 4:
+            replaced(source, _cloned(source, call, dot))
+    if call.computation is not None and (call.users or call.is_root):
+        replaced(call, dot)
+    return replaced(multiply, gelu)
+
+
+def with_sum(add: Instruction) -> bool:
+    """`HandleAdd`."""
+    for source, other in _either(add):
+        call = _operand_if_only_used_here(_operand_if_only_used_here(source, "bitcast"), "slice")
+        if not (is_call(call) and _one(call) and _one(source)):
+            continue
+        if other.opcode == "broadcast":
+            if _with_vector(add, source, call, other):
+                return True
+            break
+    for source, other in _either(add):
+        if not (source.opcode == "bitcast" and is_call(source.operands[0])):
+            continue
+        call = source.operands[0]
+        if not (_one(call) and _one(source)) or (other.opcode == "broadcast" and not _one(other)):
+            continue
+        summand = bitcast(other, call.shape)
+        inner = derived(call, "add", call.shape, [call, summand])
+        if other.opcode != "broadcast" and (metadata := other.attributes.raw("metadata")) is not None:
+            set_attribute(inner, "metadata", metadata)
+        replaced(add, bitcast(inner, add.shape))
+        _with_matrix(inner)
+        return True
+    return _with_matrix(add) or _with_padded_matrix(add)
+
+
+def _with_vector(add: Instruction, source: Instruction, call: Instruction, broadcast: Instruction) -> bool:
+    """`FuseVectorBiasAdd`: a summand for each column."""
+    config = config_of(call)
+    numbers = config["dot_dimension_numbers"]
+    columns = call.operands[1].shape.rank - len(numbers["rhs_batch_dimensions"]) - 1
+    bias = broadcast.operands[0]
+    fits = columns <= 1 and bias.shape.rank == columns and _has_epilogues(call)
+    if config["epilogue"] != "DEFAULT" or not fits:
+        return False
+    if columns:
+        minor = source.shape.minor_to_major[0]
+        if tuple(broadcast.dimensions) != (minor,) or bias.shape.dimensions != (
+            source.shape.dimensions[minor],
+        ):
+            return False
+    config["epilogue"] = "BIAS"
+    new = call_like(call, [*call.operands, bias], config, call.shape)
+    return replaced(add, _cloned(source, call, new))
+
+
+def _has_epilogues(call: Instruction) -> bool:
+    """`SupportsEpilogueFusion`."""
+    return call.shape.element_type in FLOATING_TYPES
+
+
+def _with_matrix(add: Instruction) -> bool:
+    """`FuseMatrixBiasAdd`: a summand for each element."""
+    for source, bias in _either(add):
+        call = source.operands[0] if source.opcode == "convert" else source
+        if not (is_call(call) and _one(call) and _one(source)) or bias.opcode == "broadcast":
+            continue
+        if source is not call and not _converts(call, add):
+            return False
+        if not _may_add_matrix(call):
+            return False
+        return replaced(add, _with_summand(call, bias, _materialized(bias)))
+    return False
+
+
+def _with_padded_matrix(add: Instruction) -> bool:
+    """The same of a product that is padded, of which the sum reads a part from the beginning."""
+    for source, bias in _either(add):
+        part = source.operands[0] if source.opcode == "bitcast" else source
+        if not _one(source) or part.opcode != "slice" or bias.opcode == "broadcast":
+            continue
+        call = part.operands[0]
+        if not (is_call(call) and _one(call)):
+            continue
+        if any(r.start or r.stride != 1 for r in part.attributes["slice"]) or not _may_add_matrix(call):
+            return False
+        summand = _materialized(bias)
+        if source is not part:
+            summand = derived(add, "bitcast", part.shape, [summand])
+        new = _with_summand(call, bias, _padded(summand, call.shape))
+        return replaced(add, _cloned(source, call, new))
+    return False
+
+
+def _may_add_matrix(call: Instruction) -> bool:
+    config = config_of(call)
+    free = not config["beta"] and config["epilogue"] in ("DEFAULT", "BIAS")
+    return free and call.shape.element_type != "s32"
+
+
+def _with_summand(call: Instruction, bias: Instruction, summand: Instruction) -> Instruction:
+    """`call` with the `summand`, which is made of `bias`, in the type of that."""
+    config = {**config_of(call), "beta": 1}
+    shape = call.shape
+    if bias.shape.element_type != shape.element_type:
+        shape = Shape(bias.shape.element_type, shape.dimensions, shape.layout)
+    overwrites = _may_overwrite(bias)
+    new = call_like(call, [*call.operands[:2], summand, *call.operands[2:]], config, shape)
+    if overwrites:
+        set_attribute(new, "output_to_operand_aliasing", "{{}: (2, {})}")
+    return new
+
+
+def _padded(x: Instruction, shape: Shape) -> Instruction:
+    """`x` with zeros behind it in each dimension (`PadOperandToTargetShape`)."""
+    if x.shape == shape or x.shape.element_type != shape.element_type:
+        return x
+    missing = [wanted - size for wanted, size in zip(shape.dimensions, x.shape.dimensions, strict=True)]
+    edges = "x".join(f"0_{n}" for n in missing)
+    return derived(x, "pad", shape, [x, zero(x, x.shape.element_type)], padding=edges)
+
+
+def _converts(call: Instruction, add: Instruction) -> bool:
+    if (call.operands[0].shape.element_type, add.shape.element_type) not in _PAIRS:
+        return False
+    users = list(add.users)
+    return not users or (len(users) == 1 and users[0].opcode == "tuple" and not users[0].users)
+
+
+def _materialized(bias: Instruction) -> Instruction:
+    """`MaybeConstantFoldBias`: what spreads a constant becomes one, as large as the product."""
+    inner = bias.operands[0] if bias.opcode in ("reshape", "transpose", "bitcast") else bias
+    constant = inner.operands[0] if inner.opcode == "broadcast" else None
+    if constant is None or constant.opcode != "constant" or constant.shape.is_effective_scalar:
+        return bias
+    if bias.shape.byte_size > _MOST_BYTES:
+        return bias
+    try:
+        text = text_of(bias.shape, evaluate(bias))
+    except CannotEvaluate:
+        text = None  # XLA knows the elements, as no dump shows them
+    return added(bias, "constant", bias.shape, [], payload=text or "{...}")
+
+
+def _may_overwrite(bias: Instruction) -> bool:
+    if len(bias.users) > 1:
+        return False
+    if bias.opcode != "parameter":
+        return True
+    module = module_of(computation_of(bias))
+    aliased = module.attributes.raw("input_output_alias") or ""
+    return computation_of(bias) is module.entry and f"({bias.parameter_number}, {{}}," in aliased
+
+
+def _is_gelu_factor(x: Instruction, source: Instruction) -> bool:
+    """0.5 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))."""
+    sum_ = _times(x, 0.5, exact=True)
+    for one, tanh in _either(sum_, "add"):
+        if not _is_number(one, 1.0, exact=True) or tanh.opcode != "tanh" or not (_one(sum_) and _one(tanh)):
+            continue
+        cubic = _times(tanh.operands[0], math.sqrt(2 / math.pi))
+        if not _one(tanh.operands[0]) or cubic is None or not _one(cubic):
+            continue
+        for plain, rest in _either(cubic, "add"):
+            cube = _times(rest, 0.044715) if plain is source and _one(rest) else None
+            for inner, square in _either(cube, "multiply"):
+                if inner is source and _one(cube) and _one(square) and square.opcode == "multiply":
+                    return all(o is source for o in square.operands)
+    return False
+
+
+def _times(x: Instruction, number: float, *, exact: bool = False) -> Instruction | None:
+    """What is multiplied by a number."""
+    for constant, other in _either(x, "multiply"):
+        if _is_number(constant, number, exact=exact):
+            return other
+    return None
+
+
+def _is_number(x: Instruction, number: float, *, exact: bool = False) -> bool:
+    constant = broadcast_constant(x)
+    value = scalar_of(constant) if constant is not None and scalar_constant(constant) else None
+    if value is None or isinstance(value, complex):
+        return False
+    if exact:
+        return value == number
+    epsilon = 128 * _EPSILON.get(x.shape.element_type, 0)
+    return abs(value - number) < abs(value + number) * epsilon
+
+
+def _either(x: Instruction | None, opcode: str | None = None) -> Iterator[tuple[Instruction, Instruction]]:
+    """Both orders of two operands."""
+    if x is not None and (opcode is None or x.opcode == opcode):
+        a, b = x.operands
+        yield a, b
+        yield b, a
+
+
+def _one(x: Instruction | None) -> bool:
+    return x is not None and len(x.users) == 1
+
+
+def _operand_if_only_used_here(x: Instruction, opcode: str) -> Instruction:
+    """What an operation reads, where there is one and nothing else reads it; else `x` itself."""
+    return x.operands[0] if x.opcode == opcode and _one(x) else x
+
+
+def _cloned(source: Instruction, call: Instruction, new: Instruction) -> Instruction:
+    """The bitcast and the slice between `call` and `source`, of `new`."""
+    if source is call:
+        return new
+    operand = _cloned(source.operands[0], call, new)
+    return copy_of(source, [operand])

@@ -20,8 +20,15 @@ from hlofuse.passes.common.rewriting import (
 )
 from hlofuse.passes.common.shapes import array, permute, permuted, with_dimensions, without
 from hlofuse.passes.dot.dot_operand import BATCH, CONTRACTING, DotOperand
-from hlofuse.passes.gpu.cublas.calls import called_instead, config_of, configure, is_call
-from hlofuse.passes.gpu.cublas.epilogues import with_activation, with_factor, with_sum
+from hlofuse.passes.gpu.cublas.calls import (
+    called_instead,
+    config_of,
+    configure,
+    is_call,
+    with_activation,
+    with_factor,
+    with_sum,
+)
 from hlofuse.passes.gpu.layout_assignment import is_for_cublas, is_tiny
 from hlofuse.trace import Recorder
 

@@ -1,0 +1,350 @@
+"""Passes on gathers and scatters."""
+
+import math
+
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.removing import replace_instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
+from hlofuse.passes.common import make
+from hlofuse.passes.common.index_vectors import (
+    counted_loop,
+    flat_indices,
+    in_operand_space,
+    index_vector,
+    is_simplified_scatter,
+    moved,
+    padded,
+    reshaped,
+    scalars,
+    slice_at,
+    with_vectors_last,
+    without_dimensions,
+)
+from hlofuse.passes.common.make import reducer
+from hlofuse.passes.common.rewriting import (
+    NotRepresentable,
+    RewritePass,
+    expand_each,
+    substituted,
+)
+from hlofuse.passes.common.shapes import array, is_identity, numbers_of
+from hlofuse.trace import Recorder
+
+
+class GatherSimplifier(RewritePass):
+    """Gathers of indices in two dimensions that collapse nothing
+    (`xla/hlo/transforms/simplifiers/gather_simplifier.cc`)."""
+
+    name = "gather_simplifier"
+    opcodes = ("gather",)
+
+    def handle(self, gather: Instruction) -> bool:
+        return not _is_simplified(gather) and substituted(gather, _simplified_gather(gather))
+
+
+def _is_simplified(gather: Instruction) -> bool:
+    """`IsSimplifiedGather`."""
+    offset, collapsed = numbers_of(gather, "offset_dims"), numbers_of(gather, "collapsed_slice_dims")
+    if not offset and not collapsed:
+        return False
+    return (
+        gather.operands[1].shape.rank == 2
+        and gather.attributes["index_vector_dim"] == 1
+        and not collapsed
+        and offset[0] == 1
+        and offset[-1] == len(offset)
+    )
+
+
+def _simplified_gather(gather: Instruction) -> Instruction:
+    operand, indices = gather.operands
+    sizes, offset = numbers_of(gather, "slice_sizes"), numbers_of(gather, "offset_dims")
+    collapsed = numbers_of(gather, "collapsed_slice_dims")
+    vector = int(gather.attributes["index_vector_dim"])
+    if 0 in sizes:
+        zero = make.scalar(gather, gather.shape.element_type, 0)
+        return make.broadcast(gather, gather.shape, zero, ())
+    if not operand.shape.dimensions:
+        return make.broadcast(gather, gather.shape, operand, ())
+    if gather.attributes.get("operand_batching_dims"):
+        raise NotRepresentable("a gather with batch dimensions")
+    flat = flat_indices(indices, vector)
+    attributes = (
+        {"indices_are_sorted": "true"} if gather.attributes.raw("indices_are_sorted") == "true" else {}
+    )
+    result = make.add(
+        gather,
+        "gather",
+        array(operand.shape.element_type, [flat.shape.dimensions[0], *sizes]),
+        [operand, flat],
+        offset_dims=make.numbers(range(1, operand.shape.rank + 1)),
+        collapsed_slice_dims="{}",
+        start_index_map=make.numbers(numbers_of(gather, "start_index_map")),
+        index_vector_dim=1,
+        slice_sizes=make.numbers(sizes),
+        copied_attributes=attributes,
+    )
+    if collapsed:
+        result = without_dimensions(result, [d + 1 for d in collapsed])
+    outer = [n for d, n in enumerate(indices.shape.dimensions) if d != vector]
+    if len(outer) > 1:
+        result = reshaped(result, [*outer, *result.shape.dimensions[1:]])
+    elif not outer:
+        result = without_dimensions(result, [0])
+    inner, start = len(outer), 0
+    order = []
+    for d in range(len(outer) + len(offset)):
+        if d in offset:
+            order.append(inner)
+            inner += 1
+        else:
+            order.append(start)
+            start += 1
+    return moved(result, order)
+
+
+class GatherExpander(Pass):
+    """`gather_expander` of simple gathers (`kEliminateSimpleGathers`): gathers of everything become a
+    broadcast, those of one slice a loop of one turn (`xla/service/gather_expander.cc`)."""
+
+    name = "gather_expander"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        simple = [
+            x
+            for computation in module.non_fusion_computations()
+            if any(x.opcode == "gather" for x in computation)
+            for x in computation.post_order()
+            if x.opcode == "gather" and _is_simple_gather(x)
+        ]
+        return expand_each(simple, _expand, recorder)
+
+
+def _expand(gather: Instruction) -> None:
+    new = _broadcast(gather) if _takes_all(gather) else _sliced(gather)
+    replace_instruction(gather, new, has_side_effect)
+
+
+def _is_simple_gather(gather: Instruction) -> bool:
+    return gather.shape.element_count > 0 and (math.prod(_outer(gather)) == 1 or _takes_all(gather))
+
+
+def _outer(gather: Instruction) -> list[int]:
+    """How many slices there are in each dimension of the indices."""
+    vector = int(gather.attributes["index_vector_dim"])
+    return [n for d, n in enumerate(gather.operands[1].shape.dimensions) if d != vector]
+
+
+def _takes_all(gather: Instruction) -> bool:
+    """`GatherIsBroadcast`."""
+    return numbers_of(gather, "slice_sizes") == tuple(gather.operands[0].shape.dimensions)
+
+
+def _dropped(gather: Instruction) -> tuple[int, ...]:
+    """`GetDegeneratedSliceDims`."""
+    return numbers_of(gather, "collapsed_slice_dims") + numbers_of(gather, "operand_batching_dims")
+
+
+def _broadcast(gather: Instruction) -> Instruction:
+    operand = without_dimensions(gather.operands[0], _dropped(gather))
+    return make.broadcast(operand, gather.shape, operand, numbers_of(gather, "offset_dims"))
+
+
+def _sliced(gather: Instruction) -> Instruction:
+    operand, indices = gather.operands
+    if numbers_of(gather, "operand_batching_dims"):
+        raise NotRepresentable("a gather with batch dimensions")
+    dropped = _dropped(gather)
+    sizes = numbers_of(gather, "slice_sizes")
+    state = [operand, _canonical(gather, indices)]
+    zero = make.scalar(gather, gather.shape.element_type, 0)
+    remaining = [n for d, n in enumerate(sizes) if d not in dropped]
+    state.append(make.broadcast(gather, array(gather.shape.element_type, [1, *remaining]), zero, ()))
+
+    def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
+        """`GatherLoopBody`."""
+        operand, indices, result = state
+        place = make.broadcast(number, array("s32", [1]), number, ())
+        index = index_vector(indices, place)
+        start = in_operand_space(index, operand.shape.rank, numbers_of(gather, "start_index_map"))
+        part = without_dimensions(slice_at(operand, start, sizes), dropped)
+        update = reshaped(part, [1, *part.shape.dimensions])
+        at = scalars(padded(place, part.shape.rank))
+        return [operand, indices, make.dynamic_update_slice(result, result, update, at)]
+
+    result = counted_loop(gather, 1, state, body)[-1]
+    outer = _outer(gather)
+    result = reshaped(result, [*outer, *remaining]) if outer else without_dimensions(result, [0])
+    return _in_order(gather, result)
+
+
+def _canonical(gather: Instruction, indices: Instruction) -> Instruction:
+    """One index vector below the other (`CanonicalizeGatherIndices`)."""
+    vector, rank = int(gather.attributes["index_vector_dim"]), indices.shape.rank
+    indices = with_vectors_last(indices, vector)
+    inner = indices.shape.dimensions[rank - 1 :] if vector < rank else ()
+    return reshaped(indices, [1, *inner])
+
+
+def _in_order(gather: Instruction, result: Instruction) -> Instruction:
+    """Dimensions of slices where the gather has them (`PermuteBatchAndOffsetDims`)."""
+    offset, rank = numbers_of(gather, "offset_dims"), gather.shape.rank
+    outer, inner = iter(range(rank)), iter(range(rank - len(offset), rank))
+    order = [next(inner) if d in offset else next(outer) for d in range(rank)]
+    return result if is_identity(order) else make.transpose(result, result, order)
+
+
+class ScatterSimplifier(RewritePass):
+    """`scatter_simplifier`; a scatter into a scalar is left alone (`xla/service/scatter_simplifier.cc`)."""
+
+    name = "scatter_simplifier"
+    opcodes = ("scatter",)
+
+    def handle(self, x: Instruction) -> bool:
+        return (
+            bool(x.operands[0].shape.dimensions)
+            and not is_simplified_scatter(x)
+            and substituted(x, _simplified_scatter(x))
+        )
+
+
+def _simplified_scatter(scatter: Instruction) -> Instruction:
+    count = len(scatter.operands) // 2
+    bases, updates = scatter.operands[:count], scatter.operands[count + 1 :]
+    if scatter.attributes.get("input_batching_dims"):
+        raise NotRepresentable("a scatter with batch dimensions")
+    indices = flat_indices(scatter.operands[count], int(scatter.attributes["index_vector_dim"]))
+    attributes = {
+        name: "true"
+        for name in ("indices_are_sorted", "unique_indices")
+        if scatter.attributes.raw(name) == "true"
+    }
+    return make.add(
+        scatter,
+        "scatter",
+        bases[0].shape if count == 1 else Shape.tuple_of([b.shape for b in bases]),
+        [*bases, indices, *(_flat(scatter, u) for u in updates)],
+        called=[("to_apply", scatter.called_computations[0])],
+        update_window_dims=make.numbers(range(1, bases[0].shape.rank + 1)),
+        inserted_window_dims="{}",
+        scatter_dims_to_operand_dims=make.numbers(numbers_of(scatter, "scatter_dims_to_operand_dims")),
+        index_vector_dim=1,
+        copied_attributes=attributes,
+    )
+
+
+def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
+    """One update below the other, each with all dimensions of the result (`FlattenAndTransposeUpdates`)."""
+    window = numbers_of(scatter, "update_window_dims")
+    outer = [d for d in range(updates.shape.rank) if d not in window]
+    updates = moved(updates, [*outer, *window])
+    sizes = list(updates.shape.dimensions)
+    if len(outer) > 1:
+        first = 1
+        for n in sizes[: len(outer)]:
+            first *= n
+        updates = reshaped(updates, [first, *sizes[len(outer) :]])
+    elif not outer:
+        updates = reshaped(updates, [1, *sizes])
+    if inserted := numbers_of(scatter, "inserted_window_dims"):
+        sizes = list(updates.shape.dimensions)
+        for d in inserted:
+            sizes.insert(d + 1, 1)
+        updates = reshaped(updates, sizes)
+    return updates
+
+
+class ScatterExpander(RewritePass):
+    """`scatter_expander` of simple scatters (`kEliminateSimpleScatters`) into one array, with no batch:
+    scatters of a single update become a loop of one iteration (`xla/service/scatter_expander.cc`)."""
+
+    name = "scatter_expander"
+    opcodes = ("scatter",)
+
+    def handle(self, x: Instruction) -> bool:
+        return _is_simple_scatter(x) and substituted(x, _expanded(x))
+
+
+def _is_simple_scatter(scatter: Instruction) -> bool:
+    if len(scatter.operands) != 3 or numbers_of(scatter, "input_batching_dims"):
+        return False
+    indices = scatter.operands[1].shape.dimensions
+    vector = int(scatter.attributes["index_vector_dim"])
+    return math.prod(n for d, n in enumerate(indices) if d != vector) == 1 and bool(scatter.shape.dimensions)
+
+
+def _expanded(scatter: Instruction) -> Instruction:
+    base, indices, updates = scatter.operands
+    if updates.shape.element_count == 0:
+        return base
+    state = [base, _indices(scatter, indices), _updates(scatter, updates)]
+
+    def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
+        return _body(scatter, number, *state)
+
+    return counted_loop(scatter, 1, state, body)[0]
+
+
+def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
+    """One index vector below the other; scalars where it has one number (`CanonicalizeScatterIndices`)."""
+    vector, rank = int(scatter.attributes["index_vector_dim"]), indices.shape.rank
+    last = with_vectors_last(indices, vector)
+    inner = 0 if vector == rank else 1
+    if vector == rank - 1 and indices.shape.dimensions[-1] == 1:
+        inner = 0
+        reshaped(indices, indices.shape.dimensions[:-1])  # XLA makes this, too, and does not use it
+    sizes = last.shape.dimensions
+    if rank == inner:
+        return reshaped(last, [1, *sizes])
+    return reshaped(last, [math.prod(sizes[: rank - inner]), *sizes[rank - inner :]])
+
+
+def _updates(scatter: Instruction, updates: Instruction) -> Instruction:
+    """One update below the other (`PermuteScatterAndWindowDims`, `AdjustScatterDims`)."""
+    window = numbers_of(scatter, "update_window_dims")
+    outer = [d for d in range(updates.shape.rank) if d not in window]
+    moved = make.transpose(updates, updates, [*outer, *window])
+    indices = scatter.operands[1].shape.rank
+    count = indices - (int(scatter.attributes["index_vector_dim"]) < indices)
+    sizes = moved.shape.dimensions
+    return reshaped(moved, [1, *sizes] if count == 0 else [math.prod(sizes[:count]), *sizes[count:]])
+
+
+def _body(
+    scatter: Instruction, number: Instruction, base: Instruction, indices: Instruction, updates: Instruction
+) -> list[Instruction]:
+    """`ScatterLoopBody`."""
+    place = make.broadcast(number, array("s32", [1]), number, ())
+    index = index_vector(indices, place)
+    start = in_operand_space(index, base.shape.rank, numbers_of(scatter, "scatter_dims_to_operand_dims"))
+    update = slice_at(updates, padded(place, updates.shape.rank - 1), [1, *updates.shape.dimensions[1:]])
+    part = without_dimensions(update, [0])
+    sizes = list(part.shape.dimensions)
+    for d in sorted(numbers_of(scatter, "inserted_window_dims")):
+        sizes.insert(d, 1)
+    part = reshaped(part, sizes)
+    old = slice_at(base, start, sizes)
+    valid = _validity(base, start, sizes)
+    function = scatter.called_computations[0]
+    called = [("to_apply", function)]
+    numbers = make.numbers(range(len(sizes)))
+    new = make.add(part, "map", part.shape, [old, part], called=called, dimensions=numbers)
+    chosen = make.select(part, valid, new, old)
+    return [make.dynamic_update_slice(part, base, chosen, scalars(start)), indices, updates]
+
+
+def _validity(base: Instruction, start: Instruction, sizes: list[int]) -> Instruction:
+    """`CheckIndexValidity`: an update that does not fit is not made."""
+    zero = make.scalar(start, start.shape.element_type, 0)
+    zeros = make.broadcast(start, start.shape, zero, ())
+    above = make.compare(start, "LE", zeros, start)
+    room = [n - size for n, size in zip(base.shape.dimensions, sizes, strict=True)]
+    most = make.constant(start, start.shape, room)
+    inside = make.binary(start, "and", above, make.compare(start, "GE", most, start))
+    true = make.scalar(start, "pred", True)
+    all_of = make.reduce(
+        start, inside, true, [0], reducer(start, "and.reduce_sub_computation", "and", "pred")
+    )
+    return make.broadcast(start, array("pred", sizes), all_of, ())
