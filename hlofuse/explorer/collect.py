@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 
 from hlofuse.account import Observed
-from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.explorer.kernels import kernel_pairs, page_kernels
 from hlofuse.explorer.model import (
@@ -20,7 +19,7 @@ from hlofuse.explorer.model import (
 )
 from hlofuse.explorer.source import SourceFiles
 from hlofuse.format.escape import printable
-from hlofuse.format.paths import layer_of, source_in_function
+from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines import TARGETS
@@ -28,11 +27,11 @@ from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.final_names import FinalNames, LaunchedNames, final_names
 from hlofuse.reports.common.head import identity_line
-from hlofuse.reports.common.phrases import figures_text, headline
+from hlofuse.reports.common.phrases import headline
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.explain.explain import explain, record_check
 from hlofuse.reports.explain.model import Explanation, FusedStep
-from hlofuse.reports.explain.phrases import SIBLINGS_UNTIMED, notes, step_text
+from hlofuse.reports.explain.phrases import notes
 from hlofuse.reports.verdict.phrases import kernel_cells
 from hlofuse.reports.verdict.text import verdict_lines
 from hlofuse.reports.verdict.verdict import verdict
@@ -221,7 +220,8 @@ def _parts(
     part: list[tuple[int, tuple[int, ...]]] = []
     size, scope = 0, ""
     for box, inside in kernels:
-        here = "/".join(operations[inside[-1]].op_name.split("/")[:-1][:4]) if inside else scope
+        op_name = operations[inside[-1]].instruction.op_name if inside else None
+        here = "/".join((op_name or "").split("/")[:-1][:4]) if inside else scope
         leaves = bool(here) and here != scope
         if (size > FEW and size + len(inside) > MOST) or (size >= ENOUGH and leaves):
             yield part
@@ -255,8 +255,8 @@ def page_of(
         _Collector(label, observed, names, partial(unoptimized, observed.replay), files).run()
         for label, observed in replays.items()
     )
-    quoted = {d.rule for run in runs for d in run.decisions} | {
-        h.rule for run in runs for h in run.refused_edges
+    quoted = {d.event.rule or "" for run in runs for d in run.decisions} | {
+        h.refusal.rule or "" for run in runs for h in run.refused_edges
     }
     entries = catalogue()
     for observed in replays.values():
@@ -306,9 +306,9 @@ class _Collector:
         e, replay = self.explained, self.replay
         operations = tuple(self._operations())
         boxes = Boxes(
-            [o.name for o in operations],
+            [o.instruction.name for o in operations],
             [o.launched for o in operations],
-            {n for n, o in enumerate(operations) if o.opcode == "constant"},
+            {n for n, o in enumerate(operations) if o.instruction.opcode == "constant"},
         )
         before = boxes.kernels
         decisions = tuple(self._decisions(boxes))
@@ -363,17 +363,12 @@ class _Collector:
             launched = is_kernel(i)
             calls = tuple(self._number[c] for _, c in i.called if c in self._number)
             yield Operation(
-                i.name,
-                i.opcode,
-                str(i.shape),
+                i,
                 self._number[i.computation] if i.computation is not None else 0,
                 tuple(number[o] for o in i.operands if o in number),
                 calls,
-                leaves_size(i.shape),
                 launched,
                 _source(self.replay.before, i),
-                printable(i.op_name or ""),
-                printable(layer_of(i.op_name)),
                 before.get(i.name),
                 self.files.line(i, self.replay.before),
             )
@@ -385,7 +380,6 @@ class _Collector:
                 yield self._decision(event, number, steps.get(event.step), boxes)
 
     def _decision(self, e: Event, number: int, step: FusedStep | None, boxes: Boxes) -> Decision:
-        step = step if e.event == "fuse" else None
         others = [boxes.find(n) for n in (e.consumers or e.removed)]
         if e.event == "rewrite":
             producer, consumer = (
@@ -398,47 +392,24 @@ class _Collector:
             names = e.producer or "", e.consumer or "", e.fusion or ""
         ops = boxes.follow(e)
         return Decision(
-            e.event,
+            e,
             number,
-            e.step,
-            printable(e.computation),
             producer,
             consumer,
             (printable(names[0]), printable(names[1]), printable(names[2])),
             tuple(b for b in others if b >= 0),
-            e.rule or "",
-            printable(e.reason or ""),
-            figures_text(e.figures),
-            e.us_fused,
-            e.us_unfused,
-            step.us_saved if step is not None else None,
-            _why(step) if step is not None else "",
-            e.duplicated,
+            step if e.event == "fuse" else None,
             ops,
             boxes.kernels,
         )
 
 
-def _why(step: FusedStep) -> str:
-    if step.us_saved is None:
-        return ""
-    text = step_text(step)
-    return f"{text} ({SIBLINGS_UNTIMED})" if step.kind == "sibling" else text
-
-
 def _refused_edges(e: Explanation, decisions: tuple[Decision, ...]) -> Iterator[RefusedEdge]:
-    index = {(d.pass_index, d.step): n for n, d in enumerate(decisions)}
+    index = {(d.pass_index, d.event.step): n for n, d in enumerate(decisions)}
     passes = {id(r): n for n, story in enumerate(e.passes) for r in story.refused}
     for blocking_rule in e.blocking_rules:
         for r in blocking_rule.refusals:
-            yield RefusedEdge(
-                index.get((passes.get(id(r), -1), r.steps[-1]), -1),
-                printable(r.producer.name),
-                printable(r.consumer or ""),
-                r.rule or "",
-                r.us_at_stake,
-                r.bytes_between,
-            )
+            yield RefusedEdge(index.get((passes.get(id(r), -1), r.steps[-1]), -1), r)
 
 
 def _source(module: Module, i: Instruction) -> str:

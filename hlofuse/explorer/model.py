@@ -16,12 +16,14 @@ from typing import TypeAlias
 from hlofuse.account import KernelTime, Launched, Totals
 from hlofuse.diff import ModuleDiff
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Module
-from hlofuse.reports.common.model import Place
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.reports.common.model import Place, Refusal
+from hlofuse.reports.explain.model import FusedStep
 from hlofuse.reports.timeline import DumpSequence, dump_sequences, timeline
 from hlofuse.reports.timeline.model import PassTimeline
 from hlofuse.reports.timeline.step_details import StepDetails, step_details
 from hlofuse.reports.trace_op.lineage_graph import LineageGraph
+from hlofuse.trace import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +108,16 @@ RulePage: TypeAlias = tuple[str, str, tuple[tuple[str, str], ...]]
 class Operation:
     """An instruction of the input, outside of fusions."""
 
-    name: str
-    opcode: str
-    shape: str
+    instruction: Instruction
     computation: int
     """Index into `Run.computations`."""
     operands: tuple[int, ...]
     calls: tuple[int, ...]
     """Computations it runs: of a while, a conditional, a call."""
-    bytes_out: int
     launched: bool
     """It is a kernel when it stands alone."""
     source: str
     """`file:line function`; empty where the dump does not say."""
-    op_name: str
-    layer: str
-    """Of a model, out of `op_name`; empty where it names none."""
     row: Launched | None = None
     """Its figures as a kernel of its own."""
     line: Line = NOWHERE
@@ -131,28 +127,16 @@ class Operation:
 class Decision:
     """One event of the trace, names resolved to boxes; -1 stands for none."""
 
-    kind: str
-    """`fuse`, `ineligible`, `priority` or `rewrite`."""
+    event: Event
     pass_index: int
-    step: int
-    """As in the trace: counts within the pass."""
-    computation: str
     producer: int
     consumer: int
     names: tuple[str, str, str]
     """Producer, consumer and result as the trace has them, for what is no box (inside of a fusion)."""
     others: tuple[int, ...]
     """priority: the consumers; rewrite: boxes that went."""
-    rule: str
-    reason: str
-    """XLA's words."""
-    figures: str
-    us_fused: float | None
-    us_unfused: float | None
-    us_saved: float | None
-    why: str
-    """What it gained and what it paid, in words."""
-    duplicated: bool
+    fused: FusedStep | None
+    """What it gained and what it paid."""
     ops: tuple[Op, ...]
     kernels: int
     """Kernels of the module after it."""
@@ -188,11 +172,7 @@ class RefusedEdge:
 
     decision: int
     """The last one about the pair, index into `Run.decisions`; -1 if not found."""
-    producer: str
-    consumer: str
-    rule: str
-    us_at_stake: float | None
-    bytes_between: int
+    refusal: Refusal
 
 
 @dataclass(frozen=True, slots=True)

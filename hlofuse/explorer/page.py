@@ -17,6 +17,9 @@ from hlofuse.explorer.model import Decision, Kernel, Operation, Page, Passes, Re
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import layer_of
 from hlofuse.reports.common.json import totals_json
+from hlofuse.reports.common.phrases import figures_text
+from hlofuse.reports.explain.model import FusedStep
+from hlofuse.reports.explain.phrases import SIBLINGS_UNTIMED, step_text
 from hlofuse.reports.timeline import phrases
 from hlofuse.reports.timeline.step_details import Group, StepDetails
 from hlofuse.reports.trace_op.model import How
@@ -146,11 +149,14 @@ def _columns(rows: Sequence[object], s: Strings, spec: str) -> dict[str, Any]:
 
 def _operations(operations: Sequence[Operation], s: Strings) -> dict[str, Any]:
     return {
-        **_columns(operations, s, "opcode shape computation"),
+        **_columns(operations, s, "opcode=instruction.opcode computation launched source"),
+        "shape": [s(str(x.instruction.shape)) for x in operations],
+        "bytes": [leaves_size(x.instruction.shape) for x in operations],
+        "op_name": [s(printable(x.instruction.op_name or "")) for x in operations],
+        "layer": [s(printable(layer_of(x.instruction.op_name))) for x in operations],
         # Near ones mostly, so the distance is the smaller number.
         "operands": [[n - i for i in x.operands] for n, x in enumerate(operations)],
         "calls": {n: x.calls for n, x in enumerate(operations) if x.calls},
-        **_columns(operations, s, "bytes=bytes_out launched source op_name layer"),
         "file": [x.line[0] for x in operations],
         "line": differences(x.line[1] for x in operations),
         # Figures by number: most operations are no kernels.
@@ -163,16 +169,30 @@ def _figures(row: Launched) -> list[Any]:
 
 
 def _decisions(decisions: Sequence[Decision], s: Strings) -> dict[str, Any]:
+    times = "us_fused=event.us_fused us_unfused=event.us_unfused"
     return {
-        "kind": [KINDS.index(x.kind) for x in decisions],
-        **_columns(decisions, s, "pass=pass_index step computation producer consumer"),
+        "kind": [KINDS.index(x.event.event) for x in decisions],
+        **_columns(decisions, s, "pass=pass_index step=event.step producer consumer others"),
+        **_columns(decisions, s, f"{times} duplicated=event.duplicated"),
+        "computation": [s(printable(x.event.computation)) for x in decisions],
         "producer_name": [s(x.names[0]) for x in decisions],
         "consumer_name": [s(x.names[1]) for x in decisions],
         "result_name": [s(x.names[2]) for x in decisions],
-        **_columns(decisions, s, "others rule reason figures us_fused us_unfused us_saved why duplicated"),
+        "rule": [s(x.event.rule or "") for x in decisions],
+        "reason": [s(printable(x.event.reason or "")) for x in decisions],
+        "figures": [s(figures_text(x.event.figures)) for x in decisions],
+        "us_saved": [_time(x.fused.us_saved) if x.fused is not None else None for x in decisions],
+        "why": [s(_why(x.fused)) for x in decisions],
         "ops": [[n for op in x.ops for n in op] for x in decisions],
         "kernels": differences(x.kernels for x in decisions),
     }
+
+
+def _why(step: FusedStep | None) -> str:
+    if step is None or step.us_saved is None:
+        return ""
+    text = step_text(step)
+    return f"{text} ({SIBLINGS_UNTIMED})" if step.kind == "sibling" else text
 
 
 def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
@@ -193,7 +213,12 @@ def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
 
 
 def _refused_edges(edges: Sequence[RefusedEdge], s: Strings) -> dict[str, Any]:
-    return _columns(edges, s, "decision producer consumer rule us=us_at_stake bytes=bytes_between")
+    return {
+        **_columns(edges, s, "decision us=refusal.us_at_stake bytes=refusal.bytes_between"),
+        "producer": [s(printable(x.refusal.producer.name)) for x in edges],
+        "consumer": [s(printable(x.refusal.consumer or "")) for x in edges],
+        "rule": [s(x.refusal.rule or "") for x in edges],
+    }
 
 
 def _time(us: float | None) -> float | None:
