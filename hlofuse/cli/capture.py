@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.messages import message
+from hlofuse.cli.common.options import option
 from hlofuse.cli.common.progress import spinner
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
@@ -21,22 +22,21 @@ if TYPE_CHECKING:
 
 @click.command("capture")
 @click.argument("program", metavar="PROGRAM", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option(
-    "--args",
-    "arguments",
-    metavar="SHAPES",
-    help='Shapes of the function\'s arguments: "f32[128,512], s32[]"; lists, tuples and dictionaries nest.',
+@option(
+    "--args arguments",
+    "SHAPES",
+    'Shapes of the function\'s arguments: "f32[128,512], s32[]"; lists, tuples and dictionaries nest.',
 )
-@click.option(
+@option(
     "--args-from",
-    metavar="NAME",
-    help="A function in the same file that returns the arguments; only their shapes are used.",
+    "NAME",
+    "A function in the same file that returns the arguments; only their shapes are used.",
 )
 @click.option("--only", multiple=True, metavar="NAME", help="Compile only this program of a mapping.")
-@click.option(
+@option(
     "--target",
-    type=click.Choice(["cpu", "gpu", "tpu"]),
-    help="Backend to compile for.  [default: gpu with --device, tpu with --topology, else cpu]",
+    ["cpu", "gpu", "tpu"],
+    "Backend to compile for.  [default: gpu with --device, tpu with --topology, else cpu]",
 )
 @click.option("--device", metavar="D", help="GPU name or device file (hlofuse devices).")
 @click.option("--topology", metavar="T", help="TPU topology, v5e:2x2, or slices x hosts x GPUs, 1x2x8.")
@@ -48,19 +48,17 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Stop XLA after its fusion passes: no code, no final module, a fraction of the time.",
 )
-@click.option(
-    "-j",
-    "--jobs",
+@option(
+    "-j --jobs",
+    "N",
+    "With --until-fusion, programs compiled in parallel.  [default: one per CPU, at most 4]",
     type=click.IntRange(min=1),
-    metavar="N",
-    help="With --until-fusion, programs compiled in parallel.  [default: one per CPU, at most 4]",
 )
-@click.option(
-    "-o",
-    "--output",
-    metavar="DIR",
+@option(
+    "-o --output",
+    "DIR",
+    "Directory to write.  [default: PROGRAM's name and target]",
     type=click.Path(path_type=Path),
-    help="Directory to write.  [default: PROGRAM's name and target]",
 )
 @click.option(
     "--run",
@@ -70,9 +68,7 @@ if TYPE_CHECKING:
 @click.option("--explain", is_flag=True, help="Then run hlofuse explain on the largest module.")
 @click.option("--verify", is_flag=True, help="Then run hlofuse verify.")
 @click.option("--explore", metavar="FILE", help="Then run hlofuse explore -o FILE on the largest module.")
-@click.option(
-    "--check", metavar="OPTIONS", help=('Then run hlofuse check with these options: "--max-kernels 3".')
-)
+@option("--check", "OPTIONS", 'Then run hlofuse check with these options: "--max-kernels 3".')
 @click.pass_context
 def command(
     context: click.Context,

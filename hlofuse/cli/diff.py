@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.common.options import limit_option, module_option, profile_option, report_options
+from hlofuse.cli.common.options import limit_option, module_option, option, profile_option, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.request import TERMINAL, report_on
@@ -28,24 +28,17 @@ if TYPE_CHECKING:
 @click.argument("after", metavar="AFTER", type=click.Path(allow_dash=True))
 @report_options
 @limit_option(20, "Entries in each list; 0 shows all.")
-@click.option(
-    "--only",
-    multiple=True,
-    type=click.Choice(SECTIONS),
-    help="Report only this part; repeatable. JSON always has all parts.",
-)
+@option("--only", SECTIONS, "Report only this part; repeatable. JSON always has all parts.", multiple=True)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit status.")
 @click.option("--metadata", is_flag=True, help="Count op_name and source lines as differences.")
 @click.option("--device", metavar="D", help="GPU for estimated times (hlofuse devices).")
 @click.option("--device-after", metavar="D", help="GPU of AFTER, if different.")
 @click.option("--xla", metavar="V|auto", help="jaxlib release of both sides.  [default: read from each dump]")
 @click.option("--xla-after", metavar="V|auto", help="jaxlib release of AFTER, if different.")
-@click.option(
+@option(
     "--stage",
-    type=click.Choice(["input", "output"]),
-    help=(
-        "For two directories: compare the modules before (input) or after (output) fusion.  [default: output]"
-    ),
+    ["input", "output"],
+    "For two directories: compare the modules before (input) or after (output) fusion.  [default: output]",
 )
 @module_option
 @profile_option

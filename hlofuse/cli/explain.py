@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
+from hlofuse.cli.common.options import input_argument, limit_option, name_argument, option, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.request import measured_options, report_on
 from hlofuse.ir.errors import HlofuseError
@@ -16,17 +16,10 @@ from hlofuse.ir.errors import HlofuseError
 @click.command("explain")
 @input_argument
 @name_argument
-@click.option(
-    "--pass", "only_pass", metavar="P", shell_complete=completion.one_pass, help="Only this pass's decisions."
-)
+@option("--pass only_pass", "P", "Only this pass's decisions.", completion.one_pass)
 @click.option("--computation", metavar="C", help="Only decisions in this computation.")
 @limit_option(10, "Rows in each list; 0 shows all.")
-@click.option(
-    "--compare-device",
-    metavar="D",
-    shell_complete=completion.devices,
-    help="Also replay on this device and compare the decisions.",
-)
+@option("--compare-device", "D", "Also replay on this device and compare the decisions.", completion.devices)
 @click.option("--only-refused", is_flag=True, help="Only refused fusions.")
 @click.option(
     "--details", is_flag=True, help="Add every pass: what was fused and refused, and by which rule."

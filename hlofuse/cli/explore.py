@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.options import input_argument, output_option
+from hlofuse.cli.common.options import input_argument, option, output_option
 from hlofuse.cli.common.output import emit
 from hlofuse.cli.common.request import announce, measured_options, report_on, warn
 
@@ -17,23 +17,22 @@ from hlofuse.cli.common.request import announce, measured_options, report_on, wa
 @input_argument
 @click.argument("other", metavar="[OTHER]", required=False, type=click.Path())
 @output_option("HTML file to write; - for standard output.")
-@click.option(
-    "--compare-device",
-    metavar="D",
-    shell_complete=completion.devices,
-    help="Show OTHER, or INPUT again, on this device, side by side.",
+@option(
+    "--compare-device", "D", "Show OTHER, or INPUT again, on this device, side by side.", completion.devices
 )
-@click.option(
+@option(
     "--compare-xla",
-    metavar="V",
-    shell_complete=completion.releases,
-    help="Show OTHER, or INPUT again, by this release of jaxlib, side by side.",
+    "V",
+    "Show OTHER, or INPUT again, by this release of jaxlib, side by side.",
+    completion.releases,
 )
-@click.option(
+@option(
     "--source",
-    metavar="DIR|auto",
-    help="Add the Python files that the metadata names, from DIR or, with auto, from the working directory."
-    "  [default: no source]",
+    "DIR|auto",
+    (
+        "Add the Python files that the metadata names, from DIR or, with auto, from the working directory."
+        "  [default: no source]"
+    ),
 )
 @click.option(
     "--timeline/--no-timeline",

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import report_options
+from hlofuse.cli.common.options import option, report_options
 from hlofuse.cli.common.output import Output
 
 
@@ -12,12 +12,8 @@ from hlofuse.cli.common.output import Output
 @click.argument("a", metavar="A", type=click.Path(allow_dash=True))
 @click.argument("b", metavar="B", type=click.Path(allow_dash=True))
 @click.option("--python", metavar="PYTHON", help="Python whose JAX compiles.  [default: this one]")
-@click.option(
-    "--scale",
-    multiple=True,
-    type=float,
-    metavar="S",
-    help=("Magnitude of random floats; repeatable.  [default: 0.1, 1]"),
+@option(
+    "--scale", "S", "Magnitude of random floats; repeatable.  [default: 0.1, 1]", multiple=True, type=float
 )
 @click.option("--seed", type=click.IntRange(0), default=0, help="Seed of the random inputs.  [default: 0]")
 @click.option(

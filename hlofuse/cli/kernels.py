@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
+from hlofuse.cli.common.options import input_argument, limit_option, name_argument, option, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.request import measured_options, report_on
 
@@ -15,13 +15,7 @@ from hlofuse.cli.common.request import measured_options, report_on
 @input_argument
 @name_argument
 @limit_option(20, "Kernels shown; 0 shows all.")
-@click.option(
-    "--sort",
-    type=click.Choice(["cost", "module"]),
-    default="cost",
-    show_default=True,
-    help="Slowest kernels first, or in the order of the module.",
-)
+@option("--sort", ["cost", "module"], "Slowest kernels first, or in the order of the module.", default="cost")
 @measured_options
 @report_options
 def command(input: str, name: str | None, limit: int, sort: str, out: Output, **request: Any) -> int:

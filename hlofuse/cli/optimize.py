@@ -10,6 +10,7 @@ import click
 from hlofuse.cli.common.options import (
     input_argument,
     module_option,
+    option,
     report_options,
     stage_options,
     target_options,
@@ -25,22 +26,17 @@ _SEARCH = ("space", "objective", "method", "seconds", "tries", "seed", "policy")
 @click.command("optimize")
 @input_argument
 @click.option("--passes", metavar="A,B,…", help="Measure these passes and flags instead of searching.")
-@click.option(
-    "--search", "method", type=click.Choice(_METHODS), default="evolve", show_default=True, help="How."
-)
-@click.option(
+@option("--search method", _METHODS, "How.", default="evolve")
+@option(
     "--space",
-    type=click.Choice(["passes", "flags", "all", "fusion"]),
+    ["passes", "flags", "all", "fusion"],
+    "What to change: passes run before XLA's own, XLA_FLAGS that skip passes, both, or fusion decisions.",
     default="all",
-    show_default=True,
-    help=(
-        "What to change: passes run before XLA's own, XLA_FLAGS that skip passes, both, or fusion decisions."
-    ),
 )
-@click.option(
+@option(
     "--objective",
-    type=click.Choice(_OBJECTIVES),
-    help=(
+    _OBJECTIVES,
+    (
         "What to minimize in the final module; ops counts before XLA's own passes.  [default: time with a"
         " device, else kernels]"
     ),

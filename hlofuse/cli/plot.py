@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import input_argument, output_option
+from hlofuse.cli.common.options import input_argument, option, output_option
 from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.request import announce, replay_options, report_on, warn
@@ -19,12 +19,11 @@ KINDS = ("passes", "kernels", "roofline")
 @click.command("plot")
 @input_argument
 @output_option("File to write: .svg, .png, .pdf or .dot; - for standard output (DOT).")
-@click.option(
+@option(
     "--kind",
-    type=click.Choice(KINDS),
+    KINDS,
+    "Totals after each pass, kernel times before and after fusion, or all kernels' roofline (GPU).",
     default="passes",
-    show_default=True,
-    help="Totals after each pass, kernel times before and after fusion, or all kernels' roofline (GPU).",
 )
 @replay_options
 def command(input: str, output: Path, kind: str, **request: Any) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.options import input_argument
+from hlofuse.cli.common.options import input_argument, option
 from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.request import TERMINAL, announce, replay_options, report_on, warn
@@ -29,68 +29,46 @@ if TYPE_CHECKING:
 @click.command("render")
 @input_argument
 @click.argument("after", metavar="[AFTER]", required=False, type=click.Path(allow_dash=True))
-@click.option(
-    "-o",
-    "--output",
-    required=True,
-    type=click.Path(),
-    metavar="FILE",
-    help=(
+@option(
+    "-o --output",
+    "FILE",
+    (
         "File to write: .svg, .png, .pdf, .dot, .json (Model Explorer) or .trace.json.gz (Perfetto); - for"
         " standard output."
     ),
+    required=True,
+    type=click.Path(),
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["svg", "png", "pdf", "dot", "model-explorer", "perfetto"]),
-    help="Format, whatever the suffix.  [default for standard output: dot]",
+@option(
+    "--format form",
+    ["svg", "png", "pdf", "dot", "model-explorer", "perfetto"],
+    "Format, whatever the suffix.  [default for standard output: dot]",
 )
-@click.option(
+@option(
     "--view",
-    type=click.Choice(["before", "after", "both"]),
-    help=(
+    ["before", "after", "both"],
+    (
         "Draw the module before fusion, after fusion, or both side by side.  [default: after; before for a"
         " fused module]"
     ),
 )
-@click.option(
+@option(
     "--focus",
-    metavar="NAME",
-    shell_complete=completion.names,
-    help="Draw only the neighbourhood of this instruction or computation; any name, also model.py:42.",
+    "NAME",
+    "Draw only the neighbourhood of this instruction or computation; any name, also model.py:42.",
+    completion.names,
 )
-@click.option(
-    "--radius",
-    type=click.IntRange(0),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help=("Distance from --focus in edges."),
+@option("--radius", "N", "Distance from --focus in edges.", default=2, type=click.IntRange(0))
+@option("--open opened", "NAME", "Expand this fusion, computation or partN.", completion.names, multiple=True)
+@option(
+    "--collapse collapsed", "NAME", "Collapse this fusion or computation.", completion.names, multiple=True
 )
-@click.option(
-    "--open",
-    "opened",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.names,
-    help="Expand this fusion, computation or partN.",
-)
-@click.option(
-    "--collapse",
-    "collapsed",
-    multiple=True,
-    metavar="NAME",
-    shell_complete=completion.names,
-    help="Collapse this fusion or computation.",
-)
-@click.option(
+@option(
     "--max-nodes",
-    type=click.IntRange(1, 1500),
+    "N",
+    "Maximum boxes per side; the rest is collapsed.",
     default=250,
-    show_default=True,
-    metavar="N",
-    help="Maximum boxes per side; the rest is collapsed.",
+    type=click.IntRange(1, 1500),
 )
 @click.option("--no-legend", is_flag=True, help="Leave the legend out.")
 @replay_options

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import input_argument, output_option, until_option
+from hlofuse.cli.common.options import input_argument, option, output_option, until_option
 from hlofuse.cli.common.output import emit, save, write_file
 from hlofuse.cli.common.request import announce, replay_options, report_on, warn
 
@@ -15,12 +15,8 @@ _PATH = click.Path(path_type=Path)
 @click.command("replay")
 @input_argument
 @output_option("File to write; - for standard output.", "OUT.hlo")
-@click.option(
-    "--trace", type=_PATH, metavar="T.jsonl", help="Write every decision, one JSON object per line."
-)
-@click.option(
-    "--keep-passes", type=_PATH, metavar="DIR", help="Write the module after each pass as DIR/NN-PASS.hlo."
-)
+@option("--trace", "T.jsonl", "Write every decision, one JSON object per line.", type=_PATH)
+@option("--keep-passes", "DIR", "Write the module after each pass as DIR/NN-PASS.hlo.", type=_PATH)
 @until_option
 @replay_options
 def command(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.completion import releases
-from hlofuse.cli.common.options import limit_option, report_options
+from hlofuse.cli.common.options import limit_option, option, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.request import TERMINAL, options_of, replay_options, warn
 from hlofuse.ir.errors import HlofuseError
@@ -24,26 +24,14 @@ if TYPE_CHECKING:
 @click.command("upgrade")
 @click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))
 @click.argument("compiled", metavar="[COMPILED]", required=False, type=click.Path())
-@click.option(
-    "--from",
-    "old",
-    metavar="V",
-    shell_complete=releases,
-    help="Current jaxlib release.  [default: read from the dump]",
-)
-@click.option(
-    "--python-from",
-    metavar="PYTHON",
-    help="Python with the current JAX, to compile INPUT (script.py:function).",
-)
-@click.option(
+@option("--from old", "V", "Current jaxlib release.  [default: read from the dump]", releases)
+@option("--python-from", "PYTHON", "Python with the current JAX, to compile INPUT (script.py:function).")
+@option(
     "--python-to",
-    metavar="PYTHON",
-    help="Python with the other JAX, to compile INPUT, or the dump's module before optimizations.",
+    "PYTHON",
+    "Python with the other JAX, to compile INPUT, or the dump's module before optimizations.",
 )
-@click.option(
-    "--to", "new", metavar="V", shell_complete=releases, help=("Other jaxlib release.  [default: the newest]")
-)
+@option("--to new", "V", "Other jaxlib release.  [default: the newest]", releases)
 @replay_options
 @limit_option(10, "Modules and differences shown; 0 shows all.")
 @report_options

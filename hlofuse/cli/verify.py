@@ -10,6 +10,7 @@ import click
 from hlofuse.cli.common.options import (
     limit_option,
     module_option,
+    option,
     report_options,
     target_options,
     until_option,
@@ -26,20 +27,13 @@ from hlofuse.cli.common.request import TERMINAL
 @target_options
 @xla_flags_option
 @until_option
-@click.option(
+@option(
     "--ties",
-    type=click.Choice(["ours", "xla"]),
+    ["ours", "xla"],
+    "Break ties between equal priorities by the replay, or as XLA's fusion log does.",
     default="ours",
-    show_default=True,
-    help="Break ties between equal priorities by the replay, or as XLA's fusion log does.",
 )
-@click.option(
-    "-j",
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help=("Parallel processes.  [default: one per CPU]"),
-)
+@option("-j --jobs", "N", "Parallel processes.  [default: one per CPU]", type=click.IntRange(min=1))
 @limit_option(10, "Differences shown; 0 shows all.")
 @click.option("-v", "--verbose", is_flag=True, help="Also list the modules that agree.")
 @report_options

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.options import input_argument, limit_option, name_argument, report_options
+from hlofuse.cli.common.options import input_argument, limit_option, name_argument, option, report_options
 from hlofuse.cli.common.output import Output, emit, rendered
 from hlofuse.cli.common.request import measured_options, report_on
 from hlofuse.ir.errors import HlofuseError
@@ -24,40 +24,23 @@ def _print_knobs(ctx: click.Context, _param: click.Parameter, value: bool) -> No
 @click.command("what-if")
 @input_argument
 @name_argument
-@click.option(
-    "--sweep",
-    "sweeps",
+@option(
+    "--sweep sweeps",
+    "NAME=V1,V2,…",
+    "Replay with each value of a knob or device number; several sweeps make a grid.",
+    completion.knobs,
     multiple=True,
-    metavar="NAME=V1,V2,…",
-    shell_complete=completion.knobs,
-    help="Replay with each value of a knob or device number; several sweeps make a grid.",
 )
-@click.option(
-    "--also-device",
-    "more_devices",
-    multiple=True,
-    metavar="D",
-    shell_complete=completion.devices,
-    help="Also sweep on this device.",
+@option("--also-device more_devices", "D", "Also sweep on this device.", completion.devices, multiple=True)
+@option(
+    "--also", "FILE", "Add another version of the program as a row: its dump or directory.", multiple=True
 )
-@click.option(
-    "--also",
+@option("--also-flags", "FLAGS", "Add the module compiled with these XLA flags as a row.", multiple=True)
+@option(
+    "--without-pass without",
+    "PASS|all",
+    "Compile without this XLA pass and show the difference; all: each pass that changes the module.",
     multiple=True,
-    metavar="FILE",
-    help="Add another version of the program as a row: its dump or directory.",
-)
-@click.option(
-    "--also-flags",
-    multiple=True,
-    metavar="FLAGS",
-    help="Add the module compiled with these XLA flags as a row.",
-)
-@click.option(
-    "--without-pass",
-    "without",
-    multiple=True,
-    metavar="PASS|all",
-    help="Compile without this XLA pass and show the difference; all: each pass that changes the module.",
 )
 @click.option(
     "--confirm", is_flag=True, help=("With --without-pass: confirm by compiling with XLA:CPU (needs JAX).")

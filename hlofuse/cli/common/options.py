@@ -23,6 +23,23 @@ def stacked(*options: Decorator[Any]) -> Decorator[F]:
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
+def option(
+    names: str,
+    value: str | Sequence[str],
+    meaning: str,
+    complete: Callable[..., Any] | None = None,
+    **more: Any,
+) -> Callable[[F], F]:
+    """An option with a value: its names, what stands for the value or the choices, and what it does.
+
+    `complete` is what the shell offers; a default is shown in `--help`.
+    """
+    more |= {"metavar": value} if isinstance(value, str) else {"type": click.Choice(value)}
+    if "default" in more:
+        more["show_default"] = True
+    return click.option(*names.split(), help=meaning, shell_complete=complete, **more)
+
+
 input_argument = click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))
 """`INPUT`: a file, a directory or `-`; a path to the shell's completion."""
 
@@ -33,95 +50,86 @@ name_argument = click.argument("name", metavar="[NAME]", required=False, shell_c
 
 def limit_option(default: int, meaning: str) -> Callable[[F], F]:
     """`--limit N`: how many entries of a list are shown; `meaning` say of which, and what 0 means."""
-    return click.option(
-        "--limit", type=click.IntRange(min=0), default=default, show_default=True, metavar="N", help=meaning
-    )
+    return option("--limit", "N", meaning, default=default, type=click.IntRange(min=0))
 
 
-until_option = click.option(
+until_option = option(
     "--until",
-    type=click.Choice(["fusion", "end"]),
+    ["fusion", "end"],
+    "End of the replay: after the fusion passes, or after all passes.",
     default="fusion",
-    show_default=True,
-    help="End of the replay: after the fusion passes, or after all passes.",
 )
 """`--until fusion|end`: where a replay ends."""
 
 
-module_option = click.option(
-    "--module",
-    metavar="NAME",
-    shell_complete=completion.modules,
-    help="Module to read from a dump directory or file.",
+module_option = option(
+    "--module", "NAME", "Module to read from a dump directory or file.", completion.modules
 )
 """`--module NAME`: which module of a dump directory."""
 
 
-profile_option = click.option(
+profile_option = option(
     "--profile",
-    metavar="PATH",
+    "PATH",
+    "Measured time from a profile: *.xplane.pb or its folder, *.trace.json.gz, an export of nsys.",
     type=click.Path(),
-    help="Measured time from a profile: *.xplane.pb or its folder, *.trace.json.gz, an export of nsys.",
 )
 """`--profile`: the module's kernels have their times in this profile."""
 
 
 target_options = stacked(
-    click.option(
+    option(
         "--target",
-        metavar="T",
-        shell_complete=completion.targets,
-        help=(
+        "T",
+        (
             "Backend to replay (hlofuse targets).  [default: gpu with --device, else read from the dump, else"
             " cpu]"
         ),
+        completion.targets,
     ),
-    click.option(
+    option(
         "--xla",
-        metavar="V|auto",
-        shell_complete=completion.releases,
-        help="XLA to replay, as a jaxlib release.  [default: auto, read from the dump]",
+        "V|auto",
+        "XLA to replay, as a jaxlib release.  [default: auto, read from the dump]",
+        completion.releases,
     ),
-    click.option(
+    option(
         "--device",
-        metavar="D",
-        shell_complete=completion.devices,
-        help="Device name or file (hlofuse devices).  [default: read from the dump]",
+        "D",
+        "Device name or file (hlofuse devices).  [default: read from the dump]",
+        completion.devices,
     ),
-    click.option(
-        "--option",
-        metavar="NAME",
-        shell_complete=completion.option_names,
-        help="A variant of the target's passes (hlofuse targets).",
+    option(
+        "--option", "NAME", "A variant of the target's passes (hlofuse targets).", completion.option_names
     ),
-    click.option(
+    option(
         "--order",
-        type=click.Choice(["xla", "replayed", "estimated", "text"]),
-        help=(
+        ["xla", "replayed", "estimated", "text"],
+        (
             "Source of instruction order: XLA's ids, its earlier passes replayed, an estimate, or the text."
             "  [default: the best available]"
         ),
     ),
-    click.option(
+    option(
         "--ids",
-        metavar="FILE",
-        help="File with XLA's unique instruction ids (.hlo.pb).  [default: the file next to INPUT]",
+        "FILE",
+        "File with XLA's unique instruction ids (.hlo.pb).  [default: the file next to INPUT]",
     ),
 )
 """`--target`, `--xla`, `--device`, `--option`, `--order`, `--ids`: what is replayed, as XLA does it."""
 
 
-xla_flags_option = click.option(
-    "--xla-flags", metavar="FLAGS", help="XLA_FLAGS of the compilation.  [default: read from the dump]"
+xla_flags_option = option(
+    "--xla-flags", "FLAGS", "XLA_FLAGS of the compilation.  [default: read from the dump]"
 )
 """`--xla-flags`."""
 
 
 stage_options = stacked(
-    click.option(
+    option(
         "--stage",
-        type=click.Choice(["before-optimizations", "fusion-input", "after-fusion", "scheduled"]),
-        help="Stage of the compilation that the module comes from.  [default: read from the module]",
+        ["before-optimizations", "fusion-input", "after-fusion", "scheduled"],
+        "Stage of the compilation that the module comes from.  [default: read from the module]",
     ),
     xla_flags_option,
     click.option(
@@ -134,41 +142,32 @@ stage_options = stacked(
 
 
 what_if_options = stacked(
-    click.option(
-        "--set",
-        "overrides",
+    option(
+        "--set overrides",
+        "NAME=VALUE",
+        "Replay with another value of a knob or device number (hlofuse what-if --knobs).",
+        completion.knobs,
         multiple=True,
-        metavar="NAME=VALUE",
-        shell_complete=completion.knobs,
-        help="Replay with another value of a knob or device number (hlofuse what-if --knobs).",
     ),
-    click.option(
-        "--disable",
-        multiple=True,
-        metavar="CODE",
-        shell_complete=completion.rules,
-        help="Replay without this rule.",
-    ),
-    click.option(
+    option("--disable", "CODE", "Replay without this rule.", completion.rules, multiple=True),
+    option(
         "--enable",
+        "NAME",
+        "Replay with an optional pass or rule that XLA leaves out (hlofuse targets).",
+        completion.optional_passes,
         multiple=True,
-        metavar="NAME",
-        shell_complete=completion.optional_passes,
-        help="Replay with an optional pass or rule that XLA leaves out (hlofuse targets).",
     ),
-    click.option(
+    option(
         "--rules",
+        "NAME|all",
+        "Replay with the rules of an installed package (hlofuse rule lists them).",
         multiple=True,
-        metavar="NAME|all",
-        help="Replay with the rules of an installed package (hlofuse rule lists them).",
     ),
-    click.option(
+    option(
         "--passes",
-        metavar="LIST",
-        shell_complete=completion.passes,
-        help=(
-            "Replay these passes instead, separated by commas; fixpoint(A, B) repeats until nothing changes."
-        ),
+        "LIST",
+        "Replay these passes instead, separated by commas; fixpoint(A, B) repeats until nothing changes.",
+        completion.passes,
     ),
 )
 """`--set`, `--disable`, `--enable`, `--rules`, `--passes`: what is to be other than in XLA."""
@@ -176,9 +175,7 @@ what_if_options = stacked(
 
 def output_option(meaning: str, metavar: str = "FILE") -> Callable[[F], F]:
     """`-o`: where the result goes, of a command that requires it."""
-    return click.option(
-        "-o", "--output", required=True, type=click.Path(path_type=Path), metavar=metavar, help=meaning
-    )
+    return option("-o --output", metavar, meaning, required=True, type=click.Path(path_type=Path))
 
 
 def report_options(command: Callable[..., Any]) -> Any:
@@ -200,28 +197,9 @@ def report_options_with(
             return command(*args, out=Output(form or "", color, output), **rest)
 
         return stacked(
-            click.option(
-                "--format",
-                "form",
-                type=click.Choice(formats),
-                default=default,
-                show_default=True,
-                help=meaning,
-            ),
-            click.option(
-                "--color",
-                type=click.Choice(["auto", "always", "never"]),
-                default="auto",
-                show_default=True,
-                help="Colours.",
-            ),
-            click.option(
-                "-o",
-                "--output",
-                metavar="FILE",
-                type=click.Path(path_type=Path),
-                help="Write the report to FILE.",
-            ),
+            option("--format form", formats, meaning, default=default),
+            option("--color", ["auto", "always", "never"], "Colours.", default="auto"),
+            option("-o --output", "FILE", "Write the report to FILE.", type=click.Path(path_type=Path)),
         )(with_output)
 
     return with_options

@@ -10,6 +10,7 @@ import click
 from hlofuse.cli.common.messages import message
 from hlofuse.cli.common.options import (
     module_option,
+    option,
     profile_option,
     stage_options,
     target_options,
@@ -63,10 +64,10 @@ def measured_options(command: F) -> F:
 
 def replay_options(command: F) -> F:
     """The options that make a ReplayOptions, the INPUT argument not among them."""
-    command = click.option(
+    command = option(
         "--xla-trace",
-        metavar="FILE|none",
-        help=(
+        "FILE|none",
+        (
             "XLA's PriorityFusion log (…priority_fusion_dump.txt), used to break ties.  [default: the file"
             " next to INPUT]"
         ),
