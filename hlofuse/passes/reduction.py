@@ -62,14 +62,13 @@ class TreeReductionRewriter(Pass):
 
 
 _TRIVIAL = WindowDimension(1)
+_BASE = 16  # elements of a block
 
 
-@dataclass(frozen=True)
 class ReduceWindowRewriter(Pass):
     """Long cumulative sums in blocks (`xla/hlo/transforms/simplifiers/reduce_window_rewriter.cc`)."""
 
     name = "reduce-window-rewriter"
-    base_length: int = 16
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
@@ -92,7 +91,7 @@ class ReduceWindowRewriter(Pass):
             return None
         dimension = moved[0]
         length = x.operands[0].shape.dimensions[dimension]
-        if length <= self.base_length:
+        if length <= _BASE:
             return None
         at = window.dimensions[dimension]
         low, high = at.padding_low, at.padding_high
@@ -100,7 +99,7 @@ class ReduceWindowRewriter(Pass):
         reverse = high in (length - 1, length) and low == 0
         if at != WindowDimension(length, 1, low, high) or not (forward or reverse):
             return None
-        return _Scan(x, dimension, length, forward, max(low, high) == length, self.base_length).create()
+        return _Scan(x, dimension, length, forward, max(low, high) == length).create()
 
 
 def _window(x: Instruction) -> Window:
@@ -124,19 +123,18 @@ class _Scan:
     length: int
     forward: bool
     exclusive: bool
-    base: int
 
     def create(self) -> Instruction:
         x, init = self.x, self.x.operands[1]
         source, permutation = self._transposed()
         rank, last = source.shape.rank, source.shape.rank - 1
-        padded = -(-self.length // self.base) * self.base
+        padded = -(-self.length // _BASE) * _BASE
         if padded != self.length:
             shape = self._resized(source.shape, last, padded)
             source = make.pad(x, shape, source, init, self._padding(rank, last, 0, padded - self.length))
-        columns = padded // self.base
-        tiled = _blocks(self._resized(source.shape, last, columns), self.base)
-        within = self._reduce_window(make.reshape(x, tiled, source), tiled, rank, self.base, self.base - 1)
+        columns = padded // _BASE
+        tiled = _blocks(self._resized(source.shape, last, columns), _BASE)
+        within = self._reduce_window(make.reshape(x, tiled, source), tiled, rank, _BASE, _BASE - 1)
         total = make.reshape(x, without(tiled, [rank]), self._edge(within, rank))
         further = self._resized(total.shape, last, columns + 1)
         before = self._reduce_window(total, further, last, columns, columns)

@@ -165,7 +165,7 @@ _PIPELINES: tuple[Pipeline, ...] = (
             UnimplementedPass("scan_expander", ("scan",)),
             DynamicPadder(),
             ConvCanonicalization(),
-            ChangeOpDataType("f16", "f32", _is_of_library),
+            ChangeOpDataType(_is_of_library),
             _simplification("simplification"),
             SelectAndScatterExpander(),
             ScatterExpander(),

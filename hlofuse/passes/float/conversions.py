@@ -146,21 +146,19 @@ def _shorten(convert: Instruction) -> bool:
 
 @dataclass(frozen=True)
 class ChangeOpDataType(RewritePass):
-    """`change-op-data-type` of products and convolutions whose operands are all of `low`: products and
-    convolutions of narrow floats on wider ones (`xla/service/change_op_data_type.cc`)."""
+    """`change-op-data-type` from f16 to f32: products and convolutions of narrow floats on wider ones
+    (`xla/service/change_op_data_type.cc`)."""
 
     name = "change-op-data-type"
     opcodes = ("dot", "convolution")
-    low: str
-    high: str
     is_skipped: Callable[[Instruction], bool]
     """Those that a library computes in the narrow type."""
 
     def handle(self, x: Instruction) -> bool:
-        if self.is_skipped(x) or any(o.shape.element_type != self.low for o in x.operands):
+        if self.is_skipped(x) or any(o.shape.element_type != "f16" for o in x.operands):
             return False
-        operands = [make.convert(o, o, self.high) for o in x.operands]
-        wide = make.copy_of(x, operands, x.shape.with_element_type(self.high))
+        operands = [make.convert(o, o, "f32") for o in x.operands]
+        wide = make.copy_of(x, operands, x.shape.with_element_type("f32"))
         new = make.convert(wide, wide, x.shape.element_type)
         return substituted(x, new)
 

@@ -1,8 +1,5 @@
 """Passes that move constants into loops and what never changes out of them."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import remove_with_unused_operands
@@ -27,11 +24,8 @@ from hlofuse.trace import Recorder
 # Constants that a loop carries are made in the loop (`xla/service/while_loop_constant_sinking.cc`).
 
 
-@dataclass(frozen=True)
 class WhileLoopConstantSinking(Pass):
     name = "while-loop-constant-sinking"
-    sink_broadcasts: bool = False
-    only_scalars: bool = False
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
@@ -50,19 +44,13 @@ class WhileLoopConstantSinking(Pass):
             _remove_unused_computations(module)
         return changed
 
-    def _sinks(self, value: Instruction) -> bool:
-        if self.only_scalars and value.shape.dimensions:
-            return False
-        if value.opcode == "broadcast" and self.sink_broadcasts:
-            return value.operands[0].opcode == "constant"
-        return value.opcode == "constant"
-
     def _sink(self, loop: Instruction) -> bool:
         init = loop.operands[0]
         body, condition = body_of(loop), condition_of(loop)
         if init.opcode != "tuple" or body.root.opcode != "tuple":
             return False
-        wanted = [g.tuple_index for g in carried_unchanged(body) if self._sinks(init.operands[g.tuple_index])]
+        carried = [g.tuple_index for g in carried_unchanged(body)]
+        wanted = [k for k in carried if init.operands[k].opcode == "constant"]
         into_body = [k for k in wanted if len(body.root.operands[k].users) > 1]
         readers = [u for u in condition.parameters[0].users if u.opcode == "get-tuple-element" and u.users]
         into_condition = [k for k in wanted if any(r.tuple_index == k for r in readers)]
@@ -75,7 +63,7 @@ class WhileLoopConstantSinking(Pass):
         set_called(loop, [("body", body), ("condition", condition)])
         for k in into_body:
             element = body.root.operands[k]
-            constant = _copied(init.operands[k], element)
+            constant = copied(init.operands[k], element, ".sunk")
             for user in list(element.users):
                 for number, operand in enumerate(user.operands):
                     if operand is element and not (user is body.root and number == k):
@@ -83,7 +71,7 @@ class WhileLoopConstantSinking(Pass):
         for k in into_condition:
             for element in list(condition.parameters[0].users):
                 if element.opcode == "get-tuple-element" and element.tuple_index == k and element.users:
-                    element.replace_all_uses_with(_copied(init.operands[k], element))
+                    element.replace_all_uses_with(copied(init.operands[k], element, ".sunk"))
                     condition.remove_instruction(element)
         return True
 
@@ -100,12 +88,6 @@ def _remove_unused_computations(module: Module) -> None:
     for computation in list(module.computations):
         if computation not in reached:
             module.remove_computation(computation)
-
-
-def _copied(value: Instruction, at: Instruction) -> Instruction:
-    if value.opcode == "broadcast":
-        return make.broadcast(at, value.shape, _copied(value.operands[0], at), value.dimensions)
-    return copied(value, at, ".sunk")
 
 
 # What a loop computes anew each time and alike moves out of it
@@ -238,16 +220,10 @@ def _widen(computation: Computation, shape: Shape, old_size: int) -> Instruction
 # (`xla/service/while_loop_expensive_invariant_code_motion.cc`).
 
 
-def _is_product(x: Instruction) -> bool:
-    return x.opcode in ("dot", "convolution")
-
-
-@dataclass(frozen=True)
 class WhileLoopExpensiveInvariantCodeMotion(Pass):
     """No pipeline of XLA:CPU or XLA:GPU has it."""
 
     name = "while-loop-expensive-invariant-code-motion"
-    is_worth_hoisting: Callable[[Instruction], bool] = field(default=_is_product, compare=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
@@ -287,7 +263,7 @@ class WhileLoopExpensiveInvariantCodeMotion(Pass):
                     if not ready[user]:
                         del ready[user]
                         hoist(user)
-            if i.shape.byte_size > invariant[i] or not self.is_worth_hoisting(i):
+            if i.shape.byte_size > invariant[i] or i.opcode not in ("dot", "convolution"):
                 continue
             waits = sum(left[o] > 0 for o in i.operands)
             if waits:

@@ -174,7 +174,7 @@ def _sliced(gather: Instruction) -> Instruction:
         at = scalars(padded(place, part.shape.rank))
         return [operand, indices, make.dynamic_update_slice(result, result, update, at)]
 
-    result = counted_loop(gather, 1, state, body)[-1]
+    result = counted_loop(gather, state, body)[-1]
     outer = _outer(gather)
     result = reshaped(result, [*outer, *remaining]) if outer else without_dimensions(result, [0])
     return _in_order(gather, result)
@@ -284,7 +284,7 @@ def _expanded(scatter: Instruction) -> Instruction:
     def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
         return _body(scatter, number, *state)
 
-    return counted_loop(scatter, 1, state, body)[0]
+    return counted_loop(scatter, state, body)[0]
 
 
 def _indices(scatter: Instruction, indices: Instruction) -> Instruction:

@@ -88,7 +88,6 @@ _AS_INTEGERS = frozenset({("f32", "s32"), ("bf16", "s16")})
 class TopkDecomposer(Pass):
     name = "topk-decomposer"
     of_calls: bool = True
-    of_instructions: bool = True
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found: list[Instruction] = []
@@ -105,7 +104,7 @@ class TopkDecomposer(Pass):
 
     def _is_handled(self, x: Instruction) -> bool:
         if x.opcode == "topk":
-            return self.of_instructions
+            return True
         return self.of_calls and is_topk_call(x) and bool(x.called_computations)
 
 
