@@ -15,7 +15,7 @@ from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.make import added, reshaped
 from hlofuse.passes.common.rewriting import VisitPass, expand_each, replaced
 from hlofuse.passes.common.shapes import array, without
-from hlofuse.passes.dot.dot_operand import CONTRACTING, FREE, DotOperand, dimensions_of, product_sizes
+from hlofuse.passes.dot.dot_operands import CONTRACTING, FREE, DotOperand, dimensions_of, product_sizes
 from hlofuse.passes.dot.shape_tracker import ShapeTracker
 from hlofuse.trace import Recorder
 

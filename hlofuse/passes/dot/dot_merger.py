@@ -19,7 +19,7 @@ from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common.make import added, derived, numbers
 from hlofuse.passes.common.shapes import array
-from hlofuse.passes.dot.dot_operand import (
+from hlofuse.passes.dot.dot_operands import (
     BATCH,
     CONTRACTING,
     FREE,

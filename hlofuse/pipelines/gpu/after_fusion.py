@@ -19,8 +19,8 @@ from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
 from hlofuse.passes.fusion.fusion_wrapper import GpuFusionWrapper
 from hlofuse.passes.gpu.copies import CopyFusion
 from hlofuse.passes.gpu.dynamic_slice_annotator import DynamicSliceCopyFusionAsyncWrapper
-from hlofuse.passes.gpu.fusion_block_level_rewriter import FusionBlockLevelRewriter
 from hlofuse.passes.gpu.names import RenameFusions, SanitizeConstantNames
+from hlofuse.passes.gpu.triton_fusions import FusionBlockLevelRewriter
 from hlofuse.pipelines.gpu.steps import ALGSIMP_AFTER_FUSION, DCE, TUPLES
 from hlofuse.releases import AROUND_FUSION
 

@@ -47,10 +47,9 @@ from hlofuse.passes.gpu.cublas.rewriter import (
 from hlofuse.passes.gpu.custom_calls import TopkSpecializer, TriangularSolveRewriter
 from hlofuse.passes.gpu.dynamic_slice_annotator import DynamicSliceAnnotator
 from hlofuse.passes.gpu.dynamic_slice_fusion_rewriter import DynamicSliceFusionRewriter
+from hlofuse.passes.gpu.gemm.around_fusion import DotStrengthReduction, GemmFusionSwapOperands, SplitkRewriter
 from hlofuse.passes.gpu.gemm.gemm_fusion import GemmFusion
 from hlofuse.passes.gpu.gemm.hoist_bitcasts import HoistFusedBitcasts
-from hlofuse.passes.gpu.gemm.operands import DotStrengthReduction, GemmFusionSwapOperands
-from hlofuse.passes.gpu.gemm.splitk import SplitkRewriter
 from hlofuse.passes.gpu.layout_assignment import GpuLayoutAssignment, is_for_cublas
 from hlofuse.passes.gpu.names import RenameInstructions
 from hlofuse.passes.gpu.reductions import (
@@ -62,7 +61,7 @@ from hlofuse.passes.gpu.reductions import (
     TreeReductionRewriter,
 )
 from hlofuse.passes.gpu.scatter_slice_simplifier import ScatterSliceSimplifier
-from hlofuse.passes.gpu.softmax_rewriter_triton import SoftmaxRewriterTriton
+from hlofuse.passes.gpu.triton_fusions import SoftmaxRewriterTriton
 from hlofuse.passes.layout.canonicalizers import BroadcastCanonicalizer, ReshapeDecomposer
 from hlofuse.passes.linear_algebra.eigh import EighExpander
 from hlofuse.passes.linear_algebra.qr import QrExpander

@@ -12,7 +12,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.gpu.softmax_rewriter_triton import SoftmaxRewriterTriton
+from hlofuse.passes.gpu.triton_fusions import SoftmaxRewriterTriton
 from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, joined, merged
 from hlofuse.pipelines.gpu.before_fusion import has_triton
 from hlofuse.pipelines.gpu.steps import ALGSIMP_LAYOUTS, CSE

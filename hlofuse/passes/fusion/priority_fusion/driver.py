@@ -7,20 +7,64 @@ from functools import partial
 
 from hlofuse.analysis.elementwise import ALWAYS_FUSIBLE, is_fusible
 from hlofuse.cost.combined import CombinedModel
+from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.cost.tiling.tiling import Tiling, backend_config_text
-from hlofuse.ir.fusing import append_producer, merge_extra_output
+from hlofuse.ir.fusing import append_producer, convert_to_fusion, merge_extra_output, set_fusion_kind
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.merging import Inside, merge_fusion
 from hlofuse.ir.removing import set_attribute
-from hlofuse.passes.fusion.priority_fusion.constants import fuse_constants, kind_of, make_fusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.passes.fusion.priority_fusion.observers import Observer, TieBreaker
 from hlofuse.passes.fusion.priority_fusion.queue import PriorityQueue
-from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
+from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_small_constant, may_be_fused
 from hlofuse.rules.plan import PLANNED, PlanInForce
-from hlofuse.rules.priority_fusion.conditions import BITCAST_FIRST, PAYS
+from hlofuse.rules.priority_fusion.conditions import BITCAST_FIRST, PAYS, SMALL_CONSTANT
 from hlofuse.trace import Recorder
+
+_KINDS = {"loop": "kLoop", "triton": "kCustom", "custom": "kCustom", "cudnn": "kCustom", "sort": "kCustom"}
+
+
+def make_fusion(instruction: Instruction, kind: str) -> None:
+    """A fusion of that kind."""
+    if instruction.opcode == "fusion":
+        set_fusion_kind(instruction, kind)
+    else:
+        convert_to_fusion(instruction, kind)
+
+
+def kind_of(launch: Launch) -> str:
+    """The kind of a fusion that is emitted so."""
+    return _KINDS.get(launch.kind, "kInput")
+
+
+def fuse_constants(
+    computation: Computation, model: CombinedModel, legality: Legality, recorder: Recorder
+) -> bool:
+    """True if there was one to fuse."""
+    changed = False
+    kinds: dict[Instruction, str] = {}
+    for constant in [x for x in computation if is_small_constant(x)]:
+        for user in list(constant.users):
+            if legality.constant_refused(constant, user):
+                continue
+            name = user.name
+            # With a constant in, the kernel has the same roots and heroes.
+            kind = kinds.get(user) or kind_of(model.launch(user))
+            replaced = [constant.name] if user.opcode == "fusion" else [constant.name, name]
+            make_fusion(user, kind)
+            append_producer(user, constant)
+            kinds[user] = kind
+            recorder.rewrite(
+                computation.name,
+                replaced,
+                [user.name],
+                rule=SMALL_CONSTANT.code,
+                reason=SMALL_CONSTANT.title,
+            )
+            changed = True
+    return changed
+
 
 _NEVER_CANDIDATES = frozenset({"parameter", "tuple", "get-tuple-element"})
 _READ_ACROSS = frozenset({"copy", "transpose"})

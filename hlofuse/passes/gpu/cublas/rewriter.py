@@ -19,7 +19,7 @@ from hlofuse.passes.common.rewriting import (
     visit,
 )
 from hlofuse.passes.common.shapes import array, permute, permuted, with_dimensions, without
-from hlofuse.passes.dot.dot_operand import BATCH, CONTRACTING, DotOperand
+from hlofuse.passes.dot.dot_operands import BATCH, CONTRACTING, DotOperand
 from hlofuse.passes.gpu.cublas.calls import (
     called_instead,
     config_of,
