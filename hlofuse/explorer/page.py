@@ -15,6 +15,7 @@ from hlofuse.account import Launched
 from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.explorer.model import Decision, Kernel, Operation, Page, Passes, RefusedEdge, Run
 from hlofuse.format.escape import printable
+from hlofuse.format.fields import fields
 from hlofuse.format.paths import layer_of
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.phrases import figures_text
@@ -112,19 +113,13 @@ def _lines(text: str) -> str:
 
 def _run(r: Run, s: Strings) -> dict[str, Any]:
     return {
-        "label": r.label,
-        "headline": r.headline,
-        "before": totals_json(r.before),
-        "after": totals_json(r.after),
-        "notes": r.notes,
-        "verdict": r.verdict,
+        **fields(r, "label headline notes verdict boxes kernels_before"),
+        **fields(r, "before after", totals_json),
         "slowest": [[printable(cell) for cell in cells] for cells in r.slowest],
         "computations": [s(c) for c in r.computations],
         "passes": [s(p) for p in r.passes],
         "names": [s(n) for n in r.names],
-        "boxes": r.boxes,
         "ends_as": differences(r.ends_as),
-        "kernels_before": r.kernels_before,
         "operations": _operations(r.operations, s),
         "decisions": _decisions(r.decisions, s),
         "regions": [

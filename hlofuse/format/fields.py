@@ -6,12 +6,20 @@ from operator import attrgetter
 from typing import Any
 
 
-def fields(thing: object, spec: str) -> dict[str, Any]:
+def fields(thing: object, spec: str, form: Callable[[Any], Any] | None = None) -> dict[str, Any]:
     """The attributes of a thing that `spec` names, tuples as lists: `"kind runs=count rule=rule.code"`.
 
-    `source?` is None where the attribute is empty; `us_saved~` is in microseconds, rounded.
+    `source?` is None where the attribute is empty; `us_saved~` is in microseconds, rounded. `form` makes a
+    JSON value of each attribute, or of everything in it where it is a tuple; None stays None.
     """
-    return {key: convert(read(thing)) for key, read, convert in _parsed(spec)}
+    found = {key: convert(read(thing)) for key, read, convert in _parsed(spec)}
+    return found if form is None else {key: _formed(value, form) for key, value in found.items()}
+
+
+def _formed(value: Any, form: Callable[[Any], Any]) -> Any:
+    if isinstance(value, list):
+        return [form(v) for v in value]
+    return None if value is None else form(value)
 
 
 @cache
@@ -29,7 +37,7 @@ def us_json(value: float | None) -> float | None:
 
 
 def _listed(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
+    return list(value) if type(value) is tuple else value
 
 
 _CONVERSIONS: dict[str, Callable[[Any], Any]] = {"?": lambda value: _listed(value or None), "~": us_json}

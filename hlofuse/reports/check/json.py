@@ -67,8 +67,7 @@ def _finding(f: Finding) -> dict[str, Any]:
     return {
         **fields(f, "code=code.value level=level.value module message"),
         "where": _where(f.where),
-        "before": [_kernel(k) for k in f.before],
-        "now": [_kernel(k) for k in f.now],
+        **fields(f, "before now", _kernel),
         "held": [_refused_edge(h) for h in f.refused_edges],
     }
 
@@ -81,6 +80,5 @@ def _refused_edge(h: RefusedEdge) -> dict[str, Any]:
         "consumer": h.consumer and (h.consumer.final or h.consumer.name),
         "consumer_input_name": h.consumer and h.consumer.name,
         "where": _where(h.where),
-        "bytes_between": h.bytes_between,
-        "us_at_stake": h.us_at_stake,
+        **fields(h, "bytes_between us_at_stake"),
     }

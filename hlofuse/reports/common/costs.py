@@ -189,9 +189,7 @@ def step_json(c: StepCost | None) -> dict[str, Any] | None:
         return None
     return {
         **fields(c, "us_saved~ bytes_less us_compute_more~ consumers producer_leaves=leaves"),
-        "producer": kernel_json(c.producer),
-        "consumer": kernel_json(c.consumer),
-        "fused": kernel_json(c.fused),
+        **fields(c, "producer consumer fused", kernel_json),
     }
 
 
@@ -202,8 +200,7 @@ def detail_json(d: PairDetail | None) -> dict[str, Any] | None:
     return {
         **fields(d, "us_unfused~ us_fused~ users"),
         "pair": step_json(d.cost),
-        "consumer_reads": [_read(r) for r in d.consumer_reads],
-        "fused_reads": [_read(r) for r in d.fused_reads],
+        **fields(d, "consumer_reads fused_reads", _read),
         "flips": [fields(f, "number now value") for f in d.flips],
         "remarks": list(d.notes),
     }

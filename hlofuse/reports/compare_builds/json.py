@@ -18,8 +18,7 @@ def comparison_json(c: Comparison) -> dict[str, Any]:
         "devices": [
             {
                 "device": s.label,
-                "before": totals_json(s.before),
-                "after": totals_json(s.after),
+                **fields(s, "before after", totals_json),
                 "only_here": [place_json(p) for p in alone],
             }
             for s, alone in zip(c.sides, c.alone, strict=True)
@@ -36,11 +35,8 @@ def flipped_json(e: FlippedEdge) -> dict[str, Any]:
     """An edge that only one build fuses."""
     settled = e.answer.settled_by if e.answer is not None else None
     return {
-        "producer": place_json(e.producer),
-        "consumer": place_json(e.consumer),
-        "fused_on": e.fused_on,
-        "apart_on": e.unfused_on,
-        "kernels": list(e.kernels) if e.kernels is not None else None,
+        **fields(e, "producer consumer", place_json),
+        **fields(e, "fused_on apart_on=unfused_on kernels"),
         "rule": settled.rule.code if settled is not None else None,
         "cost": detail_json(e.answer.cost) if e.answer is not None else None,
     }

@@ -36,8 +36,7 @@ def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
     devices, moved = accounts.devices or (None, None), moved_lines(diff)
     return {
         "schema": SCHEMA,
-        "same": diff.same,
-        "same_program": diff.same_program,
+        **fields(diff, "same same_program"),
         "before": _side(diff.before, accounts.before, devices[0]),
         "after": _side(diff.after, accounts.after, devices[1]),
         "timing": accounts.timing,
@@ -53,8 +52,7 @@ def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
         "fusions_unchanged": diff.fusions_unchanged,
         "lines": [
             {
-                "source": x.source,
-                "source_before": x.source_before,
+                **fields(x, "source source_before"),
                 "kernels": [x.kernels_before, x.kernels_after],
                 "bytes": [x.bytes_before, x.bytes_after],
                 "us": None if x.us is None else [us_json(us) for us in x.us],
@@ -74,11 +72,9 @@ def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
 
 def _side(side: ModuleSide, account: Account, device: str | None) -> dict[str, Any]:
     return {
-        "module": side.module.name,
-        "file": side.module.filename,
+        **fields(side, "module=module.name file=module.filename"),
         "device": device,
-        "instructions": side.instructions,
-        "fusions": side.fusions,
+        **fields(side, "instructions fusions"),
         "totals": totals_json(account.totals),
         "computations_not_compared": side.unreachable,
         "loops": [asdict(loop) for loop in outermost_loops(side.module)],
@@ -102,8 +98,7 @@ def _fusion(change: FusionChange, before: Module, after: Module) -> dict[str, An
         "removed": [_instruction(i, before) for i in change.removed],
         "members": [_instruction(i, inside) for i in change.members],
         "details": [_detail(d) for d in change.details],
-        "cost_before": None if change.cost_before is None else _cost(change.cost_before),
-        "cost_after": None if change.cost_after is None else _cost(change.cost_after),
+        **fields(change, "cost_before cost_after", _cost),
     }
 
 
@@ -124,8 +119,7 @@ def _edit(edit: Edit, before: Module, after: Module) -> dict[str, Any]:
 def _instruction(i: Instruction, module: Module) -> dict[str, Any]:
     source = module.source_of(i)
     return {
-        "name": i.name,
-        "opcode": i.opcode,
+        **fields(i, "name opcode"),
         "shape": str(i.shape),
         "computation": i.computation.name if i.computation is not None else None,
         "op_name": i.op_name,

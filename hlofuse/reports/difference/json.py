@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from hlofuse.format.fields import fields
 from hlofuse.reports.common.json import place_json, totals_json
 from hlofuse.reports.difference.model import ChangedEdge, Difference
 
@@ -9,15 +10,12 @@ from hlofuse.reports.difference.model import ChangedEdge, Difference
 def difference_json(d: Difference) -> dict[str, Any]:
     """The difference as JSON values (docs/json.md)."""
     return {
-        "changes": list(d.changes),
-        "other_model": d.other_model,
-        "xla": totals_json(d.xla),
-        "ours": totals_json(d.replayed),
-        "fused": [edge_json(e) for e in d.fused],
-        "parted": [edge_json(e) for e in d.parted],
+        **fields(d, "changes other_model"),
+        **fields(d, "xla ours=replayed", totals_json),
+        **fields(d, "fused parted", edge_json),
     }
 
 
 def edge_json(e: ChangedEdge) -> dict[str, Any]:
     """Both ends of an edge."""
-    return {"producer": place_json(e.producer), "consumer": place_json(e.consumer)}
+    return fields(e, "producer consumer", place_json)

@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from typing import Any
 
-from hlofuse.format.fields import fields, us_json
+from hlofuse.format.fields import fields
 from hlofuse.format.paths import layer_of
 from hlofuse.reports.common.costs import kernel_json, step_json
 from hlofuse.reports.common.json import created_by_json, kernels_json, place_json, refusal_json, totals_json
@@ -27,8 +27,7 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
         "record": None if e.record is None else asdict(e.record),
         "totals": totals_json(e.after),
         "kernels": kernels_json(e.kernels),
-        "before": totals_json(e.before),
-        "after": totals_json(e.after),
+        **fields(e, "before after", totals_json),
         "passes": [_pass(p, only_refused) for p in e.passes],
         "before_fusion": [_pass(p, only_refused) for p in e.earlier],
         "after_fusion": [_pass(p, only_refused) for p in e.later],
@@ -46,8 +45,7 @@ def _selection(s: Selection) -> dict[str, Any]:
         "kernels": [
             {
                 "name": k.kernel.place.final or k.kernel.place.name,
-                "input_name": k.kernel.input_name,
-                "operations": list(k.operations),
+                **fields(k, "input_name=kernel.input_name operations"),
                 "kernel": kernel_json(k.time),
                 "made_by": [created_by_json(m) for m in k.created_by],
             }
@@ -86,8 +84,7 @@ def _group(g: FusedGroup) -> dict[str, Any]:
                 "producer": place_json(s.producer),
                 **fields(s, "consumer fusion created duplicated kind rule reason figures"),
                 "cost": step_json(s.cost),
-                "us_saved": us_json(s.us_saved),
-                "tied_with": list(s.tied_with),
+                **fields(s, "us_saved~ tied_with"),
             }
             for s in g.steps
         ],

@@ -27,16 +27,13 @@ def timeline_json(
 def _timeline_json(timeline: PassTimeline) -> dict[str, Any]:
     return {
         **fields(timeline, "module=label notes no_times_because=times? seconds"),
-        "first": _size(timeline.first),
-        "last": _size(timeline.last),
+        **fields(timeline, "first last", _size),
         "largest": [s.dump.path.name for s in timeline.largest],
-        "steps": [_step(s) for s in timeline.steps],
+        **fields(timeline, "steps", _step),
     }
 
 
-def _size(size: Size | None) -> dict[str, int] | None:
-    if size is None:
-        return None
+def _size(size: Size) -> dict[str, int]:
     return fields(size, "instructions kernels fusions")
 
 
@@ -45,8 +42,7 @@ def _step(step: Step) -> dict[str, Any]:
         **fields(step, "file=dump.path.name number=dump.number pipeline=dump.pipeline? pass=dump.after"),
         "compared_with": step.since.path.name if step.since else None,
         **fields(step, "problem changed weight seconds"),
-        "before": _size(step.before),
-        "after": _size(step.after),
+        **fields(step, "before after", _size),
         "opcodes": {op: {"before": b, "after": a} for op, b, a in step.opcodes},
         "rewrites": [fields(r, "kind removed added count example") for r in step.rewrites],
         "fusions": dict(step.fusions),

@@ -21,17 +21,14 @@ def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> dict[str, Any]
         "changes": [_difference(d) for d in found[0].considered] if found else [],
         "modules": [
             {
-                "name": f.name,
-                "same": f.same,
-                "totals_from": totals_json(f.before),
-                "totals_to": totals_json(f.after),
-                "totals_compiled": totals_json(f.compiled) if f.compiled is not None else None,
+                **fields(f, "name same"),
+                **fields(f, "totals_from=before totals_to=after totals_compiled=compiled", totals_json),
                 "change_us": f.change_us,
                 "causes": [
                     {**_difference(c.difference), "undone": c.is_undone, "totals": totals_json(c.totals)}
                     for c in f.causes
                 ],
-                "flipped": [flipped_json(e) for e in f.comparison.flipped],
+                **fields(f, "flipped=comparison.flipped", flipped_json),
             }
             for f in found
         ],

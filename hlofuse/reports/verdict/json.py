@@ -22,12 +22,10 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
             "floor": {"time_us": us_json(v.floor.us), "bytes": v.floor.bytes_accessed},
             "scaled_us_left": us_json(v.scaled_us_left),
             "best": best,
-            "replays": v.replays,
-            "is_ranked": v.is_ranked,
+            **fields(v, "replays is_ranked"),
         },
         **({"profile": profile_json(v.measured)} if v.measured is not None else {}),
-        "suggestions": [_suggestion(s) for s in v.suggestions],
-        "untried": [_suggestion(s) for s in v.untried],
+        **fields(v, "suggestions untried", _suggestion),
     }
 
 

@@ -3,6 +3,7 @@
 from dataclasses import asdict, replace
 from typing import Any
 
+from hlofuse.format.fields import fields
 from hlofuse.reports.verify.model import Report, Verdict
 
 SCHEMA = "hlofuse.verify/1"
@@ -12,13 +13,11 @@ def report_json(report: Report) -> dict[str, Any]:
     """The report as JSON values."""
     return {
         "schema": SCHEMA,
-        "target": report.target,
-        "agrees": report.agrees,
+        **fields(report, "target agrees"),
         "modules": len(report.verdicts),
-        "exact": report.exact,
-        "skipped": list(report.skipped),
-        "tried": [asdict(t) for t in report.tried],
-        "verdicts": [_verdict(v) for v in report.verdicts],
+        **fields(report, "exact skipped"),
+        **fields(report, "tried", asdict),
+        **fields(report, "verdicts", _verdict),
     }
 
 

@@ -16,8 +16,7 @@ def ranking_json(r: Ranking) -> dict[str, Any]:
         "schema": SCHEMA,
         "about": "rules",
         **fields(r, "module file=filename target device release changes selected"),
-        "before": totals_json(r.before),
-        "after": totals_json(r.after),
+        **fields(r, "before after", totals_json),
         "relaxed": [
             {
                 **fields(x, "rule=rule.code title=rule.title refusals"),

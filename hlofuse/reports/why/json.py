@@ -27,30 +27,23 @@ def why_json(answer: Story | PairAnswer) -> dict[str, Any]:
             "about": "instruction",
             "instruction": place_json(answer.described),
             "fate": answer.fate,
-            "holder": place_json(answer.holder) if answer.holder is not None else None,
-            "kernels": [place_json(k) for k in answer.kernels],
+            **fields(answer, "holder kernels", place_json),
             **fields(answer, "holds meant copies"),
-            "as_producer": [_decision(d) for d in answer.as_producer],
-            "as_consumer": [_decision(d) for d in answer.as_consumer],
-            "made_by": [created_by_json(m) for m in answer.created_by],
-            "rewrites": [_decision(d) for d in answer.rewrites],
+            **fields(answer, "as_producer as_consumer", _decision),
+            **fields(answer, "made_by=created_by", created_by_json),
+            **fields(answer, "rewrites", _decision),
             **_before_fusion(answer),
         }
     return {
         "schema": SCHEMA,
         "about": "pair",
-        "producer": place_json(answer.producer),
-        "consumer": place_json(answer.consumer),
+        **fields(answer, "producer consumer", place_json),
         "inside": [{"name": name, "holder": holder} for name, holder in answer.inside],
         **fields(answer, "swapped outcome said_of=refused_user"),
-        "settled_by": _decision(answer.settled_by) if answer.settled_by is not None else None,
-        "decisions": [_decision(d) for d in answer.decisions],
-        "shared_kernels": [place_json(k) for k in answer.shared],
-        "producer_kernels": [place_json(k) for k in answer.producer_kernels],
-        "consumer_kernels": [place_json(k) for k in answer.consumer_kernels],
-        "bytes_between": answer.bytes_between,
-        "path": list(answer.path),
-        "made_by": [created_by_json(m) for m in answer.created_by],
+        **fields(answer, "settled_by decisions", _decision),
+        **fields(answer, "shared_kernels=shared producer_kernels consumer_kernels", place_json),
+        **fields(answer, "bytes_between path"),
+        **fields(answer, "made_by=created_by", created_by_json),
         "cost": detail_json(answer.cost),
         **_before_fusion(answer),
     }
@@ -69,7 +62,7 @@ def _decision(d: Decision) -> dict[str, Any]:
     if d.event == "rewrite":
         out |= {"from": list(d.removed), "to": list(d.added)}
     else:
-        out |= {"producer": d.producer, "consumer": d.consumer}
+        out |= fields(d, "producer consumer")
     if d.event == "fuse":
         out |= fields(d, "fusion created duplicated")
     return out
