@@ -4,10 +4,9 @@ from collections.abc import Callable, Hashable, Sequence
 
 from hlofuse.cost.gpu.atoms import LARGE, Atom, AtomTable
 from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
-from hlofuse.cost.gpu.composing import compose
 from hlofuse.cost.gpu.estimate import chain_end
 from hlofuse.cost.gpu.heroes import root_of_output, roots_of_atom
-from hlofuse.cost.gpu.joining import Origin
+from hlofuse.cost.gpu.joining import Origin, compose
 from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable
 from hlofuse.cost.gpu.summary import Summary, SummaryPair, complete
 from hlofuse.cost.gpu.ticks import fp32

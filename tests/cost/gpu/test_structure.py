@@ -9,8 +9,8 @@ import pytest
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
-from hlofuse.cost.gpu.composing import compose
 from hlofuse.cost.gpu.device import load_device
+from hlofuse.cost.gpu.joining import compose
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of
