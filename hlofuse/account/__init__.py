@@ -18,13 +18,6 @@ if TYPE_CHECKING:
         observed_replay,
     )
 
-_MODULES = {
-    "account": ("Account", "Launched", "Totals"),
-    "figures": ("KernelTime", "PairDetail", "ReadTerm", "StepCost"),
-    "observer": ("CostObserver",),
-    "replaying": ("PRIORITY_FUSION", "Costs", "KernelTimes", "Observed", "SharedStart", "observed_replay"),
-}
-
 __all__ = [
     "PRIORITY_FUSION",
     "Account",
@@ -44,8 +37,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Counting kernels needs no model of their time, which is slow to import."""
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"hlofuse.account.{module}"), name)
+    """Counting kernels needs no model of their time, which is slow to import: quick modules come first."""
+    for module in ("account", "figures", "observer", "replaying") if name in __all__ else ():
+        found = import_module(f"hlofuse.account.{module}")
+        if hasattr(found, name):
+            return getattr(found, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
