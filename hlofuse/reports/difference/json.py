@@ -11,7 +11,8 @@ def difference_json(d: Difference) -> dict[str, Any]:
     """The difference as JSON values (docs/json.md)."""
     return {
         **fields(d, "changes other_model"),
-        **fields(d, "xla ours=replayed", totals_json),
+        "xla": totals_json(d.xla),
+        "ours": totals_json(d.replayed),
         **fields(d, "fused parted", edge_json),
     }
 
