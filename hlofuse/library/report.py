@@ -46,7 +46,7 @@ class Report(Program):
         from hlofuse.reports.verdict.text import suggestion_lines
 
         def body(console: Console, limit: int = 10) -> None:
-            for line, style in suggestion_lines(self.verdict, limit or None):
+            for line, style in suggestion_lines(self.verdict, limit or None, console.width):
                 console.print(line, style=style)
 
         return Answer(

@@ -71,6 +71,24 @@ def test_a_suggestion_stands_with_what_it_gains_on_this_module() -> None:
     assert found.best is first.trial
 
 
+def test_a_narrow_suggestion_has_its_line_and_its_recipe(hlofuse: Run, tmp_path: Path) -> None:
+    """What has no room is counts and folders; every report has the same order."""
+    file = "a/long/way/to/the/project/of/somebody/layers/normalization.py"
+    plain = "dimensions={1}, to_apply=plus"
+    path = tmp_path / "rms.hlo"
+    path.write_text(RMS.replace(plain, f'{plain}, metadata={{source_file="{file}" source_line=35}}'))
+    whole = f"−1.02 µs (14%) · {file}:35 · recipe scale-the-summands · 2 → 1 kernels"
+    command = (path, *H100, "--stage", "fusion-input")
+    assert f"\n   {whole}\n" in hlofuse("explain", *command, columns=160).out
+    assert f"\nBest: {whole}\n" in hlofuse("what-if", *command, columns=160).out
+    narrow = f"\n   {whole.replace(file, 'normalization.py').replace(' · 2 → 1 kernels', ' …')}\n"
+    assert narrow in hlofuse("explain", *command, columns=74).out
+    shown = hlofuse("explain", *command, columns=60).out
+    assert all(len(line) <= 60 for line in shown.splitlines())
+    (line,) = (line for line in shown.splitlines() if "1.02 µs (14%) ·" in line)
+    assert line.endswith(":35 · recipe scale-the-summands …")
+
+
 def test_the_floor_is_what_enters_and_leaves_the_program() -> None:
     floor = rms().floor
     assert floor.bytes_accessed == 4096 * 1024 * 4 + 4096 * 4

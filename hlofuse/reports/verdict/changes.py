@@ -35,6 +35,7 @@ class Change:
     title: str
     trial: Trial
     sources: tuple[str, ...] = ()
+    places: int = 0
     edges: str = ""
     """Decisions that change, for a rule."""
     blocks: tuple[Refusal, ...] = ()
@@ -46,11 +47,11 @@ def changes(v: Verdict, ranking: Ranking, also: Sequence[Change] = ()) -> list[C
     rows = list(also)
     for s in v.suggestions:
         if s.kind != "report":
-            rows.append(Change(s.recipe or s.flag, s.text, s.trial, s.sources))
+            rows.append(Change(s.flag or phrases.name_text(s), s.text, s.trial, s.sources, s.places))
     for r in ranking.relaxed:
         if r.changes_anything:
             edges = edges_text(r.difference)
-            rows.append(Change(f"without {r.rule.code}", r.rule.title, r.trial, (), edges, r.blocks))
+            rows.append(Change(f"without {r.rule.code}", r.rule.title, r.trial, (), 0, edges, r.blocks))
     return sorted(rows, key=lambda c: tuple(-x for x in c.trial.gain))
 
 
@@ -142,8 +143,8 @@ def print_changes(
     best = rows[0] if rows and rows[0].trial.helps(v.totals) else None
     console.print()
     if best is not None:
-        gain = phrases.gain_text(best.trial, v.totals)
-        console.print(Text(f"Best: {printable(best.label)}, {gain}", style="bold green"))
+        line = phrases.change_line(best.trial, v.totals, best.sources, printable(best.label), best.places)
+        console.print(Text(f"Best: {line}", style="bold green"))
     else:
         tried = f"No change saves 0.1% or more ({plural(v.replays, 'replay')})"
         console.print(Text(tried if v.replays else "No change was replayed", style="bold"))
@@ -175,9 +176,9 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
         table.add_row(*(Text(cell, style=style) for cell in cells))
     table.print(console)
     for number, c in enumerate(rows, 1):
-        where = f" ({', '.join(line.partition(' ')[0] for line in c.sources[:3])})" if c.sources else ""
+        where = f" ({phrases.where_text(c.sources, c.places)})" if c.sources else ""
         line = Text(f"{number:>2} {printable(c.label)}: ", style="bold")
-        line.append(printable(c.title) + printable(where), style="not bold")
+        line.append(printable(c.title) + where, style="not bold")
         indented(console, line)
     if decides:
         indented(console, CHANGED_DECISIONS, 2, "dim")

@@ -1,9 +1,9 @@
 """Sentences of a verdict."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from hlofuse.account import Totals
-from hlofuse.format.escape import printable
+from hlofuse.format.escape import printable, shorten
 from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.reports.common.head import Head, identity_line
 from hlofuse.reports.common.phrases import times_text
@@ -15,6 +15,7 @@ _NOTHING_LEFT = 0.02
 """The part of the time that is not worth looking for."""
 SCALED = "scaled to measured time"
 _LINES = 3  # of the program named of one suggestion
+_SHORTEST = 8  # columns of such a line
 
 
 def cut(line: str, width: int) -> str:
@@ -22,7 +23,7 @@ def cut(line: str, width: int) -> str:
     line = printable(line)
     if len(line) <= width:
         return line
-    end = max(line.rfind(mark, 0, width - 1) for mark in (" · ", ", ", "; ", " ("))
+    end = max(line.rfind(mark, 0, width - 2 + len(mark)) for mark in (" · ", ", ", "; ", " ("))
     return line[: end if end > width // 3 else line.rfind(" ", 0, width - 1)].rstrip() + " …"
 
 
@@ -142,43 +143,62 @@ def untried_lines(v: Verdict) -> Iterator[str]:
     if v.untried:
         yield f"May apply, not tried: {listing([s.recipe for s in v.untried], 2)}"
     for s in v.untried:
-        yield "  " + " · ".join(filter(None, (s.text, _where(s), f"recipe {s.recipe}")))
+        yield "  " + " · ".join(filter(None, (s.text, where_text(s.sources, s.places), f"recipe {s.recipe}")))
 
 
-def _where(s: Suggestion) -> str:
-    where = ", ".join(line.partition(" ")[0] for line in s.sources[:_LINES])
-    if where and s.places > min(len(s.sources), _LINES):
-        where += f" ({plural(s.places, 'place')})"
-    return printable(where)
+def where_text(sources: Sequence[str], places: int = 0, room: int | None = None) -> str:
+    """The lines to edit and in how many places; in `room` columns one line, of a file without its folders."""
+    files = [printable(line.partition(" ")[0]) for line in sources]
+    text = ""
+    for shown in (files[:_LINES], files[:1], [f.rpartition("/")[2] for f in files[:1]]):
+        more = f" ({plural(places, 'place')})" if places > len(shown) else ""
+        text = ", ".join(shown) + more if shown else ""
+        if room is None or len(text) <= room:
+            return text
+    return shorten(text.partition(" ")[0], max(room or 0, _SHORTEST))
 
 
-def trial_line(s: Suggestion, v: Verdict) -> str:
-    """`−1.01 µs (14%), 2 → 1 kernels · epi.py:12 · recipe scale-the-summands`."""
-    parts = [gain_text(s.trial, v.totals), _where(s)]
-    parts.append(f"recipe {s.recipe}" if s.recipe else f"hlofuse rule {s.rule}" if s.rule else "")
-    return " · ".join(filter(None, parts))
+def trial_line(s: Suggestion, v: Verdict, width: int | None = None) -> str:
+    """`−1.01 µs (14%) · epi.py:12 · recipe scale-the-summands · 2 → 1 kernels`.
+
+    In `width` columns source lines are shortened until what follows the gain is there but for the counts.
+    """
+    return change_line(s.trial, v.totals, s.sources, name_text(s), s.places, width)
 
 
-def gain_text(t: Trial, totals: Totals) -> str:
-    """`−1.01 µs (14%), 2 → 1 kernels`; with a profile `−3.20 µs (11%) scaled to measured time`."""
-    parts, whole, end = [], totals.us, " est." if totals.measured_us else ""
-    saved, scaled, measured = t.us_saved, t.scaled_us_saved, totals.measured_us or 0.0
-    if scaled is not None and abs(scaled) > 0.001 * measured:
-        saved, whole, end = scaled, measured, f" {SCALED}"
+def name_text(s: Suggestion) -> str:
+    """`recipe scale-the-summands`, or the rule that a flag or a report is about; empty for neither."""
+    return f"recipe {s.recipe}" if s.recipe else f"hlofuse rule {s.rule}" if s.rule else ""
+
+
+def change_line(
+    t: Trial, totals: Totals, sources: Sequence[str], name: str, places: int = 0, width: int | None = None
+) -> str:
+    """What a change gains, where it is made, and its name; counts follow, as that is what a line may lack."""
+    gain, *counts = [*_gains(t, totals), ""]
+    room = None if width is None else width - len(f"{gain} ·  · {name}") - (len(" …") if any(counts) else 0)
+    where = where_text(sources, places, room)
+    return " · ".join(filter(None, (gain, where, name, ", ".join(filter(None, counts)))))
+
+
+def _gains(t: Trial, totals: Totals) -> Iterator[str]:
+    """`−1.01 µs (14%)`, `2 → 1 kernels`; with a profile `−3.20 µs (11%) scaled`, or what is `est.` alone."""
+    saved, whole, end = t.us_saved, totals.us, " est." if totals.measured_us else ""
+    if t.scaled_us_saved is not None:
+        saved, whole, end = t.scaled_us_saved, totals.measured_us, " scaled"
     if saved is None and totals.us is not None:
-        parts.append("time unknown: library calls change")
+        yield "time unknown: library calls change"
     elif saved is not None:
         share = _part(abs(saved), whole) if whole else ""
-        parts.append(f"{'−' if saved >= 0 else '+'}{us_text(abs(saved))}{share}{end}")
+        yield f"{'−' if saved >= 0 else '+'}{us_text(abs(saved))}{share}{end}"
     if t.totals is None:
-        return ", ".join(parts)
+        return
     if t.kernels_saved:
-        parts.append(f"{totals.kernels:,} → {totals.kernels - t.kernels_saved:,} kernels")
+        yield f"{totals.kernels:,} → {totals.kernels - t.kernels_saved:,} kernels"
     if t.launches_saved not in (0, t.kernels_saved):
-        parts.append(f"{totals.launches:,} → {totals.launches - t.launches_saved:,} launches")
+        yield f"{totals.launches:,} → {totals.launches - t.launches_saved:,} launches"
     if t.us_saved is None and t.bytes_saved:
-        parts.append(f"{'−' if t.bytes_saved > 0 else '+'}{bytes_text(abs(t.bytes_saved))} moved")
-    return ", ".join(parts)
+        yield f"{'−' if t.bytes_saved > 0 else '+'}{bytes_text(abs(t.bytes_saved))} moved"
 
 
 def kernels_title(v: Verdict, shown: int) -> str:

@@ -54,18 +54,18 @@ def verdict_lines(v: Verdict, width: int, limit: int = _SUGGESTIONS) -> Iterator
         yield from ((line, "") for line in profile_lines(v.measured))
     yield from ((line, "") for line in phrases.bound_lines(v))
     yield "", ""
-    yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None)
+    yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width)
     if (line := next(phrases.untried_lines(v), None)) is not None:
         yield line, "dim"
 
 
-def suggestion_lines(v: Verdict, most: int | None) -> Iterator[tuple[str, str]]:
+def suggestion_lines(v: Verdict, most: int | None, width: int) -> Iterator[tuple[str, str]]:
     """The suggestions, at most so many, each line with its style."""
     shown = v.suggestions[:most]
     yield phrases.suggestions_title(v, len(shown)), "bold cyan" if shown else ""
     for number, s in enumerate(shown, 1):
         yield f"{number}. {phrases.suggestion_text(s)}", "bold"
-        yield f"   {phrases.trial_line(s, v)}", ""
+        yield f"   {phrases.trial_line(s, v, width - 3)}", ""
 
 
 def _head(

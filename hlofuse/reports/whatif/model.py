@@ -89,6 +89,8 @@ class Trial:
 
         Where times are not comparable, by a launch.
         """
+        if self.scaled_us_saved is not None:
+            return self.scaled_us_saved > 0.001 * (totals.measured_us or 0.0)
         if self.us_saved is not None and totals.us is not None:
             return self.us_saved > 0.001 * totals.us
         fewer = totals.us is None and self.bytes_saved > 0.001 * totals.cost.bytes_accessed
