@@ -238,16 +238,19 @@ def test_savings_are_the_estimates_where_these_are_what_was_measured(scan: Path,
     assert "Lower bound: " in shown
 
 
-@pytest.mark.parametrize(("factor", "is_suggested"), [(1, True), (10, False)])
-def test_no_change_is_suggested_that_measured_kernels_make_slower(
-    samples: Path, tmp_path: Path, factor: int, is_suggested: bool
+@pytest.mark.parametrize(("factor", "is_suggested"), [(1, True), (1e-4, False)])
+def test_no_change_is_suggested_of_kernels_that_take_no_time(
+    samples: Path, tmp_path: Path, factor: float, is_suggested: bool
 ) -> None:
-    """Unrolled it launches less and computes more, which costs more where kernels take ten times as long."""
+    """A scan is unrolled for its launches, unless a profile says that they take next to nothing."""
     loop = samples / "cartpole" / "gpu" / "precomputed_noise"
-    profile = profile_of(loop, tmp_path / "a.xplane.pb", lambda _, us: factor * us)
+    rows = library.open(loop, device="h100_sxm").facts.account_after.rows
+    inside = {r.instruction.name for r in rows if r.runs > 1}
+    profile = profile_of(
+        loop, tmp_path / "a.xplane.pb", lambda name, us: us * (factor if name in inside else 1e5)
+    )
     found = library.open(loop, device="h100_sxm", profile=str(profile)).suggestions.data
     assert ("unroll-the-scan" in {s.recipe for s in found}) is is_suggested
-    assert all(s.trial.scaled_us_saved is None or s.trial.scaled_us_saved > 0 for s in found)
 
 
 def test_a_cpu_keeps_its_estimates_of_bytes(recorded: Path, hlofuse: Run) -> None:
