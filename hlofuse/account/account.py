@@ -252,6 +252,13 @@ def scaled_saving(base: Account, changed: Account) -> float | None:
     return saved
 
 
+def scaled_time(base: Account, changed: Account) -> float | None:
+    """Microseconds of a changed module: what was measured of `base`, less `scaled_saving`; None as there."""
+    measured = base.totals.measured_us
+    saved = scaled_saving(base, changed) if measured else None
+    return measured - saved if measured and saved is not None else None
+
+
 def _without(rows: Iterable[Launched], others: Iterable[Launched]) -> list[Launched]:
     """The rows that have no equal among the others, each of which stands for one."""
 

@@ -57,8 +57,10 @@ def optimized(
     assert loaded.config is not None
     if not plans:
         report.options.listener.note(loaded.device_note)
+    attach = None if loaded.changes or loaded.profile is None else loaded.attach
     if objective is None:
-        objective = "time" if plans or loaded.config.device is not None else "kernels"
+        timed = plans or loaded.config.device is not None
+        objective = "kernels" if not timed else "measured-time" if attach is not None else "time"
     began = time.monotonic()
     with report.options.listener.progress("searching") as progress:
 
@@ -73,11 +75,12 @@ def optimized(
                 seconds=seconds,
                 seed=seed,
                 progress=searching,
+                attach=attach,
             )
             how = f"{found.plans:,} fusion plans tried in {time.monotonic() - began:.0f} s, seed {seed}"
         else:
             kinds: Any = _SPACES[space]
-            searched = Space(loaded.module, loaded.config, objective, kinds)
+            searched = Space(loaded.module, loaded.config, objective, kinds, attach)
             if passes is not None:
                 searched.check(moves := tuple(passes))
                 found = result_of(searched, moves, began)

@@ -86,7 +86,8 @@ class Program:
             raise HlofuseError(
                 f"{command} needs the module before optimizations; give its dump or the whole dump directory"
             )
-        return replace(self.options, input=str(path), module=None, given=None).read(any_stage=True)
+        found = replace(self.options, input=str(path), module=None, given=None).read(any_stage=True)
+        return replace(found, profile=found.profile or loaded.profile)
 
     @cached_property
     def replayed(self) -> Observed:

@@ -13,6 +13,8 @@ from functools import cached_property
 from time import monotonic
 
 from hlofuse.account import PRIORITY_FUSION, Account, KernelTimes
+from hlofuse.account.account import scaled_time
+from hlofuse.account.measured import NO_MEASURED_TIME
 from hlofuse.cost.combined import model_of
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.errors import HlofuseError
@@ -22,12 +24,14 @@ from hlofuse.rules.plan import PAIRS, PLANNED, FusionPlan, Intervention
 from hlofuse.rules.priority_fusion.conditions import BITCAST_FIRST, DOES_NOT_PAY, PAYS
 from hlofuse.trace import Event
 
-Objective = Callable[[Account], float]
-OBJECTIVES: dict[str, Objective] = {
-    "time": lambda account: account.totals.us or 0.0,
-    "kernels": lambda account: account.totals.kernels,
-    "bytes": lambda account: account.totals.cost.bytes_accessed,
+_NEVER = float("inf")
+OBJECTIVES: dict[str, Callable[[Account, Account], float]] = {
+    "time": lambda _, account: account.totals.us or 0.0,
+    "measured-time": lambda xla, account: _NEVER if (us := scaled_time(xla, account)) is None else us,
+    "kernels": lambda _, account: account.totals.kernels,
+    "bytes": lambda _, account: account.totals.cost.bytes_accessed,
 }
+"""To be made small, by what runs with XLA's own plan and with another; infinite for an unknown time."""
 _ORDERS = ("first", "last")
 
 
@@ -111,12 +115,6 @@ class Outcome:
             found[name] = found.get(name, 0.0) + (row.total_us or 0.0)
         return found
 
-    @property
-    def state(self) -> object:
-        """The fusions that were made, and what they come to."""
-        fused = ((d.producer, *sorted(d.consumers)) for d in self.decisions.producers.values() if d.fused)
-        return frozenset(fused), frozenset(self.times.items())
-
     def near(self, step: Intervention) -> set[str]:
         """The kernels that an intervention changes for the most part."""
         about = self.decisions.producers.get(step.producer, Decision(step.producer))
@@ -141,7 +139,6 @@ class PlanResult:
     best: Outcome
     changes: tuple[Change, ...]
     plans: int
-    complete: bool = False  # every order of fusions was tried
 
     @property
     def module(self) -> Module:
@@ -153,17 +150,19 @@ def search_fusion_plan(
     input: ReplayInput | Module,
     config: ReplayConfig,
     *,
-    objective: Objective | str = "time",
+    objective: str = "time",
     seconds: float = 10.0,
     seed: int = 0,
     progress: Callable[[int, float], None] | None = None,
+    attach: Callable[[Replay], object] | None = None,
 ) -> PlanResult:
     """The best plan that a local search finds within some seconds; never worse than XLA's.
 
-    `objective` is to be made small: a function of the account, or a name of `OBJECTIVES`. `progress` is
-    called with the number of plans and the best value. HlofuseError for a target without priority fusion.
+    `objective` is of `OBJECTIVES`. `progress` is called with the number of plans and the best value, `attach`
+    joins XLA's own plan to a profile. HlofuseError for a target without priority fusion, and for
+    `measured-time` where nothing was measured.
     """
-    run, rng = _Plans(input, config, objective, seconds, progress), random.Random(seed)
+    run, rng = _Plans(input, config, objective, seconds, progress, attach), random.Random(seed)
     best = run.minimal(_climb(run, run.default))
     while not run.over and (plan := _shaken(run, best, rng)) is not None:
         other = run.outcome(plan)
@@ -172,30 +171,6 @@ def search_fusion_plan(
         if other.value < best.value - run.least:
             best = run.minimal(other)
     return run.result(best)
-
-
-def exhaustive_plan(
-    input: ReplayInput | Module, config: ReplayConfig, objective: Objective | str = "time", seconds: float = 9
-) -> PlanResult:
-    """The best plan of all orders of fusions that rules allow, whatever they cost.
-
-    Bitcasts and multi-output fusion are XLA's. `complete` is False where the time was over before.
-    """
-    run = _Plans(input, config, objective, seconds)
-    producers = run.default.decisions.producers.values()
-    apart = [Intervention("apart", d.producer) for d in producers if d.rule != BITCAST_FIRST.code]
-    best = run.outcome(with_steps((), apart))
-    left, states = [best], {best.state}
-    while left and not run.over:
-        outcome = left.pop()
-        for d in outcome.decisions.producers.values():
-            if d.rule == PLANNED.code and not run.over:
-                other = run.outcome(with_steps(outcome.plan, [Intervention("first", d.producer)]))
-                if other.state not in states:
-                    states.add(other.state)
-                    left.append(other)
-                    best = min(best, other, key=lambda o: o.value)
-    return run.result(best, complete=not left and not run.over)
 
 
 def _climb(run: _Plans, current: Outcome) -> Outcome:
@@ -262,25 +237,27 @@ class _Plans:
 
     input: ReplayInput | Module
     config: ReplayConfig
-    objective: Objective | str
+    objective: str
     seconds: float
     progress: Callable[[int, float], None] | None = None
+    attach: Callable[[Replay], object] | None = None
     seen: set[FusionPlan] = field(default_factory=set)
     gains: dict[Intervention, float] = field(default_factory=dict)
-    best: float = float("inf")
+    best: float = _NEVER
 
     def __post_init__(self) -> None:
         before = next((p for p in self.config.passes if p.startswith(PRIORITY_FUSION)), None)
-        objective = OBJECTIVES[self.objective] if isinstance(self.objective, str) else self.objective
         if before is None or self.config.device is None:
             raise HlofuseError(
                 f"--space fusion needs priority fusion, which target {self.config.target} does not have"
             )
-        self._value, self._device, self._checkpoint = objective, self.config.device, Checkpoint(before)
+        self._device, self._checkpoint = self.config.device, Checkpoint(before)
         start = self.input if isinstance(self.input, ReplayInput) else ReplayInput(self.input)
         self._start = replace(start, record=None)  # a log names the fusions of XLA's own plan only
         self._cache, self._begun = SharedTables(), monotonic()
         self.default = self.outcome(())
+        if self.default.value == _NEVER:
+            raise HlofuseError(NO_MEASURED_TIME)
         self.least = 1e-4 * self.default.value  # what is less is no gain
 
     @property
@@ -301,10 +278,12 @@ class _Plans:
             if not plan:
                 raise
             self.seen.add(plan)
-            return replace(self.default, plan=plan, value=float("inf"))
+            return replace(self.default, plan=plan, value=_NEVER)
+        if not plan and self.attach is not None:
+            self.attach(done)
         model = model_of(self._device, config.release, self._cache)
         account = KernelTimes(self._device, config.release, model).account(done.final.module)
-        value = self._value(account)
+        value = OBJECTIVES[self.objective](self.default.account if plan else account, account)
         self.best = min(self.best, value)
         self.seen.add(plan)
         if self.progress is not None:
@@ -346,12 +325,12 @@ class _Plans:
         while needed < len(plan := outcome.plan):
             step = plan[at % len(plan)]
             other = self.outcome(tuple(s for s in plan if s != step))
-            self.gains[step] = other.value - outcome.value
+            self.gains[step] = min(other.value, self.default.value) - outcome.value
             idle = other.value <= outcome.value + self.least / 10
             outcome, at, needed = (other, at, 0) if idle else (outcome, at + 1, needed + 1)
         return outcome
 
-    def result(self, best: Outcome, *, complete: bool = False) -> PlanResult:
+    def result(self, best: Outcome) -> PlanResult:
         """The best plan against XLA's, with what each intervention gains."""
         best = self.minimal(best) if best.value < self.default.value - self.least else self.default
         xla, changes = self.default.decisions, list[Change]()
@@ -359,4 +338,4 @@ class _Plans:
             pair = xla.pairs.get(frozenset((step.producer, step.consumer)))
             changes.append(Change(step, pair or xla.producers.get(step.producer), self.gains[step]))
         changes.sort(key=lambda c: -c.gain)
-        return PlanResult(self.default, best, tuple(changes), len(self.seen), complete)
+        return PlanResult(self.default, best, tuple(changes), len(self.seen))

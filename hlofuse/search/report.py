@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.fields import fields
+from hlofuse.format.fields import fields, us_json
 from hlofuse.format.terminal import indented, print_rows
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.pipelines.flags import joined
@@ -31,10 +31,12 @@ _FIGURES: tuple[_Figure, ...] = (
     ("launches", "launches", lambda s: s.launches, _number),
     ("bytes moved", "moved", lambda s: s.bytes, bytes_text),
     ("est. time", "est. time", lambda s: s.us, us_text),
+    ("measured time, scaled", "scaled", lambda s: s.scaled_us, us_text),
     ("peak memory", "peak", lambda s: s.peak_temporary_bytes, bytes_text),
 )
 _OBJECTIVES: dict[str, tuple[str, _Written]] = {
     "time": ("Estimated time", us_text),
+    "measured-time": ("Measured time, scaled where kernels change", us_text),
     "kernels": ("Kernels", _number),
     "bytes": ("Bytes moved", bytes_text),
     "ops": ("Operations before XLA's own passes", _number),
@@ -53,7 +55,8 @@ def change(before: float, after: float) -> str:
 
 def _cell(figure: _Figure, s: Score) -> str:
     title, _, value, written = figure
-    return ("≥ " if title == "est. time" and s.floor_us else "") + written(value(s) or 0)
+    found = value(s)
+    return "–" if found is None else ("≥ " if title == "est. time" and s.floor_us else "") + written(found)
 
 
 def _headline(objective: str, before: float, after: float, nothing: str, has_floors: bool) -> Text:
@@ -77,13 +80,14 @@ def print_found(found: Found, objective: Objective, how: str, console: Console) 
     figures = [f for f in _FIGURES if f[2](found.default) is not None]
     rows = []
     for figure in figures:
-        a, b = figure[2](found.default) or 0, figure[2](found.score) or 0
-        rows.append((figure[0], *(_cell(figure, s) for s in (found.default, found.score)), change(a, b)))
+        a, b = figure[2](found.default) or 0, figure[2](found.score)
+        changed = "–" if b is None else change(a, b)
+        rows.append((figure[0], *(_cell(figure, s) for s in (found.default, found.score)), changed))
     columns = (("", "left"), ("XLA's order", "right"), ("found", "right"), ("change", "right"))
     print_rows(console, columns, rows)
     if found.steps:
         console.print()
-        shown = [f for f in figures if f[1] in ("ops", "lowered", "kernels", "moved", "est. time")]
+        shown = [f for f in figures if f[1] in ("ops", "lowered", "kernels", "moved", "est. time", "scaled")]
         heads = (("", "right"), ("pass or flag", "name"), *((f[1], "right") for f in shown))
         steps = [
             (str(n), printable(s.move), *(_cell(f, s.score) for f in shown))
@@ -151,9 +155,9 @@ def plan_json(found: PlanResult, objective: str, **request: Any) -> dict[str, An
     """`default` and `found` with their totals, and `changes`: the interventions and what each gains."""
 
     def totals(outcome: Outcome) -> dict[str, Any]:
-        return fields(
-            outcome.account.totals, "kernels launches bytes=cost.bytes_accessed time_us=us floor_us"
-        )
+        figures = "kernels launches bytes=cost.bytes_accessed time_us=us floor_us"
+        scaled = us_json(outcome.value) if objective == "measured-time" else None
+        return {**fields(outcome.account.totals, figures), "scaled_us": scaled}
 
     return {
         "schema": "hlofuse.optimize/1",

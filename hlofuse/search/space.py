@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal
 
+from hlofuse.account.account import Account, scaled_time
+from hlofuse.account.measured import NO_MEASURED_TIME
 from hlofuse.account.replaying import compiled, final_account
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.format.fields import fields
@@ -23,7 +25,7 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.pipelines.flags import DEFAULT_KINDS, DISABLED, YNN_KINDS, joined, parse_flags
 from hlofuse.pipelines.manager import passes_that_change
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS
-from hlofuse.replay import ReplayConfig
+from hlofuse.replay import Replay, ReplayConfig
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.search.actions import ACTIONS, default_order
 from hlofuse.trace import Recorder
@@ -31,7 +33,7 @@ from hlofuse.trace import Recorder
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
 
-Objective = Literal["time", "kernels", "bytes", "ops", "peak-memory"]
+Objective = Literal["time", "measured-time", "kernels", "bytes", "ops", "peak-memory"]
 Kind = Literal["passes", "flags"]
 Moves = tuple[str, ...]
 _REMEMBERED = 256
@@ -54,6 +56,8 @@ class Score:
     bytes: int
     us: float | None
     """None without a device."""
+    scaled_us: float | None
+    """Measured time, scaled where kernels change; None without a profile and where nothing says it."""
     floor_us: float
     """The part of it for which there is only a lower bound."""
     peak_temporary_bytes: int
@@ -63,8 +67,9 @@ class Score:
     def by(self, objective: Objective) -> float:
         """What the objective makes small; infinite for a time that nobody knows."""
         match objective:
-            case "time":
-                return _NEVER if self.us is None else self.us
+            case "time" | "measured-time":
+                us = self.us if objective == "time" else self.scaled_us
+                return _NEVER if us is None else us
             case "kernels":
                 return self.kernels
             case "bytes":
@@ -76,7 +81,8 @@ class Score:
 
     def to_json(self) -> dict[str, Any]:
         """Every field under its own name, `time_us` for the time."""
-        return fields(self, "ops lowered_ops kernels launches bytes time_us=us floor_us peak_temporary_bytes")
+        names = "ops lowered_ops kernels launches bytes time_us=us scaled_us~ floor_us peak_temporary_bytes"
+        return fields(self, names)
 
 
 def count_ops(module: Module) -> int:
@@ -104,11 +110,17 @@ class Space:
     """The moves on one module, and the value of sequences of them; each is worked out once."""
 
     def __init__(
-        self, module: Module, config: ReplayConfig, objective: Objective, kinds: Iterable[Kind] = ("passes",)
+        self,
+        module: Module,
+        config: ReplayConfig,
+        objective: Objective,
+        kinds: Iterable[Kind] = ("passes",),
+        attach: Callable[[Replay], object] | None = None,
     ) -> None:
         """`module` is before optimizations, `config` what XLA repeats behind the moves.
 
-        HlofuseError for an objective that needs a device where there is none.
+        `attach` joins XLA's own replay to a profile. HlofuseError for an objective that needs a device, or
+        measured time, where there is none.
         """
         if objective == "time" and config.device is None:
             raise HlofuseError(
@@ -125,11 +137,15 @@ class Space:
         self._scores: dict[tuple[str, Moves], Score | None] = {}
         self._tables = SharedTables()
         self._default_work: Mapping[tuple[str, ...], int] = {}
+        self._attach = attach
+        self._measured: Account | None = None
         kinds = set(kinds)
         flags = self._flags() if "flags" in kinds else ()
         self.moves: Moves = (*(ACTIONS if "passes" in kinds else ()), *flags)
         """Everything that may follow anything."""
         self.default_value = self.value(())
+        if objective == "measured-time" and self.default().scaled_us is None:
+            raise HlofuseError(NO_MEASURED_TIME)
 
     def _flags(self) -> list[str]:
         """Passes that change this module and that XLA can do without, left out; and flags about fusion."""
@@ -190,7 +206,7 @@ class Space:
         else:
             score = self.score(moves, with_peak=self.objective == "peak-memory")
             value = _NEVER if score is None else score.by(self.objective)
-            if self.objective == "time" and score is not None:
+            if self.objective in ("time", "measured-time") and score is not None:
                 self._default_work = score.bounded_work if not moves else self._default_work
                 # By another library, or in other shapes: nobody knows its time.
                 value = value if score.bounded_work == self._default_work else _NEVER
@@ -222,7 +238,11 @@ class Space:
             observed = compiled(module, self.config, own, self._tables)
         except HlofuseError:
             return None
+        is_default = module is self.start and not flags
+        if is_default and self._attach is not None:
+            self._attach(observed.replay)
         account = final_account(observed, with_peak=with_peak)
+        self._measured = account if is_default else self._measured
         totals = account.totals
         return Score(
             count_ops(module),
@@ -231,6 +251,7 @@ class Space:
             totals.launches,
             totals.cost.bytes_accessed,
             totals.us,
+            scaled_time(self._measured, account) if self._measured is not None else None,
             totals.floor_us or 0.0,
             totals.peak_temporary_bytes or 0,
             account.bounded_work,
