@@ -34,6 +34,7 @@ def optimized(
 ) -> Answer[Any]:
     """`Report.optimize`."""
     from hlofuse.format.terminal import print_command
+    from hlofuse.reports.common.profile import joined_line, profile_json
     from hlofuse.search.fusion_plan import OBJECTIVES, search_fusion_plan
     from hlofuse.search.report import found_json, plan_json, print_found, print_plan
     from hlofuse.search.space import Objective, Space
@@ -94,6 +95,11 @@ def optimized(
                 found = search(searched, method, seconds, tries or math.inf, seed, chosen)
                 count = f"{found.evaluations:,} sequences of {' and '.join(kinds)} tried"
                 how = f"{count} in {found.seconds:.0f} s ({method}, seed {seed})"
+    base: Any = found.default.account if plans else searched.measured_base
+    request: dict[str, Any] = {"space": space, **({} if plans else {"search": method}), "seed": seed}
+    if objective == "measured-time":
+        how = f"{how}\n{joined_line(base.measured)}"
+        request["profile"] = profile_json(base.measured)
     wider = "all" if space in ("passes", "flags") else "fusion" if TARGETS[loaded.target].has_history else ""
 
     def draw(console: Console) -> None:
@@ -104,7 +110,6 @@ def optimized(
             )
             print_command(console, 2, "optimize", *report.options.input_arguments, "--space", wider)
 
-    request = {"space": space, **({} if plans else {"search": method}), "seed": seed}
     return Answer(
         "search",
         lambda: found,

@@ -41,6 +41,7 @@ _REMEMBERED = 256
 _REPEATS = 4
 """Sequences that a method may propose, those it tried before included, for each that counts as a try."""
 _NEVER = float("inf")
+_TIMES = ("time", "measured-time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +123,10 @@ class Space:
         `attach` joins XLA's own replay to a profile. HlofuseError for an objective that needs a device, or
         measured time, where there is none.
         """
-        if objective == "time" and config.device is None:
+        if objective in _TIMES and config.device is None:
             raise HlofuseError(
-                "--objective time needs a device with a time model; give --objective kernels for target"
-                f" {config.target}"
+                f"--objective {objective} needs a device with a time model; give --objective kernels for"
+                f" target {config.target}"
             )
         self.start, self.config, self.objective = module, config, objective
         self.best: Moves = ()
@@ -138,7 +139,8 @@ class Space:
         self._tables = SharedTables()
         self._default_work: Mapping[tuple[str, ...], int] = {}
         self._attach = attach
-        self._measured: Account | None = None
+        self.measured_base: Account | None = None
+        """What XLA's own order launches, with its measured times where it was joined to a profile."""
         kinds = set(kinds)
         flags = self._flags() if "flags" in kinds else ()
         self.moves: Moves = (*(ACTIONS if "passes" in kinds else ()), *flags)
@@ -206,7 +208,7 @@ class Space:
         else:
             score = self.score(moves, with_peak=self.objective == "peak-memory")
             value = _NEVER if score is None else score.by(self.objective)
-            if self.objective in ("time", "measured-time") and score is not None:
+            if self.objective in _TIMES and score is not None:
                 self._default_work = score.bounded_work if not moves else self._default_work
                 # By another library, or in other shapes: nobody knows its time.
                 value = value if score.bounded_work == self._default_work else _NEVER
@@ -242,7 +244,7 @@ class Space:
         if is_default and self._attach is not None:
             self._attach(observed.replay)
         account = final_account(observed, with_peak=with_peak)
-        self._measured = account if is_default else self._measured
+        self.measured_base = account if is_default else self.measured_base
         totals = account.totals
         return Score(
             count_ops(module),
@@ -251,7 +253,7 @@ class Space:
             totals.launches,
             totals.cost.bytes_accessed,
             totals.us,
-            scaled_time(self._measured, account) if self._measured is not None else None,
+            scaled_time(self.measured_base, account) if self.measured_base is not None else None,
             totals.floor_us or 0.0,
             totals.peak_temporary_bytes or 0,
             account.bounded_work,

@@ -305,6 +305,7 @@ def test_flags_are_searched_for_by_measured_time(gpt2_whole: Path, on_gpu: Path,
 
     flag = "--xla_disable_hlo_passes=triton-softmax-rewriter"
     with_profile, without = measured("--profile", str(on_gpu)), measured()
+    assert with_profile["profile"]["found"]["share"] == 1
     assert (with_profile["objective"], without["objective"]) == ("measured-time", "time")
     explained = library.open(gpt2_whole, profile=str(on_gpu)).account.totals.measured_us
     assert with_profile["default"]["scaled_us"] == pytest.approx(explained)

@@ -95,9 +95,10 @@ def test_the_command_offers_what_there_is() -> None:
     assert set(optimize._METHODS) == {*METHODS, "policy"}
 
 
-def test_time_asks_for_a_device() -> None:
-    with pytest.raises(HlofuseError, match="needs a device"):
-        space("time")
+@pytest.mark.parametrize("objective", ["time", "measured-time"])
+def test_time_asks_for_a_device(objective: Objective) -> None:
+    with pytest.raises(HlofuseError, match=f"{objective} needs a device"):
+        space(objective)
 
 
 def test_time_that_rests_on_a_lower_bound_is_no_gain() -> None:

@@ -20,7 +20,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "rule": ("hlofuse rule CPU012", "hlofuse rule PF"),
     "optimize": (
         "hlofuse optimize DIR --space flags --seconds 30",
-        "hlofuse optimize DIR --space fusion --seconds 30",
+        "hlofuse optimize DIR --space fusion --seconds 30 --profile host.xplane.pb",
     ),
     "passes": ("hlofuse passes",),
     "stats": ("hlofuse stats DIR", "hlofuse stats DIR --after"),
