@@ -237,26 +237,22 @@ def scaled_saving(base: Account, changed: Account) -> float | None:
     overhead included, which is most of the time of a small kernel. None without measured times, and where a
     kernel that changes has no estimate or no measured time.
     """
-    if base.measured is None or base.launch_overhead_us is None:
+    if not base.totals.measured_us or base.launch_overhead_us is None:
         return None
-    saved = 0.0
     removed, added = _without(base.rows, changed.rows), _without(changed.rows, base.rows)
     for row in (*removed, *added):
         if row.us is None or (row.is_floor and row.kind != "copy"):
             return None
+    if any(row.measured_us is None for row in removed):
+        return None
     old, new = (sum(r.total_us or 0.0 for r in side) for side in (removed, added))
-    for row in removed:
-        if row.measured_us is None:
-            return None
-        saved += row.measured_us * (1 - new / old) if old else 0.0
-    return saved
+    return sum(r.measured_us or 0.0 for r in removed) * (1 - new / old) if old else -new
 
 
 def scaled_time(base: Account, changed: Account) -> float | None:
     """Microseconds of a changed module: what was measured of `base`, less `scaled_saving`; None as there."""
-    measured = base.totals.measured_us
-    saved = scaled_saving(base, changed) if measured else None
-    return measured - saved if measured and saved is not None else None
+    saved = scaled_saving(base, changed)
+    return None if saved is None else (base.totals.measured_us or 0.0) - saved
 
 
 def _without(rows: Iterable[Launched], others: Iterable[Launched]) -> list[Launched]:

@@ -77,12 +77,11 @@ def print_found(found: Found, objective: Objective, how: str, console: Console) 
         console.print(Text(f"After XLA's own passes: {lowered}, {_kernels(found)}"))
     console.print(Text(how, style="dim"))
     console.print()
-    figures = [f for f in _FIGURES if f[2](found.default) is not None]
+    figures = [f for f in _FIGURES if None not in (f[2](found.default), f[2](found.score))]
     rows = []
     for figure in figures:
-        a, b = figure[2](found.default) or 0, figure[2](found.score)
-        changed = "–" if b is None else change(a, b)
-        rows.append((figure[0], *(_cell(figure, s) for s in (found.default, found.score)), changed))
+        a, b = figure[2](found.default) or 0, figure[2](found.score) or 0
+        rows.append((figure[0], *(_cell(figure, s) for s in (found.default, found.score)), change(a, b)))
     columns = (("", "left"), ("XLA's order", "right"), ("found", "right"), ("change", "right"))
     print_rows(console, columns, rows)
     if found.steps:

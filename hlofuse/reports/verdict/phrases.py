@@ -15,7 +15,6 @@ _NOTHING_LEFT = 0.02
 """The part of the time that is not worth looking for."""
 SCALED = "scaled to measured time"
 _LINES = 3  # of the program named of one suggestion
-_SHORTEST = 8  # columns of such a line
 
 
 def cut(line: str, width: int) -> str:
@@ -155,14 +154,11 @@ def where_text(sources: Sequence[str], places: int = 0, room: int | None = None)
         text = ", ".join(shown) + more if shown else ""
         if room is None or len(text) <= room:
             return text
-    return shorten(text.partition(" ")[0], max(room or 0, _SHORTEST))
+    return shorten(text.partition(" ")[0], max(room or 0, len("a.py:123")))
 
 
 def trial_line(s: Suggestion, v: Verdict, width: int | None = None) -> str:
-    """`−1.01 µs (14%) · epi.py:12 · recipe scale-the-summands · 2 → 1 kernels`.
-
-    In `width` columns source lines are shortened until what follows the gain is there but for the counts.
-    """
+    """`−1.01 µs (14%) · epi.py:12 · recipe scale-the-summands · 2 → 1 kernels`, as `change_line`."""
     return change_line(s.trial, v.totals, s.sources, name_text(s), s.places, width)
 
 
@@ -174,7 +170,7 @@ def name_text(s: Suggestion) -> str:
 def change_line(
     t: Trial, totals: Totals, sources: Sequence[str], name: str, places: int = 0, width: int | None = None
 ) -> str:
-    """What a change gains, where it is made, and its name; counts follow, as that is what a line may lack."""
+    """What a change gains, where it is made, its name, then counts; in `width` columns all but counts fit."""
     gain, *counts = [*_gains(t, totals), ""]
     room = None if width is None else width - len(f"{gain} ·  · {name}") - (len(" …") if any(counts) else 0)
     where = where_text(sources, places, room)
