@@ -270,6 +270,13 @@ def test_the_model_counts_the_launch_that_a_small_kernel_is(h200: Path, hlofuse:
     assert estimate == pytest.approx(measured, rel=0.25)
 
 
+def test_a_flag_of_unknown_gain_is_no_suggestion(h200: Path, hlofuse: Run) -> None:
+    """Without split-K the device is sometimes faster and sometimes slower: nothing tells which."""
+    document = json.loads(hlofuse("explain", h200 / "mlp_grad_bf16", "--format", "json").out)
+    assert not [s for s in document["suggestions"] if s["flag"] and s["tried"]["us_saved"] is None]
+    assert "--xla_disable_hlo_passes=splitk-rewriter" in [s["flag"] for s in document["untried"]]
+
+
 def test_a_tpu_names_programs_and_counts_its_own_time(tmp_path: Path) -> None:
     plane = Plane("/device:TPU:0")
     plane.line("XLA Modules", [(plane.event_id("jit_g(18446744073709551615)"), 0, 900, {})])

@@ -26,6 +26,9 @@ from hlofuse.reports.verdict.model import Suggestion, SuggestionKind
 from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
 from hlofuse.trace import Recorder
 
+_GAIN_OF_FLAG = 0.05
+"""The part of the estimate that a flag has to save: on a device, passes that XLA's model thought little of
+were worth up to half of the time."""
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
@@ -128,6 +131,8 @@ def of_flags(
             if trial.us_saved is None:
                 continue
             trial = replace(trial, us_saved=None, scaled_us_saved=None)
+        elif trial.us_saved is not None and trial.us_saved < _GAIN_OF_FLAG * (base.totals.us or 0.0):
+            continue
         yield Suggestion("flag", text, rule, (), 0, trial, flag=flag)
 
 

@@ -138,11 +138,12 @@ def suggestions_title(v: Verdict, shown: int) -> str:
 
 
 def untried_lines(v: Verdict) -> Iterator[str]:
-    """The recipes that may apply, by name, then each with its lines."""
+    """The recipes and flags that may apply, by name, then each with its lines."""
     if v.untried:
-        yield f"May apply, not tried: {listing([s.recipe for s in v.untried], 2)}"
+        yield f"May apply, gain unknown: {listing([s.recipe or s.flag for s in v.untried], 2)}"
     for s in v.untried:
-        yield "  " + " · ".join(filter(None, (s.text, where_text(s.sources, s.places), f"recipe {s.recipe}")))
+        parts = suggestion_text(s), where_text(s.sources, s.places), name_text(s)
+        yield "  " + " · ".join(filter(None, parts))
 
 
 def where_text(sources: Sequence[str], places: int = 0, room: int | None = None) -> str:

@@ -63,8 +63,12 @@ def verdict(
         suggestions = [s for s in suggestions if not s.flag or s.flag not in compiled] + flags
     if ranking is not None and about_all:
         suggestions += of_rules(ranking, suggestions)
-    untried = tuple(s for s in suggestions if s.trial is UNKNOWN)
-    suggestions = [s for s in suggestions if s.trial is not UNKNOWN]
+    # A pass that is off may as well make matrix products slower as faster.
+    timed = account.totals.us is not None
+    untried = tuple(
+        s for s in suggestions if s.trial is UNKNOWN or (timed and s.flag and s.trial.us_saved is None)
+    )
+    suggestions = [s for s in suggestions if s not in untried]
     helpful = _ranked(suggestions, account)
     best, best_of = _best(helpful, ranking)
     return Verdict(
