@@ -101,7 +101,8 @@ def device_in_dump(config: Path) -> DeviceDescription:
         device = load_device(str(config))
     except DeviceError as error:
         raise HlofuseError(str(error)) from None
-    return _shipped(device) or replace(device, name="the dump's device")
+    own = f"{device.name} of the dump" if device.name != config.stem else "the dump's device"
+    return _shipped(device) or replace(device, name=own)
 
 
 def device_in_record(record: Path) -> DeviceDescription | None:

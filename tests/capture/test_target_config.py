@@ -28,7 +28,7 @@ def test_a_dump_of_a_known_device_names_it(tmp_path: Path) -> None:
     config.write_text(target_config_text(load_device("a100_sxm_40")))
     assert device_in_dump(config).name == "a100_sxm_40"
     config.write_text(target_config_text(replace(load_device("a100_sxm_40"), core_count=107)))
-    assert device_in_dump(config).name == "the dump's device"
+    assert device_in_dump(config).name == "NVIDIA A100-SXM4-40GB of the dump"
 
 
 def test_other_platforms_are_declined() -> None:

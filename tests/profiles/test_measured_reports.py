@@ -317,6 +317,18 @@ def test_flags_are_searched_for_by_measured_time(gpt2_whole: Path, on_gpu: Path,
     assert "give a profile of this program" in refused.err
 
 
+def test_a_kernel_far_above_its_estimate_says_so(scan: Path, tmp_path: Path) -> None:
+    """XLA's model knows nothing of what made it slow, so what bounds it there is not said."""
+
+    def marks(factor: float) -> set[str]:
+        profile = profile_of(scan, tmp_path / f"{factor}.xplane.pb", lambda _, us: factor * us)
+        hot = library.open(scan, device="h100_sxm", profile=str(profile)).verdict.hot_kernels
+        return {k.bound_by for k in hot if "estimate" in k.bound_by}
+
+    assert marks(3) == set()
+    assert marks(10) == {"10× its estimate"}
+
+
 def test_a_cpu_keeps_its_estimates_of_bytes(recorded: Path, hlofuse: Run) -> None:
     document = json.loads(
         hlofuse("explain", recorded / STEP, "--profile", recorded / PROFILE, "--format", "json").out
