@@ -24,7 +24,7 @@ Submit: TypeAlias = Callable[..., "Future[Rows]"]
 
 _LOST = 20
 """How often a unit is handed out again after the engine lost it: a worker that dies is no fault of its."""
-_AHEAD = 8
+_EACH = 8
 """Units handed out for each worker: enough that none waits, few enough that little is lost."""
 _UNITS = 200
 """Units of one child: a new one has no memory of the old."""
@@ -84,7 +84,7 @@ def results(items: Iterable[Item], submit: Submit, task: Task, workers: int) -> 
 
     for item in items:
         waiting[submit(in_child, item, task)] = item, 0
-        yield from collected(workers * _AHEAD)
+        yield from collected(workers * _EACH)
     yield from collected(0)
 
 

@@ -168,11 +168,11 @@ class _Listing:
                 if path.removesuffix(".gz").endswith(_MODULES):
                     yield self._item(folder, [path], basename(path))
 
-    def _companions(self, beside: Iterable[str], owner: str) -> list[str]:
+    def _companions(self, siblings: Iterable[str], owner: str) -> list[str]:
         """Stamps and profiles of all modules in a dump directory or a corpus."""
         below = f"{owner}/{PROFILE}/" if owner else f"{PROFILE}/"
         inside = islice(self._paths, bisect_left(self._paths, below), None)
-        own = [p for p in beside if basename(p) in (STAMP, MANIFEST) or p.endswith(_PROFILES)]
+        own = [p for p in siblings if basename(p) in (STAMP, MANIFEST) or p.endswith(_PROFILES)]
         return [*own, *takewhile(lambda path: path.startswith(below), inside)]
 
     def _item(self, folder: str, files: Sequence[str], name: str = "", module: str | None = None) -> Item:

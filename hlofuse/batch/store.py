@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import gettempdir
 from typing import TYPE_CHECKING
 
 from hlofuse.batch.schema import SCHEMA, VERSION, document, package, tables
@@ -90,8 +91,9 @@ class Store:
 
 
 def connect() -> duckdb.DuckDBPyConnection:
-    """A database in memory."""
-    link: duckdb.DuckDBPyConnection = package("duckdb").connect()
+    """A database in memory, on disk where it would need more than 2 GB."""
+    config = {"memory_limit": "2GB", "temp_directory": gettempdir()}
+    link: duckdb.DuckDBPyConnection = package("duckdb").connect(config=config)
     return link
 
 
