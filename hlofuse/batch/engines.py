@@ -11,12 +11,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any, TypeAlias
 
 from hlofuse.batch.schema import package
 from hlofuse.batch.sources import Item
 from hlofuse.batch.work import Rows, Task, failure, worked
+from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
 Submit: TypeAlias = Callable[..., "Future[Rows]"]
@@ -63,7 +64,21 @@ def _dask(workers: int, address: str | None) -> Iterator[Submit]:
 Engine: TypeAlias = Callable[[int, str | None], AbstractContextManager[Submit]]
 """Takes the number of workers to start, or the address of a cluster; HlofuseError without its package."""
 
-ENGINES: dict[str, Engine] = {"local": _local, "ray": _ray, "dask": _dask}
+_ENGINES: dict[str, Engine] = {"local": _local, "ray": _ray, "dask": _dask}
+
+
+@contextmanager
+def engine(name: str, workers: int, address: str | None) -> Iterator[Submit]:
+    """What hands out units; HlofuseError where it cannot be started or reached."""
+    with ExitStack() as stack:
+        try:
+            submit = stack.enter_context(_ENGINES[name](workers, address))
+        except HlofuseError:
+            raise
+        except Exception as error:
+            place = f" at {printable(address)}" if address is not None else ""
+            raise HlofuseError(f"cannot start {name}{place}: {printable(str(error)[:200])}") from None
+        yield submit
 
 
 def results(items: Iterable[Item], submit: Submit, task: Task, workers: int) -> Iterator[Rows]:

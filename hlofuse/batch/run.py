@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hlofuse.batch.engines import ENGINES, results
+from hlofuse.batch.engines import engine, results
 from hlofuse.batch.sources import items
 from hlofuse.batch.store import Store
 from hlofuse.batch.summary import html_page, summary
@@ -21,7 +21,7 @@ def run(
     sources: Sequence[str],
     out: Path,
     task: Task,
-    engine: str = "local",
+    engine_name: str = "local",
     workers: int = 1,
     address: str | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
@@ -39,7 +39,7 @@ def run(
     finished = store.finished(task)
     left = list({item.key: item for item in listed if item.key not in finished}.values())
     if left:
-        with ENGINES[engine](workers, address) as submit:
+        with engine(engine_name, workers, address) as submit:
             try:
                 for done, rows in enumerate(results(left, submit, task, workers), 1):
                     store.add(rows)

@@ -55,7 +55,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "verify": ("hlofuse verify DIR", "hlofuse verify BEFORE AFTER"),
     "batch": (
         "hlofuse batch dumps/ s3://bucket/night.zip -o night",
-        "hlofuse batch @sources.txt -o night --engine ray --address auto",
         'hlofuse batch query night "SELECT rule, count(*) FROM edges GROUP BY rule"',
         "hlofuse batch diff last-night night --format github",
     ),
