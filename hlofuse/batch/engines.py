@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from functools import cache
 from typing import Any, TypeAlias
 
 from hlofuse.batch.schema import package
@@ -48,7 +49,8 @@ def _ray(workers: int, address: str | None) -> Iterator[Submit]:
     cpus = workers if address is None else None
     ray.init(address, num_cpus=cpus, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
     try:
-        yield lambda function, *arguments: ray.remote(function).remote(*arguments).future()
+        remote = cache(ray.remote)  # a function is sent once
+        yield lambda function, *arguments: remote(function).remote(*arguments).future()
     finally:
         ray.shutdown()
 
