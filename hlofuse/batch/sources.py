@@ -117,29 +117,28 @@ def _in(source: str, salt: str) -> Iterator[Item]:
         raise HlofuseError(f"cannot list {printable(source)}: {error}") from None
 
 
+@dataclass
 class _Listing:
     """Files of a store, a disk or an archive, with what is known of them."""
 
-    def __init__(
-        self, storage: Any, base: str, infos: Mapping[str, Mapping[str, Any]], salt: str, archive: str = ""
-    ) -> None:
-        """Paths of items begin after `base`; `archive` is the address of the one that holds the files."""
-        self._storage, self._base, self._infos, self._salt, self._archive = (
-            storage,
-            base,
-            infos,
-            salt,
-            archive,
-        )
-        self._paths = sorted(infos)
-        self._checksums: dict[str, str] = {}
+    storage: Any
+    base: str
+    """What paths of items begin after."""
+    infos: Mapping[str, Mapping[str, Any]]
+    salt: str
+    archive: str = ""
+    """The address of the one that holds the files."""
+
+    def __post_init__(self) -> None:
+        self.paths = sorted(self.infos)
+        self.checksums: dict[str, str] = {}
 
     def items(self, named: Container[str] = ()) -> Iterator[Item]:
         """Items by folder, and in each by module; files that are `named` are taken whatever they are."""
         folders: dict[str, list[str]] = {}
-        for path in self._paths:
+        for path in self.paths:
             kind = next((kind for kind, ends in _ARCHIVES.items() if path.endswith(ends)), None)
-            if kind is not None and not self._archive:
+            if kind is not None and not self.archive:
                 yield from self._in_archive(kind, path)
             elif path in named:
                 yield self._item(dirname(path), [path], basename(path))
@@ -171,30 +170,30 @@ class _Listing:
     def _companions(self, siblings: Iterable[str], owner: str) -> list[str]:
         """Stamps and profiles of all modules in a dump directory or a corpus."""
         below = f"{owner}/{PROFILE}/" if owner else f"{PROFILE}/"
-        inside = islice(self._paths, bisect_left(self._paths, below), None)
+        inside = islice(self.paths, bisect_left(self.paths, below), None)
         own = [p for p in siblings if basename(p) in (STAMP, MANIFEST) or p.endswith(_PROFILES)]
         return [*own, *takewhile(lambda path: path.startswith(below), inside)]
 
     def _item(self, folder: str, files: Sequence[str], name: str = "", module: str | None = None) -> Item:
         """Of the file `name`, of the module in a dump directory, or of the whole folder."""
-        if self._archive:
-            address = self._archive.replace("://", f"://{folder}", 1)
+        if self.archive:
+            address = self.archive.replace("://", f"://{folder}", 1)
         else:
-            address = self._storage.unstrip_protocol(folder)
+            address = self.storage.unstrip_protocol(folder)
         source = "/".join(filter(None, (address.removeprefix("file://"), module or name)))
-        path = f"{folder.removeprefix(self._base)}/{name}".strip("/").removeprefix("./")
-        digest = hashlib.blake2b(self._salt.encode(), digest_size=16)
+        path = f"{folder.removeprefix(self.base)}/{name}".strip("/").removeprefix("./")
+        digest = hashlib.blake2b(self.salt.encode(), digest_size=16)
         for file in files:
             digest.update(f"\0{relpath(file, folder)}\0{self._checksum(file)}".encode())
         return Item(source, path, address, tuple(files), name, module, digest.hexdigest())
 
     def _in_archive(self, kind: str, path: str) -> Iterator[Item]:
         """What an archive holds; one item that fails when it is opened, for one that cannot be read."""
-        base = dirname(path).removeprefix(self._base).strip("/")
-        address = f"{kind}://::{self._storage.unstrip_protocol(path)}"
+        base = dirname(path).removeprefix(self.base).strip("/")
+        address = f"{kind}://::{self.storage.unstrip_protocol(path)}"
         try:
             storage, _ = _storage(address)
-            inside = _Listing(storage, "", storage.find("", detail=True), self._salt, address)
+            inside = _Listing(storage, "", storage.find("", detail=True), self.salt, address)
             found = [replace(i, path=f"{base}/{i.path}".strip("/")) for i in inside.items()]
         except Exception:
             found = []
@@ -202,19 +201,19 @@ class _Listing:
 
     def _checksum(self, path: str) -> str:
         """The store's where it has one, else of the bytes; the error of a file that cannot be read."""
-        info = self._infos.get(path, {})
-        found = self._checksums.get(path) or next((str(info[k]) for k in _CHECKSUMS if info.get(k)), None)
+        info = self.infos.get(path, {})
+        found = self.checksums.get(path) or next((str(info[k]) for k in _CHECKSUMS if info.get(k)), None)
         if found is None:
             digest = hashlib.blake2b(digest_size=16)
             try:
-                with self._storage.open(path) as file:
+                with self.storage.open(path) as file:
                     while data := file.read(1 << 20):
                         digest.update(data)
                 found = digest.hexdigest()
             except Exception as error:
                 found = repr(error)
         if path.endswith(_PROFILES):  # of many modules, and large
-            self._checksums[path] = found
+            self.checksums[path] = found
         return found
 
 

@@ -23,6 +23,8 @@ Row: TypeAlias = dict[str, Any]
 Sections: TypeAlias = dict[str, list[Row]]
 """Results of queries by their titles."""
 
+_JSON = (str, int, float, type(None))
+"""Types that JSON has; other values become text."""
 _QUERY = "query"
 """The title of a user's own query."""
 _FLOORS = "floors"
@@ -49,15 +51,15 @@ def query(folder: Path, sql: str) -> Answer[Sections]:
 def trend(folders: Sequence[Path]) -> Answer[Sections]:
     """The totals of several runs, a row each, in their order."""
     sql = document("queries")["trend"]
-    return _answer(
-        "trend", {"Trend": [{"run": str(f), **row} for f in folders for row in _rows(opened(f), sql)]}
-    )
+    rows = [{"run": str(folder), **row} for folder in folders for row in _rows(opened(folder), sql)]
+    return _answer("trend", {"Trend": rows})
 
 
 def _rows(link: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
     found = link.execute(sql)
     columns = [c[0] for c in found.description or ()]
-    return [dict(zip(columns, row, strict=True)) for row in found.fetchall()]
+    rows = [[v if isinstance(v, _JSON) else str(v) for v in row] for row in found.fetchall()]
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _answer(name: str, sections: Sections) -> Answer[Sections]:
@@ -85,9 +87,8 @@ def _print(title: str, rows: Sequence[Row], console: Console, limit: int) -> Non
         console.print(title, style="bold cyan")
     heads = [(heading, _kind(c, rows)) for heading, c in shown.items()]
     if len(rows) == 1:
-        print_rows(
-            console, [("", "name"), ("", "left")], [(h, cells[c][0]) for h, c in shown.items()], indent=2
-        )
+        pairs = [(heading, cells[c][0]) for heading, c in shown.items()]
+        print_rows(console, [("", "name"), ("", "left")], pairs, indent=2)
     else:
         table = list(zip(*(cells[c] for c in shown.values()), strict=True))
         print_rows(console, heads, table, drop=list(range(len(heads) - 1, 0, -1)), indent=2)

@@ -299,6 +299,8 @@ def test_queries(hlofuse: Run, finished: Path) -> None:
     result = hlofuse("batch", "query", finished, "SELECT path, kernels FROM modules", "--format", "json")
     rows = json.loads(result.out)["sections"]["query"]
     assert {"path": "gpu/softmax", "kernels": 1} in rows
+    dates = hlofuse("batch", "query", finished, "SELECT DATE '2026-11-26' AS day", "--format", "json")
+    assert json.loads(dates.out)["sections"]["query"] == [{"day": "2026-11-26"}]
     wrong = hlofuse("batch", "query", finished, "SELECT nothing FROM modules")
     assert wrong.status == 2
     assert wrong.err.startswith("error: query: Binder Error")

@@ -72,4 +72,5 @@ def _finding(f: Finding, console: Console, seen: set[str]) -> None:
         if h.rule not in seen:
             seen.add(h.rule)
             for text, style in ((h.title, None), (h.advice, "dim")):
-                _hanging(console, " " * 13, printable(text), style)
+                if text:
+                    _hanging(console, " " * 13, printable(text), style)
