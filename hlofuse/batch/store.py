@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import gettempdir
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hlofuse.batch.schema import SCHEMA, VERSION, document, package, tables
 from hlofuse.batch.sources import Item
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _ROWS, _SECONDS = 500, 20.0
 """Modules and time after which a part is written: what a killed run loses at most."""
+_BATCH = 100_000
+"""Rows of a table that are written at once."""
 
 
 class Store:
@@ -73,16 +75,18 @@ class Store:
     def finish(self, items: Sequence[Item], task: Task) -> None:
         """Write every table, sorted, with the newest rows of each key that an item has, and `run.json`."""
         link = connect()
-        link.execute("SET threads = 1")  # with several the row groups differ from run to run
         columns = {name: [getattr(i, name) for i in items] for name in ("source", "path", "key")}
         link.register("items", package("pyarrow").table(columns))
         queries = document("queries")
         link.execute(queries["newest"], [self._all("modules")])
-        for table in tables():
-            target = self.folder / f"{table}.parquet"
-            places = {"parts": _quoted(self._all(table)), "target": _quoted(f"{target}.tmp")}
+        for table, schema in tables().items():
+            target, parts = self.folder / f"{table}.parquet", _quoted(self._all(table))
             query = queries["merged_modules" if table == "modules" else "merged"]
-            link.execute(query.format(table=table, **places))
+            found: Any = link.sql(query.format(table=table, parts=parts)).to_arrow_reader(_BATCH)
+            # DuckDB's own files depend on what it knows of the parts.
+            with package("pyarrow.parquet").ParquetWriter(f"{target}.tmp", schema) as writer:
+                for batch in found:
+                    writer.write_batch(batch)
             os.replace(f"{target}.tmp", target)
         (self.folder / "run.json").write_text(json.dumps(task.settings, indent=2) + "\n")
 

@@ -51,7 +51,7 @@ _folder = partial(click.argument, type=click.Path(path_type=Path))
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @output_option("Folder for tables and summary. A run that was stopped goes on there.", "DIR")
 @click.option("--query", metavar="SQL", help="Print what this query gives, in place of the summary.")
-@click.option("--no-suggestions", is_flag=True, help="Try no changes: about three times as fast.")
+@click.option("--no-suggestions", is_flag=True, help="Try no changes: more than twice as fast.")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Workers.  [default: one per core]")
 @click.option(
     "--engine",

@@ -186,6 +186,15 @@ def test_archives_and_lists_hold_what_folders_hold(
     assert table(out, query) == table(finished, query)
 
 
+def test_tables_do_not_depend_on_the_parts_of_a_run(
+    hlofuse: Run, dumps: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hlofuse.batch.store._ROWS", 1)
+    assert hlofuse("batch", dumps, "-o", tmp_path / "parts", "--workers", 1).status == 0
+    assert len(list((tmp_path / "parts").rglob("*-modules.parquet"))) == 6
+    assert contents(tmp_path / "parts") == contents(finished)
+
+
 def test_a_killed_run_goes_on(dumps: Path, finished: Path, tmp_path: Path) -> None:
     out = tmp_path / "killed"
     command = [*BATCH, str(dumps), "-o", str(out), "--workers", "2"]
