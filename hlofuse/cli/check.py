@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from json import dumps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from hlofuse import __version__
-from hlofuse.cli.common.options import report_options_with
-from hlofuse.cli.common.output import Output, save
+from hlofuse.cli.common.options import baseline_options, report_options_with
+from hlofuse.cli.common.output import CHECK_FORMATS, Output, save
 from hlofuse.cli.common.request import measured_options, options_of, warn
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
-
-if TYPE_CHECKING:
-    from hlofuse.library.answer import Answer
-    from hlofuse.reports.check import Check
-
-FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
 
 
 @click.command("check")
@@ -34,14 +26,7 @@ FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
     help="Reviewed state to compare with: one file, or a directory with one file per module.",
 )
 @click.option("--update", is_flag=True, help="Write the current state as the baseline.")
-@click.option(
-    "--tolerance",
-    metavar="PERCENT",
-    type=click.FloatRange(0, 1000),
-    default=0.0,
-    help="Tolerance for bytes and time over the baseline.  [default: 0]",
-)
-@click.option("--strict", is_flag=True, help="Fail on any difference from the baseline.")
+@baseline_options
 @click.option("--exit-zero", is_flag=True, help="Report failures, but exit with 0.")
 @click.option(
     "--root",
@@ -58,7 +43,9 @@ FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
     metavar="FORMAT=FILE",
     help="Write another report, such as sarif=fusion.sarif; repeatable.",
 )
-@report_options_with(FORMATS, "Report format: github annotates source lines, markdown fits a job summary.")
+@report_options_with(
+    CHECK_FORMATS, "Report format: github annotates source lines, markdown fits a job summary."
+)
 def command(
     inputs: tuple[str, ...],
     max_kernels: int | None,
@@ -97,8 +84,8 @@ def command(
         for note in found.data.notes:
             warn(note)
     for kind, file in further:
-        _write(found, Output(kind, "never", file), root)
-    _write(found, out, root)
+        Output(kind, "never", file).show_check(found, root)
+    out.show_check(found, root)
     return 1 if found.data.failed and not exit_zero else 0
 
 
@@ -106,26 +93,10 @@ def _more_reports(arguments: tuple[str, ...]) -> list[tuple[str, Path]]:
     found = []
     for word in arguments:
         form, _, file = word.partition("=")
-        if form not in FORMATS or not file:
+        if form not in CHECK_FORMATS or not file:
+            formats = ", ".join(CHECK_FORMATS)
             raise HlofuseError(
-                f"--report {printable(word)}: expected FORMAT=FILE with FORMAT one of {', '.join(FORMATS)}"
+                f"--report {printable(word)}: expected FORMAT=FILE with FORMAT one of {formats}"
             )
         found.append((form, Path(file)))
     return found
-
-
-def _write(found: Answer[Check], out: Output, root: Path) -> None:
-    if out.form == "sarif":
-        from hlofuse.reports.check.sarif import check_sarif
-
-        out.write(dumps(check_sarif(found.data, __version__), indent=2))
-    elif out.form == "junit":
-        from hlofuse.reports.check.junit import check_junit
-
-        out.write(check_junit(found.data))
-    elif out.form == "github":
-        from hlofuse.reports.check.github import check_github
-
-        out.write(check_github(found.data, root))
-    else:
-        out.show(found)

@@ -39,6 +39,9 @@ _SECTIONS: dict[str, dict[str, str]] = {
         "timeline": "What each pass of a compilation did, from a dump directory.",
         "trace-op": "Follow one operation through every pass to its final kernel.",
     },
+    "Many modules": {
+        "batch": "Replay thousands of modules into tables; compare two such runs.",
+    },
     "Replay and verify": {
         "replay": "Write the module after XLA's fusion passes.",
         "verify": "Compare a replay with XLA's own result.",

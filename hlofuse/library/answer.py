@@ -63,7 +63,7 @@ class Answer(Sequence[Any], Generic[D]):
         inside an object is `outer_inner`, a list of plain values is text, a list of objects its length, an
         empty list None.
         """
-        found = [dict(_flat(row)) for row in self.rows_of(self.json(self.data))]
+        found = [dict(flat(row)) for row in self.rows_of(self.json(self.data))]
         keys = dict.fromkeys(key for row in found for key in row)
         return [{key: row.get(key) for key in keys} for row in found]
 
@@ -133,10 +133,11 @@ class Answer(Sequence[Any], Generic[D]):
         return f'<pre style="white-space:pre;overflow-x:auto">{lines}</pre>'
 
 
-def _flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+def flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
+    """The entries of a JSON object as those of a row: see `Answer.rows`."""
     for key, value in row.items():
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}_")
+            yield from flat(value, f"{prefix}{key}_")
         elif isinstance(value, list | tuple):
             is_plain = not any(isinstance(v, Mapping | list | tuple) for v in value)
             yield prefix + key, (", ".join(map(str, value)) if is_plain else len(value)) or None

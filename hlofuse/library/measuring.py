@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -191,7 +191,6 @@ def checked(
     """
     from hlofuse.reports.check import Baseline, check_modules, read_baseline
     from hlofuse.reports.check.baseline import updated_files
-    from hlofuse.reports.check.json import check_json
     from hlofuse.reports.check.limits import Budget, parse_bytes, parse_time
     from hlofuse.reports.check.markdown import check_markdown
     from hlofuse.reports.check.text import print_check
@@ -240,18 +239,25 @@ def checked(
             console.print(line, style="dim")
         print_check(found, console)
 
-    answer = Answer(
-        "check",
+    answer = check_answer("check", found, draw)
+    return replace(answer, markdown=markdown, heads=heads), files
+
+
+def check_answer(name: str, found: Check, draw: Callable[..., None]) -> Answer[Check]:
+    """What broke, as an answer whose text `draw` prints."""
+    from hlofuse.reports.check.json import check_json
+    from hlofuse.reports.check.markdown import check_markdown
+
+    return Answer(
+        name,
         lambda: found,
         json=check_json,
         body=draw,
         rows_of=lambda document: [f for m in document["modules"] for f in m["findings"]] + document["others"],
         entries_of=lambda data: [f for m in data.modules for f in m.findings] + list(data.others),
-        markdown=markdown,
-        heads=heads,
+        markdown=check_markdown,
         prints_heads=True,
     )
-    return answer, files
 
 
 def _nothing_there(baseline: Path) -> bool:

@@ -19,6 +19,7 @@ PLACEHOLDERS = {
     "bitcast_add_fusion": "broadcast_multiply_fusion",
 }
 NOT_RUN = (
+    "batch",
     "capture",
     "optimize",
     "upgrade",
@@ -31,7 +32,7 @@ NOT_RUN = (
     "--without-pass",
     "model-error",
 )
-"""They take another Python, minutes, Graphviz, a profile or a whole dump directory."""
+"""They take another Python, minutes, Graphviz, a profile, a whole dump directory or many."""
 
 RUN = [line for lines in EXAMPLES.values() for line in lines if not set(NOT_RUN) & set(line.split())]
 

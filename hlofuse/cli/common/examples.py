@@ -53,6 +53,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "hlofuse replay DIR --until end -o final.hlo --trace trace.jsonl",
     ),
     "verify": ("hlofuse verify DIR", "hlofuse verify BEFORE AFTER"),
+    "batch": (
+        "hlofuse batch dumps/ s3://bucket/night.zip -o night",
+        'hlofuse batch query night "SELECT rule, count(*) FROM edges GROUP BY rule"',
+        "hlofuse batch diff last-night night --format github",
+    ),
     "judge": ("hlofuse judge before.hlo changed.hlo",),
     "run-as": ("hlofuse run-as after.hlo -- python train.py",),
     "targets": ("hlofuse targets",),

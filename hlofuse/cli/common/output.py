@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hlofuse.library.answer import Answer
+    from hlofuse.reports.check import Check
+
+CHECK_FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
+"""Of a check: github annotates source lines, markdown fits the summary of a job."""
 
 PIPE_WIDTH = 100
 """Columns where there is no terminal to ask and COLUMNS is not set."""
@@ -54,6 +58,26 @@ class Output:
             self.draw(lambda console: answer.draw(console, **how))
         else:
             self.write(answer.to_markdown(**how))
+
+    def show_check(self, answer: Answer[Check], root: Path, **how: Any) -> None:
+        """Write a check in any of `CHECK_FORMATS`; `root` is the project that paths are relative to."""
+        if self.form == "sarif":
+            from json import dumps
+
+            from hlofuse import __version__
+            from hlofuse.reports.check.sarif import check_sarif
+
+            self.write(dumps(check_sarif(answer.data, __version__), indent=2))
+        elif self.form == "junit":
+            from hlofuse.reports.check.junit import check_junit
+
+            self.write(check_junit(answer.data))
+        elif self.form == "github":
+            from hlofuse.reports.check.github import check_github
+
+            self.write(check_github(answer.data, root))
+        else:
+            self.show(answer, **how)
 
 
 def emit(text: str, output: Path | None = None) -> None:

@@ -41,7 +41,7 @@ def _module(m: ModuleCheck) -> dict[str, Any]:
         "baseline": _figures(m.baseline.figures) if m.baseline is not None else None,
         "baseline_xla": (m.baseline.release or None) if m.baseline is not None else None,
         "loops": [asdict(loop) for loop in p.loops],
-        "kernels": [_kernel(k) for k in p.kernels],
+        "kernels": [kernel_json(k) for k in p.kernels],
         "findings": [_finding(f) for f in m.findings],
         **({"profile": profile_json(p.measured)} if p.measured is not None else {}),
         **(verdict_json(m.verdict) if m.verdict is not None else {}),
@@ -52,33 +52,36 @@ def _figures(f: Figures) -> dict[str, Any]:
     return fields(f, "kernels bytes us measured_us")
 
 
-def _where(w: Where) -> dict[str, Any] | None:
+def where_json(w: Where) -> dict[str, Any] | None:
+    """A place in the program; None where the dump does not say."""
     if not w.file:
         return None
     return fields(w, "file line? function? layer?")
 
 
-def _kernel(k: BaselineKernel) -> dict[str, Any]:
+def kernel_json(k: BaselineKernel) -> dict[str, Any]:
+    """Names, contents and place of a kernel."""
     names = {"name": k.name or None, "input_name": k.input_name or None}
-    return {**names, "what": k.what, "where": _where(k.where)}
+    return {**names, "what": k.what, "where": where_json(k.where)}
 
 
 def _finding(f: Finding) -> dict[str, Any]:
     return {
         **fields(f, "code=code.value level=level.value module message"),
-        "where": _where(f.where),
-        **fields(f, "before now", _kernel),
-        "held": [_refused_edge(h) for h in f.refused_edges],
+        "where": where_json(f.where),
+        **fields(f, "before now", kernel_json),
+        "held": [refused_edge_json(h) for h in f.refused_edges],
     }
 
 
-def _refused_edge(h: RefusedEdge) -> dict[str, Any]:
+def refused_edge_json(h: RefusedEdge) -> dict[str, Any]:
+    """A pair that a rule keeps apart, under final names and those at the end of fusion."""
     return {
         **fields(h, "rule title reason=message?"),
         "producer": h.producer.final or h.producer.name,
         "producer_input_name": h.producer.name,
         "consumer": h.consumer and (h.consumer.final or h.consumer.name),
         "consumer_input_name": h.consumer and h.consumer.name,
-        "where": _where(h.where),
+        "where": where_json(h.where),
         **fields(h, "bytes_between us_at_stake"),
     }

@@ -28,8 +28,9 @@ def verdict(check: Check) -> str:
         warnings = sum(f.level is Level.WARNING for f in check.findings)
         extra = f", {plural(warnings, 'warning')}" if warnings else ""
         return f"{plural(len(check.modules), 'module')} OK{extra}"
-    modules = {f.module for f in check.findings if f.level is Level.ERROR}
-    return f"{len(modules):,} of {plural(len(check.modules), 'module')} failed"
+    failed = {f.module for f in check.findings if f.level is Level.ERROR}
+    modules = failed.union(m.profile.name for m in check.modules)
+    return f"{len(failed):,} of {plural(len(modules), 'module')} failed"
 
 
 def listed(kernels: Iterable[BaselineKernel]) -> list[str]:

@@ -14,15 +14,15 @@ from hlofuse.reports.verdict.phrases import answer_lines
 _STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.NOTE: "dim"}
 
 
-def print_check(check: Check, console: Console) -> None:
-    """The verdict, then each module with what broke, where and by which rule."""
+def print_check(check: Check, console: Console, limit: int = 0) -> None:
+    """The verdict, then each module with what broke, where and by which rule; of many the first `limit`."""
     console.print(verdict(check), style="bold red" if check.failed else "bold green")
     if check.what_if:
         console.print(f"changed: {', '.join(map(printable, check.what_if))}")
     for note in check.notes:
         console.print(printable(note), style="yellow")
     seen: set[str] = set()
-    for m in check.modules:
+    for m in check.modules[: limit or None]:
         base = m.baseline
         line = f"{printable(m.profile.name)}  {figures(m.profile.figures)}"
         if base is not None and base.figures != m.profile.figures:
@@ -72,4 +72,5 @@ def _finding(f: Finding, console: Console, seen: set[str]) -> None:
         if h.rule not in seen:
             seen.add(h.rule)
             for text, style in ((h.title, None), (h.advice, "dim")):
-                _hanging(console, " " * 13, printable(text), style)
+                if text:
+                    _hanging(console, " " * 13, printable(text), style)

@@ -1,0 +1,1 @@
+"""Thousands of modules at once: `hlofuse batch`, its tables, and what two runs differ in."""

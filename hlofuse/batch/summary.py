@@ -1,0 +1,124 @@
+"""What a run found, as an answer: sections of `queries.toml`, each a query; also as one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from hlofuse.batch.schema import SCHEMA, document, package
+from hlofuse.batch.store import opened
+from hlofuse.format.escape import printable
+from hlofuse.format.terminal import print_more, print_rows
+from hlofuse.format.units import bytes_text, us_text
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.answer import Answer
+
+if TYPE_CHECKING:
+    import duckdb
+    from rich.console import Console
+
+Row: TypeAlias = dict[str, Any]
+Sections: TypeAlias = dict[str, list[Row]]
+"""Results of queries by their titles."""
+
+_JSON = (str, int, float, type(None))
+"""Types that JSON has; other values become text."""
+_QUERY = "query"
+"""The title of a user's own query."""
+_FLOORS = "floors"
+"""A column of how many times in `time_us` are lower bounds; it is not shown."""
+_NAMES = ("path", "module", "source", "name", "producer", "consumer", "run")
+"""Columns whose words are not broken."""
+
+
+def summary(folder: Path) -> Answer[Sections]:
+    """The summary of a finished run. HlofuseError for a folder that is none."""
+    link = opened(folder)
+    return _answer(str(folder), {s["title"]: _rows(link, s["sql"]) for s in document("queries")["sections"]})
+
+
+def query(folder: Path, sql: str) -> Answer[Sections]:
+    """What a query over the tables of a run gives. HlofuseError with DuckDB's words for a wrong one."""
+    link = opened(folder)
+    try:
+        return _answer(str(folder), {_QUERY: _rows(link, sql)})
+    except package("duckdb").Error as error:
+        raise HlofuseError(f"query: {printable(str(error).strip())}") from None
+
+
+def trend(folders: Sequence[Path]) -> Answer[Sections]:
+    """The totals of several runs, a row each, in their order."""
+    sql = document("queries")["trend"]
+    rows = [{"run": str(folder), **row} for folder in folders for row in _rows(opened(folder), sql)]
+    return _answer("trend", {"Trend": rows})
+
+
+def _rows(link: duckdb.DuckDBPyConnection, sql: str) -> list[Row]:
+    found = link.execute(sql)
+    columns = [c[0] for c in found.description or ()]
+    rows = [[v if isinstance(v, _JSON) else str(v) for v in row] for row in found.fetchall()]
+    return [dict(zip(columns, row, strict=True)) for row in rows]
+
+
+def _answer(name: str, sections: Sections) -> Answer[Sections]:
+    def draw(console: Console, limit: int = 10) -> None:
+        for title, rows in sections.items():
+            if rows:
+                _print(title, rows, console, limit or len(rows))
+
+    return Answer(
+        name,
+        lambda: sections,
+        json=lambda data: {"schema": SCHEMA, "sections": data},
+        body=draw,
+        rows_of=lambda document: [row for rows in document["sections"].values() for row in rows],
+        entries_of=lambda data: [row for rows in data.values() for row in rows],
+        prints_heads=True,
+    )
+
+
+def _print(title: str, rows: Sequence[Row], console: Console, limit: int) -> None:
+    """The first rows, with units, without columns that are empty; a single row as a list."""
+    cells = {c: [_text(c, r[c], r.get(_FLOORS)) for r in rows[:limit]] for c in rows[0] if c != _FLOORS}
+    shown = {c.removesuffix("_us").replace("_", " "): c for c, texts in cells.items() if any(texts)}
+    if title != _QUERY:
+        console.print(title, style="bold cyan")
+    heads = [(heading, _kind(c, rows)) for heading, c in shown.items()]
+    if len(rows) == 1:
+        pairs = [(heading, cells[c][0]) for heading, c in shown.items()]
+        print_rows(console, [("", "name"), ("", "left")], pairs, indent=2)
+    else:
+        table = list(zip(*(cells[c] for c in shown.values()), strict=True))
+        print_rows(console, heads, table, drop=list(range(len(heads) - 1, 0, -1)), indent=2)
+        print_more(console, len(rows) - limit)
+    console.print("")
+
+
+def _kind(column: str, rows: Sequence[Row]) -> str:
+    if column in _NAMES:
+        return "name"
+    return "left" if any(isinstance(row[column], str) for row in rows) else "right"
+
+
+def _text(column: str, value: Any, floors: int | None) -> str:
+    if value is None or isinstance(value, bool) or not isinstance(value, int | float):
+        return "" if value is None else printable(str(value))
+    if column.endswith("_us"):
+        return us_text(value, bool(floors) and column == "time_us")
+    return bytes_text(value) if "bytes" in column else f"{value:,}"
+
+
+_PAGE = """<!doctype html><meta charset="utf-8"><title>{title}</title><style>
+:root{{color-scheme:light dark}}body{{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:100em;
+padding:0 1em}}table{{border-collapse:collapse;display:block;overflow-x:auto}}
+td,th{{padding:.2em .8em;border-bottom:1px solid #8886;vertical-align:top;font-variant-numeric:tabular-nums}}
+th{{white-space:nowrap}}th,td{{text-align:left}}</style><h1>{title}</h1>{body}"""
+
+
+def html_page(answer: Answer[Sections], limit: int = 100) -> str:
+    """The summary as one HTML file without scripts: its Markdown, each table with at most `limit` rows."""
+    markdown = package("markdown_it").MarkdownIt("commonmark", {"html": False}).enable("table")
+    title = escape(printable(f"hlofuse batch: {answer.name}"))
+    return _PAGE.format(title=title, body=markdown.render(answer.to_markdown(limit=limit)))

@@ -1,0 +1,188 @@
+"""One unit of work: from a module to the rows of every table."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from hlofuse import __version__
+from hlofuse.batch.schema import SCHEMA
+from hlofuse.batch.sources import Item
+from hlofuse.format.fields import fields
+from hlofuse.inputs.choose_target import NO_TARGET
+from hlofuse.inputs.profile import is_profile
+from hlofuse.inputs.text import input_limit
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.answer import flat
+from hlofuse.library.heads import head_of
+from hlofuse.library.measuring import each_module
+from hlofuse.library.options import ReplayOptions
+from hlofuse.library.report import Report
+from hlofuse.reports.check.json import kernel_json, refused_edge_json, where_json
+from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges, where_is
+from hlofuse.reports.check.model import RefusedEdge
+from hlofuse.reports.common.head import with_heads
+from hlofuse.reports.common.json import measured_json, totals_json
+from hlofuse.reports.common.xla_result import compare_with_result
+from hlofuse.reports.verdict.json import verdict_json
+
+Rows: TypeAlias = dict[str, list[dict[str, Any]]]
+"""Rows by the name of their table; columns that are missing are null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What is done with every unit, and what one unit may take."""
+
+    request: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the replay: the fields of `ReplayOptions` that are not of one module."""
+    suggests: bool = True
+    """Try changes, too, for what each could gain. It takes most of the time."""
+    seconds: float = 600
+    memory_bytes: int = 4 << 30
+    file_bytes: int = field(default_factory=input_limit)
+
+    @property
+    def limits(self) -> str:
+        """All of them in words."""
+        return f"{self.seconds:g} s, {self.memory_bytes >> 20} MiB, files of {self.file_bytes >> 20} MiB"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What rows depend on besides the files: they are worked out again where it changes."""
+        options = {name: value for name, value in self.request.items() if value}
+        return {"schema": SCHEMA, "hlofuse": __version__, "options": options, "suggestions": self.suggests}
+
+
+def worked(item: Item, task: Task) -> Rows:
+    """The rows of all modules of a unit. What cannot be read or replayed is a row with its error."""
+    start = time.monotonic()
+    unit: dict[str, Any] = {"limits": task.limits}
+    found: Rows = {"modules": [], "kernels": [], "edges": [], "suggestions": [], "work": [unit]}
+    for rows in _of_each(item, task):
+        for table, more in rows.items():
+            found[table] += more
+    unit |= {"seconds": time.monotonic() - start, "memory_bytes": _peak_memory()}
+    for row in (row for rows in found.values() for row in rows):
+        row["key"] = item.key
+    return found
+
+
+def failure(item: Item, kind: str, message: str, task: Task) -> Rows:
+    """The rows of a unit that could not be worked out."""
+    row = {"key": item.key, "module": item.name, "error": message, "error_kind": kind}
+    return {"modules": [row], "work": [{"key": item.key, "limits": task.limits}]}
+
+
+def _of_each(item: Item, task: Task) -> Iterator[Rows]:
+    name: str | None = item.name
+    path = ""
+    try:
+        with item.local(task.file_bytes) as path:
+            for options, _ in each_module(ReplayOptions(path, item.module, **task.request)):
+                try:
+                    name = options.module if is_profile(path) else item.name
+                    yield _rows(Report(options), task.suggests)
+                except Exception as error:
+                    yield _error(item, name, path, error, task)
+    except Exception as error:
+        yield _error(item, name, path, error, task)
+
+
+def _error(item: Item, name: str | None, path: str, error: Exception, task: Task) -> Rows:
+    """Places are left out of the message: the row has the file's, and copies lie anywhere."""
+    kind = "input"
+    if isinstance(error, HlofuseError):
+        message = str(error).split("\n")[0]
+        for place in filter(None, (path, item.source)):
+            message = message.replace(f"{place}/", "").replace(f"{place}:", "").replace(place, "it").strip()
+    elif isinstance(error, MemoryError):
+        kind, message = "limit", f"needs over {task.memory_bytes >> 20} MiB of memory"
+    elif isinstance(error, RecursionError):
+        message = "is nested too deeply"
+    elif isinstance(error, OSError):
+        message = f"cannot be read: {error.strerror or type(error).__name__}"
+    else:
+        kind, message = "internal", f"internal error: {type(error).__name__}: {str(error)[:200]}"
+    return {"modules": [{"module": name, "error": message, "error_kind": kind}]}
+
+
+def _rows(report: Report, with_verdict: bool) -> Rows:
+    """The columns are those of the JSON reports, as `Answer.rows` names them."""
+    found = _kernels(report)
+    row = {**found, **found["xla"], **totals_json(report.account.totals), "source": None}
+    if is_profile(report.options.input):
+        row["module"] = report.options.module
+    root, loaded = Path(), report.loaded
+    if report.is_fused:
+        profile = profile_of_result(loaded.module.name, report.account, loaded.target, loaded.device, root)
+        edges = list(_boundaries(report, root))
+    else:
+        profile = profile_of_replay(loaded.module.name, report.facts, root)
+        edges = [_edge(e) for e in refused_edges(report.facts, root)]
+        row["before"] = totals_json(report.facts.totals_before)
+        result = compare_with_result(report.identity.file, report.replay.target, report.replay.after)
+        row["xla_result"] = result.to_json() if result is not None else {}
+    suggestions = []
+    if with_verdict:
+        verdict = verdict_json(report.verdict_as_it_is if report.is_fused else report.verdict)
+        row |= verdict["verdict"]
+        suggestions = [
+            {**s, **s["tried"], "rank": rank, "source_line": s["source"]}
+            for rank, s in enumerate(verdict["suggestions"], 1)
+        ]
+    contents = {k.name: {**kernel_json(k), **(where_json(k.where) or {})} for k in profile.kernels}
+    kernels = [
+        {**contents.get(k["name"], {}), **k, "time_us": k["us"], "bytes": k["bytes_accessed"]}
+        for k in found["kernels"]
+    ]
+    tables: Rows = {"modules": [row], "kernels": kernels, "edges": edges, "suggestions": suggestions}
+    return {
+        table: [dict(flat({**r, "module": row["module"]})) for r in rows] for table, rows in tables.items()
+    }
+
+
+def _kernels(report: Report) -> dict[str, Any]:
+    """The document of `hlofuse kernels`; of a backend whose passes are not public without rules."""
+    if not report.is_fused or report.is_taken_as_it_is or report.identity.backend.value not in NO_TARGET:
+        return report.kernels.to_json()
+    spec = (
+        "name=instruction.name opcode=instruction.opcode kind=instruction.fusion_kind runs us floor=is_floor"
+    )
+    listed = [
+        {**fields(r, f"{spec} bytes_accessed=cost.bytes_accessed"), **measured_json(r.measured)}
+        for r in report.account.rows
+    ]
+    head = head_of(report.loaded, replayed=False)
+    return with_heads({"kernels": listed}, [head] if head is not None else [])
+
+
+def _edge(edge: RefusedEdge) -> dict[str, Any]:
+    found = {**refused_edge_json(edge), **(where_json(edge.where) or {})}
+    user = found["consumer_input_name"]
+    return {**found, "producer_kernel": next(iter(edge.kernels - {user}), user), "consumer_kernel": user}
+
+
+def _boundaries(report: Report, root: Path) -> Iterator[dict[str, Any]]:
+    """Pairs of kernels in a fused module, with the rule that keeps them apart."""
+    explained = report.explain().to_json()
+    for edge in explained.get("boundaries", ()):
+        producer = report.module.find(edge["producer"])
+        where = where_json(where_is(report.module, producer, root)) if producer is not None else None
+        rule = explained["rules"].get(edge["rule"], {})
+        ends = {"producer_kernel": edge["producer"], "consumer_kernel": edge["consumer"]}
+        yield {**edge, **ends, **(where or {}), "title": rule.get("title")}
+
+
+def _peak_memory() -> int:
+    """The most memory of this process so far, in bytes."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

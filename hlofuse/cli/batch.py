@@ -1,0 +1,161 @@
+"""`hlofuse batch`: thousands of modules, on one machine or many, into tables."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hlofuse.cli.common.messages import message, wrote
+from hlofuse.cli.common.options import (
+    FORMATS,
+    baseline_options,
+    limit_option,
+    output_option,
+    report_options,
+    report_options_with,
+    stage_options,
+    target_options,
+    what_if_options,
+)
+from hlofuse.cli.common.output import CHECK_FORMATS, Output
+from hlofuse.cli.common.progress import progress_bar
+
+
+class _Default(click.Group):
+    """A group whose first word may be left out: `hlofuse batch DIR` is `hlofuse batch run DIR`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, *ctx.help_option_names):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("batch", cls=_Default)
+def command() -> None:
+    """Replay thousands of modules into tables; query and compare such runs.
+
+    `hlofuse batch SOURCE... -o OUT` is `hlofuse batch run SOURCE... -o OUT`, whose options are those of
+    `hlofuse batch run --help`.
+    """
+
+
+_limit = limit_option(10, "Rows of each section; 0 shows all.")
+_folder = partial(click.argument, type=click.Path(path_type=Path))
+
+
+@command.command("run")
+@click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
+@output_option("Folder for tables and summary. A run that was stopped goes on there.", "DIR")
+@click.option("--query", metavar="SQL", help="Print what this query gives, in place of the summary.")
+@click.option("--no-suggestions", is_flag=True, help="Try no changes: more than twice as fast.")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Workers.  [default: one per core]")
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray", "dask"]),
+    default="local",
+    show_default=True,
+    help="Where workers run: on this machine, or on a Ray or Dask cluster.",
+)
+@click.option("--address", metavar="A", help="Cluster of the engine.  [default: one on this machine]")
+@click.option(
+    "--max-seconds",
+    type=click.FloatRange(0.1),
+    default=600,
+    metavar="S",
+    help="Most time for a module.  [default: 600]",
+)
+@click.option("--max-memory", default="4GiB", show_default=True, metavar="SIZE", help="Most memory.")
+@stage_options
+@target_options
+@what_if_options
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", help="Format.  [default: text]")
+@_limit
+def _run(
+    sources: tuple[str, ...],
+    output: Path,
+    query: str | None,
+    no_suggestions: bool,
+    workers: int | None,
+    engine: str,
+    address: str | None,
+    max_seconds: float,
+    max_memory: str,
+    form: str,
+    limit: int,
+    **request: Any,
+) -> int:
+    """Replay all modules in the sources into tables.
+
+    SOURCE is a dump, a folder with dumps or profiles anywhere in it, a glob, an archive (.zip, .tar.gz), an
+    address such as s3://bucket/dumps, or @FILE with a source in each line. DIR gets modules.parquet,
+    kernels.parquet, edges.parquet, suggestions.parquet and work.parquet, summary.md and summary.html.
+
+    A module that cannot be read is a row with its error. Exit status 0: done, 2: wrong call.
+    """
+    from hlofuse.batch import summary
+    from hlofuse.batch.run import run
+    from hlofuse.batch.work import Task
+    from hlofuse.reports.check.limits import parse_bytes
+
+    task = Task(request, not no_suggestions, max_seconds, parse_bytes(max_memory))
+    with progress_bar("replaying") as progress:
+        done, of = run(sources, output, task, engine, workers or os.cpu_count() or 1, address, progress)
+    message(
+        "note",
+        f"worked on {done:,} of {of:,}: others are known from an earlier run, or copies" if done < of else "",
+    )
+    Output(form, "auto", None).show(
+        summary.summary(output) if query is None else summary.query(output, query), limit=limit
+    )
+    wrote(output / "summary.html")
+    return 0
+
+
+@command.command("query")
+@_folder("folder", metavar="DIR")
+@click.argument("sql", metavar="SQL")
+@_limit
+@report_options
+def _query(folder: Path, sql: str, limit: int, out: Output) -> int:
+    """Print what a query over the tables of a run gives.
+
+    DIR is the folder of a finished run. SQL is DuckDB's; its tables are modules, kernels, edges, suggestions
+    and work.
+    """
+    from hlofuse.batch import summary
+
+    out.show(summary.query(folder, sql), limit=limit)
+    return 0
+
+
+@command.command("diff")
+@_folder("before")
+@_folder("after")
+@baseline_options
+@limit_option(10, "Modules listed; 0 shows all.")
+@report_options_with(CHECK_FORMATS, "Report format, as of hlofuse check.")
+def _diff(before: Path, after: Path, tolerance: float, strict: bool, limit: int, out: Output) -> int:
+    """Compare two runs: two nights, releases, devices or sets of options. What grew most comes first.
+
+    Exit status 0: OK, 1: something grew, 2: wrong input or call.
+    """
+    from hlofuse.batch.compare import compared
+
+    found = compared(before, after, tolerance, strict)
+    out.show_check(found, Path(), limit=limit)
+    return 1 if found.data.failed else 0
+
+
+@command.command("trend")
+@_folder("folders", metavar="DIR...", nargs=-1, required=True)
+@report_options
+def _trend(folders: tuple[Path, ...], out: Output) -> int:
+    """Print the totals of several runs, a line each."""
+    from hlofuse.batch import summary
+
+    out.show(summary.trend(folders), limit=0)
+    return 0
