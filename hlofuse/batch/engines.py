@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -63,10 +63,8 @@ def _dask(workers: int, address: str | None) -> Iterator[Submit]:
         yield client.get_executor(pure=False).submit
 
 
-Engine: TypeAlias = Callable[[int, str | None], AbstractContextManager[Submit]]
-"""Takes the number of workers to start, or the address of a cluster; HlofuseError without its package."""
-
-_ENGINES: dict[str, Engine] = {"local": _local, "ray": _ray, "dask": _dask}
+_ENGINES = {"local": _local, "ray": _ray, "dask": _dask}
+"""Each takes the number of workers to start, or the address of a cluster."""
 
 
 @contextmanager
