@@ -23,8 +23,7 @@ from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir import parse_module
 from hlofuse.library.options import Loaded, ReplayOptions
 from hlofuse.reports.advice.catalogue import RECIPES
-from hlofuse.reports.advice.recipe import Finding, Recipe
-from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.verdict.candidates import tried

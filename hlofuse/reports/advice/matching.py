@@ -11,8 +11,7 @@ from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.literals import scalar_of
-from hlofuse.reports.advice.recipe import Finding
-from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.advice.recipe import Finding, Situation
 
 SMALL = 1 << 20
 """Bytes that a kernel moves in less time than its launch takes."""

@@ -19,8 +19,7 @@ from hlofuse.pipelines.gpu.steps import ALGSIMP_LAYOUTS, CSE
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
 from hlofuse.replay import ReplayConfig, ReplayInput, replay_config
 from hlofuse.reports.advice.catalogue import RECIPES
-from hlofuse.reports.advice.recipe import Finding, Recipe
-from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.verdict.model import Suggestion, SuggestionKind
 from hlofuse.reports.whatif.model import Ranking, Trial, trial_of

@@ -9,7 +9,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.releases import Release
-from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.advice.recipe import Situation
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.model import TRIED_UP_TO
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
