@@ -199,7 +199,7 @@ def print_answers(
         print_why(answers[0], console, input_arguments=input_arguments, limit=limit)
         return
     console.print(Text(answers_headline(queries, answers), style="bold cyan"))
-    shown = answers[: ANSWERS] if limit else answers
+    shown = answers[:ANSWERS] if limit else answers
     for answer in shown:
         console.print()
         print_why(answer, console, input_arguments=input_arguments, limit=min(limit, ANSWERS))
@@ -245,9 +245,7 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
     settled = p.settled_by
     if settled is not None:
         line = Text(f"{settled.rule.code}", style="bold yellow")
-        line.append(
-            f", {printable(settled.pass_name)} {steps_text(settled)}", style="not bold default"
-        )
+        line.append(f", {printable(settled.pass_name)} {steps_text(settled)}", style="not bold default")
         if settled.reason:
             line.append(f": “{printable(settled.reason)}”", style="not bold default")
         indented(console, line)
@@ -364,9 +362,7 @@ def _print_taking(s: Story, console: Console, limit: int) -> None:
     indented(console, Text("operands not fused", style="bold cyan"))
     for code, decisions in refused.items():
         line = Text(code, style="yellow")
-        line.append(
-            f"  {printable(decisions[0].rule.title or verdict(decisions[0]))}", style="default"
-        )
+        line.append(f"  {printable(decisions[0].rule.title or verdict(decisions[0]))}", style="default")
         indented(console, line, 4)
         found = list(dict.fromkeys(d.producer or "" for d in decisions))
         steps = sorted({step for d in decisions for step in d.steps})
