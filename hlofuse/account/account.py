@@ -155,7 +155,7 @@ class Account:
 
         Where it differs, times of two modules cannot be compared: there is only a lower bound of it.
         """
-        from hlofuse.account.bound import products  # brings devices, which nobody else here needs
+        from hlofuse.account.floor import products  # brings devices, which nobody else here needs
 
         rows = (r.instruction for r in self.rows if r.is_floor or products(r.instruction))
         shapes = ((x, [str(v.shape) for v in (x, *x.operands)]) for x in rows)
@@ -189,7 +189,7 @@ class Account:
         cost = self.cost(instruction)
         us, is_floor = None, False
         if self._device is not None and self._estimate is not None:
-            from hlofuse.account.bound import floor_us  # the time models are slow to import
+            from hlofuse.account.floor import floor_us  # the time models are slow to import
 
             modelled, floor = self._estimate(instruction), floor_us(instruction, cost, self._device)
             # A rounding of the model is no blind spot of it.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from hlofuse.account.bound import floor_us
+from hlofuse.account.floor import floor_us
 from hlofuse.analysis.bitcasts import leaves_size
 from hlofuse.analysis.kernels import computed_in
 from hlofuse.explorer.model import Kernel, KernelPair, Value

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from hlofuse.account import Account, KernelTimes
-from hlofuse.account.bound import product_peak, products
+from hlofuse.account.floor import product_peak, products
 from hlofuse.analysis.kernels import kernel_source
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.paths import source_text

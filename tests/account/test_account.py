@@ -10,7 +10,7 @@ import pytest
 
 from hlofuse.account import Account, KernelTimes
 from hlofuse.account.account import alias_info_of, peak_temporary_bytes
-from hlofuse.account.bound import product_peak
+from hlofuse.account.floor import product_peak
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
