@@ -84,7 +84,7 @@ def test_every_recipe_has_a_page_and_every_page_a_recipe() -> None:
         assert not recipe.text.endswith("."), recipe.name
     for page in PAGES.values():
         assert tuple(page.rows) == page.devices, page.name
-        assert page.path.read_text(encoding="utf-8").rstrip().endswith(TOOL.measured_line(page.name))
+        assert page.path.read_text(encoding="utf-8").rstrip().endswith(TOOL.measured_line(page))
     assert (TOOL.DOCS / "README.md").read_text(encoding="utf-8") == TOOL.index()
 
 

@@ -182,7 +182,7 @@ def _has_odd_parts(x: Instruction) -> bool:
     return minor and len(sizes) == 2 and any(n % _WARP for n in sizes) and prod(x.shape.dimensions) >= 1 << 16
 
 
-@where("concatenate(slice, slice)")
+@where("concatenate(slice, slice)", only="cpu")
 def _shifts(x: Instruction) -> bool:
     """The parts of one array in another order."""
     sources = {o.operands[0] for o in x.operands if o.opcode == "slice"}
@@ -210,7 +210,7 @@ def _pads_for_parts(x: Instruction) -> bool:
     return True
 
 
-@where("select(constant)")
+@where("select(constant)", only="cpu")
 def _large_masks(x: Instruction) -> bool:
     return prod(value_of(x.operands[0]).shape.dimensions) >= 1 << 16
 

@@ -112,9 +112,9 @@ def where(text: str, *, only: str = "", rule: str = "") -> Callable[[Condition],
     return finds
 
 
-def places(text: str, *, only: str = "") -> Find:
+def places(text: str) -> Find:
     """Finds what has a pattern."""
-    return where(text, only=only)(lambda x: True)
+    return where(text)(lambda x: True)
 
 
 def is_column_reduction(x: Instruction) -> bool:

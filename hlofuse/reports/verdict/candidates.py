@@ -39,10 +39,7 @@ def of_recipes(
     Without a trial where there is neither a rewrite to try nor a figure.
     """
     relaxed = {r.rule.code: r for r in ranking.relaxed} if ranking is not None else {}
-    is_gpu = observed.replay.config.build.backend == "gpu"
     for recipe in RECIPES:
-        if is_gpu and not recipe.gains_on_gpu:
-            continue
         findings = list(recipe.find(situation))
         if not findings:
             continue

@@ -1,6 +1,7 @@
 """From a replay to a verdict."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from hlofuse.account import Account, KernelTimes, Launched, Observed
 from hlofuse.account.bound import fusion_floor
@@ -48,9 +49,7 @@ def verdict(
     flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
     tries = len(facts.before) <= TRIED_UP_TO
     if ranking is None and tries:
-        ranking = rank(
-            observed.replay.input, config, attach=lambda own: share(account.module, own.final.module)
-        )
+        ranking = rank(observed.replay.input, config, attach=partial(share, account.module))
     refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
