@@ -64,9 +64,7 @@ def verdict(
         suggestions += of_rules(ranking, suggestions)
     # A pass that is off may as well make matrix products slower as faster.
     timed = account.totals.us is not None
-    untried = tuple(
-        s for s in suggestions if s.trial is UNKNOWN or (timed and s.flag and s.trial.us_saved is None)
-    )
+    untried = [s for s in suggestions if s.trial is UNKNOWN or (timed and s.flag and not s.trial.us_saved)]
     suggestions = [s for s in suggestions if s not in untried]
     helpful = _ranked(suggestions, account)
     best, best_of = _best(helpful, ranking)
@@ -80,7 +78,7 @@ def verdict(
         (len(ranking.relaxed) if ranking is not None else 0) + sum(s.kind != "report" for s in suggestions),
         ranking is not None,
         hot_kernels(facts),
-        untried,
+        tuple(untried),
         account.measured,
     )
 
