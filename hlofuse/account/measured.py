@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
 from hlofuse.inputs.wire_format import Signature, signatures
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.replay import Replay
 
 _FINDING = "measured"
 NO_MEASURED_TIME = "no kernel of the module has a measured time; give a profile of this program"
@@ -62,10 +63,9 @@ def attach(
     module.findings[_FINDING] = max(joins, key=lambda j: j.found_us)
 
 
-def share(module: Module, other: Module) -> None:
-    """Give a module what was measured of another one with the same names."""
-    if (found := measured_of(module)) is not None:
-        other.findings[_FINDING] = found
+def share(module: Module, replay: Replay) -> None:
+    """Give what a replay launches the measured times of another module with the same names."""
+    replay.final.module.findings[_FINDING] = measured_of(module)
 
 
 def _renamed(m: Measured, module: Module, names: Mapping[str, str]) -> Measured:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hlofuse.library.options import ReplayOptions
     from hlofuse.library.report import Report
     from hlofuse.render import ModulePair
-    from hlofuse.render.launched import LaunchedModule
+    from hlofuse.render.viewers import LaunchedModule
 
 
 @click.command("render")
@@ -140,8 +140,7 @@ def command(
 
 
 def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:
-    from hlofuse.render.model_explorer import to_model_explorer
-    from hlofuse.render.perfetto import to_trace
+    from hlofuse.render.viewers import to_model_explorer, to_trace
 
     if form == "perfetto":
         content, how = to_trace(launched, output.endswith(".gz")), "open it at https://ui.perfetto.dev"

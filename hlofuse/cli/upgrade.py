@@ -56,7 +56,7 @@ def command(
     """
     from tempfile import TemporaryDirectory
 
-    from hlofuse.library.upgrading import upgraded
+    from hlofuse.library.side_by_side import upgraded
 
     program = input
     if request.pop("xla") is not None:

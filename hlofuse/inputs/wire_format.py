@@ -133,11 +133,8 @@ def launch_order(data: bytes) -> LaunchOrder:
     for instruction in _instructions(data):
         own = dict(fields(instruction))
         name, opcode = (v.decode() if isinstance(v := own.get(n), bytes) else "" for n in (_NAME, _OPCODE))
-        instructions[next(numbers(instruction, _ID), 0)] = (
-            name,
-            opcode,
-            next(numbers(instruction, _CALLED), -1),
-        )
+        unique, called = (next(numbers(instruction, number), -1) for number in (_ID, _CALLED))
+        instructions[unique] = name, opcode, called
     module = module_proto(data)
     sequences: dict[int, list[int]] = {}
     for schedule in messages(module, _SCHEDULE):

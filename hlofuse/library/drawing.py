@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hlofuse.library.program import Program
     from hlofuse.plot.figure import Plot
     from hlofuse.render import Drawing
-    from hlofuse.render.launched import LaunchedModule
+    from hlofuse.render.viewers import LaunchedModule
     from hlofuse.replay import Replay
 
 
@@ -80,7 +80,7 @@ def shown_view(program: Program, view: str | None = None) -> str:
 def launched(program: Program, view: str | None) -> LaunchedModule:
     """`Report.launched`."""
     from hlofuse.account.running import account_on
-    from hlofuse.render.launched import LaunchedModule
+    from hlofuse.render.viewers import LaunchedModule
     from hlofuse.reports.common.final_names import LaunchedNames
 
     loaded, module = program.loaded, program.module

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hlofuse.ir.graph import Module
     from hlofuse.plot.figure import Plot
     from hlofuse.render import Drawing
-    from hlofuse.render.launched import LaunchedModule
+    from hlofuse.render.viewers import LaunchedModule
     from hlofuse.reports.check import Check
     from hlofuse.reports.kernels import KernelSelection
     from hlofuse.reports.model_error.model import ModelError
@@ -252,7 +252,7 @@ class Report(Program):
 
         `compiled` is the program as that release compiled it; its passes before fusion then count too.
         """
-        from hlofuse.library.upgrading import upgraded
+        from hlofuse.library.side_by_side import upgraded
 
         return upgraded(self.options, to, compiled.options if compiled is not None else None)
 
@@ -335,7 +335,7 @@ class Report(Program):
         return drawn(self, view, **how)
 
     def launched(self, view: str | None = None) -> LaunchedModule:
-        """What a step launches, for `hlofuse.render.perfetto` and `hlofuse.render.model_explorer`."""
+        """What a step launches, for `hlofuse.render.viewers` and `hlofuse.render.viewers`."""
         from hlofuse.library.drawing import launched
 
         return launched(self, view)

@@ -12,7 +12,7 @@ from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused
 from hlofuse.passes.base import Pass
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.clean_up import EQUAL_CONSTANTS, EQUAL_INSTRUCTIONS, EQUAL_IOTAS, EQUAL_OUTPUTS
+from hlofuse.rules.rewrites import EQUAL_CONSTANTS, EQUAL_INSTRUCTIONS, EQUAL_IOTAS, EQUAL_OUTPUTS
 from hlofuse.trace import Recorder
 
 COMMUTATIVE_OPCODES = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})

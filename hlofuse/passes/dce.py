@@ -10,7 +10,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.rewriting import substituted
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.clean_up import (
+from hlofuse.rules.rewrites import (
     DEAD_COMPUTATION,
     DEAD_INSTRUCTION,
     DEAD_PARAMETER,

@@ -1,11 +1,11 @@
-"""Rules of passes before and after fusion that decide what fusion has to work on: codes RW….
+"""Rules of passes before and after fusion: what fusion has to work on (RW…), and what tidies up after it.
 
-Rewrites of loops, reductions and products, library fusions, expanders and copies.
+Rewrites of loops, reductions and products, library fusions, expanders and copies; CSE, DCE, TupleSimplifier.
 """
 
 from functools import partial
 
-from hlofuse.rules.catalogue import Rule, outcome
+from hlofuse.rules.catalogue import Knob, Rule, outcome, register
 
 
 def rewrites(code: str, pass_name: str, title: str, *, allows: bool = True, essential: bool = False) -> Rule:
@@ -81,3 +81,29 @@ COPY_IN_FUSION = rewrites("RW041", "copy_fusion", "A fusion writes the copy of i
 LAYOUT_COPY = rewrites(
     "RW042", "layout-assignment", "A value is copied to the layout that its reader requires", essential=True
 )
+
+
+# Tidying up: CSE (CS…), DCE (DC…), TupleSimplifier (TS…).
+
+_tidies = partial(outcome, allows=True)
+
+EQUAL_CONSTANTS = _tidies("CS001", "Duplicate constants are merged")
+EQUAL_INSTRUCTIONS = _tidies("CS002", "Duplicate operations on equal operands are merged")
+EQUAL_IOTAS = _tidies("CS003", "Duplicate iotas of one operation become one operand")
+EQUAL_OUTPUTS = _tidies("CS004", "Duplicate results of a kernel are read from the first one")
+DEAD_INSTRUCTION = _tidies("DC001", "An unused operation is removed")
+UNUSED_OUTPUT = _tidies("DC002", "An unused result of a kernel is removed")
+DEAD_PARAMETER = _tidies("DC003", "An unused input of a kernel is removed")
+DEAD_COMPUTATION = _tidies("DC004", "A computation without callers is removed")
+WHOLE_TUPLE = register("TS001", "A tuple rebuilt from its own elements is the tuple itself", allows=True)
+ELEMENT_OF_TUPLE = register("TS002", "An element of a tuple operation is the operand itself", allows=True)
+
+
+# Before PriorityFusion: VariadicOpSplitter (VS…), SortIotaFusion (SI…).
+
+MAX_CONCATENATE_OPERANDS = Knob("gpu-max-concatenate-operands", 128)
+
+MANY_OPERANDS = register(
+    "VS001", "A concatenate of very many arrays is split", allows=True, knobs=(MAX_CONCATENATE_OPERANDS,)
+)
+IOTA_INTO_SORT = register("SI001", "An iota is computed inside the sort that reads it", allows=True)

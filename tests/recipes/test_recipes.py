@@ -23,8 +23,7 @@ from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir import parse_module
 from hlofuse.library.options import Loaded, ReplayOptions
 from hlofuse.reports.advice.catalogue import RECIPES
-from hlofuse.reports.advice.recipe import Finding, Recipe
-from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.verdict.candidates import tried
@@ -85,7 +84,7 @@ def test_every_recipe_has_a_page_and_every_page_a_recipe() -> None:
         assert not recipe.text.endswith("."), recipe.name
     for page in PAGES.values():
         assert tuple(page.rows) == page.devices, page.name
-        assert page.path.read_text(encoding="utf-8").rstrip().endswith(TOOL.measured_line(page.name))
+        assert page.path.read_text(encoding="utf-8").rstrip().endswith(TOOL.measured_line(page))
     assert (TOOL.DOCS / "README.md").read_text(encoding="utf-8") == TOOL.index()
 
 

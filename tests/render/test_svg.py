@@ -16,9 +16,7 @@ from hlofuse.account import Account
 from hlofuse.ir import HlofuseError, Module, parse_module
 from hlofuse.render import Drawing, engine, render
 from hlofuse.render import __file__ as package
-from hlofuse.render.launched import LaunchedModule
-from hlofuse.render.model_explorer import to_model_explorer
-from hlofuse.render.perfetto import to_trace
+from hlofuse.render.viewers import LaunchedModule, to_model_explorer, to_trace
 from hlofuse.replay import replay
 
 from .modules import FUSED, SVG, UNFUSED, chain, needs_graphviz, quoted_strings, texts, tooltips

@@ -15,9 +15,7 @@ from hlofuse.inputs import load
 from hlofuse.ir import Module, parse_module
 from hlofuse.pipelines import device_of
 from hlofuse.releases import AROUND_FUSION as RELEASE
-from hlofuse.render.launched import LaunchedModule
-from hlofuse.render.model_explorer import to_model_explorer
-from hlofuse.render.perfetto import MOST_ITERATIONS, to_trace
+from hlofuse.render.viewers import MOST_ITERATIONS, LaunchedModule, to_model_explorer, to_trace
 from hlofuse.replay import replay
 
 from ..running import Golden, Run

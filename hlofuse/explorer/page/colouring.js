@@ -67,8 +67,8 @@ function byRule(run) {
     pairs.set(rule, (pairs.get(rule) ?? 0) + 1);
   }
   const rules = [...pairs].sort((a, b) => b[1] - a[1]).map(([rule]) => rule);
-  const named = (rule) => { const n = rules.indexOf(rule); return n < 0 ? "unknown" : n < MOST_RULES ? `rule${n}` : "rule-other"; };
-  const words = rules.slice(0, MOST_RULES).map((rule, n) => [`rule${n}`, `${rule}: ${countText(pairs.get(rule), "pair")}`]);
+  const named = (rule) => { const n = rules.indexOf(rule); return n < 0 ? "unknown" : n < MOST_RULES ? `tint${n}` : "rule-other"; };
+  const words = rules.slice(0, MOST_RULES).map((rule, n) => [`tint${n}`, `${rule}: ${countText(pairs.get(rule), "pair")}`]);
   return {
     box: (box) => named(ruleOf.get(run.endsAs[box])),
     group: (kernels) => {

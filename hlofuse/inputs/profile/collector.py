@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -155,8 +155,15 @@ class Collector:
                 keys = {n: k for k, n in self._keys.items() if k.label == label}
                 own = np.flatnonzero(np.isin(numbers, list(keys)))
                 own = own[np.argsort(start[own], kind="stable")]
-                named = namer.names([keys[n] for n in numbers[own].tolist()])
-                numbers[own] = [self._renamed(k, op) for k, op in named]
+                steps: dict[tuple[str, int], tuple[str, int]] = {}
+                last, named = "", []
+                for n in numbers[own].tolist():
+                    if (step := steps.get((last, n))) is None:
+                        following, op = namer.name(last, keys[n])
+                        step = steps[last, n] = following, self._renamed(keys[n], op)
+                    last, number = step
+                    named.append(number)
+                numbers[own] = named
             chunks[:] = [(numbers, start, long)]
 
     def _renamed(self, key: Key, op: str) -> int:
@@ -216,20 +223,12 @@ class _Namer:
         self._of_kernel = {name.replace(".", "_").replace("-", "_"): name for name in order}
         self._certain = {self._own(k) for k in keys}
         """Instructions that some event names."""
-        self._next = cache(self._name)
-
-    def names(self, keys: Iterable[Key]) -> Iterator[tuple[Key, str]]:
-        """Each key with the name of its instruction, or with what stands for one."""
-        last = ""
-        for key in keys:
-            last, shown = self._next(last, key)
-            yield key, shown
 
     def _own(self, key: Key) -> str:
         return key.op or self._of_kernel.get(key.kernel, "")
 
-    def _name(self, last: str, key: Key) -> tuple[str, str]:
-        """The instruction launched last, then the name of this one."""
+    def name(self, last: str, key: Key) -> tuple[str, str]:
+        """The instruction launched now, by the one `last` before; then its name, or what stands for one."""
         own = self._own(key)
         if key.within:
             opcode, following = self._order.get(last, ("", []))

@@ -10,7 +10,7 @@ from hlofuse.ir.fusing import append_producer, create_fusion
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass
-from hlofuse.rules.clean_up import IOTA_INTO_SORT, MANY_OPERANDS, MAX_CONCATENATE_OPERANDS
+from hlofuse.rules.rewrites import IOTA_INTO_SORT, MANY_OPERANDS, MAX_CONCATENATE_OPERANDS
 from hlofuse.trace import Recorder
 
 

@@ -1,9 +1,7 @@
 """All recipes."""
 
-from hlofuse.reports.advice.collectives import COLLECTIVES
-from hlofuse.reports.advice.cpu import CPU
-from hlofuse.reports.advice.indexing import INDEXING
-from hlofuse.reports.advice.layout import LAYOUT
+from hlofuse.reports.advice.cpu import COLLECTIVES, CPU
+from hlofuse.reports.advice.indexing import INDEXING, LAYOUT
 from hlofuse.reports.advice.loops import LOOPS
 from hlofuse.reports.advice.products import PRODUCTS
 from hlofuse.reports.advice.recipe import Recipe

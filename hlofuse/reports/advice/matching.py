@@ -11,8 +11,7 @@ from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.literals import scalar_of
-from hlofuse.reports.advice.recipe import Finding
-from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.advice.recipe import Finding, Situation
 
 SMALL = 1 << 20
 """Bytes that a kernel moves in less time than its launch takes."""
@@ -113,9 +112,9 @@ def where(text: str, *, only: str = "", rule: str = "") -> Callable[[Condition],
     return finds
 
 
-def places(text: str, *, only: str = "") -> Find:
+def places(text: str) -> Find:
     """Finds what has a pattern."""
-    return where(text, only=only)(lambda x: True)
+    return where(text)(lambda x: True)
 
 
 def is_column_reduction(x: Instruction) -> bool:

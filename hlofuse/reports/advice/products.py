@@ -8,10 +8,8 @@ from math import prod
 from hlofuse.analysis.bitcasts import without_bitcasts
 from hlofuse.cost.gpu.backend_config import is_tuned_product
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.common import make
 from hlofuse.reports.advice.matching import Find, fusion_of, has, parsed, reader, value_of, where
-from hlofuse.reports.advice.recipe import Finding, Recipe
-from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 
 _INTEGERS, _HALF, _WIDE = ("s8", "u8"), ("bf16", "f16"), ("bf16", "f16", "f32")
 
@@ -111,28 +109,11 @@ def _transposed_heads(x: Instruction) -> bool:
     return any(o.opcode == "transpose" and len(o.shape.dimensions) > 3 for o in operands)
 
 
-@where("gather(convert)", only="gpu")
-def _cast_tables(x: Instruction) -> bool:
-    """Rows of a table that is widened as a whole."""
-    return x.operands[0].opcode == "convert" and x.shape.byte_size * 2 < x.operands[0].shape.byte_size
-
-
-def _gather_first(gather: Instruction) -> bool:
-    if gather.operands[0].opcode != "convert":
-        return False
-    table = gather.operands[0].operands[0]
-    narrow = gather.shape.with_element_type(table.shape.element_type)
-    picked = make.copy_of(gather, (table, *gather.operands[1:]), narrow)
-    gather.replace_all_uses_with(make.convert(gather, picked, gather.shape.element_type))
-    return True
-
-
 PRODUCTS = (
     Recipe("return-only-what-is-used", "Do not return the product and its activation", _returned),
     Recipe("activation-with-one-reader", "Choose an activation that reads once: ReLU, tanh", _activations),
     Recipe("one-product-of-concatenated", "Concatenate, multiply once", _added_products),
     Recipe("scale-after-an-int8-product", "Multiply int8, scale the result", _widened(_INTEGERS, _WIDE)),
-    Recipe("multiply-in-fp8", "Multiply fp8, scale the result", _widened(("f8",), _WIDE)),
     Recipe("multiply-narrow-sum-wide", "Multiply bfloat16, sum in float32", _widened(_HALF, ("f32",))),
     Recipe("scale-after-the-product", "Scale the product, not the quantized weights", _scaled_weights),
     Recipe("sum-before-the-product", "Sum the operand first, then multiply", _sole_sums),
@@ -140,5 +121,4 @@ PRODUCTS = (
     Recipe("attention-by-cudnn", "Call jax.nn.dot_product_attention with cudnn", _attention),
     Recipe("softmax-of-bfloat16-scores", "Leave scores in bfloat16 up to the softmax", _wide_scores),
     Recipe("distances-by-a-product", "Compute distances as |a|² + |b|² − 2 a·b", _distances),
-    Recipe("cast-what-is-gathered", "Cast the gathered rows, not the table", _cast_tables, _gather_first),
 )

@@ -19,8 +19,7 @@ from hlofuse.reports.advice.matching import (
     value_of,
     where,
 )
-from hlofuse.reports.advice.recipe import Finding, Recipe
-from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 
 
 def _sums_then(opcode: str) -> Find:

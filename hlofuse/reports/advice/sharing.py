@@ -9,8 +9,7 @@ from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
 from hlofuse.reports.advice.matching import Find, is_column_reduction, reader, readers, value_of
-from hlofuse.reports.advice.recipe import Finding, Recipe
-from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 
 _MANY = 8
 """Kernels that do the same to different arrays."""

@@ -11,8 +11,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import integer_of
 from hlofuse.reports.advice.matching import LARGE, combines_by, each, only_reader, origins, source
-from hlofuse.reports.advice.recipe import Finding, Recipe
-from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 
 
 def _results(module: Module) -> list[tuple[Index, Instruction]]:

@@ -133,9 +133,6 @@ class RecordCheck:
     disagreements: tuple[Disagreement, ...]
 
 
-_FAR_OFF = 4
-
-
 @dataclass(frozen=True, slots=True)
 class HotKernel:
     """A kernel of the result, or several of the same line and shape, by what they take."""
@@ -159,12 +156,12 @@ class HotKernel:
     def bound_by(self) -> str:
         """`memory-bound`, `compute-bound`, `launch-bound`, with `, not coalesced`; `at least` for a floor.
 
-        `49× its estimate` where the measured time says that it is none of these.
+        `49× its estimate`, from 4 times on, where the measured time says that it is none of these.
         """
         k = self.kernel
         if k is None:
             return "lower bound" if self.is_floor else ""
-        if self.us and (self.measured_us or 0.0) >= _FAR_OFF * self.us:
+        if self.us and (self.measured_us or 0.0) >= 4 * self.us:
             return f"{(self.measured_us or 0.0) / self.us:.0f}× its estimate"
         if k.us < self.us / self.count / self.iterations / 2:
             return "launch-bound"

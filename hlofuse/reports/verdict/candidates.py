@@ -19,8 +19,7 @@ from hlofuse.pipelines.gpu.steps import ALGSIMP_LAYOUTS, CSE
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
 from hlofuse.replay import ReplayConfig, ReplayInput, replay_config
 from hlofuse.reports.advice.catalogue import RECIPES
-from hlofuse.reports.advice.recipe import Finding, Recipe
-from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.verdict.model import Suggestion, SuggestionKind
 from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
@@ -40,10 +39,7 @@ def of_recipes(
     Without a trial where there is neither a rewrite to try nor a figure.
     """
     relaxed = {r.rule.code: r for r in ranking.relaxed} if ranking is not None else {}
-    is_gpu = observed.replay.config.build.backend == "gpu"
     for recipe in RECIPES:
-        if is_gpu and not recipe.gains_on_gpu:
-            continue
         findings = list(recipe.find(situation))
         if not findings:
             continue

@@ -1,6 +1,7 @@
 """From a replay to a verdict."""
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from hlofuse.account import Account, KernelTimes, Launched, Observed
 from hlofuse.account.bound import fusion_floor
@@ -9,7 +10,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.releases import Release
-from hlofuse.reports.advice.situation import Situation
+from hlofuse.reports.advice.recipe import Situation
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.model import TRIED_UP_TO
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
@@ -48,9 +49,7 @@ def verdict(
     flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
     tries = len(facts.before) <= TRIED_UP_TO
     if ranking is None and tries:
-        ranking = rank(
-            observed.replay.input, config, attach=lambda own: share(account.module, own.final.module)
-        )
+        ranking = rank(observed.replay.input, config, attach=partial(share, account.module))
     refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
@@ -65,9 +64,7 @@ def verdict(
         suggestions += of_rules(ranking, suggestions)
     # A pass that is off may as well make matrix products slower as faster.
     timed = account.totals.us is not None
-    untried = tuple(
-        s for s in suggestions if s.trial is UNKNOWN or (timed and s.flag and s.trial.us_saved is None)
-    )
+    untried = [s for s in suggestions if s.trial is UNKNOWN or (timed and s.flag and not s.trial.us_saved)]
     suggestions = [s for s in suggestions if s not in untried]
     helpful = _ranked(suggestions, account)
     best, best_of = _best(helpful, ranking)
@@ -81,7 +78,7 @@ def verdict(
         (len(ranking.relaxed) if ranking is not None else 0) + sum(s.kind != "report" for s in suggestions),
         ranking is not None,
         hot_kernels(facts),
-        untried,
+        tuple(untried),
         account.measured,
     )
 
