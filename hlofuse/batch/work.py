@@ -150,14 +150,9 @@ def _kernels(report: Report) -> dict[str, Any]:
     """The document of `hlofuse kernels`; of a backend whose passes are not public without rules."""
     if not report.is_fused or report.is_taken_as_it_is or report.identity.backend.value not in NO_TARGET:
         return report.kernels.to_json()
-    spec = "name=instruction.name opcode=instruction.opcode kind=instruction.fusion_kind runs us"
-    listed = [
-        {
-            **fields(r, f"{spec} floor=is_floor bytes_accessed=cost.bytes_accessed"),
-            **measured_json(r.measured),
-        }
-        for r in report.account.rows
-    ]
+    spec = "name=instruction.name opcode=instruction.opcode kind=instruction.fusion_kind runs us "
+    spec += "floor=is_floor bytes_accessed=cost.bytes_accessed"
+    listed = [{**fields(r, spec), **measured_json(r.measured)} for r in report.account.rows]
     head = head_of(report.loaded, replayed=False)
     return with_heads({"kernels": listed}, [head] if head is not None else [])
 
