@@ -335,7 +335,7 @@ class Report(Program):
         return drawn(self, view, **how)
 
     def launched(self, view: str | None = None) -> LaunchedModule:
-        """What a step launches, for `hlofuse.render.viewers` and `hlofuse.render.viewers`."""
+        """What a step launches, for `hlofuse.render.viewers`."""
         from hlofuse.library.drawing import launched
 
         return launched(self, view)

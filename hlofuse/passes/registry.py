@@ -42,9 +42,9 @@ _PASSES: dict[str, dict[str, str]] = {
         "horizontal_input_fusion": "hlofuse.passes.fusion.horizontal_fusion:HorizontalInputFusion",
     },
     "cpu": {
-        "fusion": "hlofuse.passes.fusion.cpu_instruction_fusion:CpuInstructionFusion",
+        "fusion": "hlofuse.passes.fusion.cpu_fusion:CpuInstructionFusion",
         "fusion-wrapper": "hlofuse.passes.fusion.fusion_wrapper:CpuFusionWrapper",
-        "cpu_multi_output_fusion": "hlofuse.passes.fusion.cpu_multi_output_fusion:CpuMultiOutputFusion",
+        "cpu_multi_output_fusion": "hlofuse.passes.fusion.cpu_fusion:CpuMultiOutputFusion",
     },
 }
 _TEXT = re.compile(r"\s*([\w\-]+)\s*(?:\((.*)\))?\s*")

@@ -14,7 +14,7 @@ from hlofuse.rules.catalogue import Knob, outcome, register
 from hlofuse.rules.fusion_heroes import heroes_verdict
 from hlofuse.rules.gpu_fusible import is_physically_transposing
 from hlofuse.rules.gpu_instruction_fusion import FUSIBLE_RULES, GpuFusionState, GpuPair
-from hlofuse.rules.priority_fusion.budget import MAX_IR_SIZE, over_budget
+from hlofuse.rules.priority_fusion.conditions import MAX_IR_SIZE, over_budget
 from hlofuse.rules.verdict import Verdict, condition, requirement
 
 MAX_TRANSPOSED = Knob("gpu-max-transposed-share", 0.5)

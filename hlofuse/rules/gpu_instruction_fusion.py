@@ -29,7 +29,7 @@ from hlofuse.rules.instruction_fusion import (
     producer_is_root,
     recomputation,
 )
-from hlofuse.rules.priority_fusion.budget import over_budget
+from hlofuse.rules.priority_fusion.conditions import over_budget
 from hlofuse.rules.verdict import Verdict, condition, requirement
 
 

@@ -15,7 +15,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import essential, outcome, register
 from hlofuse.rules.fusion_heroes import shapes_differ
 from hlofuse.rules.gpu_fusible import has_tiled_transpose, is_loop_fusible_producer, is_physically_transposing
-from hlofuse.rules.priority_fusion.budget import MAX_IR_SIZE, over_budget
+from hlofuse.rules.priority_fusion.conditions import MAX_IR_SIZE, over_budget
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Verdict, condition, requirement
 

@@ -17,8 +17,7 @@ from hlofuse.rules.gpu_multi_output_fusion import (
     too_much_code,
 )
 from hlofuse.rules.instruction_fusion import FusionState
-from hlofuse.rules.priority_fusion.candidate import PriorityPair, PriorityState
-from hlofuse.rules.priority_fusion.conditions import consumer_is_bitcast
+from hlofuse.rules.priority_fusion.conditions import PriorityPair, PriorityState, consumer_is_bitcast
 from hlofuse.rules.settings import Settings
 
 from ..running import find

@@ -15,7 +15,7 @@ from hlofuse.passes.fusion.priority_fusion.priority_fusion import PriorityFusion
 from hlofuse.releases import release_of
 from hlofuse.rules.instruction_fusion import FusionState
 from hlofuse.rules.priority_fusion import PriorityPair, PriorityState
-from hlofuse.rules.priority_fusion.budget import triton_over_limit
+from hlofuse.rules.priority_fusion.conditions import triton_over_limit
 from hlofuse.rules.settings import Settings
 from hlofuse.trace import Recorder
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from hlofuse.ir.texts import texts
 from hlofuse.pipelines.differences import differences, groups
 from hlofuse.releases import NAMES, behaviours, release_of
-from hlofuse.releases import release as release_module
+from hlofuse.releases import named as release_module
 
 from ..running import Run
 

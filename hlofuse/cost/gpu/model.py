@@ -12,12 +12,11 @@ from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate, is_broadcast
 from hlofuse.cost.gpu.joining import Origin, origins_of
-from hlofuse.cost.gpu.kernel_time import in_step, ticks_of_pair, time_of, time_of_pair
 from hlofuse.cost.gpu.launch import FusionAnalysis, Launch
 from hlofuse.cost.gpu.shared_tables import SharedTables, Tables
 from hlofuse.cost.gpu.summary import EstimateCache, Summary, SummaryPair, Timed
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.gpu.timing import Timing
+from hlofuse.cost.gpu.timing import Timing, in_step, ticks_of_pair, time_of, time_of_pair
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 

@@ -1,17 +1,162 @@
-"""What models have worked out of structures, kept for the replays of a module that meet them again."""
+"""What models have worked out of structures, kept for the replays of a module that meet them again: launches
+(which emitter, how many blocks and threads), and the tables that others fill."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
-from hlofuse.cost.gpu.atoms import AtomTable
+from hlofuse.cost.gpu import backend_config as config
+from hlofuse.cost.gpu.atoms import KEEPS_ROLLED, AtomTable
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.launching import Launcher
-from hlofuse.cost.gpu.shapes import ShapeTable
-from hlofuse.cost.gpu.summary import PairTable
+from hlofuse.cost.gpu.kernel_graph import can_update_in_place, reduction_groups
+from hlofuse.cost.gpu.launch import FusionAnalysis, Launch, launch_of, llvm_launch_of, narrowest, per_element
+from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable
+from hlofuse.cost.gpu.summary import PairTable, Summary, SummaryPair
 from hlofuse.cost.gpu.summary_table import SummaryTable
+from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 
 if TYPE_CHECKING:
     from hlofuse.cost.tiling.model import TilingModel
+
+
+class _Alone(FusionAnalysis):
+    """An instruction on its own."""
+
+    __slots__ = ("_instruction", "_mlir", "_summary")
+
+    def __init__(self, instruction: Instruction, summary: Summary, mlir: bool) -> None:
+        super().__init__(summary.roots, summary.features, summary.minor_of_transpose)
+        self._instruction, self._summary, self._mlir = instruction, summary, mlir
+
+    def operands(self) -> Sequence[ShapeFacts]:
+        return self._summary.operands
+
+    def in_place(self) -> bool:
+        return _in_place([self._instruction], self._mlir)
+
+    def groups(self) -> int:
+        return reduction_groups([self._instruction], self.roots, in_one_traversal=not self._mlir)
+
+
+class _Fused(FusionAnalysis):
+    """A producer in its consumer."""
+
+    __slots__ = ("_mlir", "_pair", "_parts")
+
+    def __init__(self, producer: Instruction, consumer: Instruction, pair: SummaryPair, mlir: bool) -> None:
+        a, b = pair.producer, pair.consumer
+        minor = min(a.minor_of_transpose, b.minor_of_transpose)
+        super().__init__(pair.roots, a.features | b.features, minor)
+        self._parts, self._pair, self._mlir = (producer, consumer), pair, mlir
+
+    def operands(self) -> Sequence[ShapeFacts]:
+        return _read_by(self._pair)
+
+    def in_place(self) -> bool:
+        return _in_place(self._parts, self._mlir)
+
+    def groups(self) -> int:
+        return reduction_groups(self._parts, self.roots, in_one_traversal=not self._mlir)
+
+
+def _read_by(pair: SummaryPair) -> list[ShapeFacts]:
+    """What a kernel of both reads."""
+    a, b, slots = pair.producer, pair.consumer, pair.slots
+    read = [o for k, o in enumerate(b.operands) if k not in slots]
+    return read + [o for k, o in enumerate(a.operands) if k not in a.skipped]
+
+
+def _in_place(parts: Sequence[Instruction], mlir: bool) -> bool:
+    return can_update_in_place(parts) if mlir else can_update_in_place(parts, 1)
+
+
+class Launcher:
+    """Works out a launch once for each structure."""
+
+    def __init__(self, device: DeviceDescription, release: Release) -> None:
+        self._device = device
+        self._mlir = release.mlir_emitters
+        self._simple_loops = release.mlir_emitters and not device.is_blackwell
+        """How a loop is unrolled depends on nothing but its size and what keeps it rolled."""
+        self._launch_of = partial(launch_of if release.mlir_emitters else llvm_launch_of, device, release)
+
+    def of(self, instruction: Instruction, summary: Summary) -> Launch:
+        """The launch of an instruction on its own."""
+        cached = summary.launch
+        if cached is None:
+            cached = None if summary.config is None else self._named_emitter(summary.config, summary)
+            if cached is None:
+                cached = self._launch_of(self.kernel(instruction, summary))
+            summary.launch = cached
+        if summary.keeps_loop and self._simple_loops and cached.kind == "loop":
+            summary.loop = cached
+        return cached
+
+    def kernel(self, instruction: Instruction, summary: Summary) -> FusionAnalysis:
+        """What the launch of an instruction on its own depends on."""
+        return _Alone(instruction, summary, self._mlir)
+
+    def of_pair(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> Launch:
+        """The launch of the producer fused into the consumer."""
+        cached = pair.launch
+        if cached is None:
+            a, b = pair.producer, pair.consumer
+            fusion = a.config if b.config is None else b.config
+            if fusion is not None:
+                cached = self._named_emitter(fusion, b)
+            elif b.loop is not None and a.leaves_loops:
+                cached = b.loop
+            elif b.launch is not None and self._keeps(b.launch, pair):
+                cached = b.launch
+            if cached is None:
+                cached = self._launch_of(_Fused(producer, consumer, pair, self._mlir))
+            pair.launch = cached
+        return cached
+
+    def _keeps(self, launch: Launch, pair: SummaryPair) -> bool:
+        """The consumer's own launch surely stays the same one with the producer in.
+
+        The answer to what many pairs ask, without looking for the roots of the whole.
+        """
+        producer, consumer = pair.producer, pair.consumer
+        if len(consumer.roots) > 1 or not self._mlir:
+            return False
+        root, inside = consumer.roots[0], producer.roots[0]
+        end = root.chain_end
+        if root.atom is None or end is None:
+            return False
+        if root.reached and root.reached[pair.slot]:
+            if inside.transposes or inside.concatenates:
+                return False
+            # Where the root's chain goes on into the producer it ends there.
+            if end.intermediate_chain and (inside.chain_end is None or inside.chain_end.opcode == "reduce"):
+                return False
+        if launch.kind == "loop":
+            if root.update is not None or root.updated_parameter >= 0:
+                return False
+            return self._simple_loops and not producer.features & ~consumer.features & KEEPS_ROLLED
+        if launch.kind != "reduction":
+            return False
+        # How much of a row a thread reads depends on the narrowest elements.
+        least, incoming = narrowest(consumer.operands), narrowest(producer.operands)
+        if producer.skipped or incoming > least:  # perhaps those were what the producer wrote
+            incoming = narrowest(_read_by(pair))
+        return incoming == least
+
+    def _named_emitter(self, fusion: config.FusionConfig, summary: Summary) -> Launch | None:
+        """The launch where the backend config names the emitter."""
+        root = summary.roots[0].result
+        if fusion.kind == config.CUSTOM:
+            return per_element(root, "custom")
+        if fusion.is_triton:
+            if not fusion.tile_sizes:
+                return per_element(root, "triton")
+            blocks = 1
+            for size, tile in zip(root.dimensions, fusion.tile_sizes[0], strict=False):
+                blocks *= -(-size // tile)
+            return Launch("triton", blocks, fusion.num_warps * self._device.threads_per_warp)
+        return per_element(root, "cudnn") if fusion.kind == config.CUDNN else None
 
 
 class Tables:

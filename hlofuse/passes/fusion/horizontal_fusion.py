@@ -27,7 +27,7 @@ from hlofuse.rules.horizontal_fusion import (
     is_horizontal_candidate,
     unroll_cost,
 )
-from hlofuse.rules.priority_fusion.budget import over_budget
+from hlofuse.rules.priority_fusion.conditions import over_budget
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 

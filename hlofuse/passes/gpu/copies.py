@@ -18,7 +18,7 @@ from hlofuse.passes.common.rewriting import VisitPass, replaced
 from hlofuse.passes.cse import HloCSE
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.gpu_fusible import outputs_of
-from hlofuse.rules.priority_fusion.budget import MAX_PARAMETERS, over_budget
+from hlofuse.rules.priority_fusion.conditions import MAX_PARAMETERS, over_budget
 from hlofuse.rules.rewrites import COPY_IN_FUSION
 from hlofuse.trace import Recorder
 

@@ -22,7 +22,7 @@ from hlofuse.reports.kernels.model import Choice, KernelSelection, Note
 from hlofuse.rules import cpu_emitters, gpu_emitters
 from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.gpu_emitters import GpuKernel
-from hlofuse.rules.gpu_emitters.dots import heroes_of
+from hlofuse.rules.gpu_emitters.fusions import heroes_of
 from hlofuse.rules.settings import AS_XLA
 from hlofuse.rules.verdict import Verdict
 

@@ -5,13 +5,11 @@ XLA decides this after fusion, in `ThunkEmitter::EmitHloInstruction` (`xla/servi
 (`xla/service/gpu/hlo_fusion_analysis.cc`). What stands alone is wrapped into a fusion first.
 """
 
-from hlofuse.rules.gpu_emitters import dots, fusions, unfused
-from hlofuse.rules.gpu_emitters.candidate import GpuKernel
+from hlofuse.rules.gpu_emitters import fusions, unfused
+from hlofuse.rules.gpu_emitters.fusions import NOTES
+from hlofuse.rules.gpu_emitters.unfused import GpuKernel
 
 RULES = (*unfused.RULES, *fusions.RULES)
 """The first that speaks settles it; the last speaks about everything."""
-
-NOTES = dots.RULES
-"""Asked of every kernel besides: why a product of the program is not a library call."""
 
 __all__ = ["NOTES", "RULES", "GpuKernel"]

@@ -13,18 +13,16 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.instruction_fusion import CandidatePair, may_fuse_into_in_place
-from hlofuse.rules.priority_fusion.budget import (
-    Limits,
-    code_duplication,
-    kernel_over_budget,
-    triton_over_limit,
-)
-from hlofuse.rules.priority_fusion.candidate import PriorityPair, PriorityState
 from hlofuse.rules.priority_fusion.conditions import (
+    Limits,
+    PriorityPair,
+    PriorityState,
     both_reduce,
+    code_duplication,
     consumer_is_bitcast,
     consumer_not_fusible,
     consumer_unsupported_by_triton,
+    kernel_over_budget,
     not_tiled,
     producer_is_root,
     producer_is_scatter,
@@ -33,6 +31,7 @@ from hlofuse.rules.priority_fusion.conditions import (
     producer_reads_updated,
     producer_unsupported_by_triton,
     reduction_becomes_loop,
+    triton_over_limit,
 )
 from hlofuse.rules.verdict import Verdict
 
