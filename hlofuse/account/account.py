@@ -343,7 +343,7 @@ def alias_info_of(device: DeviceDescription | None) -> AliasInfo:
     """What may share memory on a GPU, or, without one, on other backends."""
     if device is None:
         return AliasInfo(AROUND_FUSION)
-    from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo  # with passes, and slow to import
+    from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo  # with passes, and slow to import
 
     return GpuAliasInfo(device, AROUND_FUSION)
 

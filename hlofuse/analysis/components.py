@@ -1,6 +1,12 @@
-"""What lies on cycles of a graph."""
+"""What lies on cycles of a graph, and reachability while instructions are merged (`HloDfsReachability`).
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+A search from the later instruction backwards need not go beyond the place of the earlier one in any
+order with operands first. Such an order is kept up to date from merge to merge, by moving only what
+lies between the two and depends on one of them (Pearce and Kelly, "A dynamic topological sort
+algorithm for directed acyclic graphs", 2006): recomputing it each time costs the square of the module.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from hlofuse.ir.graph import Computation, Instruction
@@ -105,3 +111,108 @@ def depends_on(instruction: Instruction, source: Instruction) -> bool:
         seen |= new
         pending += new
     return False
+
+
+class MergedOrder:
+    """Places of a computation's instructions; new get-tuple-elements count as what they are taken from."""
+
+    def __init__(self, computation: Computation) -> None:
+        self._place = {x: k for k, x in enumerate(computation.post_order())}
+
+    def reaches(self, a: Instruction, b: Instruction) -> bool:
+        """True if `b` depends on `a`, or is `a`."""
+        a, b = self._placed(a), self._placed(b)
+        if a is b:
+            return True
+        place = self._place
+        first, last = place[a], place[b]
+        if first > last:
+            return False
+        # From both ends in turn: often one of them has next to nothing in between.
+        later, sooner = [a], [b]
+        seen_later, seen_sooner = {a}, {b}
+        while later and sooner:
+            for x in self._users(later.pop()):
+                if x is b:
+                    return True
+                if x not in seen_later and place[x] < last:
+                    seen_later.add(x)
+                    later.append(x)
+            for x in self._sources(sooner.pop()):
+                if x is a:
+                    return True
+                if x not in seen_sooner and place[x] > first:
+                    seen_sooner.add(x)
+                    sooner.append(x)
+        return False
+
+    def replace(self, old: Instruction, new: Instruction) -> None:
+        """`new` stands where `old` stood."""
+        self._place[new] = self._place.pop(old)
+
+    def merge(self, survivor: Instruction, removed: Instruction) -> None:
+        """`removed` is about to become part of `survivor`; no path leads from one to the other by way of a
+        third."""
+        place = self._place
+        first, last = sorted((survivor, removed), key=place.__getitem__)
+        start, end = place[first], place[last]
+        later = self._search(first, self._users, lambda k: k < end)
+        sooner = self._search(last, self._sources, lambda k: k > start)
+        free = sorted([place[x] for x in (first, last, *sooner, *later)])
+        order = [*sorted(sooner, key=place.__getitem__), survivor, *sorted(later, key=place.__getitem__)]
+        place.update(zip(order, free, strict=False))
+        del place[removed]
+
+    def precede(self, a: Instruction, b: Instruction) -> bool:
+        """Place `a` before `b`, for an edge that is about to be added; False where `a` depends on `b`."""
+        place = self._place
+        start, end = place[b], place[a]
+        if end < start:
+            return True
+        later = self._search(b, self._users, lambda k: k <= end)
+        if a is b or a in later:
+            return False
+        sooner = self._search(a, self._sources, lambda k: k > start)
+        order = [*sorted({a, *sooner}, key=place.__getitem__), *sorted({b, *later}, key=place.__getitem__)]
+        place.update(zip(order, sorted([place[x] for x in order]), strict=True))
+        return True
+
+    def _placed(self, x: Instruction) -> Instruction:
+        while x not in self._place:
+            x = x.operands[0]
+        return x
+
+    def _sources(self, x: Instruction) -> list[Instruction]:
+        place = self._place
+        sources = [o if o in place else self._placed(o) for o in x.operands]
+        return sources + list(x.control_predecessors) if x.control_predecessors else sources
+
+    def _users(self, x: Instruction) -> list[Instruction]:
+        place = self._place
+        users = [*x.users, *x.control_successors] if x.control_successors else x.users
+        for user in users:
+            if user not in place:
+                break
+        else:
+            return users
+        placed: list[Instruction] = []
+        for user in users:
+            placed += [user] if user in place else self._users(user)
+        return placed
+
+    def _search(
+        self,
+        start: Instruction,
+        neighbours: Callable[[Instruction], list[Instruction]],
+        within: Callable[[int], bool],
+    ) -> set[Instruction]:
+        """What is found from `start`, itself left out, without leaving the places that are `within`."""
+        place = self._place
+        found: set[Instruction] = set()
+        pending = [start]
+        while pending:
+            for x in neighbours(pending.pop()):
+                if x not in found and within(place[x]):
+                    found.add(x)
+                    pending.append(x)
+        return found

@@ -5,7 +5,7 @@ from functools import partial
 
 from hlofuse.account import Observed
 from hlofuse.analysis.kernels import is_kernel, launched_computations
-from hlofuse.explorer.kernels import kernel_pairs, page_kernels
+from hlofuse.explorer.kernels import SourceFiles, kernel_pairs, page_kernels
 from hlofuse.explorer.model import (
     Change,
     Decision,
@@ -17,7 +17,6 @@ from hlofuse.explorer.model import (
     Region,
     Run,
 )
-from hlofuse.explorer.source import SourceFiles
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Instruction, Module

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hlofuse.replay import ReplayConfig
     from hlofuse.reports.explain.model import Explanation
     from hlofuse.reports.whatif.model import Ranking, Sweep
-    from hlofuse.reports.whatif.sweep import Vary
+    from hlofuse.reports.whatif.ranking import Vary
 
 
 def ranked(
@@ -104,7 +104,7 @@ def swept(
 ) -> Answer[Sweep]:
     """`Report.what_if` with a sweep."""
     from hlofuse.reports.whatif.json import sweep_json
-    from hlofuse.reports.whatif.sweep import sweep
+    from hlofuse.reports.whatif.ranking import sweep
     from hlofuse.reports.whatif.text import print_sweep
 
     options, loaded = report.options, report.at_fusion

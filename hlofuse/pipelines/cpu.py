@@ -27,8 +27,8 @@ from hlofuse.passes.copy_insertion.buffer_alias import OptimizeInputOutputBuffer
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion
 from hlofuse.passes.cpu.calls import ParallelTaskAssigner, SmallWhileLoopHoisting
 from hlofuse.passes.cpu.layouts import ConvCanonicalization, CpuLayoutAssignment
-from hlofuse.passes.cpu.library_rewriter import STARTS, LibraryRewriter
-from hlofuse.passes.cpu.ynn_support import is_computed_by_ynn as _is_of_library
+from hlofuse.passes.cpu.ynnpack import STARTS, LibraryRewriter
+from hlofuse.passes.cpu.ynnpack import is_computed_by_ynn as _is_of_library
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer
@@ -47,9 +47,8 @@ from hlofuse.passes.float.conversions import (
     LogisticExpander,
 )
 from hlofuse.passes.float.float_normalization import FloatNormalization
-from hlofuse.passes.layout.canonicalizers import BroadcastCanonicalizer, ReshapeDecomposer
-from hlofuse.passes.linear_algebra.eigh import EighExpander
-from hlofuse.passes.linear_algebra.qr import QrExpander
+from hlofuse.passes.layout.layout_normalization import BroadcastCanonicalizer, ReshapeDecomposer
+from hlofuse.passes.linear_algebra.decompositions import EighExpander, QrExpander
 from hlofuse.passes.linear_algebra.triangular import CholeskyExpander, TriangularSolveExpander
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking, WhileLoopInvariantCodeMotion
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier

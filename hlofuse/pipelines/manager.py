@@ -17,8 +17,7 @@ from hlofuse.passes.base import Pass, Pipeline
 from hlofuse.pipelines.flags import disabled_passes
 from hlofuse.pipelines.targets import after_fusion, before_fusion
 from hlofuse.trace import Event, Recorder, Skipped
-from hlofuse.trace.before_fusion import BeforeFusion
-from hlofuse.trace.provenance import Provenance
+from hlofuse.trace.provenance import BeforeFusion, Provenance
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription

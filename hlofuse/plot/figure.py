@@ -6,8 +6,7 @@ from itertools import pairwise
 from xml.sax.saxutils import escape, quoteattr
 
 from hlofuse.format.escape import printable
-from hlofuse.render import svg
-from hlofuse.render.drawing import Picture
+from hlofuse.render.drawing import Picture, document
 from hlofuse.render.labels import entities
 from hlofuse.render.palette import ALERT, FAINT, FONT, INK
 from hlofuse.render.scene import text_width
@@ -154,4 +153,4 @@ class Plot(Picture):
         """A self-contained SVG for a page, on a card of its size."""
         shift = f"translate({_MARGIN - self._low[0]:.2f} {_MARGIN + self._high[1]:.2f})"
         body = [f'<g font-family="{FONT}" transform="{shift}">\n', *self._svg, "</g>\n"]
-        return svg.document(*self.size(), self.title, self.description, body)
+        return document(*self.size(), self.title, self.description, body)

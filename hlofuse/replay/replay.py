@@ -14,8 +14,7 @@ from hlofuse.passes import make_pass
 from hlofuse.passes.base import Pass
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.replay.config import ReplayConfig, replay_config
-from hlofuse.replay.input import ReplayInput
-from hlofuse.replay.result import Checkpoint, PassResult, Replay, ReplayObserver
+from hlofuse.replay.result import Checkpoint, PassResult, Replay, ReplayInput, ReplayObserver
 from hlofuse.rules.plan import PLANNED, PlanInForce
 from hlofuse.trace import Recorder
 

@@ -35,9 +35,8 @@ from hlofuse.passes.float.conversions import (
     LogisticExpander,
     SimplifyFPConversions,
 )
-from hlofuse.passes.layout.canonicalizers import BroadcastCanonicalizer
-from hlofuse.passes.linear_algebra.eigh import EighExpander
-from hlofuse.passes.linear_algebra.qr import QrExpander
+from hlofuse.passes.layout.layout_normalization import BroadcastCanonicalizer
+from hlofuse.passes.linear_algebra.decompositions import EighExpander, QrExpander
 from hlofuse.passes.linear_algebra.triangular import CholeskyExpander, TriangularSolveExpander
 from hlofuse.passes.loop.code_motion import (
     WhileLoopConstantSinking,

@@ -50,8 +50,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> Callable[..., Profile]:
         from dataclasses import replace
 
         from hlofuse.reports.check import check_modules, read_baseline
-        from hlofuse.testing.asserting import report
-        from hlofuse.testing.inputs import measured
+        from hlofuse.testing.asserting import measured, report
 
         found = measured(program, target, device, Path(request.config.rootpath), profile)
         found = replace(found, profile=replace(found.profile, name=name or found.profile.name))

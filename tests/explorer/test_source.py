@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.explorer.kernels import SourceFiles
 from hlofuse.explorer.model import SourceFile
-from hlofuse.explorer.source import SourceFiles
 from hlofuse.ir import parse_module
 
 from ..running import Run

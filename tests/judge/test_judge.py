@@ -26,7 +26,7 @@ from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.dot.dot_dimensions import DotDecomposer
 from hlofuse.releases import AROUND_FUSION
-from hlofuse.trace.before_fusion import BeforeFusion
+from hlofuse.trace.provenance import BeforeFusion
 
 from ..running import Run
 

@@ -17,9 +17,12 @@ from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.passes.copy_insertion.buffer_alias import LoopScheduleLinearizer, OptimizeInputOutputBufferAlias
+from hlofuse.passes.copy_insertion.buffer_alias import (
+    GpuAliasInfo,
+    LoopScheduleLinearizer,
+    OptimizeInputOutputBufferAlias,
+)
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion, PostSchedulingCopyInsertion
-from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.trace import Recorder
 

@@ -1,16 +1,239 @@
-"""What the tiled model has to know of one operation, shared by all operations alike."""
+"""What the tiled model has to know of one operation, shared by all operations alike.
+
+For each operand: which of its elements a result element reads (`ComputeOutputToInputIndexing` in
+`xla/hlo/analysis/indexing_analysis.cc`).
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from math import prod
+from typing import cast
 
 from hlofuse.analysis.bitcasts import leaves_size
-from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_costs import DEFAULT_FLOPS, op_profile
-from hlofuse.cost.tiling.dot_support import dot_dimensions
-from hlofuse.cost.tiling.indexing_map import IndexingMap
-from hlofuse.cost.tiling.op_indexing import indexing_key, operand_maps
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
+from hlofuse.cost.tiling.dot_support import DotDimensions, dot_dimensions
+from hlofuse.cost.tiling.expressions import (
+    ZERO,
+    Expr,
+    add,
+    constant,
+    floordiv,
+    mod,
+    mul,
+    negate,
+    substitute,
+    subtract,
+    variable,
+)
+from hlofuse.cost.tiling.indexing_map import (
+    IndexingMap,
+    from_sizes,
+    identity,
+    make_map,
+    simplify_keeping_points,
+)
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.text import values
 from hlofuse.releases import Release
+
+_LEAVES = frozenset({"parameter", "constant", "iota"})
+_SLICE = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
+
+
+def indexing_key(instruction: Instruction) -> tuple[object, ...]:
+    """What the maps of an operation depend on besides the shapes of it and its operands."""
+    opcode = instruction.opcode
+    if opcode in ("broadcast", "reduce", "transpose", "concatenate", "reverse"):
+        return instruction.dimensions
+    if opcode == "slice":
+        return (instruction.attributes.raw("slice"),)
+    if opcode == "dot":
+        return dot_dimensions(instruction)
+    return ()
+
+
+def operand_maps(instruction: Instruction) -> tuple[IndexingMap | None, ...]:
+    """One map for each operand, None where XLA has no map; empty for what reads no operand."""
+    shape = instruction.shape
+    operands = tuple(o.shape for o in instruction.operands)
+    return _maps(instruction.opcode, shape, operands, indexing_key(instruction))
+
+
+@cache
+def _maps(
+    opcode: str, shape: Shape, operands: tuple[Shape, ...], key: tuple[object, ...]
+) -> tuple[IndexingMap | None, ...]:
+    if opcode in _LEAVES:
+        return ()
+    dims = shape.dimensions
+    if opcode in ELEMENTWISE_OPCODES or opcode in ("map", "all-reduce", "get-tuple-element"):
+        # The predicate of a select may be a scalar.
+        return tuple(identity(dims) if o.dimensions or not dims else from_sizes([], dims) for o in operands)
+    if opcode == "bitcast":
+        return (bitcast_map(operands[0], shape),)
+    if opcode == "reshape":
+        return (simplify_keeping_points(from_sizes(_reshape(operands[0].dimensions, dims), dims)),)
+    numbers = [k for k in key if isinstance(k, int)]
+    if opcode == "broadcast":
+        return (from_sizes([variable(d) for d in numbers], dims),)
+    if opcode == "transpose":
+        results = [variable(numbers.index(d)) for d in range(len(numbers))]
+        return (from_sizes(results, dims),)
+    if opcode == "reverse":
+        flip = [add(negate(variable(d)), n - 1) if d in numbers else variable(d) for d, n in enumerate(dims)]
+        return (from_sizes(flip, dims),)
+    if opcode == "slice":
+        windows = _SLICE.findall(str(key[0]))
+        starts = [add(mul(variable(d), int(s or 1)), int(a)) for d, (a, _, s) in enumerate(windows)]
+        return (from_sizes(starts, dims),)
+    if opcode == "reduce":
+        return _reduce(shape, operands, set(numbers))
+    if opcode == "concatenate":
+        return _concatenate(shape, operands, numbers[0])
+    if opcode == "dot":
+        return _dot(dims, operands[0].dimensions, operands[1].dimensions, cast("DotDimensions", key))
+    return (None,) * len(operands)
+
+
+def _reduce(shape: Shape, operands: tuple[Shape, ...], reduced: set[int]) -> tuple[IndexingMap | None, ...]:
+    dims = shape.tuple_shapes[0].dimensions if shape.is_tuple else shape.dimensions
+    results: list[Expr] = []
+    sizes: list[int] = []
+    next_dimension = 0
+    for d, size in enumerate(operands[0].dimensions):
+        if d in reduced:
+            results.append(variable(len(dims) + len(sizes)))
+            sizes.append(size)
+        else:
+            results.append(variable(next_dimension))
+            next_dimension += 1
+    inputs = len(operands) // 2
+    return (from_sizes(results, dims, sizes),) * inputs + (from_sizes([], dims),) * inputs
+
+
+def _concatenate(shape: Shape, operands: tuple[Shape, ...], along: int) -> tuple[IndexingMap | None, ...]:
+    maps, offset = [], 0
+    for operand in operands:
+        size = operand.dimensions[along]
+        results = [variable(d) for d in range(shape.rank)]
+        results[along] = subtract(results[along], constant(offset))
+        bounds = [(0, n - 1) for n in shape.dimensions]
+        bounds[along] = (offset, offset + size - 1)
+        maps.append(make_map(results, bounds))
+        offset += size
+    return tuple(maps)
+
+
+def _dot(
+    dims: tuple[int, ...], lhs: tuple[int, ...], rhs: tuple[int, ...], key: DotDimensions
+) -> tuple[IndexingMap | None, ...]:
+    lhs_batch, rhs_batch, lhs_sum, rhs_sum = key
+    number = len(lhs_batch)
+    results: list[list[Expr]] = []
+    for shape, batch, contracted in ((lhs, lhs_batch, lhs_sum), (rhs, rhs_batch, rhs_sum)):
+        exprs: list[Expr] = []
+        for d in range(len(shape)):
+            if d in batch:
+                exprs.append(variable(batch.index(d)))
+            elif d in contracted:
+                exprs.append(variable(len(dims) + contracted.index(d)))
+            else:
+                exprs.append(variable(number))
+                number += 1
+        results.append(exprs)
+    sizes = [lhs[d] for d in lhs_sum]
+    return tuple(from_sizes(r, dims, sizes) for r in results)
+
+
+@cache
+def bitcast_map(source: Shape, result: Shape) -> IndexingMap | None:
+    """Result index to source index of a bitcast; None where XLA has none (`GetBitcastMap`)."""
+    if source.element_count != result.element_count:
+        return None
+    permutation = _bitcast_permutation(result, source) if result.rank else None
+    if permutation is not None:
+        results = [variable(i) for i in permutation]
+    elif reshape_is_bitcast(result, source, ignore_element_type=True):
+        results = _reshape(source.dimensions, result.dimensions)
+    else:
+        # A transpose to memory order, a reshape there, a transpose to the source's order.
+        to_memory = result.minor_to_major[::-1]
+        physical_result = tuple(result.dimensions[d] for d in to_memory)
+        from_memory = source.minor_to_major[::-1]
+        physical_source = tuple(source.dimensions[d] for d in from_memory)
+        physical = _reshape(physical_source, physical_result)
+        logical = [variable(d) for d in to_memory]
+        results = [ZERO] * source.rank
+        for position, d in enumerate(from_memory):
+            results[d] = substitute(physical[position], logical)
+    return simplify_keeping_points(from_sizes(results, result.dimensions))
+
+
+def _bitcast_permutation(a: Shape, b: Shape) -> list[int] | None:
+    """For a bitcast from `a` to `b` that is a transpose: the dimension of `a` for each of `b`
+    (`DeduceTransposeDimensionsForBitcast`)."""
+    if a.rank != b.rank:
+        return None
+    permutation = [0] * b.rank
+    for d_a, d_b in zip(a.minor_to_major, b.minor_to_major, strict=True):
+        permutation[d_b] = d_a
+    same = all(b.dimensions[d] == a.dimensions[p] for d, p in enumerate(permutation))
+    return permutation if same else None
+
+
+def _strides(dims: Sequence[int]) -> list[int]:
+    """Elements between neighbours along each dimension of a row-major array."""
+    return [prod(dims[d + 1 :]) for d in range(len(dims))]
+
+
+def _reshape(source: Sequence[int], result: Sequence[int]) -> list[Expr]:
+    """An expression for each source dimension; neighbouring groups of equal size are kept apart."""
+    if prod(source) == 0:
+        return [ZERO] * len(source)
+    exprs: list[Expr] = []
+    i = j = 0
+    while i < len(source) or j < len(result):
+        first_i, first_j = i, j
+        in_count = out_count = 1
+        while True:
+            if i < len(source) and (i == first_i or in_count < out_count):
+                in_count *= source[i]
+                i += 1
+            elif j < len(result) and (j == first_j or out_count < in_count):
+                out_count *= result[j]
+                j += 1
+            else:
+                break
+        exprs += _minimal_reshape(
+            source[first_i:i], result[first_j:j], [variable(k) for k in range(first_j, j)]
+        )
+    return exprs
+
+
+def _minimal_reshape(source: Sequence[int], result: Sequence[int], index: list[Expr]) -> list[Expr]:
+    """A group that cannot be split: kept, expanded, collapsed, or both by way of a linear index."""
+    if len(source) == 1 and len(result) == 1:
+        return index
+    if len(result) == 1:
+        return _delinearize(source, index[0])
+    linear = ZERO
+    for expr, step in zip(index, _strides(result), strict=True):
+        linear = add(linear, mul(expr, step))
+    return [linear] if len(source) == 1 else _delinearize(source, linear)
+
+
+def _delinearize(dims: Sequence[int], linear: Expr) -> list[Expr]:
+    rest, result = linear, []
+    for step in _strides(dims):
+        result.append(floordiv(rest, step))
+        rest = mod(rest, step)
+    return result
+
 
 _FREE = values(
     """

@@ -1,15 +1,207 @@
 """Typed values of attributes, by attribute name as XLA's own parser is type-directed.
 
-The common forms are read by patterns, anything else by the grammar; both make the same values.
+The common forms are read by patterns, anything else by the grammar; both make the same values. A reader of a
+common form takes the text of a value, or raises `Uncommon`.
 """
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from hlofuse.ir.attributes import patterns
-from hlofuse.ir.attributes.metadata import OpMetadata
+from hlofuse.ir.attributes.metadata import OpMetadata, OutputAlias
+from hlofuse.ir.attributes.window import (
+    ConvolutionDimensionNumbers,
+    PaddingConfig,
+    PaddingDimension,
+    SliceRange,
+    SliceRanges,
+    Window,
+    WindowDimension,
+)
 from hlofuse.ir.text.grammar import parse_attribute
+from hlofuse.ir.text.text import bad_escape, unquote
+
+_INTEGER = re.compile(r"-?[0-9]{1,18}")
+_INTEGERS = re.compile(r"\{(?:-?[0-9]{1,18}(?:, ?-?[0-9]{1,18})*+)?\}")
+_NAME = re.compile(r"%?[A-Za-z_][\w.\-]*+")
+_NAMES = re.compile(r"\{%?[A-Za-z_][\w.\-]*+(?:, ?%?[A-Za-z_][\w.\-]*+)*+\}")
+_PLAIN_STRING = re.compile(r'"[^"\\]*+"')
+_METADATA = re.compile(r'\{(?:(?:[a-z_]++=(?:"(?:[^"\\]++|\\.)*+"|[0-9]{1,9}))(?: (?=[a-z])|(?=\})))*+\}')
+_JAX_METADATA = re.compile(r'\{op_name="([^"\\]*+)"(?: stack_frame_id=([0-9]{1,9}))?\}')
+_METADATA_NAMES = frozenset(
+    "op_type op_name source_file source_line source_end_line source_column source_end_column"
+    " deduplicated_name scheduling_name stack_frame_id".split()
+)
+_STRING = r'"(?:[^"\\\n]++|\\.)*+"'
+_FRONTEND_FIELD = (
+    rf'([A-Za-z_][\w.\-]*+)=({_STRING}|\{{(?:[^{{}}"\n]++|{_STRING}|\{{(?:[^{{}}"\n]++|{_STRING})*+\}})*+\}})'
+)
+_FRONTEND_PAIR = re.compile(_FRONTEND_FIELD, re.ASCII)
+_FRONTEND = re.compile(rf"\{{{_FRONTEND_FIELD}(?:,{_FRONTEND_FIELD})*+\}}", re.ASCII)
+_METADATA_FIELD = re.compile(r'([a-z_]++)=(?:"((?:[^"\\]++|\\.)*+)"|([0-9]++))')
+_WINDOW_FIELD = re.compile(r"(size|stride|pad|lhs_dilate|rhs_dilate|rhs_reversal)=([0-9x_\-]++)")
+_WINDOW = re.compile(
+    rf"\{{(?:{_WINDOW_FIELD.pattern}(?: (?=[a-z])|(?=\}})))*+\}}".replace("(size", "(?:size")
+)
+_RANGE = re.compile(r"\[([0-9]++):([0-9]++)(?::([0-9]++))?\]")
+_RANGES = re.compile(r"\{(?:\[[0-9]++:[0-9]++(?::[0-9]++)?\](?:, (?=\[)|(?=\})))*+\}")
+_PADDING = re.compile(r"-?[0-9]++_-?[0-9]++(?:_[0-9]++)?(?:x-?[0-9]++_-?[0-9]++(?:_[0-9]++)?)*+")
+_LABELS = re.compile(r"([0-9bf]{2,9})_([0-9io]{2,9})->([0-9bf]{2,9})")
+_INDEX = r"\{([0-9]*+(?:, ?[0-9]++)*+)\}"
+_ALIAS = re.compile(rf"{_INDEX}: \(([0-9]{{1,9}}), {_INDEX}\)")
+_ALIASES = re.compile(rf"\{{ ?(?:{_ALIAS.pattern}(?:, (?=\{{)| ?(?=\}})))*+ ?\}}")
+
+
+class Uncommon(Exception):
+    """A form the patterns do not know."""
+
+
+def uncommon(text: str) -> Any:
+    """Nothing is common here."""
+    raise Uncommon
+
+
+def boolean(text: str) -> bool:
+    """true or false."""
+    if text == "true":
+        return True
+    if text == "false":
+        return False
+    raise Uncommon
+
+
+def integer(text: str) -> int:
+    """One number."""
+    if _INTEGER.fullmatch(text) is None:
+        raise Uncommon
+    return int(text)
+
+
+def integers(text: str) -> tuple[int, ...]:
+    """A list of numbers: `{0,1}`."""
+    if _INTEGERS.fullmatch(text) is None:
+        raise Uncommon
+    return tuple(map(int, text[1:-1].split(","))) if len(text) > 2 else ()
+
+
+def name(text: str) -> str:
+    """A name or a word, without its %."""
+    if _NAME.fullmatch(text) is None:
+        raise Uncommon
+    return text.removeprefix("%")
+
+
+def names(text: str) -> tuple[str, ...]:
+    """A list of names or words: `{%a, %b}`."""
+    if _NAMES.fullmatch(text) is None:
+        raise Uncommon
+    return tuple(n.strip().removeprefix("%") for n in text[1:-1].split(","))
+
+
+def string(text: str) -> str:
+    """A string in double quotes without escapes."""
+    if _PLAIN_STRING.fullmatch(text) is None:
+        raise Uncommon
+    return text[1:-1]
+
+
+def config(text: str) -> str:
+    """A backend config: JSON as it stands, or a string."""
+    return text if text.startswith("{") else string(text)
+
+
+def metadata(text: str) -> OpMetadata:
+    """Metadata of strings and numbers."""
+    if (match := _JAX_METADATA.fullmatch(text)) is not None:
+        op_name, number = match.groups()
+        return OpMetadata.of(
+            {"op_name": op_name, "stack_frame_id": int(number)} if number else {"op_name": op_name}
+        )
+    if _METADATA.fullmatch(text) is None:
+        raise Uncommon
+    fields: dict[str, Any] = {}
+    for key, quoted, number in _METADATA_FIELD.findall(text):
+        if key in fields or ("\\" in quoted and bad_escape(quoted) is not None):
+            raise Uncommon
+        fields[key] = int(number) if number else unquote(f'"{quoted}"')
+    if not fields.keys() <= _METADATA_NAMES:
+        raise Uncommon
+    return OpMetadata.of(fields)
+
+
+def frontend_attributes(text: str) -> dict[str, str]:
+    """Keys with strings or raw text in braces."""
+    if _FRONTEND.fullmatch(text) is None:
+        raise Uncommon
+    pairs = _FRONTEND_PAIR.findall(text)
+    if any(value[0] == '"' and "\\" in value and bad_escape(value[1:-1]) is not None for _, value in pairs):
+        raise Uncommon
+    return {key: unquote(value) if value[0] == '"' else value for key, value in pairs}
+
+
+def window(text: str) -> Window:
+    """A window in any order of its parts."""
+    if _WINDOW.fullmatch(text) is None:
+        raise Uncommon
+    fields = dict(_WINDOW_FIELD.findall(text))
+    try:
+        sizes = [int(n) for n in fields["size"].split("x")] if "size" in fields else []
+        rank = len(sizes)
+
+        def column(key: str, default: int) -> list[int]:
+            return [int(n) for n in fields[key].split("x")] if key in fields else [default] * rank
+
+        pads = [tuple(map(int, p.split("_"))) for p in fields["pad"].split("x")] if "pad" in fields else None
+        rows = zip(
+            sizes,
+            column("stride", 1),
+            pads or [(0, 0)] * rank,
+            column("rhs_dilate", 1),
+            column("lhs_dilate", 1),
+            column("rhs_reversal", 0),
+            strict=True,
+        )
+        return Window(
+            tuple(WindowDimension(s, t, low, high, rd, ld, r == 1) for s, t, (low, high), rd, ld, r in rows)
+        )
+    except ValueError:
+        raise Uncommon from None
+
+
+def slice_ranges(text: str) -> SliceRanges:
+    """`{[0:8], [0:16:2]}`."""
+    if _RANGES.fullmatch(text) is None:
+        raise Uncommon
+    return SliceRanges(SliceRange(int(a), int(b), int(c or 1)) for a, b, c in _RANGE.findall(text))
+
+
+def padding(text: str) -> PaddingConfig:
+    """`0_0x1_1`."""
+    if _PADDING.fullmatch(text) is None:
+        raise Uncommon
+    return PaddingConfig(tuple(PaddingDimension(*map(int, d.split("_"))) for d in text.split("x")))
+
+
+def dim_labels(text: str) -> ConvolutionDimensionNumbers:
+    """`b01f_01io->b01f`."""
+    match = _LABELS.fullmatch(text)
+    if match is None:
+        raise Uncommon
+    return ConvolutionDimensionNumbers(*match.groups())
+
+
+def _path(text: str) -> tuple[int, ...]:
+    return tuple(map(int, text.split(","))) if text else ()
+
+
+def output_aliases(text: str) -> tuple[OutputAlias, ...]:
+    """`{{0}: (1, {})}`."""
+    if _ALIASES.fullmatch(text) is None:
+        raise Uncommon
+    found = _ALIAS.findall(text)
+    return tuple(OutputAlias(_path(out), int(number), _path(index)) for out, number, index in found)
+
 
 __all__ = ["OpMetadata", "parse_value"]
 
@@ -25,7 +217,7 @@ def parse_value(name: str, text: str) -> Any:
         return text
     try:
         return reader(text)
-    except patterns.Uncommon:
+    except Uncommon:
         return _by_grammar(name, text)
 
 
@@ -36,40 +228,40 @@ def _by_grammar(name: str, text: str) -> Any:
 
 def _table() -> dict[str, Callable[[str], Any]]:
     by_reader: dict[Callable[[str], Any], str] = {
-        patterns.boolean: """
+        boolean: """
             is_scheduled alias_passthrough_params is_stable largest constrain_layout use_global_device_ids
             has_dynamic_root is_host_transfer is_composite custom_call_has_side_effect is_reverse
             is_associative indices_are_sorted unique_indices left_side lower unit_diagonal
         """,
-        patterns.integer: """
+        integer: """
             replica_count num_partitions iota_dimension k channel_id index feature_group_count
             batch_group_count feature_index delta exponent_bits mantissa_bits index_vector_dim num_carries
             inferred_dimension cross_program_prefetch_index
         """,
-        patterns.integers: """
+        integers: """
             dimensions fft_length dynamic_slice_sizes lhs_contracting_dims rhs_contracting_dims lhs_batch_dims
             rhs_batch_dims lhs_ragged_dims rhs_group_dims offset_dims collapsed_slice_dims start_index_map
             operand_batching_dims start_indices_batching_dims update_window_dims inserted_window_dims
             scatter_dims_to_operand_dims input_batching_dims scatter_indices_batching_dims slice_sizes
         """,
-        patterns.name: """
+        name: """
             to_apply calls condition body true_computation false_computation select scatter fft_type
             padding_type direction type order distribution algorithm schedule api_version transpose_a
             convolution_kind kind mode
         """,
-        patterns.names: "branch_computations called_computations operand_precision control-predecessors",
-        patterns.string: """
+        names: "branch_computations called_computations operand_precision control-predecessors",
+        string: """
             execution_thread async_execution_thread infeed_config outfeed_config custom_call_target
         """,
-        patterns.config: "backend_config",
-        patterns.metadata: "metadata",
-        patterns.window: "window",
-        patterns.slice_ranges: "slice",
-        patterns.padding: "padding",
-        patterns.dim_labels: "dim_labels",
-        patterns.frontend_attributes: "frontend_attributes",
-        patterns.output_aliases: "output_to_operand_aliasing",
-        patterns.uncommon: """
+        config: "backend_config",
+        metadata: "metadata",
+        window: "window",
+        slice_ranges: "slice",
+        padding: "padding",
+        dim_labels: "dim_labels",
+        frontend_attributes: "frontend_attributes",
+        output_aliases: "output_to_operand_aliasing",
+        uncommon: """
             allow_spmd_sharding_propagation_to_parameters allow_spmd_sharding_propagation_to_output epsilon
             statistics parameter_replication origin operand_layout_constraints literal outfeed_shape domain
             result_accuracy sparsity_config sparsity buffer_donor

@@ -7,9 +7,16 @@ from typing import Protocol
 
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.ir.text.attribute_cache import AttributeCache
+from hlofuse.ir.text.attribute_cache import (
+    AT_LEAST_ONE,
+    CALLING,
+    CONSTANT,
+    PARAMETER,
+    AttributeCache,
+    Check,
+    form,
+)
 from hlofuse.ir.text.literals import implied_element, is_plain
-from hlofuse.ir.text.opcode_specs import AT_LEAST_ONE, CALLING, CONSTANT, PARAMETER, Check, form
 from hlofuse.ir.text.patterns import CALLED_NAME, OPERAND, FastPathMiss
 from hlofuse.ir.text.shapes import ShapeCache
 

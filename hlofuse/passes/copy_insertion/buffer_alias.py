@@ -1,20 +1,26 @@
-"""Gives results the memory of arguments that the caller gives up.
+"""Gives results the memory of arguments that the caller gives up, as `OptimizeInputOutputBufferAlias` of
+`xla/hlo/transforms/simplifiers`, and which buffers XLA:GPU's kernels may share
+(`xla/service/gpu/{alias_info,nvptx_alias_info}.cc`)."""
 
-Mirrors `OptimizeInputOutputBufferAlias` of `xla/hlo/transforms/simplifiers`.
-"""
-
-from collections import defaultdict
+from collections import defaultdict, deque
+from functools import cached_property
 from typing import TypeVar
 
+from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.async_ops import is_async_end, wrapped_opcode
 from hlofuse.analysis.call_sites import CallSites, non_fusion_computations
+from hlofuse.analysis.components import MergedOrder
+from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.analysis.elementwise import is_elementwise, is_elementwise_on_operand
 from hlofuse.analysis.hlo_alias import Argument, InputOutputAlias, alias_config, write_alias_config
 from hlofuse.analysis.hlo_dataflow import HloDataflow
 from hlofuse.analysis.hlo_value import Index, subshape_at
-from hlofuse.analysis.merged_order import MergedOrder
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
+from hlofuse.releases import Release
 from hlofuse.trace import Recorder
 
 _Place = TypeVar("_Place")
@@ -158,3 +164,148 @@ def _is_asynchronous_collective(x: Instruction) -> bool:
     if x.opcode in ("async-start", "async-done"):
         return any(root.opcode in _COLLECTIVES for _, c in x.called for root in [c.root])
     return is_async_end(x.opcode) and x.opcode not in _NO_COLLECTIVES and x.opcode != "async-update"
+
+
+_MATMUL = "__cublas$lt$matmul"
+
+
+class GpuAliasInfo(AliasInfo):
+    """NVIDIA's."""
+
+    def __init__(self, device: DeviceDescription, release: Release) -> None:
+        super().__init__(release)
+        self._device = device
+
+    @cached_property
+    def _model(self) -> KernelModel:
+        return KernelModel(self._device, self._release)
+
+    def may_alias(
+        self, operand: Instruction, operand_index: Index, user: Instruction, user_index: Index
+    ) -> bool | None:
+        if user.opcode in ("all-reduce", "collective-broadcast"):
+            return len(user.operands) == 1 or (
+                len(user_index) == 1 and user.operands[user_index[0]] is operand
+            )
+        if user.opcode == "custom-call":
+            return _is_added_matrix(operand, user, user_index)
+        if user.opcode == "fusion":
+            return _Fusion(self._model, user, user_index).can_overwrite(operand)
+        return None
+
+
+def _is_added_matrix(operand: Instruction, call: Instruction, user_index: Index) -> bool:
+    """True for the matrix that cuBLASLt adds to a product it computes."""
+    if custom_call_target(call) != _MATMUL or len(call.operands) < 3 or user_index != (0,):
+        return False
+    config = call.attributes.get("backend_config") or {}
+    beta = config.get("gemm_backend_config", {}).get("beta", 0) if isinstance(config, dict) else 0
+    return bool(beta) and operand is call.operands[2] and call.operands.count(operand) == 1
+
+
+class _Fusion:
+    """A fusion and one of its results (`FusionCanShareBufferHint`)."""
+
+    def __init__(self, model: KernelModel, fusion: Instruction, user_index: Index) -> None:
+        self._model = model
+        self._fusion = fusion
+        self._index = user_index
+        output = fusion.fused_root
+        for k in user_index:
+            if output.opcode != "tuple":
+                break
+            output = output.operands[k]
+        self._output = output
+        self._root = output.operands[0] if output.opcode == "bitcast" else output
+        """The output, or what it is a bitcast of."""
+
+    def can_overwrite(self, operand: Instruction) -> bool:
+        """True if each element is read before its place is written."""
+        fusion = self._fusion
+        if not _same_size(operand.shape, subshape_at(fusion.shape, self._index)):
+            return False
+        reduction = self._reduction()
+        start = fusion.fused_computation.parameters[fusion.operands.index(operand)]
+        queue, seen, reaches_output = deque([start]), {start}, False
+        while queue:
+            x = queue.popleft()
+            reaches_output |= x is self._output
+            if x is reduction:
+                continue
+            for user in x.users:
+                if user not in seen:
+                    seen.add(user)
+                    queue.append(user)
+                if not self._keeps_order(x, user, reduction):
+                    return False
+        return reaches_output and not self._other_result_disagrees(seen)
+
+    def _keeps_order(self, x: Instruction, user: Instruction, reduction: Instruction | None) -> bool:
+        """True if `user` reads `x` element by element as the result is written."""
+        root, number = self._root, user.operands.index(x)
+        if user is root and user.opcode == "scatter" and user.operands.count(x) == 1:
+            results = len(user.shape.tuple_shapes) if user.shape.is_tuple else 1
+            if number < results:
+                return True
+        if user is root and user.opcode == "sort" and user.operands.count(x) == 1:
+            return self._index == (number,)
+        if (
+            root.opcode == "dynamic-update-slice"
+            and user.opcode == "dynamic-slice"
+            and root.operands[0] is user.operands[0]
+            and user.shape.key == root.operands[1].shape.key
+        ):
+            # The slice that is overwritten is read; of single elements it does not matter which.
+            return user.shape.is_effective_scalar or user.operands[1:] == root.operands[2:]
+        if (
+            (is_elementwise_on_operand(user, number) and user.opcode != "copy")
+            or user.opcode in ("bitcast", "tuple")
+            or user is reduction
+        ):
+            return True
+        return user is root and user.opcode == "dynamic-update-slice" and number == 1
+
+    def _reduction(self) -> Instruction | None:
+        """The reduction that the kernel is about, which it computes before it writes anything
+        (`FindHeroReduction`)."""
+        fusion = self._fusion
+        if self._model.launch(fusion).kind != "reduction":
+            return None
+        for output, root in zip(self._outputs(), self._model.summary(fusion).roots, strict=False):
+            if root.is_reduction:
+                while output.opcode != "reduce" and output.operands:
+                    output = output.operands[0]
+                return output if output.opcode == "reduce" else None
+        return None
+
+    def _other_result_disagrees(self, reached: set[Instruction]) -> bool:
+        """True if the operand is part of another result too, which is written in another order."""
+        outputs = self._outputs()
+        if len(outputs) < 2 or not any(o in reached and o is not self._output for o in outputs):
+            return False
+        if not is_elementwise(self._root):
+            return True
+        if self._model.launch(self._fusion).kind == "loop":
+            return any(o in reached and o.opcode in ("transpose", "copy") for o in outputs)
+        roots = self._model.summary(self._fusion).roots
+        heroes = [root.hero[0] for root in roots]
+        return any(
+            o in reached and hero is not None and hero.opcode in ("transpose", "copy")
+            for o, hero in zip(outputs, heroes, strict=False)
+        )
+
+    def _outputs(self) -> list[Instruction]:
+        root = self._fusion.fused_root
+        return list(root.operands) if root.opcode == "tuple" else [root]
+
+
+def _same_size(a: Shape, b: Shape) -> bool:
+    """True for equal shapes, and for arrays of as many elements as wide."""
+    if a.key == b.key:
+        return True
+    return a.is_array and b.is_array and a.element_count == b.element_count and _width(a) == _width(b)
+
+
+def _width(shape: Shape) -> int:
+    """Bits of an element; those of a pred are one (`primitive_util::BitWidth`)."""
+    return 1 if shape.element_type == "pred" else shape.bit_width

@@ -1,4 +1,5 @@
-"""Chains of reshapes and transposes, made as short as may be (`xla/hlo/analysis/shape_tracker.cc`)."""
+"""Chains of reshapes and transposes, made as short as may be (`xla/hlo/analysis/shape_tracker.cc`), by walks
+over the elements of a row-major array (`BufferView`)."""
 
 from __future__ import annotations
 
@@ -11,8 +12,133 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.make import added, numbers
 from hlofuse.passes.common.shapes import array, is_identity, permute, permuted
-from hlofuse.passes.dot import buffer_view as views
-from hlofuse.passes.dot.buffer_view import View
+
+View = tuple[tuple[int, int], ...]
+"""Pairs of stride and extent, the outermost first; no extent is 1 but in a view of one element."""
+
+
+def compact(sizes: Sequence[int]) -> View:
+    """All elements in the order they lie in."""
+    return ((1, math.prod(sizes)),)
+
+
+def of_dimensions(sizes: Sequence[int], dimensions: Sequence[int]) -> View:
+    """These dimensions of a row-major array."""
+    return tuple((math.prod(sizes[d + 1 :]), sizes[d]) for d in dimensions)
+
+
+def elements(view: View) -> int:
+    return math.prod(extent for _, extent in view) if view else 0
+
+
+def joined(parts: Sequence[View]) -> View:
+    """One behind the other, neighbours that continue each other made one."""
+    out: list[tuple[int, int]] = []
+    for part in parts:
+        for stride, extent in part:
+            if out and stride * extent == out[-1][0]:
+                out[-1] = (stride, out[-1][1] * extent)
+            else:
+                out.append((stride, extent))
+    return tuple(out)
+
+
+def normalized(view: View) -> View:
+    """By falling strides."""
+    return joined([tuple(sorted(view, key=lambda part: -part[0]))])
+
+
+def packed(view: View) -> View:
+    """The same order of elements with no gap between them."""
+    out = list(view)
+    running = 1
+    for k in sorted(range(len(view)), key=lambda k: view[k][0]):
+        out[k] = (running, view[k][1])
+        running *= view[k][1]
+    return tuple(out)
+
+
+def split(view: View, sizes: Sequence[int]) -> list[View] | None:
+    """The view of every dimension when it is cut into these; None where a cut goes through a piece."""
+    parts: list[View] = []
+    remaining = iter(view)
+    stride, left = next(remaining)
+    for size in sizes:
+        part: list[tuple[int, int]] = []
+        missing = size
+        while missing > 1:
+            taken = min(left, missing)
+            if left % taken or missing % taken:
+                return None
+            left //= taken
+            missing //= taken
+            part.append((stride * left, taken))
+            if left == 1:
+                stride, left = next(remaining, (stride, left))
+        parts.append(tuple(part))
+    return parts
+
+
+def sorted_transposed(view: View) -> tuple[list[int], list[int]]:
+    """As a reshape of the array and a transpose behind it."""
+    order = sorted(range(len(view)), key=lambda k: -view[k][0])
+    permutation = [0] * len(view)
+    for place, k in enumerate(order):
+        permutation[k] = place
+    return [view[k][1] for k in order], permutation
+
+
+def intersection(view: View, other: View) -> View | None:
+    """What of `other` is in `view`, in the order of `view`; None where strides do not divide each other."""
+    second = normalized(other)
+    out: list[tuple[int, int]] = []
+    for stride, extent in view:
+        for other_stride, other_extent in second:
+            low, high = sorted((stride, other_stride))
+            end = min(stride * extent, other_stride * other_extent)
+            if high % low:
+                return None
+            if end <= high:
+                continue
+            if end % high:
+                return None
+            out.append((high, end // high))
+    return tuple(out)
+
+
+def fold(views: list[View]) -> None:
+    """Make one of the last two as long as that needs no copy between them."""
+    while len(views) > 1:
+        sizes, permutation = sorted_transposed(views[-1])
+        parts = split(views[-2], sizes)
+        if parts is None:
+            return
+        views[-2:] = [joined([parts[k] for k in permutation])]
+
+
+def sliced(views: Sequence[View], part: View) -> tuple[list[View], View] | None:
+    """The views of some of the elements only, and where these are finally (`SliceProjectionChain`)."""
+    expected = elements(part)
+    out: list[View] = []
+    for view in views:
+        overlap = intersection(view, part)
+        if overlap is None or elements(overlap) != expected:
+            return None
+        places = packed(view)
+        following: list[tuple[int, int]] = []
+        for stride, extent in overlap:
+            for (whole, size), (place, _) in zip(view, places, strict=True):
+                if stride % whole == 0 and stride * extent <= whole * size:
+                    following.append((place * (stride // whole), extent))
+                    break
+            else:
+                return None
+        out.append(overlap)
+        fold(out)
+        out[-1] = packed(out[-1])
+        part = tuple(following)
+    return out, part
+
 
 Step = tuple[str, tuple[int, ...]]
 """`reshape` with sizes or `transpose` with a permutation."""
@@ -30,7 +156,7 @@ class ShapeTracker:
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.source = self.result = tuple(sizes)
-        self.views: list[View] = [views.compact(sizes)]
+        self.views: list[View] = [compact(sizes)]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ShapeTracker):
@@ -85,13 +211,13 @@ class ShapeTracker:
             return
         wide = [d for d, size in enumerate(before) if size != 1]
         sizes = [before[d] for d in wide]
-        parts = views.split(self.views[-1], sizes)
+        parts = split(self.views[-1], sizes)
         if parts is None:
-            self.views.append(views.compact(sizes))
-            parts = views.split(self.views[-1], sizes)
+            self.views.append(compact(sizes))
+            parts = split(self.views[-1], sizes)
             assert parts is not None
-        self.views[-1] = views.joined([parts[wide.index(d)] for d in permutation if before[d] != 1])
-        views.fold(self.views)
+        self.views[-1] = joined([parts[wide.index(d)] for d in permutation if before[d] != 1])
+        fold(self.views)
 
     def transpose_first(self, permutation: Sequence[int]) -> None:
         """Put a transpose ahead of everything."""
@@ -118,7 +244,7 @@ class ShapeTracker:
         back = ShapeTracker(self.result)
         if math.prod(self.result) != 1:
             for view in reversed(self.views):
-                sizes, permutation = views.sorted_transposed(view)
+                sizes, permutation = sorted_transposed(view)
                 back.reshape(permute(sizes, permutation))
                 back.transpose(inverse(tuple(permutation)))
         back.reshape(self.source)
@@ -132,12 +258,12 @@ class ShapeTracker:
             remaining.reshape(())
             return remaining
         remaining.transpose_first(sorted(range(len(ordered)), key=lambda k: dimensions[k]))
-        found = views.sliced(self.views, views.of_dimensions(self.source, ordered))
+        found = sliced(self.views, of_dimensions(self.source, ordered))
         if found is None:
             raise NotTracked
         for view in found[0]:
             remaining.views.append(view)
-            views.fold(remaining.views)
+            fold(remaining.views)
         remaining.result = tuple(extent for _, extent in found[0][-1])
         return remaining
 
@@ -147,15 +273,15 @@ class ShapeTracker:
         wide = [d for d in dimensions if self.source[d] != 1]
         if not wide:
             return []
-        found = views.sliced(self.views, views.normalized(views.of_dimensions(self.source, wide)))
-        parts = views.split(self.views[-1], self.result)
+        found = sliced(self.views, normalized(of_dimensions(self.source, wide)))
+        parts = split(self.views[-1], self.result)
         if found is None or parts is None:
             return None
         out = []
         for dimension, part in enumerate(parts):
             if self.result[dimension] == 1:
                 continue
-            common = views.intersection(part, found[1])
+            common = intersection(part, found[1])
             if common is None or (common and common != part):
                 return None
             if common:
@@ -168,7 +294,7 @@ class ShapeTracker:
         sizes = self.source
         if math.prod(self.source) != 1:
             for k, view in enumerate(self.views):
-                cut, permutation = views.sorted_transposed(view)
+                cut, permutation = sorted_transposed(view)
                 moves = not is_identity(permutation)
                 if not moves and k == len(self.views) - 1:
                     continue
@@ -236,7 +362,7 @@ def zipped(trackers: Sequence[ShapeTracker]) -> ShapeTracker:
             parts.append([tuple((s * scale, e) for s, e in view) for view in tracker.views])
             parts[-1].append(((scale, count),))
     layers = max(len(part) for part in parts) - 1
-    out.views = [views.joined([part[min(layer, len(part) - 1)] for part in parts]) for layer in range(layers)]
+    out.views = [joined([part[min(layer, len(part) - 1)] for part in parts]) for layer in range(layers)]
     return out
 
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
+from hlofuse.analysis.components import MergedOrder
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.analysis.merged_order import MergedOrder
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shared_tables import SharedTables

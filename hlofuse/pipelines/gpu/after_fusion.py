@@ -13,9 +13,8 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.control_flow.annotations import OptimizationBarrierExpander
 from hlofuse.passes.control_flow.call_graph import HloComputationDeduplicator, PropagateCallMetadata
-from hlofuse.passes.copy_insertion.buffer_alias import LoopScheduleLinearizer
+from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo, LoopScheduleLinearizer
 from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion, PostSchedulingCopyInsertion
-from hlofuse.passes.copy_insertion.gpu_alias_info import GpuAliasInfo
 from hlofuse.passes.fusion.fusion_wrapper import GpuFusionWrapper
 from hlofuse.passes.gpu.copies import CopyFusion
 from hlofuse.passes.gpu.dynamic_slice_annotator import DynamicSliceCopyFusionAsyncWrapper

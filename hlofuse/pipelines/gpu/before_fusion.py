@@ -62,9 +62,8 @@ from hlofuse.passes.gpu.reductions import (
 )
 from hlofuse.passes.gpu.scatter_slice_simplifier import ScatterSliceSimplifier
 from hlofuse.passes.gpu.triton_fusions import SoftmaxRewriterTriton
-from hlofuse.passes.layout.canonicalizers import BroadcastCanonicalizer, ReshapeDecomposer
-from hlofuse.passes.linear_algebra.eigh import EighExpander
-from hlofuse.passes.linear_algebra.qr import QrExpander
+from hlofuse.passes.layout.layout_normalization import BroadcastCanonicalizer, ReshapeDecomposer
+from hlofuse.passes.linear_algebra.decompositions import EighExpander, QrExpander
 from hlofuse.passes.linear_algebra.triangular import CholeskyExpander
 from hlofuse.passes.loop.code_motion import WhileLoopConstantSinking
 from hlofuse.passes.loop.simplifier import WhileLoopSimplifier

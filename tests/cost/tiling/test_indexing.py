@@ -20,7 +20,7 @@ from hlofuse.cost.tiling.expressions import (
     variable,
 )
 from hlofuse.cost.tiling.indexing_map import compose_simplified, from_sizes, make_map
-from hlofuse.cost.tiling.op_indexing import operand_maps
+from hlofuse.cost.tiling.op_kinds import operand_maps
 from hlofuse.cost.tiling.simplifier import Simplifier
 from hlofuse.cost.tiling.size_and_stride import symbolic_tile
 from hlofuse.ir.text.reader import parse_module
