@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING
 from hlofuse.account.measured import measured_of
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.alias_info import AliasInfo
-from hlofuse.analysis.bitcasts import shape_size
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.analysis.elementwise import shape_size
 from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_value import Readers, subshape_at
-from hlofuse.analysis.kernels import launched_computations
+from hlofuse.analysis.kernels import launched_computations, runs_in, trip_count_of
 from hlofuse.analysis.launches import LaunchKind, launch_of
-from hlofuse.analysis.loops import runs_in, trip_count_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.releases import AROUND_FUSION
 

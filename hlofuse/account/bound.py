@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hlofuse.account.account import Account, Launched
 from hlofuse.account.traffic import border_bytes
-from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Computation, Instruction
 

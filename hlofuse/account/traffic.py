@@ -5,9 +5,9 @@ and not the whole array; an update that is not in place writes the whole array; 
 of memory; and calls of cuBLAS and cuDNN read their operands and write their first result.
 """
 
-from hlofuse.analysis.bitcasts import shape_size, without_views
 from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.analysis.elementwise import shape_size, without_views
 from hlofuse.ir.graph import Instruction
 
 SECTOR_BYTES = 32

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hlofuse.analysis import flops as count
 from hlofuse.analysis.async_ops import ends_of, is_async_end, start_of, wrapped_operation
-from hlofuse.analysis.bitcasts import leaves_size, shape_size, transpose_is_bitcast
 from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.custom_calls import is_annotation
+from hlofuse.analysis.elementwise import leaves_size, shape_size, transpose_is_bitcast
 from hlofuse.analysis.flops import fusion_bytes
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ A fused multiply-add counts as two. Transcendental operations are counted apart 
 import math
 import re
 
-from hlofuse.analysis.bitcasts import shape_size
 from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, shape_size
 from hlofuse.ir.attributes.window import WindowDimension
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape

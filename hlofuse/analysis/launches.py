@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from hlofuse.analysis.async_ops import is_async_end, wrapped_opcode
-from hlofuse.analysis.bitcasts import moves_no_data
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target, is_annotation
+from hlofuse.analysis.elementwise import moves_no_data
 from hlofuse.analysis.kernels import CONTROL_FLOW, NO_KERNEL, is_kernel, is_small_call, launched_computations
 from hlofuse.analysis.slice_copies import copied_dynamic_slice, copied_slice
 from hlofuse.ir.graph import Instruction, Module

@@ -4,7 +4,7 @@ Mirrors `xla/backends/gpu/transforms/dynamic_slice_copy.cc` and what it asks of 
 A lone slice counts as the fusion that XLA wraps it in.
 """
 
-from hlofuse.analysis.bitcasts import without_views
+from hlofuse.analysis.elementwise import without_views
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 

@@ -10,7 +10,7 @@ from math import inf
 from pathlib import Path
 
 from hlofuse.account.floor import floor_us
-from hlofuse.analysis.bitcasts import leaves_size
+from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import computed_in
 from hlofuse.explorer.model import NOWHERE, Kernel, KernelPair, Line, SourceFile, Value
 from hlofuse.format.escape import printable

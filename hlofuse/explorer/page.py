@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from hlofuse.account import Launched
-from hlofuse.analysis.bitcasts import leaves_size
+from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.explorer.model import Decision, Kernel, Operation, Page, Passes, RefusedEdge, Run
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields

@@ -1,14 +1,20 @@
-"""What every pass is: a small value whose fields are its options. Lists of passes are passes too."""
+"""What every pass is: a small value whose fields are its options. Lists of passes are passes too.
+
+Many go through a computation and replace instructions (`xla/hlo/ir/dfs_hlo_visitor_with_default.h`).
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
+from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.removing import is_dead, is_safely_removable, replace_instruction, set_attribute
+from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Recorder
 
@@ -153,3 +159,182 @@ class UnimplementedPass(Pass):
             if found:
                 recorder.unimplemented(found)
         return False
+
+
+class NotRepresentable(Exception):
+    """What XLA writes in an instruction's place cannot be written here; the message says what.
+
+    It never leaves a pass: `attempt` catches it.
+    """
+
+
+@dataclass(frozen=True)
+class Explained:
+    """What a pass tells of each rewrite: its rule, and words about the instruction as it was before."""
+
+    rule: Rule
+    about: Callable[[Instruction], str] | None = None
+
+    def reason(self, instruction: Instruction) -> str:
+        """The words; the rule's title where there are none of its own."""
+        return self.about(instruction) if self.about is not None else self.rule.title
+
+
+def attempt(
+    handle: Callable[[Instruction], bool | None], recorder: Recorder, explained: Explained | None = None
+) -> Callable[[Instruction], bool]:
+    """`handle`, but where it cannot express its rewrite, the instruction stays and `recorder` notes why."""
+
+    def attempted(instruction: Instruction) -> bool:
+        computation = instruction.computation
+        first = computation.next_id if computation is not None else 0
+        try:
+            if explained is None or computation is None:
+                return bool(handle(instruction))
+            name, reason = instruction.name, explained.reason(instruction)
+            if not handle(instruction):
+                return False
+            added = computation.added_since(first)
+            # What is called will be inlined.
+            added += [i for x in added if x.opcode == "call" for c in x.called_computations for i in c]
+            recorder.created_instructions(name, added, rule=explained.rule.code, reason=reason)
+            return True
+        except NotRepresentable as reason:
+            recorder.skipped(instruction, str(reason))
+            if computation is not None:
+                # What was begun must not count as a user of what it reads.
+                for begun in reversed([i for i in computation.instructions if i.id >= first]):
+                    if is_dead(begun) and is_safely_removable(begun):
+                        computation.remove_instruction(begun)
+            return False
+
+    return attempted
+
+
+def rewrite_each(
+    module: Module,
+    opcodes: Container[str],
+    handle: Callable[[Instruction], bool],
+    recorder: Recorder,
+    explained: Explained | None = None,
+) -> bool:
+    """Attempt `handle` on every instruction of these opcodes outside fusions; True if any call was.
+
+    Operands come before users, as a computation stands at first: what a handler puts in is not visited.
+    """
+    attempted = attempt(handle, recorder, explained)
+    changed = False
+    for computation in module.non_fusion_computations():
+        if not any(x.opcode in opcodes for x in computation):
+            continue
+        for x in computation.post_order():
+            if x.opcode in opcodes and x.computation is not None:
+                changed |= attempted(x)
+    return changed
+
+
+def expand_each(
+    found: Iterable[Instruction],
+    handle: Callable[[Instruction], object],
+    recorder: Recorder,
+    explained: Explained | None = None,
+) -> bool:
+    """Attempt `handle` on each of those found beforehand that is still there; True if it ever succeeded."""
+
+    def expand(x: Instruction) -> bool:
+        handle(x)
+        return True
+
+    attempted = attempt(expand, recorder, explained)
+    return any_change(x.computation is not None and attempted(x) for x in found)
+
+
+def visit_module(
+    module: Module,
+    opcodes: Iterable[str] | None,
+    handle: Callable[[Instruction], bool],
+    recorder: Recorder,
+    visited: set[Instruction] | None = None,
+    explained: Explained | None = None,
+) -> bool:
+    """Attempt `handle` on every instruction of these opcodes outside fusions; True if any call was."""
+    handle = attempt(handle, recorder, explained)
+    wanted = frozenset(opcodes) if opcodes is not None else None
+    visited = set() if visited is None else visited
+    return any_change(visit(c, handle, wanted, visited) for c in module.non_fusion_computations())
+
+
+class VisitPass(Pass):
+    """A pass that is `visit_module` with its own `handle` on every instruction of `opcodes`."""
+
+    opcodes: ClassVar[Iterable[str]]
+    explained: ClassVar[Explained | None] = None
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, self.opcodes, self.handle, recorder, explained=self.explained)
+
+    def handle(self, x: Instruction, /) -> bool:
+        """Rewrite the instruction; True if it did."""
+        raise NotImplementedError
+
+
+class RewritePass(VisitPass):
+    """The same with `rewrite_each`."""
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, frozenset(self.opcodes), self.handle, recorder, self.explained)
+
+
+def visit(
+    computation: Computation,
+    handle: Callable[[Instruction], bool | None],
+    wanted: frozenset[str] | None = None,
+    visited: set[Instruction] | None = None,
+) -> bool:
+    """Operands before users, as the graph is at the time (`HloComputation::Accept`); True if any call was.
+
+    What a handler puts in is visited too where a user not yet looked at reads it, unless the handler adds
+    it to `visited`. No `wanted` opcodes are all of them.
+    """
+    if wanted is not None and wanted.isdisjoint([i.opcode for i in computation]):
+        return False  # nothing is called, so nothing comes that would be
+    visited = set() if visited is None else visited
+    changed = False
+    visiting: set[Instruction] = set()
+    for start in (*computation.unreachable_roots(), None):
+        # The root is the one that there is by then.
+        stack = [start or computation.root]
+        while stack:
+            current = stack[-1]
+            if current in visited:
+                stack.pop()
+                continue
+            if current not in visiting and (current.operands or current._control):
+                visiting.add(current)
+                left = [o for o in current.operands if o not in visited]
+                left.reverse()
+                if current._control:
+                    left[:0] = [o for o in reversed(current.control_predecessors) if o not in visited]
+                if left:
+                    stack += left
+                    continue
+            stack.pop()
+            visited.add(current)
+            if (wanted is None or current.opcode in wanted) and current.computation is not None:
+                changed |= bool(handle(current))
+    return changed
+
+
+def substituted(old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
+    """`new` takes the place of `old`, which goes if nothing else needs it; its control edges stay."""
+    return replace_instruction(
+        old, new, has_side_effect, relay_control_dependencies=True, preserve_sharding=preserve_sharding
+    )
+
+
+def replaced(old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
+    """`substituted`, frontend attributes included (`DfsHloRewriteVisitor::ReplaceInstruction`)."""
+    frontend = old.attributes.raw("frontend_attributes")
+    if frontend is not None and new.attributes.raw("frontend_attributes") is None:
+        set_attribute(new, "frontend_attributes", frontend)
+    return substituted(old, new, preserve_sharding=preserve_sharding)

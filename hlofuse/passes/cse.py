@@ -3,8 +3,8 @@
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from hlofuse.analysis.bitcasts import is_fusion_body
 from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.analysis.elementwise import is_fusion_body
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module

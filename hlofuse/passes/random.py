@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Explained, NotRepresentable, Pass, expand_each, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.builder import Builder, Op, Parts
-from hlofuse.passes.common.rewriting import Explained, NotRepresentable, expand_each, substituted
 from hlofuse.passes.common.shapes import array
 from hlofuse.rules.rewrites import RANDOM_BITS, RANDOM_NUMBERS
 from hlofuse.trace import Recorder

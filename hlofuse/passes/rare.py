@@ -5,10 +5,9 @@ from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import is_safely_removable, replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Explained, Pass, attempt, rewrite_each, substituted, visit
 from hlofuse.passes.common import make
 from hlofuse.passes.common.builder import InsertingBuilder, Op
-from hlofuse.passes.common.rewriting import Explained, attempt, rewrite_each, substituted, visit
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.dce import HloDCE
 from hlofuse.rules.rewrites import BATCH_NORM

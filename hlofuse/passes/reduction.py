@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Layout, Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Explained, Pass, replaced, substituted, visit_module
 from hlofuse.passes.common import make
-from hlofuse.passes.common.rewriting import Explained, replaced, substituted, visit_module
 from hlofuse.passes.common.shapes import array, permuted, without
 from hlofuse.rules.rewrites import LONG_SUM_ON_CPU
 from hlofuse.trace import Recorder

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.cost import Cost
-from hlofuse.analysis.loops import trip_count_of
+from hlofuse.analysis.kernels import trip_count_of
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.paths import source_text
 from hlofuse.format.units import bytes_text, plural

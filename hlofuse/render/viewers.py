@@ -9,8 +9,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlofuse.account import Account, Launched
-from hlofuse.analysis.kernels import CONTROL_FLOW, kernel_source, launched_computations
-from hlofuse.analysis.loops import runs_in, trip_count_of
+from hlofuse.analysis.kernels import (
+    CONTROL_FLOW,
+    kernel_source,
+    launched_computations,
+    runs_in,
+    trip_count_of,
+)
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import layer_of, source_text
 from hlofuse.format.units import plural

@@ -15,7 +15,7 @@ from hlofuse.passes.base import Pass
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.replay.config import ReplayConfig, replay_config
 from hlofuse.replay.result import Checkpoint, PassResult, Replay, ReplayInput, ReplayObserver
-from hlofuse.rules.plan import PLANNED, PlanInForce
+from hlofuse.rules.settings import PLANNED, PlanInForce
 from hlofuse.trace import Recorder
 
 if TYPE_CHECKING:

@@ -4,8 +4,13 @@ Mirrors predicates of `xla/backends/gpu/transforms/priority_fusion.cc` and
 `xla/service/gpu/gpu_fusible.cc`.
 """
 
-from hlofuse.analysis.bitcasts import is_fusion_body, transpose_is_bitcast
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise, is_fusible
+from hlofuse.analysis.elementwise import (
+    ELEMENTWISE_OPCODES,
+    is_elementwise,
+    is_fusible,
+    is_fusion_body,
+    transpose_is_bitcast,
+)
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Computation, Instruction, Module

@@ -1,7 +1,7 @@
 """The best fusion plan that a search finds under XLA's own rules and costs, and how it differs from XLA's.
 
 XLA's queue takes the producer that saves most, into all its users or none, and takes nothing back. Here the
-passes are replayed with other decisions (`hlofuse.rules.plan`) and judged by what runs after all passes.
+passes are replayed with other decisions (`hlofuse.rules.settings`) and judged by what runs after all passes.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.replay import Checkpoint, Replay, ReplayConfig, ReplayInput, replay
-from hlofuse.rules.plan import PAIRS, PLANNED, FusionPlan, Intervention
 from hlofuse.rules.priority_fusion.conditions import BITCAST_FIRST, DOES_NOT_PAY, PAYS
+from hlofuse.rules.settings import PAIRS, PLANNED, FusionPlan, Intervention
 from hlofuse.trace import Event
 
 _NEVER = float("inf")

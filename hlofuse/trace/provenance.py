@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir.graph import GraphWatcher, Instruction, Module
 from hlofuse.trace.events import Event
 from hlofuse.trace.recorder import OnlySkipped

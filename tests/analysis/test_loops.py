@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from hlofuse.account import Account
-from hlofuse.analysis.loops import Loop, outermost_loops
+from hlofuse.analysis.kernels import Loop, outermost_loops
 from hlofuse.ir import parse_module
 from hlofuse.reports.stats.model import statistics
 

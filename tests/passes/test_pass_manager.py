@@ -12,9 +12,8 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
+from hlofuse.passes.base import FixedPoint, NotRepresentable, Pass, Pipeline, UnimplementedPass, rewrite_each
 from hlofuse.passes.common import make
-from hlofuse.passes.common.rewriting import NotRepresentable, rewrite_each
 from hlofuse.pipelines import manager
 from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion, compilation

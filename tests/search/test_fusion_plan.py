@@ -10,8 +10,8 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.replay import Replay, replay, replay_config
-from hlofuse.rules.plan import PLANNED, Intervention
 from hlofuse.rules.priority_fusion.conditions import BITCAST_FIRST
+from hlofuse.rules.settings import PLANNED, Intervention
 from hlofuse.search.fusion_plan import Outcome, PlanResult, _Plans, search_fusion_plan, with_steps
 
 GPU = replay_config("gpu", "h100_sxm")

@@ -8,9 +8,8 @@ import math
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.convolution import window_dimensions
-from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.analysis.elementwise import is_elementwise, transpose_is_bitcast
 from hlofuse.analysis.indexing_evaluation import INVALIDATES_CACHE
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_costs import op_cost, op_profile

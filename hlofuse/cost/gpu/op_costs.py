@@ -12,9 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from hlofuse.analysis import flops as count
-from hlofuse.analysis.bitcasts import transpose_is_bitcast
 from hlofuse.analysis.convolution import window_dimensions
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, transpose_is_bitcast
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import ShapeFacts, bytes_of_leaves, first_leaf
 from hlofuse.cost.gpu.ticks import fp32

@@ -3,7 +3,7 @@
 import math
 from functools import lru_cache
 
-from hlofuse.analysis.bitcasts import shape_size
+from hlofuse.analysis.elementwise import shape_size
 from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 

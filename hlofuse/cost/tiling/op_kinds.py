@@ -10,8 +10,7 @@ from functools import cache
 from math import prod
 from typing import cast
 
-from hlofuse.analysis.bitcasts import leaves_size
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise, leaves_size
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_costs import DEFAULT_FLOPS, op_profile
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast

@@ -4,8 +4,9 @@ import math
 
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.context import Context, both_orders
-from hlofuse.passes.algebraic.facts import (
+from hlofuse.passes.algebraic.context import (
+    Context,
+    both_orders,
     broadcast_constant,
     broadcast_effective_constant,
     is_all,

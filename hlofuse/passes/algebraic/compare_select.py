@@ -4,8 +4,9 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.context import Context, both_orders
-from hlofuse.passes.algebraic.facts import (
+from hlofuse.passes.algebraic.context import (
+    Context,
+    both_orders,
     broadcast_effective_constant,
     is_all,
     is_floating,

@@ -3,12 +3,11 @@
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import is_dead
-from hlofuse.passes.base import Pass, any_change
+from hlofuse.passes.base import NotRepresentable, Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import elements_of_choice
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import evaluate
-from hlofuse.passes.common.rewriting import NotRepresentable
 from hlofuse.trace import Recorder
 
 _NEVER = frozenset(

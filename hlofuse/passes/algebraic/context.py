@@ -1,11 +1,18 @@
-"""The context of a rewrite: the options of its target, and the computation it is in."""
+"""The context of a rewrite: the options of its target, the computation it is in, and what is known of a value
+(all elements equal to a constant, never negative, and more)."""
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from hlofuse.analysis.elementwise import is_constant_effective_scalar
+from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.shape import Shape
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.ir.shape import COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, Shape
+from hlofuse.passes.base import replaced
+from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import Value, highest, lowest, scalar_of, values_of
+from hlofuse.passes.common.shapes import is_identity, ones_moved, permute
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,3 +78,228 @@ def both_orders(x: Instruction) -> Iterator[tuple[Instruction, Instruction]]:
     a, b = x.operands
     yield a, b
     yield b, a
+
+
+def is_all(x: Instruction, value: Value) -> bool:
+    """A constant, perhaps broadcast, of nothing but `value` (`IsAll`)."""
+    while x.opcode == "broadcast":
+        x = x.operands[0]
+    if x.opcode != "constant" or not x.shape.is_array:
+        return False
+    if x.shape.element_type == "pred" and value not in (0, 1):
+        return False
+    values = values_of(x)
+    if not values or any(v != value for v in values):
+        return False
+    # -0 is not 0: XLA compares the bits of the converted constant.
+    return not (value == 0 and any(map(_is_negative_zero, values)))
+
+
+def _is_negative_zero(value: Value) -> bool:
+    if isinstance(value, complex):
+        return _is_negative_zero(value.real) or _is_negative_zero(value.imag)
+    return isinstance(value, float) and value == 0 and math.copysign(1, value) < 0
+
+
+def scalar_constant(x: Instruction) -> bool:
+    """`ConstantScalar`."""
+    return x.opcode == "constant" and x.shape.is_array and not x.shape.dimensions
+
+
+def broadcast_constant(x: Instruction) -> Instruction | None:
+    """The scalar constant that `x` is a broadcast of."""
+    if x.opcode == "broadcast" and scalar_constant(x.operands[0]):
+        return x.operands[0]
+    return None
+
+
+def broadcast_effective_constant(x: Instruction) -> Instruction | None:
+    if x.opcode == "broadcast" and is_constant_effective_scalar(x.operands[0]):
+        return x.operands[0]
+    return None
+
+
+def is_power_of_two(x: Instruction) -> bool:
+    """±2^k, or a broadcast of it (`IsAllFpConstantPowerOf2`)."""
+    constant = x if is_constant_effective_scalar(x) else broadcast_effective_constant(x)
+    value = scalar_of(constant) if constant is not None else None
+    if value is None or not math.isfinite(value):
+        return False
+    return abs(math.frexp(value)[0]) == 0.5
+
+
+def is_integral(x: Instruction) -> bool:
+    return x.shape.element_type in INTEGER_TYPES
+
+
+def is_floating(x: Instruction) -> bool:
+    return x.shape.element_type in FLOATING_TYPES
+
+
+def is_complex(x: Instruction) -> bool:
+    return x.shape.element_type in COMPLEX_TYPES
+
+
+def is_signed_integer(x: Instruction) -> bool:
+    return is_integral(x) and x.shape.element_type[0] == "s"
+
+
+def is_non_negative(x: Instruction) -> bool:
+    """`IsNonNegative`."""
+    if any(is_complex(o) for o in x.operands):
+        return False
+    operands = x.operands
+    match x.opcode:
+        case "multiply":
+            return operands[0] is operands[1] and not is_signed_integer(x)
+        case "exponential":
+            return True
+        case "iota":
+            if not is_signed_integer(x) or x.shape.bit_width >= 64:
+                return True
+            size = x.shape.dimensions[int(x.attributes["iota_dimension"])]
+            return size <= 1 << (x.shape.bit_width - 1)
+        case "abs":
+            return not is_signed_integer(x) or is_non_negative(operands[0])
+        case "broadcast":
+            return is_non_negative(operands[0])
+        case "constant":
+            value = scalar_of(x)
+            if value is None or math.isnan(value) or x.shape.element_type == "pred":
+                return False
+            return math.copysign(1, value) > 0
+        case "minimum":
+            return is_non_negative(operands[0]) and is_non_negative(operands[1])
+        case "maximum":
+            return is_non_negative(operands[0]) or is_non_negative(operands[1])
+        case "power":
+            return not is_signed_integer(x) and is_non_negative(operands[0])
+        case "select":
+            return is_non_negative(operands[1]) and is_non_negative(operands[2])
+    return False  # where XLA proves `IsPositive`, it does so of library results only
+
+
+def is_scalar_value(x: Instruction, value: Value) -> bool:
+    """A constant of one element that equals `value`, -0 being 0."""
+    return is_constant_effective_scalar(x) and scalar_of(x) == value
+
+
+def is_of_parameters(function: Computation, opcode: str) -> bool:
+    """`opcode` of parameters 0 and 1, in any order."""
+    root = function.root
+    if root.opcode != opcode or any(o.opcode != "parameter" for o in root.operands):
+        return False
+    return sorted(o.parameter_number for o in root.operands) == [0, 1]
+
+
+def equivalent(a: Computation, b: Computation) -> bool:
+    """The same computation, or the same commutative operation (`ReductionComputationsEquivalent`)."""
+    if a is b:
+        return True
+    return any(is_of_parameters(a, op) and is_of_parameters(b, op) for op in ("add", "multiply", "and", "or"))
+
+
+def is_argument_of_extreme(reduce: Instruction, *, greatest: bool) -> bool:
+    """The greatest (least) element and its index, as JAX writes it (`MatchArgMax`, `MatchArgMin`)."""
+    if reduce.opcode != "reduce" or len(reduce.operands) != 4 or not reduce.shape.is_tuple:
+        return False
+    if reduce.operands[1].opcode != "iota" or not is_scalar_value(reduce.operands[3], 0):
+        return False
+    start = scalar_of(reduce.operands[2])
+    element_type = reduce.operands[2].shape.element_type
+    if start is None or start != (lowest(element_type) if greatest else highest(element_type)):
+        return False
+    root = reduce.called_computations[0].root
+    if root.opcode != "tuple" or [o.opcode for o in root.operands] != ["select", "select"]:
+        return False
+    better = "GT" if greatest else "LT"
+    first, second = root.operands
+    if not _is_better(first.operands[0], better) or not _picks(first, 0, 2) or not _picks(second, 1, 3):
+        return False
+    chosen = second.operands[0]
+    if chosen.opcode != "or":
+        return False
+    a, b = chosen.operands
+    return (_is_better(a, better) and _is_tie(b)) or (_is_better(b, better) and _is_tie(a))
+
+
+def _picks(select: Instruction, yes: int, no: int) -> bool:
+    return _is_parameter(select.operands[1], yes) and _is_parameter(select.operands[2], no)
+
+
+def _is_parameter(x: Instruction, number: int) -> bool:
+    return x.opcode == "parameter" and x.parameter_number == number
+
+
+def _compares(x: Instruction, a: int, b: int, direction: str) -> bool:
+    if x.opcode != "compare" or x.attributes.raw("direction") != direction:
+        return False
+    return _is_parameter(x.operands[0], a) and _is_parameter(x.operands[1], b)
+
+
+def _is_better(x: Instruction, direction: str) -> bool:
+    if x.opcode != "or":
+        return False
+    a, b = x.operands
+    return any(_compares(p, 0, 2, direction) and _compares(q, 0, 0, "NE") for p, q in ((a, b), (b, a)))
+
+
+def _is_tie(x: Instruction) -> bool:
+    return x.opcode == "and" and _compares(x.operands[0], 0, 2, "EQ") and _compares(x.operands[1], 1, 3, "LT")
+
+
+def remove_chain(c: Context, last: Instruction) -> bool:
+    """Every reshape, or bitcast that is one, moves a single dimension of size 1
+    (`TryRemovingBitcastOrReshapeTransposeChain`)."""
+    if last.opcode == "transpose":
+        if is_identity(last.dimensions):
+            return False
+        permutation = _effective(last)
+    elif _moves_a_one(last):
+        permutation = list(range(last.shape.true_rank))
+    else:
+        return False
+    first: Instruction | None = None
+    current = last.operands[0]
+    while current.opcode in ("reshape", "transpose", "bitcast"):
+        if current.opcode != "transpose":
+            if not _moves_a_one(current):
+                return False
+        elif is_identity(current.dimensions):
+            return False
+        else:
+            step = _effective(current)
+            if len(step) != len(permutation):
+                return False
+            permutation = permute(step, permutation)
+        first, current = current, current.operands[0]
+    if first is None or not is_identity(permutation):
+        return False
+    source = first.operands[0]
+    if c.options.layout_sensitive and reshape_is_bitcast(source.shape, last.shape):
+        same = source.shape.key == last.shape.key
+        return c.replace(last, source if same else make.add(last, "bitcast", last.shape, [source]))
+    return c.same_shape(last.shape, source.shape) and c.replace(last, source)
+
+
+def _ones(shape: Shape) -> int:
+    return shape.dimensions.count(1)
+
+
+def _moves_a_one(x: Instruction) -> bool:
+    if x.opcode not in ("reshape", "bitcast"):
+        return False
+    if x.opcode == "bitcast" and not reshape_is_bitcast(x.operands[0].shape, x.shape):
+        return False
+    if _ones(x.shape) > 1 or _ones(x.operands[0].shape) > 1:
+        return False
+    return ones_moved(x.operands[0].shape, x.shape) is not None
+
+
+def _effective(transpose: Instruction) -> Sequence[int]:
+    """The permutation without the one dimension of size 1, if there is one."""
+    sizes = transpose.operands[0].shape.dimensions
+    if sizes.count(1) != 1:
+        return transpose.dimensions
+    one = sizes.index(1)
+    return [p - (p > one) for p in transpose.dimensions if p != one]

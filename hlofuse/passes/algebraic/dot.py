@@ -15,8 +15,7 @@ from hlofuse.ir.attributes.window import (
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
-from hlofuse.passes.algebraic.context import Context
-from hlofuse.passes.algebraic.facts import is_all, is_of_parameters
+from hlofuse.passes.algebraic.context import Context, is_all, is_of_parameters
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.make import reducer

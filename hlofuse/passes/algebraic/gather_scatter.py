@@ -7,8 +7,7 @@ from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.algebraic.context import Context
-from hlofuse.passes.algebraic.facts import is_of_parameters
+from hlofuse.passes.algebraic.context import Context, is_of_parameters
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import is_simplified_scatter
 from hlofuse.passes.common.shapes import array, numbers_of, permuted, unmodified_dimensions, with_layout

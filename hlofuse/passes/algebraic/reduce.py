@@ -3,8 +3,8 @@
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.context import Context
-from hlofuse.passes.algebraic.facts import (
+from hlofuse.passes.algebraic.context import (
+    Context,
     equivalent,
     is_argument_of_extreme,
     is_floating,

@@ -5,8 +5,7 @@ from dataclasses import replace
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, Window, WindowDimension
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
-from hlofuse.passes.algebraic.context import Context
-from hlofuse.passes.algebraic.facts import is_all, is_of_parameters
+from hlofuse.passes.algebraic.context import Context, is_all, is_of_parameters
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import Value, rounded, values_of
 from hlofuse.passes.common.shapes import array

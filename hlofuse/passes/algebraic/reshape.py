@@ -6,8 +6,7 @@ from itertools import pairwise
 from hlofuse.analysis.elementwise import ELEMENTWISE_UNARY
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.context import Context
-from hlofuse.passes.algebraic.facts import remove_chain
+from hlofuse.passes.algebraic.context import Context, remove_chain
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import (
     array,

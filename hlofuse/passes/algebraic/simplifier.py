@@ -18,8 +18,7 @@ from hlofuse.passes.algebraic import (
     unary,
 )
 from hlofuse.passes.algebraic.context import Context, Options
-from hlofuse.passes.base import Pass
-from hlofuse.passes.common.rewriting import attempt, visit
+from hlofuse.passes.base import Pass, attempt, visit
 from hlofuse.trace import Recorder
 
 Handler = Callable[[Context, Instruction], bool]

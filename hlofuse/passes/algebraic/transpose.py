@@ -1,12 +1,10 @@
 """Transposes and copies."""
 
-from hlofuse.analysis.bitcasts import transpose_is_bitcast
-from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.analysis.elementwise import is_elementwise, transpose_is_bitcast
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
-from hlofuse.passes.algebraic.context import Context
+from hlofuse.passes.algebraic.context import Context, remove_chain
 from hlofuse.passes.algebraic.dot import is_parameter_like, swapped
-from hlofuse.passes.algebraic.facts import remove_chain
 from hlofuse.passes.algebraic.gather_scatter import fold_transpose_into_scatter
 from hlofuse.passes.algebraic.reshape import as_bitcast, bitcasting_operand, simplify_transpose_of_broadcast
 from hlofuse.passes.common import make

@@ -6,8 +6,8 @@ from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.passes.algebraic.arithmetic import spread
-from hlofuse.passes.algebraic.context import Context
-from hlofuse.passes.algebraic.facts import (
+from hlofuse.passes.algebraic.context import (
+    Context,
     broadcast_constant,
     is_all,
     is_complex,

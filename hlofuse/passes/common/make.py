@@ -12,9 +12,9 @@ from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
+from hlofuse.passes.base import NotRepresentable
 from hlofuse.passes.common import literals
 from hlofuse.passes.common.literals import Value
-from hlofuse.passes.common.rewriting import NotRepresentable
 from hlofuse.passes.common.shapes import array, permuted, with_dimensions, without
 
 

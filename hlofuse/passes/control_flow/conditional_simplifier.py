@@ -9,7 +9,7 @@ from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, RewritePass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import (
     chosen_branch,
@@ -19,7 +19,6 @@ from hlofuse.passes.common.calls import (
     replace_parameter,
     set_called,
 )
-from hlofuse.passes.common.rewriting import RewritePass
 from hlofuse.trace import Recorder
 
 

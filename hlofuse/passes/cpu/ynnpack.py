@@ -12,11 +12,10 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.algebraic.facts import is_of_parameters
-from hlofuse.passes.base import Pass
+from hlofuse.passes.algebraic.context import is_of_parameters
+from hlofuse.passes.base import Pass, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
-from hlofuse.passes.common.rewriting import substituted
 from hlofuse.rules.rewrites import LIBRARY
 from hlofuse.trace import Recorder
 

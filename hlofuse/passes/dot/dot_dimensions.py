@@ -9,11 +9,10 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, VisitPass, expand_each, replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.make import added, reshaped
-from hlofuse.passes.common.rewriting import VisitPass, expand_each, replaced
 from hlofuse.passes.common.shapes import array, without
 from hlofuse.passes.dot.dot_operands import CONTRACTING, FREE, DotOperand, dimensions_of, product_sizes
 from hlofuse.passes.dot.shape_tracker import ShapeTracker

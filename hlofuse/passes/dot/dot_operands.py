@@ -12,12 +12,9 @@ from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES
-from hlofuse.passes.base import Pass
-from hlofuse.passes.common import make
-from hlofuse.passes.common.dots import DotDimensions, new_dot
-from hlofuse.passes.common.make import derived
-from hlofuse.passes.common.rewriting import (
+from hlofuse.passes.base import (
     Explained,
+    Pass,
     RewritePass,
     VisitPass,
     expand_each,
@@ -26,6 +23,9 @@ from hlofuse.passes.common.rewriting import (
     substituted,
     visit,
 )
+from hlofuse.passes.common import make
+from hlofuse.passes.common.dots import DotDimensions, new_dot
+from hlofuse.passes.common.make import derived
 from hlofuse.passes.common.shapes import array, is_identity, labels_of, numbers_of, permute, without
 from hlofuse.rules.rewrites import WIDENED
 from hlofuse.trace import Recorder

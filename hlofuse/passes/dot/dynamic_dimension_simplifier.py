@@ -4,9 +4,8 @@
 from collections.abc import Callable
 
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.passes.base import Pass, any_change
+from hlofuse.passes.base import Pass, any_change, replaced
 from hlofuse.passes.common.make import added
-from hlofuse.passes.common.rewriting import replaced
 from hlofuse.trace import Recorder
 
 

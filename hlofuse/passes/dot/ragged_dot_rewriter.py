@@ -9,10 +9,9 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges, Window, WindowDimension
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import NotRepresentable, Pass, expand_each
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.make import added, numbers, reducer, zero, zeros
-from hlofuse.passes.common.rewriting import NotRepresentable, expand_each
 from hlofuse.passes.common.shapes import array, numbers_of, with_dimensions
 from hlofuse.trace import Recorder
 

@@ -8,18 +8,19 @@ from dataclasses import dataclass, field
 from hlofuse.ir.fusing import clone_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
-from hlofuse.passes.base import Pass, any_change
-from hlofuse.passes.common import make
-from hlofuse.passes.common.literals import Value, highest, lowest, rounded, values_of
-from hlofuse.passes.common.make import added, derived
-from hlofuse.passes.common.rewriting import (
+from hlofuse.passes.base import (
     Explained,
     NotRepresentable,
+    Pass,
     RewritePass,
+    any_change,
     attempt,
     replaced,
     substituted,
 )
+from hlofuse.passes.common import make
+from hlofuse.passes.common.literals import Value, highest, lowest, rounded, values_of
+from hlofuse.passes.common.make import added, derived
 from hlofuse.passes.common.shapes import array
 from hlofuse.rules.rewrites import LOGISTIC
 from hlofuse.trace import Recorder

@@ -8,10 +8,9 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, attempt, visit
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, set_called
-from hlofuse.passes.common.rewriting import attempt, visit
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.trace import Recorder
 

@@ -30,7 +30,7 @@ from hlofuse.rules.gpu_multi_output_fusion import (
     SiblingPair,
     is_possible_root,
 )
-from hlofuse.rules.plan import APART_BY_PLAN, PlanInForce
+from hlofuse.rules.settings import APART_BY_PLAN, PlanInForce
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 

@@ -12,9 +12,8 @@ from hlofuse.ir.fusing import clone_of, computation_of, get_tuple_element
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, VisitPass, replaced
 from hlofuse.passes.common.make import copied
-from hlofuse.passes.common.rewriting import VisitPass, replaced
 from hlofuse.passes.cse import HloCSE
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.gpu_fusible import outputs_of

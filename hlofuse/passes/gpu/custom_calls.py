@@ -5,9 +5,8 @@ import math
 
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, VisitPass, expand_each, replaced
 from hlofuse.passes.common.make import added
-from hlofuse.passes.common.rewriting import VisitPass, expand_each, replaced
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.sort.topk import is_stable, is_topk_call
 from hlofuse.trace import Recorder

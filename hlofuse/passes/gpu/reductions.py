@@ -16,10 +16,9 @@ from hlofuse.cost.gpu.reductions import (
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Explained, Pass, VisitPass, replaced, visit_module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.make import added, bitcast, numbers
-from hlofuse.passes.common.rewriting import Explained, VisitPass, replaced, visit_module
 from hlofuse.passes.common.shapes import array, physical, with_layout, without, without_ones
 from hlofuse.rules.rewrites import GROUPED_DIMENSIONS, LONG_SUM_ON_GPU, SPLIT_DIMENSIONS
 from hlofuse.trace import Recorder

@@ -8,10 +8,9 @@ from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, replaced, visit_module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import is_simplified_scatter
-from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.common.shapes import array
 from hlofuse.trace import Recorder
 

@@ -16,8 +16,7 @@ from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import clone_of, computation_of, module_of, set_fusion_kind
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
-from hlofuse.passes.base import FixedPoint, Pass
-from hlofuse.passes.common.rewriting import replaced
+from hlofuse.passes.base import FixedPoint, Pass, replaced
 from hlofuse.passes.gpu.reductions import ReductionDimensionGrouper, ReductionSplitter, TreeReductionRewriter
 from hlofuse.passes.registry import make_pass
 from hlofuse.releases import AROUND_FUSION

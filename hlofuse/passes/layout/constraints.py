@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.common.rewriting import visit
+from hlofuse.passes.base import visit
 from hlofuse.passes.common.shapes import descending
 
 Index = tuple[int, ...]

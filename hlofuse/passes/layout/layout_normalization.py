@@ -10,12 +10,11 @@ from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import NotRepresentable, Pass, VisitPass, expand_each, replaced, visit_module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import set_called
 from hlofuse.passes.common.literals import values_of
 from hlofuse.passes.common.make import added, bitcast, copied, copy_of, derived, numbers, transposed
-from hlofuse.passes.common.rewriting import NotRepresentable, VisitPass, expand_each, replaced, visit_module
 from hlofuse.passes.common.shapes import (
     aligned,
     array,

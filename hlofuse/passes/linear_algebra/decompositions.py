@@ -4,9 +4,9 @@ factorizations by Householder reflections (`qr_expander.cc`)."""
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import NotRepresentable
 from hlofuse.passes.common.builder import COMPONENT, Builder, Op, Parts
 from hlofuse.passes.common.literals import rounded
-from hlofuse.passes.common.rewriting import NotRepresentable
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.linear_algebra.expander import (
     Expander,

@@ -6,10 +6,9 @@ from typing import ClassVar
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import NotRepresentable, Pass, expand_each, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.builder import Builder, Op
-from hlofuse.passes.common.rewriting import NotRepresentable, expand_each, substituted
 from hlofuse.trace import Recorder
 
 

@@ -6,9 +6,9 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation
-from hlofuse.passes.common.rewriting import substituted
 
 _COPIED_ATTRIBUTES = ("backend_config", "frontend_attributes", "metadata")
 

@@ -9,7 +9,7 @@ from hlofuse.ir.fusing import module_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.algebraic.facts import scalar_constant
+from hlofuse.passes.algebraic.context import scalar_constant
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import clone_computation, copied, drop, replace_parameter

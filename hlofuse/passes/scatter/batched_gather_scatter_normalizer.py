@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import RewritePass, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import inline
 from hlofuse.passes.common.index_vectors import reshaped
 from hlofuse.passes.common.literals import highest
-from hlofuse.passes.common.rewriting import RewritePass, substituted
 from hlofuse.passes.common.shapes import array, is_sorted, numbers_of, with_dimensions
 
 

@@ -6,7 +6,13 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import (
+    NotRepresentable,
+    Pass,
+    RewritePass,
+    expand_each,
+    substituted,
+)
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import (
     counted_loop,
@@ -23,12 +29,6 @@ from hlofuse.passes.common.index_vectors import (
     without_dimensions,
 )
 from hlofuse.passes.common.make import reducer
-from hlofuse.passes.common.rewriting import (
-    NotRepresentable,
-    RewritePass,
-    expand_each,
-    substituted,
-)
 from hlofuse.passes.common.shapes import array, is_identity, numbers_of
 from hlofuse.trace import Recorder
 

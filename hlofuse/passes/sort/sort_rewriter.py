@@ -9,10 +9,9 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, expand_each, replaced
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.make import added, derived
-from hlofuse.passes.common.rewriting import expand_each, replaced
 from hlofuse.passes.common.shapes import with_layout
 from hlofuse.trace import Recorder
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass, any_change
+from hlofuse.passes.base import Pass, RewritePass, any_change, replaced
 from hlofuse.passes.common.calls import clone_computation, drop, set_called
 from hlofuse.passes.common.make import added
-from hlofuse.passes.common.rewriting import RewritePass, replaced
 from hlofuse.trace import Recorder
 
 

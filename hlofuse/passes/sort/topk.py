@@ -8,10 +8,9 @@ from hlofuse.ir.attributes.window import SliceRange, SliceRanges
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, expand_each, substituted, visit
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
-from hlofuse.passes.common.rewriting import expand_each, substituted, visit
 from hlofuse.passes.common.shapes import array, ranges_of
 from hlofuse.trace import Recorder
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from math import prod
 
-from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from hlofuse.analysis.bitcasts import without_bitcasts
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, without_bitcasts
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.reports.advice.recipe import Finding, Situation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import prod
 
-from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.cost.gpu.backend_config import is_tuned_product
 from hlofuse.ir.graph import Instruction
 from hlofuse.reports.advice.matching import Find, fusion_of, has, parsed, reader, value_of, where

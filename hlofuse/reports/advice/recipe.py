@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.facts import Facts

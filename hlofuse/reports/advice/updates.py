@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-from hlofuse.analysis.bitcasts import without_bitcasts
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, without_bitcasts
 from hlofuse.analysis.hlo_alias import alias_config, write_alias_config
 from hlofuse.analysis.hlo_value import Index
 from hlofuse.ir.fusing import computation_of, module_of

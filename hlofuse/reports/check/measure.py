@@ -6,8 +6,7 @@ from pathlib import Path
 
 from hlofuse.account import Account
 from hlofuse.account.measured import NO_MEASURED_TIME
-from hlofuse.analysis.kernels import computed_in, kernel_source
-from hlofuse.analysis.loops import outermost_loops
+from hlofuse.analysis.kernels import computed_in, kernel_source, outermost_loops
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import layer_of, portable

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from hlofuse.account.measured import Measured
-from hlofuse.analysis.loops import Loop
+from hlofuse.analysis.kernels import Loop
 from hlofuse.reports.common.model import Place, both_names
 from hlofuse.reports.verdict.model import Verdict
 

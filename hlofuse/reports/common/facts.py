@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from hlofuse.account import Account, Costs, Launched, Totals
 from hlofuse.account.replaying import account_of
-from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computations
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Computation, Instruction, Module

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from hlofuse.account import Totals
-from hlofuse.analysis.loops import Loop
+from hlofuse.analysis.kernels import Loop
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import layer_of
 from hlofuse.format.units import bytes_text, listing, plural, us_text

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from hlofuse.account import PRIORITY_FUSION
-from hlofuse.analysis.bitcasts import leaves_size
+from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.format.units import us_text
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hlofuse.analysis.bitcasts import moves_no_data
 from hlofuse.analysis.custom_calls import is_inlined
+from hlofuse.analysis.elementwise import moves_no_data
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs.dump_names import FUSION_STAGES
 from hlofuse.ir.copy import copy_module

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from hlofuse.account import Costs, Observed, Totals
 from hlofuse.account.flips import pays
-from hlofuse.analysis.bitcasts import without_bitcasts
+from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Instruction

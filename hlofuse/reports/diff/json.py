@@ -5,7 +5,7 @@ from typing import Any
 
 from hlofuse.account import Account
 from hlofuse.analysis.cost import Cost
-from hlofuse.analysis.loops import outermost_loops
+from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.diff.accounts import Accounts, measured_changes
 from hlofuse.diff.lines import moved_lines
 from hlofuse.diff.model import (

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
-from hlofuse.analysis.loops import outermost_loops
+from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.diff.accounts import Accounts
 from hlofuse.diff.matching import TRIVIAL
 from hlofuse.diff.model import Detail, FusionChange, FusionKind, Kind, ModuleDiff, only_annotations

@@ -5,7 +5,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
 from hlofuse.account import Costs, KernelTime, Launched, Observed
-from hlofuse.analysis.loops import outermost_loops
+from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines import TARGETS

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from hlofuse.account import KernelTime, StepCost, Totals
-from hlofuse.analysis.loops import Loop
+from hlofuse.analysis.kernels import Loop
 from hlofuse.passes.fusion.priority_fusion.recorded_order import Disagreement
 from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal, RuleText, us_at_stake
 from hlofuse.trace import Figures

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from hlofuse.account.traffic import KernelCosts
-from hlofuse.analysis.bitcasts import leaves_size
+from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import computed_in, kernels
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.common.lineage import through_views

@@ -1,7 +1,6 @@
 """A dump directory pass by pass: what each one did to a module."""
 
-from hlofuse.reports.timeline.dumps import DumpSequence, dump_sequences
-from hlofuse.reports.timeline.model import PassTimeline, Replacement, Step
+from hlofuse.reports.timeline.model import DumpSequence, PassTimeline, Replacement, Step, dump_sequences
 from hlofuse.reports.timeline.timeline import timeline
 
 __all__ = ["DumpSequence", "PassTimeline", "Replacement", "Step", "dump_sequences", "timeline"]

@@ -5,8 +5,7 @@ from typing import Any
 
 from hlofuse.format.fields import fields
 from hlofuse.reports.timeline import phrases
-from hlofuse.reports.timeline.dumps import DumpSequence
-from hlofuse.reports.timeline.model import PassTimeline, Size, Step
+from hlofuse.reports.timeline.model import DumpSequence, PassTimeline, Size, Step
 
 SCHEMA = "hlofuse.timeline/1"
 

@@ -1,10 +1,28 @@
-"""A timeline as data. Reports are made from this and from nothing else."""
+"""The dumps of each module in the order XLA wrote them, what their file times tell, and a timeline as data.
+Reports are made from this and from nothing else."""
 
+import os
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 
-from hlofuse.analysis.loops import Loop
+from hlofuse.analysis.kernels import Loop
+from hlofuse.format.escape import printable
+from hlofuse.format.units import plural, ranges
+from hlofuse.inputs.dump_directory import (
+    DumpDirectory,
+    DumpedModule,
+    corpus_cases,
+    corpus_file,
+    folders_with_dumps,
+    is_corpus_case,
+    require_case,
+)
+from hlofuse.inputs.many import picked_case
+from hlofuse.ir.errors import HlofuseError
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,3 +132,120 @@ class PassTimeline:
         """All the times together; None where there are none."""
         seconds = [s.seconds for s in self.steps if s.seconds is not None]
         return sum(seconds) if seconds else None
+
+
+_CORPUS_STEP = re.compile(r"(\d+)-(?:(.+)\.)?([^.]+)\.hlo(?:\.gz)?")
+
+
+@dataclass(frozen=True, slots=True)
+class DumpSequence:
+    """All dumps of one module."""
+
+    label: str
+    dumps: tuple[PassDump, ...]
+    notes: tuple[str, ...] = field(default=())
+    """Gaps and doubles in the numbers."""
+    final_copy: Path | None = None
+    """Of a corpus folder, another copy of the last dump: of the same time, where files kept it."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the first dump, 0 where it is gone."""
+        try:
+            return os.path.getsize(self.dumps[0].path)
+        except OSError:
+            return 0
+
+
+def dump_sequences(path: str | os.PathLike[str], module: str | None = None) -> list[DumpSequence]:
+    """The modules of a dump directory or of a capture; only the one called `module` if given.
+
+    HlofuseError where there are none.
+    """
+    folder = Path(path)
+    if not folder.is_dir():
+        what = "is a single dump" if folder.is_file() else "does not exist"
+        raise HlofuseError(
+            f'{printable(str(path))} {what}; expected the directory that XLA_FLAGS="--xla_dump_to=DIR'
+            ' --xla_dump_hlo_pass_re=.*" writes'
+        )
+    if is_corpus_case(folder):
+        require_case(folder, module)
+        return [_of_case(folder)]
+    if cases := corpus_cases(folder):
+        return [_of_case(c) for c in (cases if module is None else [picked_case(folder, cases, module)])]
+    try:
+        directory = DumpDirectory(folder)
+    except HlofuseError as e:
+        listed = ", ".join(printable(str(p)) for p in folders_with_dumps(folder)[:8])
+        if not listed:
+            raise
+        raise HlofuseError(f"{e}\nSubdirectories have dumps; give one of them: {listed}") from None
+    chosen = directory.modules if module is None else [directory.pick(module)]
+    return [_of_module(m) for m in chosen]
+
+
+def _of_module(module: DumpedModule) -> DumpSequence:
+    whole = sorted(module.whole.items())
+    first = [PassDump(p, after=name) for name, p in whole if name == "before_optimizations"]
+    last = [PassDump(p, after=name) for name, p in whole if name != "before_optimizations"]
+    between = [PassDump(f.path, f.number, f.pipeline or "", f.after or "") for f in module.between]
+    notes = list(_odd_numbers([f.number for f in module.between if f.number is not None]))
+    if not between:
+        notes.append("no dumps between passes; add --xla_dump_hlo_pass_re=.* to XLA_FLAGS to see each pass")
+    return DumpSequence(module.label, (*first, *between, *last), tuple(notes))
+
+
+def _of_case(folder: Path) -> DumpSequence:
+    """`before.hlo`, `NN-PIPELINE.PASS.hlo`…, `after.hlo` of a corpus, which is the last of those again."""
+    before = corpus_file(folder, "before")
+    assert before is not None
+    steps = []
+    for path in sorted(folder.iterdir()):
+        m = _CORPUS_STEP.fullmatch(path.name)
+        if m is not None:
+            steps.append(PassDump(path, int(m[1]), m[2] or "", m[3]))
+    after = corpus_file(folder, "after")
+    last = [PassDump(after, after="after")] if after is not None and not steps else []
+    frames = (PassDump(before, after="before"), *steps, *last)
+    return DumpSequence(folder.resolve().name, frames, final_copy=after or before)
+
+
+def _odd_numbers(numbers: Sequence[int]) -> list[str]:
+    notes = []
+    present = set(numbers)
+    if numbers:
+        missing = [n for n in range(max(numbers)) if n not in present]
+        if missing:
+            notes.append(
+                f"{plural(len(missing), 'dump is', 'dumps are')} missing ({_listed(missing)}): the next dump"
+                " includes what their passes did"
+            )
+    double = sorted({n for n in numbers if numbers.count(n) > 1}) if len(present) < len(numbers) else []
+    if double:
+        notes.append(
+            f"several dumps have the number {_listed(double)}: two compilations wrote into one directory, and"
+            " their passes may be mixed"
+        )
+    return notes
+
+
+def _listed(numbers: list[int]) -> str:
+    text = ranges(numbers)
+    return text if len(text) < 80 else f"{ranges(numbers[:8])}, …"
+
+
+def written_at(sequence: DumpSequence) -> tuple[list[int], str]:
+    """When each dump was written, in ns; none, and why, where file times are not those of XLA's writing."""
+    try:
+        times = [os.stat(f.path).st_mtime_ns for f in sequence.dumps]
+        is_unchanged = sequence.final_copy is None or os.stat(sequence.final_copy).st_mtime_ns == times[-1]
+    except OSError:
+        return [], "a dump was removed while it was read"
+    if not is_unchanged or sequence.final_copy == sequence.dumps[-1].path:
+        return [], "file times are not those of XLA's dumps (copied files)"
+    if any(a > b for a, b in pairwise(times)):
+        return [], "file times are not in pass order (copied or unpacked files)"
+    if all(t % 1_000_000_000 == 0 for t in times):
+        return [], "file times are whole seconds (copied or unpacked files)"
+    return times, ""

@@ -10,8 +10,7 @@ from hlofuse.format.terminal import Rows, print_more
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.timeline import phrases
-from hlofuse.reports.timeline.dumps import DumpSequence
-from hlofuse.reports.timeline.model import PassTimeline, Step
+from hlofuse.reports.timeline.model import DumpSequence, PassTimeline, Step
 
 
 def print_sequences(found: Sequence[DumpSequence], console: Console, *, path: str, limit: int = 20) -> None:

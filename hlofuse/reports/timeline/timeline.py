@@ -3,8 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from hlofuse.analysis.kernels import kernels
-from hlofuse.analysis.loops import outermost_loops
+from hlofuse.analysis.kernels import kernels, outermost_loops
 from hlofuse.diff import Changed, Kind, ModuleDiff, Moved, diff
 from hlofuse.diff.matching import TRIVIAL
 from hlofuse.format.units import plural
@@ -14,8 +13,15 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.reports.diff.model import summarize
-from hlofuse.reports.timeline.dumps import DumpSequence, written_at
-from hlofuse.reports.timeline.model import PassDump, PassTimeline, Replacement, Size, Step
+from hlofuse.reports.timeline.model import (
+    DumpSequence,
+    PassDump,
+    PassTimeline,
+    Replacement,
+    Size,
+    Step,
+    written_at,
+)
 
 Watch = Callable[[int, Module, ModuleDiff | None], None]
 """For every dump that shows something new: its number, its module, how it differs (None: the first)."""

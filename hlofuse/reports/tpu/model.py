@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from hlofuse.analysis.bitcasts import leaves_size
+from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import kernels
 from hlofuse.diff import FusionChange, ModuleDiff, diff
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file, is_corpus_case

@@ -14,8 +14,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.pipelines.manager import AfterPass, finish, lower_to_fusion_input
-from hlofuse.reports.timeline.dumps import DumpSequence
-from hlofuse.reports.timeline.model import PassDump
+from hlofuse.reports.timeline.model import DumpSequence, PassDump
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from hlofuse.account import PRIORITY_FUSION, PairDetail
-from hlofuse.analysis.bitcasts import leaves_size
+from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.ir.graph import Instruction
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.lineage import Lineage, is_view, view_read

@@ -18,8 +18,8 @@ from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.passes.fusion.priority_fusion.observers import Observer, TieBreaker
 from hlofuse.passes.fusion.priority_fusion.queue import PriorityQueue
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_small_constant, may_be_fused
-from hlofuse.rules.plan import PLANNED, PlanInForce
 from hlofuse.rules.priority_fusion.conditions import BITCAST_FIRST, PAYS, SMALL_CONSTANT
+from hlofuse.rules.settings import PLANNED, PlanInForce
 from hlofuse.trace import Recorder
 
 _KINDS = {"loop": "kLoop", "triton": "kCustom", "custom": "kCustom", "cudnn": "kCustom", "sort": "kCustom"}

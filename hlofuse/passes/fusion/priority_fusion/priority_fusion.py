@@ -17,7 +17,7 @@ from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.passes.fusion.priority_fusion.observers import Observer, TieBreaker
 from hlofuse.releases import Release
 from hlofuse.rules.gpu_fusible import fusible_computations
-from hlofuse.rules.plan import PlanInForce
+from hlofuse.rules.settings import PlanInForce
 from hlofuse.trace import Recorder
 
 

@@ -7,11 +7,10 @@ from typing import Any, NamedTuple
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import printed_number
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.passes.algebraic.facts import broadcast_effective_constant
-from hlofuse.passes.base import Pass
+from hlofuse.passes.algebraic.context import broadcast_effective_constant
+from hlofuse.passes.base import NotRepresentable, Pass, attempt, replaced
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.make import added, derived, zero
-from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.gpu.convolutions.rewriter import (
     BIAS_ACTIVATION,

@@ -15,9 +15,8 @@ from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES, Shape
-from hlofuse.passes.base import Pass, any_change
+from hlofuse.passes.base import NotRepresentable, Pass, any_change, attempt, replaced
 from hlofuse.passes.common.make import added, bitcast, numbers
-from hlofuse.passes.common.rewriting import NotRepresentable, attempt, replaced
 from hlofuse.passes.common.shapes import array, labels_of, physical, relaid, unmodified_dimensions, window_of
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.trace import Recorder

@@ -13,13 +13,13 @@ from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
-from hlofuse.passes.algebraic.facts import broadcast_constant, scalar_constant
+from hlofuse.passes.algebraic.context import broadcast_constant, scalar_constant
+from hlofuse.passes.base import NotRepresentable, replaced
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import evaluate
 from hlofuse.passes.common.literals import scalar_of, text_of
 from hlofuse.passes.common.make import added, bitcast, copy_of, derived, zero
-from hlofuse.passes.common.rewriting import NotRepresentable, replaced
 
 TARGET = "__cublas$lt$matmul"
 _UNSET = "ALG_UNSET"

@@ -7,17 +7,18 @@ from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass, any_change
-from hlofuse.passes.common import make
-from hlofuse.passes.common.dots import DotDimensions, new_dot
-from hlofuse.passes.common.make import added, reshaped, transposed
-from hlofuse.passes.common.rewriting import (
+from hlofuse.passes.base import (
     NotRepresentable,
+    Pass,
     VisitPass,
+    any_change,
     attempt,
     replaced,
     visit,
 )
+from hlofuse.passes.common import make
+from hlofuse.passes.common.dots import DotDimensions, new_dot
+from hlofuse.passes.common.make import added, reshaped, transposed
 from hlofuse.passes.common.shapes import array, permute, permuted, with_dimensions, without
 from hlofuse.passes.dot.dot_operands import BATCH, CONTRACTING, DotOperand
 from hlofuse.passes.gpu.cublas.calls import (

@@ -13,10 +13,9 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Layout, Shape
-from hlofuse.passes.base import Pass, any_change
+from hlofuse.passes.base import Explained, Pass, VisitPass, any_change, attempt, replaced
 from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.make import added, numbers, reducer, zero
-from hlofuse.passes.common.rewriting import Explained, VisitPass, attempt, replaced
 from hlofuse.passes.common.shapes import array, inserted, permuted, relaid, without
 from hlofuse.passes.gpu.gemm.propagation import can_handle_gemm
 from hlofuse.passes.gpu.layout_assignment import is_tiny

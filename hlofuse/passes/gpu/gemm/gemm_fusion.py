@@ -12,9 +12,8 @@ from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, replaced, visit_module
 from hlofuse.passes.common.dots import DotDimensions
-from hlofuse.passes.common.rewriting import replaced, visit_module
 from hlofuse.passes.gpu.gemm.dimension_order import NO_SPLIT, DimensionOrder, combined
 from hlofuse.passes.gpu.gemm.propagation import DotProperties, carried, carried_if_worth
 from hlofuse.passes.gpu.layout_assignment import is_tiny

@@ -9,8 +9,8 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import VisitPass
 from hlofuse.passes.common.make import derived, numbers
-from hlofuse.passes.common.rewriting import VisitPass
 from hlofuse.passes.common.shapes import common_factors, with_layout
 
 # Exchanging a bitcast with a broadcast or transpose (`xla/backends/gpu/transforms/bitcast_utils.cc`).
