@@ -141,7 +141,7 @@ def _module(path: str) -> Iterator[str]:
 
 def _head(file: Path, name: str) -> Iterator[str]:
     """What a module is taken for; its size alone where reading it takes long."""
-    from hlofuse.library.answer import head_of_dump
+    from hlofuse.library.heads import head_of_dump
     from hlofuse.reports.common.head import head_lines
 
     head = head_of_dump(file) if file.stat().st_size < _SMALL else None

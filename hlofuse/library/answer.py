@@ -1,26 +1,17 @@
-"""The answer to a question about a module: the same figures as objects, rows, JSON, text, Markdown, HTML, and
-its first lines: what it rests on."""
+"""The answer to a question about a module: the same figures as objects, rows, JSON, text, Markdown, HTML."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hlofuse.library.options import Loaded
-    from hlofuse.replay import Replay
-    from hlofuse.reports.common.final_names import FinalNames, LaunchedNames
     from hlofuse.reports.common.head import Head
-    from hlofuse.reports.common.xla_result import XlaResult
     from hlofuse.reports.difference.model import Difference
-
-    ReportedModule: TypeAlias = Replay | Loaded
-    """A replay, or a module that has been read."""
 
 D = TypeVar("D")
 
@@ -152,39 +143,3 @@ def flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:
             yield prefix + key, (", ".join(map(str, value)) if is_plain else len(value)) or None
         else:
             yield prefix + key, value
-
-
-def head_of(
-    reported: ReportedModule,
-    *,
-    replayed: bool = True,
-    result: XlaResult | None = None,
-    names: FinalNames | LaunchedNames | None = None,
-) -> Head | None:
-    """The head of a module that is `replayed`, or taken as it is; None where a library call gave it."""
-    from hlofuse.pipelines import TARGETS
-    from hlofuse.reports.common.head import Head
-
-    identity, config = reported.input.identity, reported.config
-    if identity is None:
-        return None
-    if config is None or not replayed:
-        return Head(identity)
-    order = reported.order_source if TARGETS[config.target].depends_on_order else None
-    if order is not None and identity.stage.value == "before-optimizations":
-        order = "replayed"
-    source = names.source if names is not None else None
-    return Head(identity, order, reported.follows_log, config.build, result, source)
-
-
-def head_of_dump(path: Path) -> Head | None:
-    """The head of a dump that is taken as it is; None for one that cannot be read."""
-    from hlofuse.inputs import load
-    from hlofuse.inputs.identity import identify_file
-    from hlofuse.ir.errors import HlofuseError
-    from hlofuse.reports.common.head import Head
-
-    try:
-        return Head(identify_file(load(path)))
-    except HlofuseError:
-        return None

@@ -8,7 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.answer import Answer, head_of
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of
 from hlofuse.library.naming import final_names_of, resolver_of, unoptimized_of, with_events
 
 if TYPE_CHECKING:

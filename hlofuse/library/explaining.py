@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.answer import Answer, head_of, head_of_dump
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of, head_of_dump
 from hlofuse.library.naming import final_names_of, has_own_result, resolver_of
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from hlofuse.format.units import plural
 from hlofuse.inputs.profile import NotProfiled, is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.answer import Answer, head_of
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of
 from hlofuse.library.options import Defaults, ReplayOptions
 from hlofuse.pipelines import TARGETS
 

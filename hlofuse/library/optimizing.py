@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.answer import Answer, head_of
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of
 from hlofuse.pipelines import TARGETS
 
 if TYPE_CHECKING:

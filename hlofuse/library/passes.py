@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.answer import Answer, head_of_dump
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of_dump
 from hlofuse.library.options import ReplayOptions
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.answer import Answer, head_of
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of
 from hlofuse.library.naming import resolver_of
 from hlofuse.library.program import Program
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.answer import Answer, head_of
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of
 from hlofuse.library.listener import Listener
 from hlofuse.library.measuring import each_module
 from hlofuse.library.options import Loaded, ReplayOptions

@@ -21,7 +21,7 @@ from hlofuse.library.listener import Listener
 from hlofuse.library.options import ReplayOptions
 
 if TYPE_CHECKING:
-    from hlofuse.library.answer import ReportedModule
+    from hlofuse.library.heads import ReportedModule
     from hlofuse.library.report import Report
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -49,7 +49,7 @@ def report_on(input: str, request: dict[str, Any]) -> Report:
 
 def announce(reported: ReportedModule, *, replayed: bool = True) -> None:
     """Print the first line on standard error, for results that have no place for it."""
-    from hlofuse.library.answer import head_of
+    from hlofuse.library.heads import head_of
     from hlofuse.reports.common.head import head_lines
 
     head = head_of(reported, replayed=replayed)

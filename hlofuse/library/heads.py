@@ -1,0 +1,52 @@
+"""The first lines of a report: what it rests on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from hlofuse.library.options import Loaded
+    from hlofuse.replay import Replay
+    from hlofuse.reports.common.final_names import FinalNames, LaunchedNames
+    from hlofuse.reports.common.head import Head
+    from hlofuse.reports.common.xla_result import XlaResult
+
+    ReportedModule: TypeAlias = Replay | Loaded
+    """A replay, or a module that has been read."""
+
+
+def head_of(
+    reported: ReportedModule,
+    *,
+    replayed: bool = True,
+    result: XlaResult | None = None,
+    names: FinalNames | LaunchedNames | None = None,
+) -> Head | None:
+    """The head of a module that is `replayed`, or taken as it is; None where a library call gave it."""
+    from hlofuse.pipelines import TARGETS
+    from hlofuse.reports.common.head import Head
+
+    identity, config = reported.input.identity, reported.config
+    if identity is None:
+        return None
+    if config is None or not replayed:
+        return Head(identity)
+    order = reported.order_source if TARGETS[config.target].depends_on_order else None
+    if order is not None and identity.stage.value == "before-optimizations":
+        order = "replayed"
+    source = names.source if names is not None else None
+    return Head(identity, order, reported.follows_log, config.build, result, source)
+
+
+def head_of_dump(path: Path) -> Head | None:
+    """The head of a dump that is taken as it is; None for one that cannot be read."""
+    from hlofuse.inputs import load
+    from hlofuse.inputs.identity import identify_file
+    from hlofuse.ir.errors import HlofuseError
+    from hlofuse.reports.common.head import Head
+
+    try:
+        return Head(identify_file(load(path)))
+    except HlofuseError:
+        return None
