@@ -6,8 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable
 
 from hlofuse.diff.graph import Graph, Region, Value
-from hlofuse.diff.lines import LineShifts, line_text
-from hlofuse.diff.matching import TRIVIAL, Matching
+from hlofuse.diff.matching import TRIVIAL, LineShifts, Matching, line_text
 from hlofuse.ir import Instruction
 from hlofuse.ir.grouping import grouped
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from hlofuse.diff import diff
 from hlofuse.diff.accounts import as_compared
 from hlofuse.diff.graph import Graph, Vocabulary
-from hlofuse.diff.lines import LineShifts, moved_lines
-from hlofuse.diff.matching import Matching
+from hlofuse.diff.matching import LineShifts, Matching, moved_lines
 from hlofuse.diff.pairing import match_region
 from hlofuse.ir import Module, parse_module
 from hlofuse.ir.stack_frames import SourceLocation

@@ -7,7 +7,7 @@ from hlofuse.account import Account
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.diff.accounts import Accounts, measured_changes
-from hlofuse.diff.lines import moved_lines
+from hlofuse.diff.matching import moved_lines
 from hlofuse.diff.model import (
     Added,
     Changed,
