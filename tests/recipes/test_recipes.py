@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from hlofuse.account import Observed
+from hlofuse.account.replaying import final_account
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir import parse_module
 from hlofuse.library.options import Loaded, ReplayOptions
@@ -26,8 +27,11 @@ from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.explain.explain import explain
-from hlofuse.reports.verdict.candidates import tried
+from hlofuse.reports.verdict.candidates import tried, tried_around
+from hlofuse.reports.verdict.phrases import suggestions_title
+from hlofuse.reports.verdict.verdict import verdict
 from hlofuse.reports.verify.compare import Structures
+from hlofuse.reports.whatif.model import trial_of
 
 from ..running import load_tool
 
@@ -125,6 +129,30 @@ def test_xla_bears_it_out(name: str, device: str, read: Callable[[str, str, str]
     assert figures(result).kernels == after.kernels
     if after.us is not None:
         assert figures(result).us == pytest.approx(after.us, rel=0.02)
+    facts = Facts(observed["before"].replay, observed["before"].costs)
+    around = tried_around(recipe, found, observed["before"], facts, SharedTables())
+    if around is not None:  # on some kernels it may save less, never more
+        whole = trial_of(facts.totals_after, final_account(result).totals, "")
+        assert max(around[0].us_saved or 0.0, 0.0) <= max(whole.us_saved or 0.0, 0.0) + 0.01
+        assert max(around[0].launches_saved, 0) <= max(whole.launches_saved, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "device"), [("scale-the-summands", "h100_sxm"), ("unroll-the-scan", "h100_sxm")]
+)
+def test_in_a_large_module_it_is_tried_around_its_places(
+    name: str, device: str, read: Callable[[str, str, str], Loaded], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    observed = read(name, device, "before").observe()
+    facts = Facts(observed.replay, observed.costs)
+    whole = next(s for s in verdict(observed, facts).suggestions if s.recipe == name)
+    monkeypatch.setattr("hlofuse.reports.verdict.verdict.TRIED_UP_TO", 0)
+    large = verdict(observed, facts)
+    (around,) = (s for s in large.suggestions if s.recipe == name)
+    assert around.trial.gain == whole.trial.gain
+    assert around.trial.kernels_saved == whole.trial.kernels_saved
+    assert around.places == whole.places
+    assert suggestions_title(large, 1) == "Suggestions, replayed around each place"
 
 
 @needs_jax

@@ -43,7 +43,7 @@ class Facts:
         }
         self.before = {i.name: i for i in replay.before.instructions()}
         self.after = {i.name: i for c in _outer(replay.after) for i in c}
-        self.launched_after = _launched(replay.after)
+        self.launched_after = launched(replay.after)
         self._final_names: dict[str, str] = {}
         self._places: dict[str, Place] = {}
         self._at_stake: dict[Instruction, float | None] = {}
@@ -52,7 +52,7 @@ class Facts:
 
     @cached_property
     def launched_before(self) -> dict[str, Instruction]:
-        return _launched(self.replay.before)
+        return launched(self.replay.before)
 
     @cached_property
     def account_before(self) -> Account:
@@ -273,7 +273,8 @@ def place_of(x: Instruction, module: Module, name: str, final: str) -> Place:
     return Place(name, x.opcode, str(x.shape), line, x.op_name, final=final)
 
 
-def _launched(module: Module) -> dict[str, Instruction]:
+def launched(module: Module) -> dict[str, Instruction]:
+    """The kernels of a module by name."""
     return {i.name: i for c in launched_computations(module) for i in c if is_kernel(i)}
 
 

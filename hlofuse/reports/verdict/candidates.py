@@ -3,13 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from hlofuse.account import Account, Observed, observed_replay
+from hlofuse.account import Account, Observed, Totals, observed_replay
 from hlofuse.account.replaying import compiled as compiled_with
 from hlofuse.account.replaying import final_account
+from hlofuse.analysis.cost import Cost
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.grouping import grouped
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.gpu.triton_fusions import SoftmaxRewriterTriton
@@ -21,6 +23,7 @@ from hlofuse.replay import ReplayConfig, ReplayInput, replay_config
 from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.verdict.cut import Cut, Cutter
 from hlofuse.reports.verdict.model import Suggestion, SuggestionKind
 from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
 from hlofuse.trace import Recorder
@@ -28,13 +31,15 @@ from hlofuse.trace import Recorder
 _GAIN_OF_FLAG = 0.05
 """The part of the estimate that a flag has to save: on a device, passes that XLA's model thought little of
 were worth up to half of the time."""
+_KINDS = 8
+"""Different places in which a change to a large module is tried."""
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
 def of_recipes(
     situation: Situation, observed: Observed, ranking: Ranking | None, cache: SharedTables
 ) -> Iterator[Suggestion]:
-    """One for each recipe that applies; with a `ranking` it is tried, else estimated.
+    """One for each recipe that applies; with a `ranking` it is tried, else on kernels around it or estimated.
 
     Without a trial where there is neither a rewrite to try nor a figure.
     """
@@ -54,6 +59,8 @@ def of_recipes(
                 trial = relaxed[findings[0].rule].trial
             elif recipe.rewrite is not None:
                 continue
+        elif (around := tried_around(recipe, findings, observed, situation.facts, cache)) is not None:
+            trial, findings = around
         else:
             trial = _estimate(situation, findings)
         yield _of_recipe(recipe, findings, trial or UNKNOWN, situation)
@@ -199,3 +206,67 @@ def tried(
     # What XLA recorded is about the module as it was.
     changed_input = replace(input, module=module, ids=None, record=None, record_file="", events=())
     return observed_replay(changed_input, config, cache=cache, totals_only=True), changed
+
+
+def tried_around(
+    recipe: Recipe, findings: Sequence[Finding], observed: Observed, facts: Facts, cache: SharedTables
+) -> tuple[Trial, list[Finding]] | None:
+    """What the change comes to on the kernels around its places, and the places where it helps.
+
+    Of places in equal kernels one is replayed. None where nothing could be replayed.
+    """
+    config, totals = observed.replay.config, facts.account_after.totals
+    cutter, changed, helped = Cutter(facts), totals, list[Finding]()
+    scaled: float | None = None
+    is_tried = False
+    found = grouped((cutter.kind(f), f) for f in findings) if recipe.rewrite is not None else {}
+    for places in sorted(found.values(), key=len, reverse=True)[:_KINDS]:
+        cut = cutter.around(places[0])
+        if cut is None:
+            continue
+        alone = replace(observed.replay.input, module=cut.module, ids=None, record=None, record_file="")
+        base = observed_replay(alone, config, cache=cache, totals_only=True)
+        attempt = tried(alone, config, recipe, places[:1], cache) if cutter.is_repeated(base.replay) else None
+        if attempt is None:
+            continue
+        is_tried = True
+        before, after = (final_account(o, with_peak=False).totals for o in (base, attempt[0]))
+        runs = cutter.runs(places[0]) * len(places)
+        trial = trial_of(before, after, "")
+        if trial.helps(before):
+            helped += places
+            changed = _with_change(changed, before, after, runs, len(places))
+            if trial.us_saved is not None and (factor := _measured_part(cut, facts)) is not None:
+                scaled = (scaled or 0.0) + trial.us_saved * runs * factor
+    if not is_tried:
+        return None
+    trial = trial_of(totals, changed, "replayed on the kernels around each place")
+    return replace(trial, scaled_us_saved=scaled), helped or list(findings)
+
+
+def _with_change(totals: Totals, before: Totals, after: Totals, runs: int, places: int) -> Totals:
+    """The totals of a module in which some kernels change, `runs` times in a run of the program."""
+    cost = Cost(*(t + (a - b) * runs for t, b, a in zip(totals.cost, before.cost, after.cost, strict=True)))
+    us = [
+        None if t is None or b is None or a is None else t + (a - b) * runs
+        for t, b, a in (
+            (totals.modelled_us, before.modelled_us, after.modelled_us),
+            (totals.floor_us, before.floor_us, after.floor_us),
+        )
+    ]
+    return replace(
+        totals,
+        kernels=totals.kernels + (after.kernels - before.kernels) * places,
+        launches=totals.launches + (after.launches - before.launches) * runs,
+        cost=cost,
+        modelled_us=us[0],
+        floor_us=us[1],
+        peak_temporary_bytes=None,
+    )
+
+
+def _measured_part(cut: Cut, facts: Facts) -> float | None:
+    """What was measured of the kernels over their estimates; None without either."""
+    rows = [r for k in cut.kernels if (r := facts.launched_as(k)) is not None and not r.is_floor]
+    estimated = sum(r.total_us or 0.0 for r in rows if r.measured_us is not None)
+    return sum(r.measured_us or 0.0 for r in rows) / estimated if estimated else None

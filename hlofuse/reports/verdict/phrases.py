@@ -129,11 +129,13 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     if not v.is_replayed:
         return "No change was tried on this fused module; give the module before fusion"
     if not v.suggestions and not v.is_ranked:
-        return "No suggestions: no change was tried on a module of this size (what-if tries rules)"
+        return "No suggestions: no recipe applies and saves anything (what-if tries rules)"
     if not v.suggestions:
         return "No suggestions: no recipe or flag that was tried saves anything"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
-    tried = "replayed on this module" if v.is_ranked else "estimated by XLA's model, not replayed"
+    around = any(s.trial.totals is not None for s in v.suggestions[:shown])
+    tried = "replayed around each place" if around else "estimated by XLA's model, not replayed"
+    tried = "replayed on this module" if v.is_ranked else tried
     return f"Suggestions, {tried}{more}"
 
 

@@ -1,0 +1,212 @@
+"""The kernels around a place of a large module, as a module of their own: changes are tried on them."""
+
+from collections.abc import Container, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from hlofuse.ir.attributes.attributes import Attributes
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.shape import Shape
+from hlofuse.replay import Replay
+from hlofuse.reports.advice.recipe import Finding
+from hlofuse.reports.common.facts import Facts, kernels_of, launched
+from hlofuse.reports.common.lineage import Lineage, is_view, readers, through_views
+from hlofuse.reports.common.model import TRIED_UP_TO
+
+_CONTROL_FLOW = ("while", "conditional", "call")
+_HOPS = 2
+"""A change next to a kernel may let it fuse with what its neighbors read."""
+_MANY = 50
+"""Kernels whose neighbors do not count any more."""
+_OUTSIDE = "outside"
+"""What stands for everything that reads results of the kernels elsewhere: XLA fuses nothing into it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Some kernels of a replay and what they hold at the input of fusion."""
+
+    module: Module
+    """With the names of the original; parameters stand for what is read from elsewhere."""
+    kernels: tuple[str, ...]
+    """Their names at the end of fusion."""
+
+
+class Cutter:
+    """Cuts kernels out of a replayed module."""
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    @cached_property
+    def _holders(self) -> dict[str, set[str]]:
+        return kernels_of(self._facts)
+
+    def kind(self, finding: Finding) -> object:
+        """Equal for places in kernels that compute the same."""
+        held = [self._facts.before[n] for k in self._around(finding) for n in self._members(k)]
+        return finding.rule, self.runs(finding), tuple(sorted((x.opcode, str(x.shape)) for x in held))
+
+    def runs(self, finding: Finding) -> int:
+        """How often the computation with the place runs in one run of the program."""
+        x = self._facts.before[finding.at]
+        return self._facts.account_before.runs(x.computation) if x.computation is not None else 0
+
+    def around(self, finding: Finding) -> Cut | None:
+        """The kernels that hold a place, and those near them; of a loop all that are in it.
+
+        None where the place is not within one computation, or too large.
+        """
+        at = self._places(finding)
+        if len({x.computation for x in at}) != 1 or at[0].computation is None:
+            return None
+        kernels = dict.fromkeys(self._around(finding))
+        for _ in range(_HOPS):
+            if len(kernels) <= _MANY:
+                kernels |= dict.fromkeys(k for name in list(kernels) for k in self._next_to(name))
+        members = {m for k in kernels for m in self._members(k)}
+        members |= {x.name for x in at if x.opcode in _CONTROL_FLOW}
+        if not kernels or len(members) > TRIED_UP_TO:
+            return None
+        return Cut(self._cut(at[0].computation, members), tuple(kernels))
+
+    def _places(self, finding: Finding) -> list[Instruction]:
+        return [self._facts.before[n] for n in (finding.at, *finding.parts) if n in self._facts.before]
+
+    def _around(self, finding: Finding) -> Iterator[str]:
+        """The kernels that hold the place; of a loop those that it runs."""
+        for x in self._places(finding):
+            for y in (x, *(_inside(x) if x.opcode in _CONTROL_FLOW else ())):
+                yield from self._holders.get(y.name, ())
+
+    def _members(self, kernel: str) -> Iterator[str]:
+        return (m for m in self._facts.lineage.members(kernel) if m in self._facts.before)
+
+    def _next_to(self, name: str) -> Iterator[str]:
+        """The kernels whose results a kernel reads, and those that read its own."""
+        kernel = self._facts.launched_after[name]
+        for x in (*map(through_views, kernel.operands), *readers(kernel)):
+            if x.name in self._facts.launched_after:
+                yield x.name
+
+    def is_repeated(self, replay: Replay) -> bool:
+        """True if a replay of a cut has fused what the replay of the whole module has."""
+        lineage = Lineage(replay.events)
+        found = (lineage.members(k) for k in launched(replay.after))
+        return all(_OUTSIDE in k or frozenset(k) in self._contents for k in found)
+
+    @cached_property
+    def _contents(self) -> set[frozenset[str]]:
+        return {frozenset(self._facts.lineage.members(k)) for k in self._facts.launched_after}
+
+    def _cut(self, original: Computation, members: set[str]) -> Module:
+        inside = [x for x in original.post_order() if x.name in members]
+        copy = _Copy(original, inside)
+        results: dict[Instruction, None] = {}
+        read: dict[Instruction, None] = {}
+        for x in inside:
+            for value, user in self._uses(x, x, copy.copies):
+                if user is original.root:
+                    results[value] = None
+                elif not self._holds(user, x):
+                    read[value] = None
+            if x is original.root:
+                results[x] = None
+        return copy.finished(results, read)
+
+    def _uses(
+        self, x: Instruction, value: Instruction, inside: Container[Instruction]
+    ) -> Iterator[tuple[Instruction, Instruction]]:
+        """The value that is read, `x` or an element of it, and who reads it outside, bitcasts passed over."""
+        for user in value.users:
+            if user in inside:
+                continue
+            is_free = is_view(user) and user.name not in self._holders
+            if is_free:
+                element = user if user.opcode == "get-tuple-element" else value
+                yield from ((element, u) for _, u in self._uses(x, user, inside))
+            if user.is_root or not is_free:
+                yield value, user
+
+    def _holds(self, user: Instruction, x: Instruction) -> bool:
+        """True if every kernel with `user` computes `x` for itself."""
+        kernels = self._holders.get(user.name, set())
+        return bool(kernels) and kernels <= self._holders.get(x.name, set())
+
+
+def _inside(x: Instruction) -> Iterator[Instruction]:
+    """What an instruction calls, and what that does."""
+    for computation in x.called_computations:
+        for y in computation:
+            yield y
+            yield from _inside(y)
+
+
+class _Copy:
+    """A module in the making."""
+
+    def __init__(self, original: Computation, inside: Iterable[Instruction]) -> None:
+        assert original.module is not None
+        self.module = Module(original.module.name)
+        self.module.order_source = original.module.order_source
+        self.entry = self.module.add_computation(Computation("main"))
+        self.module.entry = self.entry
+        self.copies: dict[Instruction, Instruction] = {}
+        self._called: dict[Computation, Computation] = {}
+        for x in inside:
+            self.copies[x] = self._add(x, [self._value(o) for o in x.operands])
+
+    def _value(self, x: Instruction) -> Instruction:
+        """What stands for an operand: constants and views are copied, others become parameters."""
+        if x not in self.copies:
+            is_leaf = not x.operands and x.opcode != "parameter"
+            if is_leaf or x.opcode == "tuple" or (is_view(x) and self._is_inside(x)):
+                self.copies[x] = self._add(x, [self._value(o) for o in x.operands])
+            else:
+                number = len(self.entry.parameters)
+                parameter = Instruction(x.name, x.shape, "parameter", payload=str(number))
+                self.copies[x] = self.entry.add_instruction(parameter)
+        return self.copies[x]
+
+    def _is_inside(self, x: Instruction) -> bool:
+        return x.opcode == "bitcast" or through_views(x) in self.copies
+
+    def _add(self, x: Instruction, operands: list[Instruction]) -> Instruction:
+        copy = x.clone(operands)
+        copy.called = [(name, self._computation(c)) for name, c in x.called]
+        return self.entry.add_instruction(copy)
+
+    def _computation(self, original: Computation) -> Computation:
+        if original not in self._called:
+            copy = self._called[original] = Computation(original.name)
+            copies: dict[Instruction, Instruction] = {}
+            for x in original.post_order():
+                new = copies[x] = x.clone([copies[o] for o in x.operands])
+                new.called = [(name, self._computation(c)) for name, c in x.called]
+            for x in original:
+                copy.append_parsed(copies[x])
+            copy.root = copies[original.root]
+            self.module.add_computation(copy)
+        return self._called[original]
+
+    def finished(self, results: Iterable[Instruction], read: Iterable[Instruction]) -> Module:
+        """The module, with these results of the program, and what is read elsewhere."""
+        elements = [self._value(x) for x in results]
+        if outside := [self._value(x) for x in read]:
+            effect = Attributes(
+                raw={"custom_call_target": f'"{_OUTSIDE}"', "custom_call_has_side_effect": "true"}
+            )
+            elements.append(Instruction(_OUTSIDE, Shape.tuple_of(()), "custom-call", outside, effect))
+        self._restore_order()
+        if outside:
+            self.entry.add_instruction(elements[-1])
+        root = Instruction("tuple", Shape.tuple_of([e.shape for e in elements]), "tuple", elements)
+        self.entry.root = self.entry.add_instruction(root)
+        return self.module
+
+    def _restore_order(self) -> None:
+        """Ids and users in the order of the original: XLA's decisions hang on both."""
+        for original, copy in self.copies.items():
+            place = {self.copies[u]: n for n, u in enumerate(original.users) if u in self.copies}
+            copy.users.sort(key=lambda u: place.get(u, len(place)))
+        self.entry.reorder([self.copies[x] for x in sorted(self.copies, key=lambda x: x.id)])
