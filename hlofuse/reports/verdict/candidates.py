@@ -39,9 +39,9 @@ UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 def of_recipes(
     situation: Situation, observed: Observed, ranking: Ranking | None, cache: SharedTables
 ) -> Iterator[Suggestion]:
-    """One for each recipe that applies; with a `ranking` it is tried, else on kernels around it or estimated.
+    """One for each recipe that applies; with a `ranking` it is tried, else on the kernels around its places.
 
-    Without a trial where there is neither a rewrite to try nor a figure.
+    Without a trial where nothing can be tried.
     """
     relaxed = {r.rule.code: r for r in ranking.relaxed} if ranking is not None else {}
     for recipe in RECIPES:
@@ -61,8 +61,6 @@ def of_recipes(
                 continue
         elif (around := tried_around(recipe, findings, observed, situation.facts, cache)) is not None:
             trial, findings = around
-        else:
-            trial = _estimate(situation, findings)
         yield _of_recipe(recipe, findings, trial or UNKNOWN, situation)
 
 
@@ -74,20 +72,6 @@ def _of_recipe(recipe: Recipe, findings: list[Finding], trial: Trial, situation:
     flag = _with_own(recipe.flag, situation.facts.replay.config.build.flags)
     text = recipe.text or f"Set {flag}"
     return Suggestion(kind, text, rule, sources, len(findings), trial, recipe.name, flag)
-
-
-def _estimate(situation: Situation, findings: Iterable[Finding]) -> Trial | None:
-    """What allowing the refusals at these places would save, each producer counted once; None for nothing."""
-    facts = situation.facts
-    kernels = {(f.rule, k) for f in findings for k in facts.lineage.kernels_of(f.at)}
-    stakes = {
-        r.producer.name: r.us_at_stake
-        for code in {rule for rule, _ in kernels}
-        for r in situation.refusals(code)
-        if r.us_at_stake is not None and not kernels.isdisjoint(((code, r.kernel), (code, r.consumer)))
-    }
-    us = sum(v for v in stakes.values() if v > 0)
-    return Trial(None, "estimated by XLA's model, not replayed", us, 0, 0, 0) if us > 0 else None
 
 
 def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggestion]:

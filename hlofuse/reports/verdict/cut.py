@@ -18,7 +18,7 @@ _HOPS = 2
 """A change next to a kernel may let it fuse with what its neighbors read."""
 _MANY = 50
 """Kernels whose neighbors do not count any more."""
-_OUTSIDE = "outside"
+_ELSEWHERE = "elsewhere"
 """What stands for everything that reads results of the kernels elsewhere: XLA fuses nothing into it."""
 
 
@@ -44,8 +44,8 @@ class Cutter:
 
     def kind(self, finding: Finding) -> object:
         """Equal for places in kernels that compute the same."""
-        held = [self._facts.before[n] for k in self._around(finding) for n in self._members(k)]
-        return finding.rule, self.runs(finding), tuple(sorted((x.opcode, str(x.shape)) for x in held))
+        inside = [self._facts.before[n] for k in self._around(finding) for n in self._members(k)]
+        return finding.rule, self.runs(finding), tuple(sorted((x.opcode, str(x.shape)) for x in inside))
 
     def runs(self, finding: Finding) -> int:
         """How often the computation with the place runs in one run of the program."""
@@ -93,7 +93,7 @@ class Cutter:
         """True if a replay of a cut has fused what the replay of the whole module has."""
         lineage = Lineage(replay.events)
         found = (lineage.members(k) for k in launched(replay.after))
-        return all(_OUTSIDE in k or frozenset(k) in self._contents for k in found)
+        return all(_ELSEWHERE in k or frozenset(k) in self._contents for k in found)
 
     @cached_property
     def _contents(self) -> set[frozenset[str]]:
@@ -117,7 +117,7 @@ class Cutter:
     def _uses(
         self, x: Instruction, value: Instruction, inside: Container[Instruction]
     ) -> Iterator[tuple[Instruction, Instruction]]:
-        """The value that is read, `x` or an element of it, and who reads it outside, bitcasts passed over."""
+        """The value that is read, `x` or an element, and who reads it elsewhere, free views passed over."""
         for user in value.users:
             if user in inside:
                 continue
@@ -192,13 +192,13 @@ class _Copy:
     def finished(self, results: Iterable[Instruction], read: Iterable[Instruction]) -> Module:
         """The module, with these results of the program, and what is read elsewhere."""
         elements = [self._value(x) for x in results]
-        if outside := [self._value(x) for x in read]:
+        if others := [self._value(x) for x in read]:
             effect = Attributes(
-                raw={"custom_call_target": f'"{_OUTSIDE}"', "custom_call_has_side_effect": "true"}
+                raw={"custom_call_target": f'"{_ELSEWHERE}"', "custom_call_has_side_effect": "true"}
             )
-            elements.append(Instruction(_OUTSIDE, Shape.tuple_of(()), "custom-call", outside, effect))
+            elements.append(Instruction(_ELSEWHERE, Shape.tuple_of(()), "custom-call", others, effect))
         self._restore_order()
-        if outside:
+        if others:
             self.entry.add_instruction(elements[-1])
         root = Instruction("tuple", Shape.tuple_of([e.shape for e in elements]), "tuple", elements)
         self.entry.root = self.entry.add_instruction(root)

@@ -133,9 +133,7 @@ def suggestions_title(v: Verdict, shown: int) -> str:
     if not v.suggestions:
         return "No suggestions: no recipe or flag that was tried saves anything"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
-    around = any(s.trial.totals is not None for s in v.suggestions[:shown])
-    tried = "replayed around each place" if around else "estimated by XLA's model, not replayed"
-    tried = "replayed on this module" if v.is_ranked else tried
+    tried = "replayed on this module" if v.is_ranked else "replayed around each place"
     return f"Suggestions, {tried}{more}"
 
 
