@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -38,7 +38,8 @@ class ReleaseDifference:
         return replace(release, flipped=release.flipped ^ {self.name})
 
 
-def differences(target: str, names: Sequence[str]) -> tuple[ReleaseDifference, ...]:
+@lru_cache(maxsize=64)
+def differences(target: str, names: tuple[str, ...]) -> tuple[ReleaseDifference, ...]:
     """What named releases do differently in the fusion passes of a target, as far as it is known."""
     releases = [release_of(name) for name in names]
     return tuple(d for d in _all(target) if len({d.value_in(release) for release in releases}) > 1)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -140,7 +140,7 @@ def load_device(name: str) -> DeviceDescription:
     """The device of that name, or of the file at that path (TOML, or XLA's target configuration)."""
     packaged = _PACKAGED / f"{name}.toml"
     if re.fullmatch(r"[\w.-]+", name) and packaged.is_file():
-        return _from_toml(packaged.read_text(), name)
+        return _packaged(packaged)
     path = Path(name)
     if not path.is_file():
         names = device_names()
@@ -156,6 +156,11 @@ def load_device(name: str) -> DeviceDescription:
         if path.suffix == ".toml"
         else device_from_text_proto(text, path.stem, source=name)
     )
+
+
+@cache
+def _packaged(path: Path) -> DeviceDescription:
+    return _from_toml(path.read_text(), path.stem)
 
 
 def device_from_text_proto(text: str, name: str = "device", *, source: str = "") -> DeviceDescription:
