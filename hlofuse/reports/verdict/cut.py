@@ -16,8 +16,8 @@ from hlofuse.reports.common.model import TRIED_UP_TO
 _CONTROL_FLOW = ("while", "conditional", "call")
 _HOPS = 2
 """A change next to a kernel may let it fuse with what its neighbors read."""
-_MANY = 50
-"""Kernels whose neighbors do not count any more."""
+_MOST = 1_000
+"""Instructions in kernels with their neighbors; with more, neighbors are left out."""
 _ELSEWHERE = "elsewhere"
 """What stands for everything that reads results of the kernels elsewhere: XLA fuses nothing into it."""
 
@@ -60,13 +60,13 @@ class Cutter:
         at = self._places(finding)
         if len({x.computation for x in at}) != 1 or at[0].computation is None:
             return None
-        kernels = dict.fromkeys(self._around(finding))
+        kernels = nearest = dict.fromkeys(self._around(finding))
         for _ in range(_HOPS):
-            if len(kernels) <= _MANY:
-                kernels |= dict.fromkeys(k for name in list(kernels) for k in self._next_to(name))
+            nearest = nearest | dict.fromkeys(k for name in nearest for k in self._next_to(name))
+            kernels = nearest if self._size(nearest) <= _MOST else kernels
         members = {m for k in kernels for m in self._members(k)}
         members |= {x.name for x in at if x.opcode in _CONTROL_FLOW}
-        if not kernels or len(members) > TRIED_UP_TO:
+        if not kernels or self._size(kernels) > TRIED_UP_TO:
             return None
         return Cut(self._cut(at[0].computation, members), tuple(kernels))
 
@@ -81,6 +81,10 @@ class Cutter:
 
     def _members(self, kernel: str) -> Iterator[str]:
         return (m for m in self._facts.lineage.members(kernel) if m in self._facts.before)
+
+    def _size(self, kernels: Iterable[str]) -> int:
+        """The instructions in kernels, each as often as a kernel computes it."""
+        return sum(len(self._facts.lineage.members(k)) for k in kernels)
 
     def _next_to(self, name: str) -> Iterator[str]:
         """The kernels whose results a kernel reads, and those that read its own."""
