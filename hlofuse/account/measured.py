@@ -63,9 +63,13 @@ def attach(
     module.findings[_FINDING] = max(joins, key=lambda j: j.found_us)
 
 
-def share(module: Module, replay: Replay) -> None:
-    """Give what a replay launches the measured times of another module with the same names."""
-    replay.final.module.findings[_FINDING] = measured_of(module)
+def share(module: Module, replay: Replay, names: Mapping[str, str] | None = None) -> None:
+    """Give what a replay launches the measured times of another module with the same names.
+
+    `names` of what is launched by those in the other module, where they are not the same.
+    """
+    found, final = measured_of(module), replay.final.module
+    final.findings[_FINDING] = found if found is None or names is None else _renamed(found, final, names)
 
 
 def _renamed(m: Measured, module: Module, names: Mapping[str, str]) -> Measured:

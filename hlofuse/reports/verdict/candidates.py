@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
+from hlofuse.account.measured import share
 from hlofuse.account.replaying import compiled as compiled_with
 from hlofuse.account.replaying import final_account
 from hlofuse.analysis.cost import Cost
@@ -23,7 +24,7 @@ from hlofuse.replay import ReplayConfig, ReplayInput, replay_config
 from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.verdict.cut import Cut, Cutter
+from hlofuse.reports.verdict.cut import Cutter
 from hlofuse.reports.verdict.model import Suggestion, SuggestionKind
 from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
 from hlofuse.trace import Recorder
@@ -201,31 +202,33 @@ def tried_around(
     """
     config, totals = observed.replay.config, facts.account_after.totals
     cutter, changed, helped = Cutter(facts), totals, list[Finding]()
-    scaled: float | None = None
+    scaled: float | None = 0.0
     is_tried = False
     found = grouped((cutter.kind(f), f) for f in findings) if recipe.rewrite is not None else {}
     for places in sorted(found.values(), key=len, reverse=True)[:_KINDS]:
         cut = cutter.around(places[0])
         if cut is None:
             continue
-        alone = replace(observed.replay.input, module=cut.module, ids=None, record=None, record_file="")
+        alone = replace(observed.replay.input, module=cut, ids=None, record=None, record_file="")
         base = observed_replay(alone, config, cache=cache, totals_only=True)
-        attempt = tried(alone, config, recipe, places[:1], cache) if cutter.is_repeated(base.replay) else None
+        names = cutter.matched(base.replay)
+        attempt = tried(alone, config, recipe, places[:1], cache) if names is not None else None
         if attempt is None:
             continue
         is_tried = True
-        before, after = (final_account(o, with_peak=False).totals for o in (base, attempt[0]))
-        runs = cutter.runs(places[0]) * len(places)
-        trial = trial_of(before, after, "")
+        share(facts.account_after.module, base.replay, names)
+        accounts = final_account(base, with_peak=False), final_account(attempt[0], with_peak=False)
+        before, after = (a.totals for a in accounts)
+        runs, trial = cutter.runs(places[0]) * len(places), trial_of(before, after, "", accounts)
         if trial.helps(before):
             helped += places
             changed = _with_change(changed, before, after, runs, len(places))
-            if trial.us_saved is not None and (factor := _measured_part(cut, facts)) is not None:
-                scaled = (scaled or 0.0) + trial.us_saved * runs * factor
+            part = trial.scaled_us_saved
+            scaled = None if scaled is None or part is None else scaled + part * runs
     if not is_tried:
         return None
     trial = trial_of(totals, changed, "replayed on the kernels around each place")
-    return replace(trial, scaled_us_saved=scaled), helped or list(findings)
+    return replace(trial, scaled_us_saved=scaled if helped else None), helped or list(findings)
 
 
 def _with_change(totals: Totals, before: Totals, after: Totals, runs: int, places: int) -> Totals:
@@ -247,10 +250,3 @@ def _with_change(totals: Totals, before: Totals, after: Totals, runs: int, place
         floor_us=us[1],
         peak_temporary_bytes=None,
     )
-
-
-def _measured_part(cut: Cut, facts: Facts) -> float | None:
-    """What was measured of the kernels over their estimates; None without either."""
-    rows = [r for k in cut.kernels if (r := facts.launched_as(k)) is not None and not r.is_floor]
-    estimated = sum(r.total_us or 0.0 for r in rows if r.measured_us is not None)
-    return sum(r.measured_us or 0.0 for r in rows) / estimated if estimated else None

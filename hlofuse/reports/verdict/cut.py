@@ -1,7 +1,6 @@
 """The kernels around a place of a large module, as a module of their own: changes are tried on them."""
 
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from hlofuse.ir.attributes.attributes import Attributes
@@ -20,16 +19,6 @@ _MOST = 1_000
 """Instructions in kernels with their neighbors; with more, neighbors are left out."""
 _ELSEWHERE = "elsewhere"
 """What stands for everything that reads results of the kernels elsewhere: XLA fuses nothing into it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Some kernels of a replay and what they hold at the input of fusion."""
-
-    module: Module
-    """With the names of the original; parameters stand for what is read from elsewhere."""
-    kernels: tuple[str, ...]
-    """Their names at the end of fusion."""
 
 
 class Cutter:
@@ -52,9 +41,10 @@ class Cutter:
         x = self._facts.before[finding.at]
         return self._facts.account_before.runs(x.computation) if x.computation is not None else 0
 
-    def around(self, finding: Finding) -> Cut | None:
-        """The kernels that hold a place, and those near them; of a loop all that are in it.
+    def around(self, finding: Finding) -> Module | None:
+        """The kernels that hold a place, and those near them, as a module; of a loop all that are in it.
 
+        Its instructions have their names in the whole module; parameters stand for what is read from others.
         None where the place is not within one computation, or too large.
         """
         at = self._places(finding)
@@ -68,7 +58,7 @@ class Cutter:
         members |= {x.name for x in at if x.opcode in _CONTROL_FLOW}
         if not kernels or self._size(kernels) > TRIED_UP_TO:
             return None
-        return Cut(self._cut(at[0].computation, members), tuple(kernels))
+        return self._cut(at[0].computation, members)
 
     def _places(self, finding: Finding) -> list[Instruction]:
         return [self._facts.before[n] for n in (finding.at, *finding.parts) if n in self._facts.before]
@@ -93,15 +83,25 @@ class Cutter:
             if x.name in self._facts.launched_after:
                 yield x.name
 
-    def is_repeated(self, replay: Replay) -> bool:
-        """True if a replay of a cut has fused what the replay of the whole module has."""
-        lineage = Lineage(replay.events)
-        found = (lineage.members(k) for k in launched(replay.after))
-        return all(_ELSEWHERE in k or frozenset(k) in self._contents for k in found)
+    def matched(self, replay: Replay) -> dict[str, str] | None:
+        """Of a replay of a cut: its kernels by their final names in the whole module.
+
+        None where it has not fused what the replay of the whole module has.
+        """
+        lineage, found = Lineage(replay.events), {}
+        final = {n: f for f, n in replay.final.names_at_fusion.items()}
+        for name in launched(replay.after):
+            if _ELSEWHERE not in (inside := frozenset(lineage.members(name))):
+                if inside not in self._by_content:
+                    return None
+                found[self._by_content[inside]] = final.get(name, name)
+        return found
 
     @cached_property
-    def _contents(self) -> set[frozenset[str]]:
-        return {frozenset(self._facts.lineage.members(k)) for k in self._facts.launched_after}
+    def _by_content(self) -> dict[frozenset[str], str]:
+        final = {n: f for f, n in self._facts.replay.final.names_at_fusion.items()}
+        members = self._facts.lineage.members
+        return {frozenset(members(k)): final.get(k, k) for k in self._facts.launched_after}
 
     def _cut(self, original: Computation, members: set[str]) -> Module:
         inside = [x for x in original.post_order() if x.name in members]
