@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -135,8 +137,13 @@ def test_a_line_leads_to_the_way_and_an_operation_of_a_step_too(seen: Visit) -> 
     assert seen.page.get_attribute("#views [data-key=film]", "aria-pressed") == "true"
 
 
-def test_every_operation_of_the_program_has_a_way(seen: Visit, gpt2_whole: Path) -> None:
+def test_every_operation_of_the_program_has_a_way(
+    seen: Visit, gpt2_whole: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where each ends is what `trace-op` says, one name at a time."""
+    following = import_module("hlofuse.reports.trace_op.follow")
+    for shared in ("read", "diff", "summarize"):  # the same for every name
+        monkeypatch.setattr(following, shared, cache(getattr(following, shared)))
     sequence = dump_sequences(gpt2_whole)[0]
     ends = seen.page.evaluate(
         """() => { const f = explorer.data.passTimeline, found = {};

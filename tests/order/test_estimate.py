@@ -127,7 +127,7 @@ PASS = "priority-fusion"
 def orders(*, estimated: bool) -> int:
     """How many modules have their fusions in XLA's order; else with that of the text."""
     found = 0
-    for name in sorted(CASES)[::3]:
+    for name in sorted(CASES)[::6]:
         case = CASES[name]
         module = parse_module(case.before)
         if estimated:
@@ -141,7 +141,7 @@ def orders(*, estimated: bool) -> int:
 
 
 def test_the_estimate_is_worth_its_lines(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third of the modules at hand; the order of the program has to show at least once."""
+    """A sixth of the modules at hand; the order of the program has to show at least once."""
     whole, text = orders(estimated=True), orders(estimated=False)
     assert whole >= 1.25 * text
     monkeypatch.setattr(estimate, "in_program_order", list)

@@ -203,7 +203,7 @@ def test_the_kernels_that_an_answer_names_have_their_time(recorded: Path, hlofus
 @pytest.fixture
 def scan(samples: Path) -> Path:
     """A module with changes that save time on a GPU."""
-    return samples / "cartpole" / "gpu" / "unrolled_10"
+    return samples / "cartpole" / "gpu" / "no_concatenate"
 
 
 def trials(report: library.Report) -> dict[str, tuple[float, float | None]]:
