@@ -31,7 +31,7 @@ test: $(READY) lint browser ## Lint, check types and import direction, run every
 lint: $(READY) size ## Check style, types, import direction and the size budget.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers 2
 	$(BIN)/lint-imports
 	$(BIN)/python tools/lint_imports.py
 	$(BIN)/python tools/lint_words.py
