@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -17,10 +15,6 @@ from hlofuse.cli.common.request import TERMINAL, report_on
 from hlofuse.inputs.profile import is_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.side_by_side import SECTIONS, accounts_of, check_devices, check_releases, read_both
-
-if TYPE_CHECKING:
-    from hlofuse.diff import ModuleDiff
-    from hlofuse.diff.accounts import Accounts
 
 
 @click.command("diff")
@@ -88,7 +82,16 @@ def command(
         stage = stage or "output"
     measured = profile is not None or profile_after is not None
     if stage is not None and module is None and not measured and not _is_one(before, after):
-        return _many(before, after, stage, out, limit, quiet, metadata, accounts)
+        from hlofuse.diff.batch import diff_many
+        from hlofuse.reports.diff import many
+
+        with progress_bar("comparing") as progress:
+            pairs = diff_many(Path(before), Path(after), stage, accounts, metadata, progress)
+        if not quiet:
+            out.report(
+                text=lambda console: many.draw(pairs, console, limit=limit), json=lambda: many.as_dict(pairs)
+            )
+        return 0 if pairs.same else 1
     if measured:
         of_before = {"module": module, "device": device, "xla": xla, "profile": profile}
         of_after = {"device": device_after or device, "xla": releases[1], "profile": profile_after}
@@ -105,39 +108,6 @@ def command(
     if not quiet:
         out.show(found, limit=limit, only=only or SECTIONS)
     return 0 if found.data.same else 1
-
-
-def _many(
-    before: str,
-    after: str,
-    stage: str,
-    out: Output,
-    limit: int,
-    quiet: bool,
-    metadata: bool,
-    accounts: Callable[[ModuleDiff], Accounts],
-) -> int:
-    from hlofuse.diff.batch import diff_many
-    from hlofuse.inputs import load
-    from hlofuse.inputs.many import modules_at
-    from hlofuse.reports.diff import many
-
-    before_modules, after_modules = modules_at(Path(before), stage), modules_at(Path(after), stage)
-    with progress_bar("comparing") as progress:
-        found = diff_many(
-            before_modules.files,
-            after_modules.files,
-            load,
-            accounts=accounts,
-            metadata=metadata,
-            skipped=[*before_modules.skipped, *after_modules.skipped],
-            progress=progress,
-        )
-    if not quiet:
-        out.report(
-            text=lambda console: many.draw(found, console, limit=limit), json=lambda: many.as_dict(found)
-        )
-    return 0 if found.same else 1
 
 
 def _is_one(before: str, after: str) -> bool:

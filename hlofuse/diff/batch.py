@@ -1,16 +1,15 @@
 """Many modules compared with many, by name: an upgrade at a glance."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from hlofuse.diff.accounts import Accounts
 from hlofuse.diff.compare import diff
 from hlofuse.diff.model import FusionKind, ModuleDiff, only_annotations
-from hlofuse.ir import HlofuseError, Module
-
-Progress = Callable[[int, int], None]
+from hlofuse.inputs.many import load, modules_at
+from hlofuse.ir import HlofuseError
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,52 +59,38 @@ class BatchDiff:
 
 
 def diff_many(
-    before: Mapping[str, Path],
-    after: Mapping[str, Path],
-    load: Callable[[Path], Module],
-    *,
+    before_folder: Path,
+    after_folder: Path,
+    stage: str,
     accounts: Callable[[ModuleDiff], Accounts],
-    metadata: bool = False,
-    skipped: Iterable[str] = (),
-    progress: Progress | None = None,
+    metadata: bool,
+    progress: Callable[[int, int], None],
 ) -> BatchDiff:
-    """Compare what has the same name on both sides; one module at a time is in memory.
+    """Compare what has the same name in both directories; one module at a time is in memory.
 
     A module that cannot be read is reported in its row, not raised. HlofuseError where no name matches.
     """
+    old, new = modules_at(before_folder, stage), modules_at(after_folder, stage)
+    before, after = old.files, new.files
     both = [name for name in before if name in after]
     if not both:
         raise HlofuseError("nothing to compare: no module of BEFORE has the same name as one of AFTER")
-    rows = list(_rows(both, before, after, load, accounts, metadata, progress))
+    rows = []
+    for done, name in enumerate(both):
+        progress(done, len(both))
+        files = str(before[name]), str(after[name])
+        try:
+            found = diff(load(before[name]), load(after[name]), metadata=metadata)
+            rows.append(_row(name, files, found, accounts(found)))
+        except HlofuseError as e:
+            rows.append(ModuleChange(name, files, error=str(e).split("\n")[0]))
     rows.sort(key=lambda r: (r.error is not None, r.same, -r.weight, r.name))
     return BatchDiff(
         tuple(rows),
         tuple(name for name in before if name not in after),
         tuple(name for name in after if name not in before),
-        tuple(skipped),
+        (*old.skipped, *new.skipped),
     )
-
-
-def _rows(
-    names: list[str],
-    before: Mapping[str, Path],
-    after: Mapping[str, Path],
-    load: Callable[[Path], Module],
-    accounts: Callable[[ModuleDiff], Accounts],
-    metadata: bool,
-    progress: Progress | None,
-) -> Iterator[ModuleChange]:
-    for done, name in enumerate(names):
-        if progress is not None:
-            progress(done, len(names))
-        files = str(before[name]), str(after[name])
-        try:
-            found = diff(load(before[name]), load(after[name]), metadata=metadata)
-            row = _row(name, files, found, accounts(found))
-        except HlofuseError as e:
-            yield ModuleChange(name, files, error=str(e).split("\n")[0])
-            continue
-        yield row
 
 
 def _row(name: str, files: tuple[str, str], found: ModuleDiff, accounts: Accounts) -> ModuleChange:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hlofuse.account import Account
@@ -12,6 +12,7 @@ from hlofuse.diff.matching import TRIVIAL, moved_lines
 from hlofuse.diff.model import Changed, Detail, FusionChange, Kind, Matched, ModuleDiff, Moved
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction
+from hlofuse.ir.grouping import grouped
 from hlofuse.reports.diff.clusters import Cluster, clusters
 
 NO_LINE = "no source line"
@@ -22,11 +23,14 @@ class Summary:
     """What a report shows."""
 
     diff: ModuleDiff
-    fusions: tuple[FusionGroup, ...]
+    fusions: tuple[tuple[FusionChange, ...], ...]
+    """Each group: changes alike in everything but names, in the order of the first of each."""
     clusters: tuple[tuple[Cluster, ...], ...]
     """Each group: clusters alike in everything but names."""
-    changes: tuple[ChangeGroup, ...]
-    moved: tuple[MovedGroup, ...]
+    changes: tuple[tuple[Changed, ...], ...]
+    """Each group: instructions that changed in the same way."""
+    moved: Mapping[tuple[str, str], Sequence[Instruction]]
+    """By computation before and after, the instructions that went from the one to the other, as BEFORE's."""
     following: int
     """Changes that follow from those reported."""
     sources: tuple[SourceLine, ...]
@@ -47,10 +51,10 @@ def summarize(diff: ModuleDiff, accounts: Accounts | None = None) -> Summary:
     duplicated = [m for m in diff.duplicated if m.before[0].instruction.opcode not in TRIVIAL]
     return Summary(
         diff,
-        tuple(fusion_groups(diff)),
+        tuple(map(tuple, grouped((_pattern(change), change) for change in diff.fusions).values())),
         tuple(clusters(diff)),
-        tuple(change_groups(e for e in causes if isinstance(e, Changed))),
-        tuple(moved_groups(e for e in causes if isinstance(e, Moved))),
+        tuple(map(tuple, _change_groups(e for e in causes if isinstance(e, Changed)))),
+        grouped((_ends(e), e.before[0].instruction) for e in causes if isinstance(e, Moved)),
         sum(isinstance(e, Changed) and bool(e.because) for e in diff.edits),
         tuple(by_source(accounts, moved)),
         moved,
@@ -142,44 +146,6 @@ def _kernels_by_source(account: Account, accounts: Accounts) -> dict[str, _Costs
     return out
 
 
-@dataclass(frozen=True, slots=True)
-class FusionGroup:
-    """Changes of fusions that are alike in everything but names."""
-
-    changes: tuple[FusionChange, ...]
-
-    @property
-    def first(self) -> FusionChange:
-        return self.changes[0]
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeGroup:
-    """Instructions that changed in the same way."""
-
-    details: tuple[Detail, ...]
-    changes: tuple[Changed, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class MovedGroup:
-    """Instructions that went from one computation to another."""
-
-    source: str
-    destination: str
-    members: tuple[Instruction, ...]
-    """By BEFORE's names."""
-
-
-def fusion_groups(diff: ModuleDiff) -> Iterator[FusionGroup]:
-    """Changes of fusions that are reported once, in the order of the first of each."""
-    groups: dict[object, list[FusionChange]] = {}
-    for change in diff.fusions:
-        groups.setdefault(_pattern(change), []).append(change)
-    for changes in groups.values():
-        yield FusionGroup(tuple(changes))
-
-
 def _pattern(change: FusionChange) -> object:
     """What two changes have in common that are reported once."""
 
@@ -200,38 +166,25 @@ def _pattern(change: FusionChange) -> object:
     )
 
 
-def change_groups(changes: Iterable[Changed]) -> Iterator[ChangeGroup]:
+def _change_groups(changes: Iterable[Changed]) -> list[list[Changed]]:
     """Instructions that changed in the same way; which operands took part does not count."""
-    groups: dict[object, list[Changed]] = {}
-    for change in changes:
-        key = tuple(
-            (
-                d.kind,
-                d.name,
-                "" if d.kind in (Kind.OPERAND, Kind.ORDER) else d.before,
-                "" if d.kind in (Kind.OPERAND, Kind.ORDER) else d.after,
-            )
-            for d in change.details
-        )
-        groups.setdefault(key, []).append(change)
+
+    def common(d: Detail) -> tuple[object, ...]:
+        values = () if d.kind in (Kind.OPERAND, Kind.ORDER) else (d.before, d.after)
+        return d.kind, d.name, *values
+
     kinds = list(Kind)
     # Operations first, notes for later passes last.
     last = {Kind.ANNOTATION: 1, Kind.METADATA: 2}
-    for found in sorted(
-        groups.values(),
+    return sorted(
+        grouped((tuple(map(common, change.details)), change) for change in changes).values(),
         key=lambda g: (min(last.get(d.kind, 0) for d in g[0].details), kinds.index(g[0].details[0].kind)),
-    ):
-        yield ChangeGroup(found[0].details, tuple(found))
+    )
 
 
-def moved_groups(edits: Iterable[Moved]) -> Iterator[MovedGroup]:
-    """Instructions that went from one computation to the same other one."""
-    groups: dict[tuple[str, str], list[Instruction]] = {}
-    for edit in edits:
-        actual, expected = edit.before[0], edit.after[0]
-        # The computation a fusion is in says where, not the fusion's own.
-        places = [(p.fusion or p.instruction).computation for p in (actual, expected)]
-        names = [c.name if c is not None else "?" for c in places]
-        groups.setdefault((names[0], names[1]), []).append(actual.instruction)
-    for (source, destination), members in groups.items():
-        yield MovedGroup(source, destination, tuple(members))
+def _ends(edit: Moved) -> tuple[str, str]:
+    """The computations that it went from and to."""
+    # The computation a fusion is in says where, not the fusion's own.
+    places = [(p.fusion or p.instruction).computation for p in (edit.before[0], edit.after[0])]
+    before, after = (c.name if c is not None else "?" for c in places)
+    return before, after

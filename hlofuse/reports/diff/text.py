@@ -8,16 +8,16 @@ from rich.table import Table
 from rich.text import Text
 
 from hlofuse.diff.accounts import MeasuredChange
-from hlofuse.diff.model import FusionKind, Matched
+from hlofuse.diff.model import Changed, FusionChange, FusionKind, Matched
 from hlofuse.format.escape import printable
 from hlofuse.format.units import more, plural
 from hlofuse.reports.diff import phrases
 from hlofuse.reports.diff.clusters import Cluster
-from hlofuse.reports.diff.model import ChangeGroup, FusionGroup, Summary
+from hlofuse.reports.diff.model import Summary
 from hlofuse.reports.diff.phrases import ALL, figures_line, limited, loop_notes, profile_notes, verdict
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Sequence
 
     from rich.console import Console
 
@@ -83,15 +83,15 @@ class _Report:
         place = phrases.sources(module, sides[1] or sides[0])
         return "", "", [f"{line}  {place}".rstrip()], phrases.time_change_of(*change.us)
 
-    def _fusion(self, group: FusionGroup) -> tuple[str, str, list[str], str]:
-        change = group.first
+    def _fusion(self, group: Sequence[FusionChange]) -> tuple[str, str, list[str], str]:
+        change = group[0]
         module = (self.summary.diff.after if change.after else self.summary.diff.before).module
         lines = [phrases.what_happened(change), *phrases.inside(change)]
         place = phrases.sources(module, change.members)
         if place:
             lines.append(place)
         return (
-            phrases.times(change.kind, len(group.changes)),
+            phrases.times(change.kind, len(group)),
             _STYLES[change.kind],
             lines,
             phrases.saved(change, self.summary.accounts),
@@ -128,9 +128,9 @@ class _Report:
         self._head("instructions", f"{plural(len(s.diff.causes), 'change')}")
         rows = [self._cluster(group) for group in s.clusters]
         rows += [self._changed(group) for group in s.changes]
-        for g in s.moved:
-            head = f"from {g.source} to {g.destination}: {phrases.opcodes(g.members)}"
-            rows.append(("moved", "yellow", [head, phrases.names(g.members)], ""))
+        for (source, destination), members in s.moved.items():
+            head = f"from {source} to {destination}: {phrases.opcodes(members)}"
+            rows.append(("moved", "yellow", [head, phrases.names(members)], ""))
         self._list(rows)
         if s.following:
             self._print(f"  and {plural(s.following, 'change')} that follow from these", "dim")
@@ -149,10 +149,10 @@ class _Report:
             lines.append(place)
         return phrases.times(first.kind, len(group)), _EDIT_STYLES[first.kind], lines, ""
 
-    def _changed(self, group: ChangeGroup) -> tuple[str, str, list[str], str]:
-        members = [c.after[0].instruction for c in group.changes]
+    def _changed(self, group: Sequence[Changed]) -> tuple[str, str, list[str], str]:
+        members = [c.after[0].instruction for c in group]
         lines = [f"{phrases.opcodes(members)}  {phrases.names(members)}"]
-        lines += [phrases.detail(d) for d in group.details]
+        lines += [phrases.detail(d) for d in group[0].details]
         if len(members) == 1:
             place = phrases.sources(self.summary.diff.after.module, members)
             if place:

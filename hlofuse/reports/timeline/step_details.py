@@ -1,16 +1,16 @@
 """One step of a timeline in detail: groups of changes, and the first of each group line by line."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hlofuse.diff import ModuleDiff
+from hlofuse.diff import Changed, FusionChange, ModuleDiff
 from hlofuse.format.escape import shorten
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.reports.diff import phrases
 from hlofuse.reports.diff.clusters import Cluster
-from hlofuse.reports.diff.model import ChangeGroup, FusionGroup, summarize
+from hlofuse.reports.diff.model import summarize
 
 MOST_GROUPS = 60
 MOST_LINES = 16
@@ -64,21 +64,21 @@ def _groups(found: ModuleDiff) -> Iterator[Group]:
     yield from (_fusion(group, found) for group in summary.fusions)
     yield from (_cluster(group, found) for group in summary.clusters)
     yield from (_changed(group, found) for group in summary.changes)
-    for moved in summary.moved:
-        text = f"from {moved.source} to {moved.destination}: {phrases.opcodes(moved.members)}"
-        before, hidden = _lines(moved.members)
-        yield Group("moved", text, len(moved.members), before=before, hidden=hidden)
+    for (source, destination), members in summary.moved.items():
+        text = f"from {source} to {destination}: {phrases.opcodes(members)}"
+        before, hidden = _lines(members)
+        yield Group("moved", text, len(members), before=before, hidden=hidden)
 
 
-def _fusion(group: FusionGroup, found: ModuleDiff) -> Group:
-    change = group.first
+def _fusion(group: Sequence[FusionChange], found: ModuleDiff) -> Group:
+    change = group[0]
     place = phrases.sources(found.after.module, change.members)
     before, fewer = _lines((*change.before, *change.joined))
     after, less = _lines((*change.after, *change.left))
     return Group(
         str(change.kind),
         phrases.what_happened(change),
-        len(group.changes),
+        len(group),
         tuple(filter(None, (*phrases.inside(change), place))),
         before,
         after,
@@ -87,8 +87,7 @@ def _fusion(group: FusionGroup, found: ModuleDiff) -> Group:
 
 
 def _cluster(group: tuple[Cluster, ...], found: ModuleDiff) -> Group:
-    head = group[0]
-    text = f" {phrases.ARROW} ".join(phrases.opcodes(side) for side in (head.removed, head.added) if side)
+    head, text = group[0], phrases.what_is_in(group[0])
     module = (found.before if head.removed else found.after).module
     place = phrases.sources(module, head.removed or head.added)
     before, fewer = _lines(head.removed)
@@ -98,17 +97,17 @@ def _cluster(group: tuple[Cluster, ...], found: ModuleDiff) -> Group:
     )
 
 
-def _changed(group: ChangeGroup, found: ModuleDiff) -> Group:
-    first = group.changes[0]
-    members = [c.after[0].instruction for c in group.changes]
+def _changed(group: Sequence[Changed], found: ModuleDiff) -> Group:
+    first = group[0]
+    members = [c.after[0].instruction for c in group]
     before, fewer = _lines(p.instruction for p in first.before)
     after, less = _lines(p.instruction for p in first.after)
     place = phrases.sources(found.after.module, members)
-    notes = [phrases.detail(d) for d in group.details]
+    notes = [phrases.detail(d) for d in first.details]
     return Group(
         "changed",
         phrases.opcodes(members),
-        len(group.changes),
+        len(group),
         tuple(filter(None, (*notes, place))),
         before,
         after,
