@@ -104,9 +104,12 @@ def command(
 
     target = target or ("gpu" if device is not None else "tpu" if topology is not None else None)
     requested = {"explain": explain, "verify": verify, "explore": explore, "check": check}
-    followup_commands = _followup_commands(
-        context, [name for name, value in requested.items() if value not in (None, False)], target
-    )
+    followup_commands = [name for name, value in requested.items() if value not in (None, False)]
+    if followup_commands and target == "tpu":
+        raise click.UsageError(
+            f"--{followup_commands[0]} does not work for TPU: XLA:TPU's fusion passes are not public and"
+            " cannot be replayed"
+        )
     if how["jobs"] is not None and not until_fusion:
         raise click.UsageError("--jobs needs --until-fusion: without it one process compiles all programs")
     if run or _is_command(program):
@@ -145,10 +148,7 @@ def command(
         "explore": [str(captured.largest.folder), "-o", explore or ""],
         "check": [*(str(m.folder) for m in captured.modules), *shlex.split(check or "")],
     }
-    assert context.parent is not None or not followup_commands
-    statuses = [
-        _run(found, argument_lists[name], name, context.parent) for name, found in followup_commands.items()
-    ]
+    statuses = [_run(context.parent, name, argument_lists[name]) for name in followup_commands]
     return max(statuses, default=captured.status if run else 0)
 
 
@@ -191,27 +191,6 @@ def _compiled(
         return capture_modules(named, destination, out, **of_modules)
 
 
-def _followup_commands(
-    context: click.Context, names: list[str], target: str | None
-) -> dict[str, click.Command]:
-    """The commands to go on to; what is wrong with that is said before anything is compiled."""
-    parent = context.parent
-    found: dict[str, click.Command] = {}
-    for name in names:
-        if target == "tpu":
-            raise click.UsageError(
-                f"--{name} does not work for TPU: XLA:TPU's fusion passes are not public and cannot be"
-                " replayed"
-            )
-        assert parent is not None
-        assert isinstance(parent.command, click.Group)
-        command = parent.command.get_command(parent, name)
-        if command is None:
-            raise click.UsageError(f"--{name}: this hlofuse has no command {name}")
-        found[name] = command
-    return found
-
-
 def _report(captured: Capture) -> None:
     versions = ", ".join(f"{k} {v}" for k, v in captured.versions.items())
     where = printable(str(captured.folder))
@@ -227,7 +206,11 @@ def _report(captured: Capture) -> None:
         message("warning", warning)
 
 
-def _run(command: click.Command, argument_lists: list[str], name: str, parent: click.Context | None) -> int:
+def _run(parent: click.Context | None, name: str, argument_lists: list[str]) -> int:
+    assert parent is not None
+    assert isinstance(parent.command, click.Group)
+    command = parent.command.get_command(parent, name)
+    assert command is not None
     with command.make_context(name, argument_lists, parent=parent) as inner:
         status = command.invoke(inner)
     return status if isinstance(status, int) else 0

@@ -71,12 +71,13 @@ def command(
     Exit status 0: OK, 1: failed, 2: wrong input or call.
     """
 
-    from hlofuse.library.measuring import Limits, checked
+    from hlofuse.library.measuring import checked
+    from hlofuse.reports.check.limits import Budget
 
     further = _more_reports(reports)
-    limits = Limits(max_kernels, max_bytes, max_time, baseline, tolerance, strict)
+    budget = Budget.of(max_kernels, max_bytes, max_time)
     requests = [options_of(path, request) for path in inputs]
-    found, files = checked(requests, limits, root, update=update)
+    found, files = checked(requests, budget, baseline, tolerance, strict, root, update)
     for file, text in files.items():
         file.parent.mkdir(parents=True, exist_ok=True)
         save(file, text)

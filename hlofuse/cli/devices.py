@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -37,14 +37,10 @@ def command(name: str | None, out: Output) -> int:
         text=lambda console: _print(devices, console) if name is None else _print_one(devices[name], console),
         json=lambda: {
             "schema": "hlofuse.devices/1",
-            "devices": [{"device": n, **_numbers(d)} for n, d in devices.items()],
+            "devices": [{"device": n, **asdict(d)} for n, d in devices.items()],
         },
     )
     return 0
-
-
-def _numbers(device: DeviceDescription) -> dict[str, Any]:
-    return asdict(device)
 
 
 _COLUMNS = ("device", "cores", "bandwidth", "L2", "architecture")
@@ -69,15 +65,11 @@ def _print(devices: dict[str, DeviceDescription], console: Console) -> None:
     for name, device in devices.items():
         table.add_row(*_row(name, device))
     console.print(table)
-    for line in _other_origins(devices):
-        console.print(line, style="dim")
-
-
-def _other_origins(devices: dict[str, DeviceDescription]) -> list[str]:
-    """Whose numbers are not XLA's own."""
-    return [f"{name}: {d.origin}, not {XLAS_OWN}" for name, d in devices.items() if d.origin != XLAS_OWN]
+    for name, device in devices.items():
+        if device.origin != XLAS_OWN:
+            console.print(f"{name}: {device.origin}, not {XLAS_OWN}", style="dim")
 
 
 def _print_one(device: DeviceDescription, console: Console) -> None:
-    for key, value in _numbers(device).items():
+    for key, value in asdict(device).items():
         console.print(f"{key} = {value}", highlight=False, markup=False)

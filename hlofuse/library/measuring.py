@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from hlofuse.inputs import DumpedModule
     from hlofuse.reports.check import Check, Measured
+    from hlofuse.reports.check.limits import Budget
     from hlofuse.reports.check.model import Profile
 
 
@@ -167,41 +168,26 @@ def _with_names_of_their_own(measured: list[Measured]) -> list[Measured]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What modules are held against."""
-
-    max_kernels: int | None = None
-    max_bytes: str | None = None
-    """`1.5MB`."""
-    max_time: str | None = None
-    """`120us`."""
-    baseline: Path | None = None
-    tolerance: float = 0.0
-    """Percent by which bytes and time may exceed the baseline."""
-    strict: bool = False
-
-
 def checked(
-    requests: Sequence[ReplayOptions], limits: Limits, root: Path, *, update: bool = False
+    requests: Sequence[ReplayOptions],
+    budget: Budget,
+    baseline: Path | None,
+    tolerance: float,
+    strict: bool,
+    root: Path,
+    update: bool = False,
 ) -> tuple[Answer[Check], dict[Path, str]]:
     """What broke, and the files of the baseline that `update` is to write; none without it.
 
-    HlofuseError for limits that cannot be read, and where there are none.
+    Bytes and time may exceed the baseline by `tolerance` percent. HlofuseError for a baseline that cannot be
+    read, and where there is nothing to check against.
     """
     from hlofuse.reports.check import Baseline, check_modules, read_baseline
     from hlofuse.reports.check.baseline import updated_files
-    from hlofuse.reports.check.limits import Budget, parse_bytes, parse_time
     from hlofuse.reports.check.markdown import check_markdown
     from hlofuse.reports.check.text import print_check
     from hlofuse.reports.common.head import head_lines
 
-    budget = Budget(
-        kernels=limits.max_kernels,
-        bytes=parse_bytes(limits.max_bytes) if limits.max_bytes is not None else None,
-        us=parse_time(limits.max_time) if limits.max_time is not None else None,
-    )
-    baseline = limits.baseline
     if update and baseline is None:
         raise HlofuseError("--update needs --baseline FILE, the baseline to write")
     if baseline is None and budget.is_empty:
@@ -223,8 +209,8 @@ def checked(
         baseline_name=str(baseline) if baseline is not None else None,
         all_there=any(has_several(r.input) and r.profile is None for r in requests)
         and requests[0].module is None,
-        tolerance=limits.tolerance / 100,
-        strict=limits.strict,
+        tolerance=tolerance / 100,
+        strict=strict,
     )
     found = replace(found, updated=update)
     heads = [m.head for m in measured if m.head is not None]

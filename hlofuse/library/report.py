@@ -290,12 +290,12 @@ class Report(Program):
 
         `max_bytes` is a number or `"1.5MB"`, `max_time` such as `"120us"`; `tolerance` is in percent.
         """
-        from hlofuse.library.measuring import Limits, checked
+        from hlofuse.library.measuring import checked
+        from hlofuse.reports.check.limits import Budget
 
-        size = str(max_bytes) if max_bytes is not None else None
+        budget = Budget.of(max_kernels, max_bytes, max_time)
         baseline = Path(baseline) if baseline is not None else None
-        limits = Limits(max_kernels, size, max_time, baseline, tolerance, strict)
-        return checked([self.options], limits, Path(root))[0]
+        return checked([self.options], budget, baseline, tolerance, strict, Path(root))[0]
 
     # The compilation.
 

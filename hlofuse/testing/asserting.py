@@ -13,7 +13,7 @@ from hlofuse.ir.graph import Module
 from hlofuse.library.measuring import measure_all
 from hlofuse.library.opening import open as open_report
 from hlofuse.reports.check import Check, Measured, Profile, check_modules
-from hlofuse.reports.check.limits import Budget, parse_bytes, parse_time
+from hlofuse.reports.check.limits import Budget
 
 
 def measured(
@@ -58,11 +58,7 @@ def assert_fusion(
     AssertionError names what broke, where and by which rule; HlofuseError: the subject cannot be replayed.
     """
     __tracebackhide__ = True  # pytest shows the caller's line, not ours
-    budget = Budget(
-        kernels=at_most,
-        bytes=parse_bytes(str(max_bytes)) if max_bytes is not None else None,
-        us=parse_time(max_time) if max_time is not None else None,
-    )
+    budget = Budget.of(at_most, max_bytes, max_time)
     if budget.is_empty and not together:
         raise TypeError("nothing to assert; give at_most, together, max_bytes or max_time")
     found = measured(program, target, device, Path(), profile)

@@ -135,7 +135,8 @@ def write_file(path: Path, content: str | bytes) -> None:
 
     A link stays what it is: the file it leads to is replaced.
     """
-    import tempfile
+    import shutil
+    from secrets import token_hex
 
     data = content.encode() if isinstance(content, str) else content
     try:
@@ -143,24 +144,17 @@ def write_file(path: Path, content: str | bytes) -> None:
             path.write_bytes(data)  # /dev/stdout and the like cannot be replaced
             return
         path = path.resolve()
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+        temporary = path.with_name(f".{path.name[:40]}.{token_hex(4)}")
         try:
-            with os.fdopen(handle, "wb") as file:
+            with temporary.open("xb") as file:
                 file.write(data)
-            os.chmod(temporary, _mode(path))
+            if path.exists():
+                shutil.copymode(path, temporary)
             os.replace(temporary, path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
     except OSError as e:
         raise HlofuseError(f"cannot write {printable(str(path))}: {e.strerror or e}") from None
     except ValueError:
         raise HlofuseError(f"cannot write {printable(str(path))}: not a file name") from None
-
-
-def _mode(path: Path) -> int:
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask

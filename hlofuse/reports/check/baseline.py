@@ -12,7 +12,7 @@ from typing import Any
 from hlofuse.format.escape import printable
 from hlofuse.inputs import read_text
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.reports.check.limits import Budget, parse_bytes, parse_time
+from hlofuse.reports.check.limits import Budget
 from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, Where
 
 VERSION = 1
@@ -80,13 +80,8 @@ def _budget(value: Any) -> Budget:
     most = table.get("max-kernels")
     if most is not None:
         most = _count(most, "max-kernels")
-    amount, time = table.get("max-bytes"), table.get("max-time")
-    budget = Budget(
-        _text(table.get("modules", "*"), "modules"),
-        most,
-        parse_bytes(str(amount)) if amount is not None else None,
-        parse_time(str(time)) if time is not None else None,
-    )
+    modules = _text(table.get("modules", "*"), "modules")
+    budget = Budget.of(most, table.get("max-bytes"), table.get("max-time"), modules)
     if budget.is_empty:
         raise ValueError("a [[budget]] needs max-kernels, max-bytes or max-time")
     return budget

@@ -28,6 +28,18 @@ class Budget:
     bytes: int | None = None
     us: float | None = None
 
+    @classmethod
+    def of(
+        cls, kernels: int | None, size: int | str | None, time: str | None, modules: str = "*"
+    ) -> "Budget":
+        """From bounds as a user writes them, `1.5MB` and `120us`; HlofuseError for what is none."""
+        return cls(
+            modules,
+            kernels,
+            parse_bytes(str(size)) if size is not None else None,
+            parse_time(str(time)) if time is not None else None,
+        )
+
     @property
     def is_empty(self) -> bool:
         """It bounds nothing."""
