@@ -15,6 +15,7 @@ hlofuse.json                what compiled it: the jaxlib, backend, device and fl
 import re
 import shutil
 from collections.abc import Sequence
+from itertools import chain, count
 from pathlib import Path
 
 from hlofuse.capture.model import Capture, CapturedModule
@@ -88,11 +89,8 @@ def folder_name(module: str) -> str:
 
 def _unique(name: str, taken: set[str]) -> str:
     """Several compilations of one function have different numbers."""
-    number, unique = 1, name
-    while unique in taken:
-        number += 1
-        unique = f"{name}-{number}"
-    return unique
+    numbered = (f"{name}-{number}" for number in count(2))
+    return next(n for n in chain([name], numbered) if n not in taken)
 
 
 def _copy(

@@ -95,11 +95,7 @@ class Vocabulary:
 
     def number(self, thing: Hashable) -> int:
         """The number of `thing`."""
-        numbers = self._numbers
-        found = numbers.get(thing)
-        if found is None:
-            found = numbers[thing] = len(numbers)
-        return found
+        return self._numbers.setdefault(thing, len(self._numbers))
 
     def shape(self, shape: Shape) -> int:
         """The number of a shape; an absent layout is the row-major one."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from hlofuse.diff.graph import Graph, Region, Value
 from hlofuse.diff.model import ModuleDiff, Occurrence
@@ -162,7 +162,7 @@ class Matching:
 
     def loose(self, b: Region, a: Region) -> None:
         """Opcode and attributes, then the opcode alone; shapes, literals and annotations may differ."""
-        for level in (lambda v: v.kind, _opcode):
+        for level in (lambda v: v.kind, lambda v: v.opcode):
             found = 1
             while found:
                 found = self._up(b, a, level) + self._down(b, a, level)
@@ -211,13 +211,10 @@ class Matching:
                 names[i] = p
             sides.append(names)
         before, after = sides
-        old = _unique((before[i], i) for i in self.free_before(b))
-        new = _unique((after[i], i) for i in self.free_after(a))
+        old = ((before[i], i) for i in self.free_before(b))
+        new = ((after[i], i) for i in self.free_after(a))
         found = 0
-        for name, i in old.items():
-            j = new.get(name, -1)
-            if i < 0 or j < 0:
-                continue
+        for i, j in only_pairs(old, new):
             if allowed is None or allowed(self.before.values[i], self.after.values[j]):
                 self.match(i, j)
                 found += 1
@@ -238,26 +235,24 @@ class Matching:
         return bool(b.users) or b.exact == a.exact
 
 
-Level = Callable[[Value], int]
+Level = Callable[[Value], Hashable]
 
 
 def _exact(v: Value) -> int:
     return v.exact
 
 
-_OPCODES: dict[str, int] = {}
-
-
-def _opcode(v: Value) -> int:
-    return _OPCODES.setdefault(v.opcode, len(_OPCODES))
-
-
-def _unique(pairs: Iterable[tuple[int, int]]) -> dict[int, int]:
-    """Key to its only value; -1 where there is more than one."""
-    out: dict[int, int] = {}
-    for key, value in pairs:
-        out[key] = -1 if key in out else value
-    return out
+def only_pairs(
+    before: Iterable[tuple[Hashable, int]], after: Iterable[tuple[Hashable, int]]
+) -> Iterator[tuple[int, int]]:
+    """Numbers, which are not negative, that are the only ones of one key on both sides."""
+    old, new = dict[Hashable, int](), dict[Hashable, int]()
+    for only, pairs in ((old, before), (new, after)):
+        for key, number in pairs:
+            only[key] = -1 if key in only else number
+    for key, number in old.items():
+        if number >= 0 and (other := new.get(key, -1)) >= 0:
+            yield number, other
 
 
 def match_parameters(m: Matching, b: Region, a: Region) -> None:
@@ -267,7 +262,7 @@ def match_parameters(m: Matching, b: Region, a: Region) -> None:
     old.sort(key=lambda v: v.instruction.parameter_number)
     new.sort(key=lambda v: v.instruction.parameter_number)
 
-    def shape(v: Value) -> object:
+    def shape(v: Value) -> Hashable:
         return v.instruction.shape.key_ignoring_layout
 
     if len(old) == len(new) and (
@@ -276,7 +271,7 @@ def match_parameters(m: Matching, b: Region, a: Region) -> None:
         for x, y in zip(old, new, strict=True):
             m.match(x.index, y.index)
         return
-    keys: list[Callable[[Graph, Value], object]] = [
+    keys: list[Callable[[Graph, Value], Hashable]] = [
         lambda g, v: (shape(v), _use(g, v, 2), v.instruction.op_name),
         lambda g, v: (shape(v), _use(g, v, 2)),
         lambda g, v: (shape(v), v.instruction.op_name or v.instruction.name),
@@ -287,11 +282,9 @@ def match_parameters(m: Matching, b: Region, a: Region) -> None:
     for key in keys:
         old = [v for v in old if m.forward[v.index] < 0]
         new = [v for v in new if m.backward[v.index] < 0]
-        own = grouped((key(m.before, v), v.index) for v in old)
-        other = grouped((key(m.after, v), v.index) for v in new)
-        for k, indices in own.items():
-            if len(indices) == 1 and len(other.get(k, ())) == 1:
-                m.match(indices[0], other[k][0])
+        own = [(key(m.before, v), v.index) for v in old]
+        for i, j in only_pairs(own, [(key(m.after, v), v.index) for v in new]):
+            m.match(i, j)
     # Alike in every respect: in the order they stand.
     rest = grouped((shape(v), v.index) for v in new if m.backward[v.index] < 0)
     for v in old:
@@ -299,7 +292,7 @@ def match_parameters(m: Matching, b: Region, a: Region) -> None:
             m.match(v.index, rest[shape(v)].pop(0))
 
 
-def _use(graph: Graph, v: Value, depth: int) -> object:
+def _use(graph: Graph, v: Value, depth: int) -> Hashable:
     """How a value is used, that many steps up; a fan-out is cut short."""
     if not depth:
         return v.kind

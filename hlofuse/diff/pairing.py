@@ -3,10 +3,10 @@
 import heapq
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 from hlofuse.diff.graph import Graph, Region, Value
-from hlofuse.diff.matching import TRIVIAL, LineShifts, Matching, line_text
+from hlofuse.diff.matching import TRIVIAL, LineShifts, Matching, line_text, only_pairs
 from hlofuse.ir import Instruction
 from hlofuse.ir.grouping import grouped
 
@@ -393,17 +393,15 @@ def _leftovers(graph: Graph, partners: list[int]) -> list[tuple[Region, Counter[
 def _match_across(pairing: _Pairing) -> None:
     """What went from one computation to another: a loop unrolled, a call inlined."""
     m = pairing.m
-    old: dict[tuple[object, ...], list[int]] = {}
-    new: dict[tuple[object, ...], list[int]] = {}
-    for graph, partner, table in ((m.before, m.forward, old), (m.after, m.backward, new)):
+
+    def left(graph: Graph, partner: list[int]) -> Iterator[tuple[Hashable, int]]:
         for v in graph.values:
             if partner[v.index] < 0 and v.opcode not in TRIVIAL:
                 operands = tuple(sorted(graph.values[o].exact for o in v.operands))
                 uses = tuple(sorted(graph.values[u].exact for u, _ in v.users))
-                table.setdefault((v.exact, operands, uses, v.instruction.op_name), []).append(v.index)
-    for key, indices in old.items():
-        if len(indices) == 1 and len(new.get(key, ())) == 1:
-            b, a = indices[0], new[key][0]
-            m.match(b, a)
-            if m.partner.get(m.before.values[b].region) is not m.after.values[a].region:
-                m.moved.add(b)
+                yield (v.exact, operands, uses, v.instruction.op_name), v.index
+
+    for b, a in only_pairs(left(m.before, m.forward), left(m.after, m.backward)):
+        m.match(b, a)
+        if m.partner.get(m.before.values[b].region) is not m.after.values[a].region:
+            m.moved.add(b)

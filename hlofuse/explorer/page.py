@@ -8,6 +8,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from importlib.resources import files
+from itertools import pairwise
 from operator import attrgetter
 from typing import Any
 
@@ -244,13 +245,11 @@ def passes_json(passes: Passes, s: Strings) -> dict[str, Any]:
         "steps": {
             "number": [-1 if x.dump.number is None else x.dump.number for x in steps],
             "pass": [s(phrases.pass_name(x.dump)) for x in steps],
-            "pipeline": [s(x.dump.pipeline) for x in steps],
-            "file": [s(x.dump.path.name) for x in steps],
+            **_columns(steps, s, "pipeline=dump.pipeline file=dump.path.name"),
             "what": [s(phrases.what(x)) for x in steps],
             "since": [place.get(id(x.since), -1) for x in steps],
             "problem": [s(x.problem or "") for x in steps],
-            "changed": [int(x.changed) for x in steps],
-            "weight": [x.weight for x in steps],
+            **_columns(steps, s, "changed weight"),
             "ms": [None if x.seconds is None else round(x.seconds * 1000, 2) for x in steps],
             "instructions": [None if a is None else a.instructions for a in after],
             "kernels": [None if a is None else a.kernels for a in after],
@@ -260,13 +259,10 @@ def passes_json(passes: Passes, s: Strings) -> dict[str, Any]:
             "hidden": [details.hidden for details in closeups],
         },
         "threads": {
-            "name": [s(t.location.name) for t in threads],
-            "opcode": [s(t.location.opcode) for t in threads],
-            "shape": [s(t.location.shape) for t in threads],
+            **_columns(threads, s, "name=location.name opcode=location.opcode shape=location.shape"),
             "fusion": [s(_fusion(t.location.fusion, t.location.fusion_kind)) for t in threads],
             "begins": differences(t.begins for t in threads),
-            "source": [s(t.source) for t in threads],
-            "instead": [s(t.instead_of) for t in threads],
+            **_columns(threads, s, "source instead=instead_of"),
         },
         "links": {
             "thread": differences(x.thread for x in links),
@@ -318,8 +314,4 @@ class Strings:
 
 def differences(numbers: Iterable[int]) -> list[int]:
     """Each less the one before it."""
-    out, last = [], 0
-    for n in numbers:
-        out.append(n - last)
-        last = n
-    return out
+    return [n - last for last, n in pairwise((0, *numbers))]

@@ -20,6 +20,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.paths import layer_of, source_text
 from hlofuse.format.units import plural
 from hlofuse.ir import Computation, Instruction
+from hlofuse.ir.grouping import common_length
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.render.labels import cut, role, sources, value_title
 
@@ -132,11 +133,7 @@ class _Trace:
 
     def _enter(self, scopes: tuple[str, ...]) -> None:
         """End the scopes that a kernel is not in, and begin those that it is in."""
-        common = 0
-        while common < min(len(scopes), len(self.open_scopes)):
-            if scopes[common] != self.open_scopes[common][0]:
-                break
-            common += 1
+        common = common_length(scopes, [name for name, _ in self.open_scopes])
         while len(self.open_scopes) > common:
             name, start = self.open_scopes.pop()
             self._add(_SCOPES, name, start)
@@ -293,10 +290,7 @@ def _is_layer(i: Instruction) -> bool:
 def _own_scopes(i: Instruction, layers: tuple[str, ...]) -> list[str]:
     """The scopes of an operation within those that `layers` begins with."""
     scopes = [_component(s) for s in layer_of(i.op_name).split("/") if s]
-    common = 0
-    while common < min(len(scopes), len(layers)) and scopes[common] == layers[common]:
-        common += 1
-    return scopes[common:]
+    return scopes[common_length(scopes, layers) :]
 
 
 def _component(name: str) -> str:

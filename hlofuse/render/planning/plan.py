@@ -6,12 +6,13 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from hlofuse.analysis.kernels import launched_computations
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import plural
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir.grouping import common_length, grouped
 from hlofuse.render.arranging.acyclic import levels
 from hlofuse.render.labels import lookup, part_number
 from hlofuse.render.options import HARD_LIMIT, Options
@@ -263,11 +264,7 @@ def _crossings(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) 
     for n, end in enumerate(last):
         change[n + 1] += 1
         change[end + 1] -= 1
-    crossing, now = [], 0
-    for n in range(len(units)):
-        now += change[n]
-        crossing.append(now)
-    return crossing
+    return list(accumulate(change))[: len(units)]
 
 
 def _scopes(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
@@ -291,11 +288,8 @@ def _scopes(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> 
 
 def _span(scopes: Sequence[tuple[str, ...]]) -> str:
     """What the scopes have in common, and from where to where they go: `fwd/layer_0 … layer_7`."""
-    low, high = min(scopes), max(scopes)
-    n = 0
-    while n < min(len(low), len(high)) and low[n] == high[n]:
-        n += 1
-    common = "/".join(low[:n])
+    n = common_length(min(scopes), max(scopes))
+    common = "/".join(scopes[0][:n])
     # A scope may be left in passing, for a single operation: ends that are deeper say where it was.
     first, last = (next((s[n] for s in path if len(s) > n), "") for path in (scopes, scopes[::-1]))
     if first != last and _stem(first) == _stem(last):

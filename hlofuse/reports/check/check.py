@@ -8,6 +8,7 @@ from functools import cache
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.grouping import unmatched
 from hlofuse.reports.check.baseline import Baseline
 from hlofuse.reports.check.limits import Budget, distinguishable, most_significant, over_budget
 from hlofuse.reports.check.measure import between
@@ -233,21 +234,9 @@ def _groups(before: Sequence[BaselineKernel], now: Sequence[BaselineKernel]) -> 
 def _without_common(
     old: Iterable[BaselineKernel], new: Iterable[BaselineKernel], key: Callable[[BaselineKernel], object]
 ) -> tuple[list[BaselineKernel], list[BaselineKernel]]:
-    one, other = Counter(map(key, old)), Counter(map(key, new))
-    common = one & other
-    return _leave(old, common.copy(), key), _leave(new, common.copy(), key)
-
-
-def _leave(
-    kernels: Iterable[BaselineKernel], taken: Counter[object], key: Callable[[BaselineKernel], object]
-) -> list[BaselineKernel]:
-    left = []
-    for k in kernels:
-        if taken[key(k)] > 0:
-            taken[key(k)] -= 1
-        else:
-            left.append(k)
-    return left
+    common = Counter(map(key, old)) & Counter(map(key, new))
+    before, now = (list(unmatched(((key(k), k) for k in side), common)) for side in (old, new))
+    return before, now
 
 
 def _related(

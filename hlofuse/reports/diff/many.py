@@ -142,7 +142,5 @@ def _kinds(modules: Iterable[ModuleChange]) -> str:
 
 
 def _sum(pairs: Iterable[Sequence[int]]) -> tuple[int, int]:
-    before = after = 0
-    for pair in pairs:
-        before, after = before + pair[0], after + pair[1]
-    return before, after
+    found = list(pairs)
+    return sum(pair[0] for pair in found), sum(pair[1] for pair in found)

@@ -11,7 +11,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
 from hlofuse.inputs.stage import doubt, stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir.grouping import grouped, unmatched
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
@@ -327,15 +327,10 @@ def first_unmatched(structure: ModuleStructure, other: Counter[int]) -> Instruct
 
     Kernels go first: a constant too many is the trace of a kernel that took in another one's.
     """
-    left = Counter(other)
+    order = (i for c in structure.module.computation_post_order() for i in structure.orders.get(c, ()))
     first = None
-    for computation in structure.module.computation_post_order():
-        for i in structure.orders.get(computation, ()):
-            key = structure.keys[i]
-            if left[key] > 0:
-                left[key] -= 1
-            elif is_kernel(i):
-                return i
-            else:
-                first = first or i
+    for i in unmatched(((structure.keys[i], i) for i in order), other):
+        if is_kernel(i):
+            return i
+        first = first or i
     return first

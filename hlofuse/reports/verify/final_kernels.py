@@ -12,6 +12,7 @@ from hlofuse.analysis.launches import Launch, launches
 from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.inputs.stage import doubt
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.grouping import unmatched
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.unique_ids import UniqueIds
@@ -113,14 +114,7 @@ def _counted(keyed: _Keyed) -> Counter[Hashable]:
 
 def _lacking(keyed: _Keyed, other: _Keyed) -> tuple[KernelSide, ...]:
     """What the other side does not have."""
-    left = _counted(other)
-    found = []
-    for key, i, _ in keyed:
-        if left[key] > 0:
-            left[key] -= 1
-        else:
-            found.append(side_of(i))
-    return tuple(found)
+    return tuple(map(side_of, unmatched(((key, i) for key, i, _ in keyed), _counted(other))))
 
 
 class _KernelKeys:
