@@ -132,7 +132,7 @@ def group(ctx: click.Context) -> None:
         ctx.invoke(overview, path=".")
 
 
-_GARBAGE = 1_000_000
+_GARBAGE = 3_000_000
 """Objects made before garbage is looked for: nearly all that a command makes it keeps to its end."""
 
 
@@ -143,7 +143,9 @@ _FORMATS = ("--json", "--markdown", "--html", "--svg", "--sarif", "--junit", "--
 def main() -> None:
     """Run the command line; exit status 0 done, 1 a difference was found, 2 bad input or call."""
     gc.set_threshold(_GARBAGE, 10, 10)
-    sys.exit(_run())
+    status = _run()
+    gc.freeze()  # at its end Python looks for garbage once more
+    sys.exit(status)
 
 
 def _run() -> int:

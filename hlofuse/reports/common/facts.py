@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
+from itertools import chain, repeat
 from typing import TypeAlias
 
 from hlofuse.account import Account, Costs, Launched, Totals
@@ -47,6 +48,7 @@ class Facts:
         self._final_names: dict[str, str] = {}
         self._places: dict[str, Place] = {}
         self._at_stake: dict[Instruction, float | None] = {}
+        self._explained: dict[str, dict[CreatedBy, None]] = {}
         self._launched_computations: dict[Module, frozenset[Computation]] = {}
         self._catalogue = {**catalogue(), **replay.plugin_rules}
 
@@ -152,23 +154,24 @@ class Facts:
 
         Of two what is about both; without any what made either of them.
         """
-        explained = self._explained_before_fusion
-        if not explained:
+        if not self._explained_before_fusion:
             return ()
-        of_each = [
-            {m: None for member in self._contents(n) for m in explained.get(member, ())}
-            for n in (name, other)
-            if n is not None
-        ]
-        if len(of_each) == 1:
-            found = list(of_each[0])
+        of_one = self._explained_of(name)
+        if other is None:
+            found = list(of_one)
         else:
-            both = [m for m in of_each[1] if m in of_each[0]]
-            found = both or [m for each in of_each for m in each if m.removed]
+            of_other = self._explained_of(other)
+            found = [m for m in of_other if m in of_one] or [m for m in (*of_one, *of_other) if m.removed]
         return tuple({m.rule.code: m for m in reversed(found)}.values())[::-1]
 
-    def _contents(self, name: str) -> list[str]:
-        return list(dict.fromkeys((name, *self.lineage.members(self.lineage.final(name)))))
+    def _explained_of(self, name: str) -> dict[CreatedBy, None]:
+        """The same of all that an instruction, or a kernel, holds."""
+        found = self._explained.get(name)
+        if found is None:
+            members = dict.fromkeys((name, *self.lineage.members(self.lineage.final(name))))
+            of_each = map(self._explained_before_fusion.get, members, repeat(()))
+            found = self._explained[name] = dict.fromkeys(chain.from_iterable(of_each))
+        return found
 
     @cached_property
     def _launched_names(self) -> LaunchedNames:
