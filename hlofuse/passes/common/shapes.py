@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 
 from hlofuse.cost.gpu.shapes import inverse
@@ -13,16 +14,32 @@ from hlofuse.ir.shape import Layout, Shape
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.literals import Value
 
+_MOST_SHAPES = 4096
+"""Answers about shapes that are remembered."""
+
 
 def array(element_type: str, dimensions: Iterable[int] = ()) -> Shape:
     """A row-major array (`ShapeUtil::MakeShape`)."""
     sizes = tuple(dimensions)
-    return Shape(element_type, sizes, Layout(tuple(range(len(sizes) - 1, -1, -1))))
+    return _laid_out(element_type, sizes, tuple(range(len(sizes) - 1, -1, -1)))
 
 
 def with_layout(element_type: str, dimensions: Iterable[int], minor_to_major: Iterable[int]) -> Shape:
     """An array that lies like this (`ShapeUtil::MakeShapeWithDenseLayout`)."""
-    return Shape(element_type, tuple(dimensions), Layout(tuple(minor_to_major)))
+    return _laid_out(element_type, tuple(dimensions), tuple(minor_to_major))
+
+
+# Equal shapes are one object: what has been worked out of a shape stays with it.
+
+
+@lru_cache(maxsize=_MOST_SHAPES)
+def _laid_out(element_type: str, dimensions: tuple[int, ...], minor_to_major: tuple[int, ...]) -> Shape:
+    return Shape(element_type, dimensions, Layout(minor_to_major))
+
+
+@lru_cache(maxsize=_MOST_SHAPES)
+def _relaid(shape: Shape, minor_to_major: tuple[int, ...]) -> Shape:
+    return replace(shape, layout=Layout(minor_to_major))
 
 
 def descending(shape: Shape) -> Shape:
@@ -38,8 +55,8 @@ def with_dimensions(shape: Shape, dimensions: Sequence[int]) -> Shape:
 def without(shape: Shape, dimensions: Sequence[int]) -> Shape:
     """`shape` without these dimensions, the others lying as they did (`ShapeUtil::DeleteDimensions`)."""
     remaining = [d for d in range(shape.rank) if d not in dimensions]
-    order = tuple(remaining.index(d) for d in shape.minor_to_major if d in remaining)
-    return Shape(shape.element_type, tuple(shape.dimensions[d] for d in remaining), Layout(order))
+    order = [remaining.index(d) for d in shape.minor_to_major if d in remaining]
+    return with_layout(shape.element_type, [shape.dimensions[d] for d in remaining], order)
 
 
 def inserted(shape: Shape, place: int, sizes: Sequence[int]) -> Shape:
@@ -112,6 +129,7 @@ def common_factors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
             of_b, j = of_b * b[j], j + 1
 
 
+@lru_cache(maxsize=_MOST_SHAPES)
 def unmodified_dimensions(source: Shape, result: Shape) -> list[tuple[int, int]]:
     """Pairs of dimensions a reshape leaves as they are (`DimensionsUnmodifiedByReshape`)."""
     cuts = common_factors(source.dimensions, result.dimensions)
@@ -127,6 +145,7 @@ def unmodified_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int
     return [place[d] for d in dimensions] if all(d in place for d in dimensions) else None
 
 
+@lru_cache(maxsize=_MOST_SHAPES)
 def ones_moved(source: Shape, result: Shape) -> tuple[list[int], list[int]] | None:
     """The dimensions of size 1 that a reshape deletes and inserts; None if it does more than that
     (`InsertedOrDeleted1SizedDimensions`)."""
@@ -151,7 +170,7 @@ def physical(shape: Shape) -> Shape:
 
 def relaid(shape: Shape, minor_to_major: Iterable[int]) -> Shape:
     """The shape with another order in memory."""
-    return replace(shape, layout=Layout(tuple(minor_to_major)))
+    return _relaid(shape, tuple(minor_to_major))
 
 
 def transpose_for_bitcast(source: Shape, result: Shape) -> tuple[int, ...] | None:
@@ -162,6 +181,7 @@ def transpose_for_bitcast(source: Shape, result: Shape) -> tuple[int, ...] | Non
     return permutation if permute(source.dimensions, permutation) == result.dimensions else None
 
 
+@lru_cache(maxsize=_MOST_SHAPES)
 def aligned(source: Shape, result: Shape) -> Shape | None:
     """`result` with the layout that makes a reshape of `source` a bitcast (`AlignLayouts`)."""
     if 1 in source.dimensions or 1 in result.dimensions:
