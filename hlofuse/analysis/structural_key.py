@@ -35,6 +35,13 @@ class StructuralKeys:
             cached = self._of[computation] = values[computation.root]
         return cached
 
+    def forget(self, computation: Computation) -> None:
+        """It may have changed, and with it whatever calls it."""
+        if self._of.pop(computation, None) is not None:
+            for caller in computation.callers:
+                if caller.computation is not None:
+                    self.forget(caller.computation)
+
     def of_instruction(self, instruction: Instruction, *, layouts: bool = True) -> Hashable:
         """What an instruction does, operands left out: opcode, shape, attributes, called computations."""
         shape = instruction.shape.key if layouts else instruction.shape.key_ignoring_layout

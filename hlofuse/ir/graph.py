@@ -750,15 +750,19 @@ class Module:
             self.computation_order.add(computation)
         return computation
 
-    def remove_computation(self, computation: Computation) -> None:
-        """Take out a computation nobody calls."""
-        for instruction in computation:
-            for _, callee in instruction.called:
-                callee.callers.pop(instruction, None)
-        self.computations.remove(computation)
-        computation.module = None
-        if self.computation_order is not None:
-            self.computation_order.remove(computation)
+    def remove_computation(self, *gone: Computation) -> None:
+        """Take out computations nobody else calls."""
+        for computation in gone:
+            for instruction in computation:
+                for _, callee in instruction.called:
+                    callee.callers.pop(instruction, None)
+            computation.module = None
+            if self.computation_order is not None:
+                self.computation_order.remove(computation)
+        if len(gone) == 1:
+            self.computations.remove(*gone)
+        elif gone:
+            self.computations[:] = [c for c in self.computations if c.module is not None]
 
     def non_fusion_computations(self) -> list[Computation]:
         """Those that are not a fusion's body, callees first (`MakeNonfusionComputations`)."""

@@ -28,20 +28,23 @@ class HloCSE(Pass):
     release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed = False
+        changed, keys = False, StructuralKeys()
         for computation in list(module.computations):
             if not self.only_fusion_computations or is_fusion_body(computation, self.release):
-                changed |= _OneComputation(self, computation, recorder).run()
+                changed |= _OneComputation(self, computation, recorder, keys).run()
+                keys.forget(computation)
         return changed
 
 
 class _OneComputation:
-    def __init__(self, options: HloCSE, computation: Computation, recorder: Recorder) -> None:
+    def __init__(
+        self, options: HloCSE, computation: Computation, recorder: Recorder, keys: StructuralKeys
+    ) -> None:
         self._layouts = options.layout_sensitive
         self._compares_shardy = options.release.compares_shardy
         self._computation = computation
         self._recorder = recorder
-        self._keys = StructuralKeys()
+        self._keys = keys
         self._key_of: dict[Instruction, Hashable] = {}
 
     def run(self) -> bool:

@@ -47,7 +47,7 @@ class HloDCE(Pass):
                 rule=DEAD_COMPUTATION.code,
                 reason=DEAD_COMPUTATION.title,
             )
-            module.remove_computation(computation)
+        module.remove_computation(*unreached)
         return changed or bool(unreached)
 
 
