@@ -2,7 +2,7 @@
 (all elements equal to a constant, never negative, and more)."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
@@ -73,11 +73,10 @@ class Context:
         return self.replace(old, new, preserve_sharding=True)
 
 
-def both_orders(x: Instruction) -> Iterator[tuple[Instruction, Instruction]]:
+def both_orders(x: Instruction) -> tuple[tuple[Instruction, Instruction], ...]:
     """Both orders of two operands."""
     a, b = x.operands
-    yield a, b
-    yield b, a
+    return (a, b), (b, a)
 
 
 def is_all(x: Instruction, value: Value) -> bool:
@@ -89,7 +88,7 @@ def is_all(x: Instruction, value: Value) -> bool:
     if x.shape.element_type == "pred" and value not in (0, 1):
         return False
     values = values_of(x)
-    if not values or any(v != value for v in values):
+    if not values or values.count(value) < len(values):
         return False
     # -0 is not 0: XLA compares the bits of the converted constant.
     return not (value == 0 and any(map(_is_negative_zero, values)))

@@ -203,7 +203,9 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
     for user in list(broadcast.users):
         if (not user.users and not user.is_root) or user.opcode in ("copy", "fusion"):
             continue
-        if not is_elementwise(user) or not all(is_scalar(o) or is_similar(o) for o in user.operands):
+        if {o.opcode for o in user.operands} != {"broadcast"} or not is_elementwise(user):
+            continue
+        if not all(is_scalar(o) or is_similar(o) for o in user.operands):
             continue
         operands = []
         for o in user.operands:

@@ -4,8 +4,10 @@ import math
 import re
 import struct
 from collections.abc import Sequence
+from functools import lru_cache
 
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.literal import Literal
 from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES, Shape
 
 Value = bool | int | float | complex
@@ -15,14 +17,25 @@ _TOKEN = re.compile(r"\([^()]*\)|[^\s{},]+")
 _PARTS = {"c64": "f32", "c128": "f64"}
 # Digits that tell any two values apart, and those tried before (`RoundTripFpToString`, `xla/util.cc`).
 _DIGITS = {"f16": (5, 5), "bf16": (4, 4), "f32": (6, 9), "f64": (15, 17)}
+_WORKED_OUT = frozenset({*_DIGITS, *INTEGER_TYPES, *COMPLEX_TYPES, "pred"})
+_SHORT = 64
+"""Characters of a text that is read once; constants of many elements are long, and no two are equal."""
 
 
 def values_of(constant: Instruction) -> list[Value] | None:
     """The elements in row-major order; None where the dump leaves them out or they are not worked out."""
-    shape, literal = constant.shape, constant.literal
-    if literal.is_elided or not shape.is_array or shape.element_count > MOST_ELEMENTS:
+    shape, text = constant.shape, constant.payload or ""
+    if not shape.is_array or shape.element_count > MOST_ELEMENTS:
         return None
-    if shape.element_type not in {*_DIGITS, *INTEGER_TYPES, *COMPLEX_TYPES, "pred"}:
+    read = _read if len(text) <= _SHORT else _read.__wrapped__
+    found = read(shape, text)
+    return list(found) if found is not None else None
+
+
+@lru_cache(maxsize=4096)
+def _read(shape: Shape, text: str) -> Sequence[Value] | None:
+    literal = Literal(shape, text)
+    if literal.is_elided or shape.element_type not in _WORKED_OUT:
         return None
     tokens = _TOKEN.findall(literal.canonical_text)
     if len(tokens) != shape.element_count:
