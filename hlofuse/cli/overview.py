@@ -12,11 +12,12 @@ from hlofuse.format.escape import command_line, printable
 from hlofuse.format.units import bytes_text, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Iterator, Sequence
 
     from rich.console import Console
 
     from hlofuse.inputs.dump_directory import DumpedModule
+    from hlofuse.reports.common.head import Head
 
 _LISTED = 8
 _SMALL = 2_000_000
@@ -24,6 +25,9 @@ _SMALL = 2_000_000
 
 _REPLAYED = ("what-if", "explore")
 """Commands that need a module before fusion."""
+
+_NOT_OF_TPU = (*_REPLAYED, "kernels")
+"""Commands that need passes, which are not public for TPU."""
 
 _NO_DUMP = """\
 No HLO dump here. Get one from a program:
@@ -83,12 +87,12 @@ def _lines(path: str) -> Iterator[str]:
     yield f"{printable(path)}: dump directory with {plural(len(modules), 'module')}"
     yield from _listing([(m.label, size) for size, m in sizes])
     files = [largest.whole.get("before_optimizations"), *(f.path for f in largest.between), largest.finished]
-    yield from _head(next(file for file in files if file is not None), largest.label)
+    head = yield from _head(next(file for file in files if file is not None), largest.label)
     every = [
         ("what each pass did", "timeline", path, *chosen),
         ("compare the replay with XLA", "verify", path),
     ]
-    yield from _next(path, *chosen, more=every if largest.between else [])
+    yield from _next(path, *chosen, without=_without(head), more=every if largest.between else [])
 
 
 def _profile(path: str) -> Iterator[str]:
@@ -104,9 +108,9 @@ def _profile(path: str) -> Iterator[str]:
         yield "It has times and no HLO. Next:"
         yield f"  {command_line('explain', 'DUMP', '--profile', path)}"
     else:
-        yield from _next(
-            path, *module, fused=True, more=[("where XLA's time model is off", "model-error", path)]
-        )
+        without = _NOT_OF_TPU if any(d.kind == "tpu" for d in found.devices) else _REPLAYED
+        more = [("where XLA's time model is off", "model-error", path)]
+        yield from _next(path, *module, without=without, more=more)
 
 
 def _below(folder: Path, error: str) -> Iterator[str]:
@@ -136,20 +140,27 @@ def _module(path: str) -> Iterator[str]:
 
     head = Head(identify_file(load(path)))
     yield from head_lines([head])
-    yield from _next(path, fused=head.identity.stage.value not in ("before-optimizations", "fusion-input"))
+    fused = head.identity.stage.value not in ("before-optimizations", "fusion-input")
+    yield from _next(path, without=_without(head) or (_REPLAYED if fused else ()))
 
 
-def _head(file: Path, name: str) -> Iterator[str]:
+def _head(file: Path, name: str) -> Generator[str, None, Head | None]:
     """What a module is taken for; its size alone where reading it takes long."""
     from hlofuse.library.heads import head_of_dump
     from hlofuse.reports.common.head import head_lines
 
     head = head_of_dump(file) if file.stat().st_size < _SMALL else None
     yield from head_lines([head]) if head else [f"{printable(name)}: {bytes_text(file.stat().st_size)}"]
+    return head
+
+
+def _without(head: Head | None) -> Sequence[str]:
+    """The commands that cannot read a module of that backend."""
+    return _NOT_OF_TPU if head is not None and head.identity.backend.value == "tpu" else ()
 
 
 def _next(
-    path: str, *module: str, fused: bool = False, more: Sequence[tuple[str, ...]] = ()
+    path: str, *module: str, without: Sequence[str] = (), more: Sequence[tuple[str, ...]] = ()
 ) -> Iterator[str]:
     """Commands to copy, and what each is for."""
     rows = [
@@ -161,9 +172,7 @@ def _next(
         ("draw it", "render", path, "-o", "module.svg", *module),
         *more,
     ]
-    commands = [
-        (command_line(*text), purpose) for purpose, *text in rows if not (fused and text[0] in _REPLAYED)
-    ]
+    commands = [(command_line(*text), purpose) for purpose, *text in rows if text[0] not in without]
     width = max(len(text) for text, _ in commands)
     yield "Next:"
     for text, purpose in commands:

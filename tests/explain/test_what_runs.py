@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.analysis.kernels import kernels
+from hlofuse.analysis.launches import launches
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import parse_module
@@ -134,6 +135,9 @@ def test_a_collective_is_one_kernel_that_the_next_one_reads(spelling: str) -> No
     assert (boundary.rule, boundary.reason) == ("PF002", "the producer is not fusible")
     chosen = kernel_selection(parse_module(text), "gpu", RELEASE, device=load_device("h100_sxm")).kernels
     assert {c.name: c.rule.runs for c in chosen}[name] == "NCCL"
+    for backend in ("gpu", "tpu"):
+        kinds = {i.name: launch.kind for i, launch in launches(parse_module(text), backend)}
+        assert kinds == {name: "collective", "out": "kernel"}
 
 
 COPY = NEGATED.replace("BEFORE\n", "").replace(
