@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from hlofuse.inputs.dump_directory import DumpedModule
     from hlofuse.reports.common.head import Head
 
 _LISTED = 8
@@ -81,7 +80,7 @@ def _lines(path: str) -> Iterator[str]:
     except HlofuseError as error:
         yield from _below(folder, str(error))
         return
-    sizes = sorted(((_size(m), m) for m in modules), key=lambda found: -found[0])
+    sizes = sorted(((m.size, m) for m in modules), key=lambda found: -found[0])
     largest = sizes[0][1]
     chosen = ("--module", largest.name) if len(modules) > 1 else ()
     yield f"{printable(path)}: dump directory with {plural(len(modules), 'module')}"
@@ -184,8 +183,3 @@ def _listing(found: list[tuple[str, int]]) -> Iterator[str]:
         yield f"  {printable(name)}" + (f"  {bytes_text(size)}" if size else "")
     if len(found) > _LISTED:
         yield f"  … {len(found) - _LISTED:,} more"
-
-
-def _size(module: DumpedModule) -> int:
-    files = [*module.whole.values(), *(f.path for f in module.between)]
-    return max((file.stat().st_size for file in files if file.exists()), default=0)

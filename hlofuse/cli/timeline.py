@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from hlofuse.cli.common.options import limit_option, module_option, report_options
+from hlofuse.cli.common.options import limit_option, module_option, profile_option, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.request import TERMINAL
 
@@ -15,9 +17,10 @@ from hlofuse.cli.common.request import TERMINAL
 @click.option("--every-dump", is_flag=True, help="Include dumps without a change.")
 @limit_option(5, "Largest changes listed first; 0 for none.")
 @module_option
+@profile_option
 @report_options
 def command(
-    directory: str, every_module: bool, every_dump: bool, limit: int, module: str | None, out: Output
+    directory: str, every_module: bool, module: str | None, profile: str | None, out: Output, **shown: Any
 ) -> int:
     """Show what each pass of a compilation did to the module, from the dumps in DUMP_DIR.
 
@@ -26,6 +29,6 @@ def command(
     """
     from hlofuse.library.passes import timelines_of
 
-    found = timelines_of(directory, module, every_module, TERMINAL)
-    out.show(found, limit=limit, every_dump=every_dump)
+    found = timelines_of(directory, module, every_module, TERMINAL, profile)
+    out.show(found, **shown)
     return 0

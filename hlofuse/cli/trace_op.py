@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.options import limit_option, module_option, report_options
+from hlofuse.cli.common.options import limit_option, module_option, profile_option, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.request import TERMINAL
 
@@ -15,8 +15,11 @@ from hlofuse.cli.common.request import TERMINAL
 @click.argument("query", metavar="NAME", shell_complete=completion.names)
 @limit_option(5, "Operations shown; 0 shows all.")
 @module_option
+@profile_option
 @report_options
-def command(directory: str, query: str, limit: int, module: str | None, out: Output) -> int:
+def command(
+    directory: str, query: str, module: str | None, profile: str | None, out: Output, limit: int
+) -> int:
     """Follow one operation through every pass to its final kernel.
 
     NAME is an instruction of any dump, with or without %; it is looked up in the first dump that has it and
@@ -26,5 +29,5 @@ def command(directory: str, query: str, limit: int, module: str | None, out: Out
     """
     from hlofuse.library.passes import followed
 
-    out.show(followed(directory, query, module, TERMINAL), limit=limit)
+    out.show(followed(directory, query, module, TERMINAL, profile), limit=limit)
     return 0

@@ -8,8 +8,10 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from hlofuse.account.measured import attach
 from hlofuse.inputs.companions import before_optimizations_of
 from hlofuse.inputs.many import load
+from hlofuse.inputs.profile import read_profile
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.replay import replay_config
@@ -32,9 +34,11 @@ class Benchmark:
         return default_ops(self.module, target, replay_config(target, device).device)
 
     @cache  # noqa: B019
-    def space(self, objective: Objective, target: str, device: str | None) -> Space:
+    def space(self, objective: Objective, target: str, device: str | None, profile: str | None) -> Space:
         """What sequences come to behind XLA's own passes; HlofuseError for a time without a device."""
-        return Space(self.module, replay_config(target, device), objective)
+        times = read_profile(profile) if profile is not None else None
+        joined = (lambda replay: attach(replay.final.module, times)) if times is not None else None
+        return Space(self.module, replay_config(target, device), objective, attach=joined)
 
 
 def expanded(modules: Source | Iterable[Source]) -> list[Source]:

@@ -46,15 +46,16 @@ class HloPassEnv(gymnasium.Env[Any, int]):
         objective: Objective = "ops",
         baseline: str = "cpu",
         device: str | None = None,
+        profile: str | None = None,
         observation: Literal["counts", "graph"] = "counts",
         sizes: tuple[int, int] = (2048, 8192),
         actions: Sequence[str] = tuple(ACTIONS),
         most_steps: int = LONGEST,
     ) -> None:
         """`modules`: a split, names of shipped modules, dumps or modules. `baseline` and `device` are those
-        of the default; `sizes` are the most nodes and edges of a graph."""
+        of the default, `profile` of "measured-time"; `sizes` are the most nodes and edges of a graph."""
         self.sources, self.names = expanded(modules), (*actions, END)
-        self.objective, self._default_of = objective, (baseline, device)
+        self.objective, self._default_of, self._profile = objective, (baseline, device), profile
         self._passes = [ACTIONS[name] for name in actions]
         self.most_steps, self._sizes = most_steps, sizes
         self.action_space = spaces.Discrete(len(self.names))  # type: ignore[assignment]
@@ -138,7 +139,7 @@ class HloPassEnv(gymnasium.Env[Any, int]):
         self._idle = np.array([*(not action.applies(self._counts) for action in self._passes), False])
 
     def _gain(self) -> float:
-        space = self.benchmark.space(self.objective, *self._default_of)
+        space = self.benchmark.space(self.objective, *self._default_of, self._profile)
         value = space.value(tuple(self.actions))
         return max(-1.0, (space.default_value - value) / (space.default_value or 1))
 

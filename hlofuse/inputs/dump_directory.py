@@ -74,6 +74,12 @@ class DumpedModule:
             (p for name, p in sorted(self.whole.items()) if name.endswith("after_optimizations")), None
         )
 
+    @property
+    def size(self) -> int:
+        """Of its largest dump, in bytes."""
+        paths = [*self.whole.values(), *(f.path for f in self.between[:1])]
+        return max((os.path.getsize(p) for p in paths if p.exists()), default=0)
+
     def stages(
         self, target: str = "cpu", passes: Sequence[str] | None = None
     ) -> tuple[Path, list[tuple[str, Path]]]:
@@ -163,12 +169,6 @@ def _names_of_runs(stage: FusionStage, files: Sequence[DumpFile], passes: Sequen
     return names
 
 
-def _size(module: DumpedModule) -> int:
-    """Of its largest dump, in bytes."""
-    paths = [*module.whole.values(), *(f.path for f in module.between[:1])]
-    return max((os.path.getsize(p) for p in paths if p.exists()), default=0)
-
-
 def far_largest(items: Sequence[_T], size: Callable[[_T], int]) -> _T | None:
     """The only one, or the one of at least ten times the size of any other."""
     if not items:
@@ -220,7 +220,7 @@ class DumpDirectory:
 
     def main(self) -> DumpedModule | None:
         """The only module, or one that dwarfs what JAX compiled before it; None of several alike."""
-        return far_largest(self.modules, _size)
+        return far_largest(self.modules, lambda m: m.size)
 
     def pick(self, name: str | None = None) -> DumpedModule:
         """The module of that name (`jit_f`, `f`, `module_0042.jit_f` or `42`); the main one for None."""
@@ -249,7 +249,7 @@ class DumpDirectory:
 
     def _listing(self) -> str:
         # The step people look for is mostly the largest.
-        ranked = sorted(((_size(m), m) for m in self.modules), key=lambda pair: -pair[0])
+        ranked = sorted(((m.size, m) for m in self.modules), key=lambda pair: -pair[0])
         lines = [f"  {printable(m.label):<50} {bytes_text(n):>12}" for n, m in ranked[:_LISTED]]
         if len(ranked) > _LISTED:
             lines.append(f"  … {plural(len(ranked) - _LISTED, 'smaller one')}")

@@ -15,6 +15,7 @@ from hlofuse.pipelines.identity import Fact
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
+    from hlofuse.account.measured import Measured
     from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.inputs.choose_target import ChosenTarget
     from hlofuse.inputs.profile import Profile
@@ -191,6 +192,14 @@ class ReplayOptions:
             alone = self.given is None and self.input != "-" and "profile" not in module.findings
             found = companion_profile(self.input) if alone else None
         return found if found is not None and any(m.name == module.name for m in found.modules) else None
+
+    def measured(self, final: Module) -> Measured | None:
+        """What the profile says about a final module; None without a profile of it."""
+        from hlofuse.account.measured import attach, measured_of
+
+        if (profile := self._profile(final)) is not None:
+            attach(final, profile)
+        return measured_of(final)
 
     def _module(self) -> Module:
         from hlofuse.inputs import load

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of_dump
@@ -19,32 +20,36 @@ if TYPE_CHECKING:
 
 
 def timelines_of(
-    directory: str, module: str | None, every_module: bool, listener: Listener
+    directory: str, module: str | None, every_module: bool, listener: Listener, profile: str | None = None
 ) -> Answer[list[PassTimeline]]:
-    """The timeline of the module, or of each; of several without `every_module` only their list."""
+    """The timeline of the module, or of each; without `every_module` of the far largest of several."""
+    from hlofuse.inputs.profile.model import NotProfiled
     from hlofuse.reports.timeline import dump_sequences, timeline
     from hlofuse.reports.timeline.json import timeline_json
-    from hlofuse.reports.timeline.text import print_sequences, print_timeline
+    from hlofuse.reports.timeline.text import print_timeline
+    from hlofuse.reports.timeline.timeline import read
 
-    found = dump_sequences(directory, module)
-    chosen = found if every_module or len(found) == 1 else []
+    options = ReplayOptions(directory, profile=profile, listener=listener)
+    chosen = dump_sequences(directory, module, every=every_module)
     timelines = []
     for sequence in chosen:
         with listener.progress("comparing dumps") as progress:
-            timelines.append(timeline(sequence, progress))
+            one = timeline(sequence, progress)
+        for dump in [s.dump for s in one.steps if s.after is not None][-1:]:
+            with suppress(*([NotProfiled] if every_module else [])):
+                one = replace(one, measured=options.measured(read(dump)))
+        timelines.append(one)
 
     def draw(console: Console, limit: int = 5, every_dump: bool = False) -> None:
         for n, one in enumerate(timelines):
             if n:
                 console.print()
             print_timeline(one, console, limit=limit, every=every_dump)
-        if not timelines:
-            print_sequences(found, console, path=directory)
 
     return Answer(
         "timeline",
         lambda: timelines,
-        json=lambda data: timeline_json(found, data),
+        json=lambda data: timeline_json(dump_sequences(directory, module), data),
         body=draw,
         rows_of=lambda document: [s for each in document["films"] for s in each["steps"]],
         entries_of=lambda data: [step for timeline in data for step in timeline.steps],
@@ -52,28 +57,26 @@ def timelines_of(
     )
 
 
-def followed(directory: str, query: str, module: str | None, listener: Listener) -> Answer[Provenance]:
+def followed(
+    directory: str, query: str, module: str | None, listener: Listener, profile: str | None = None
+) -> Answer[Provenance]:
     """One operation of the module, or of the far largest of several, through every pass."""
-    from hlofuse.inputs.dump_directory import far_largest, is_corpus_case
+    from hlofuse.inputs.dump_directory import is_corpus_case
     from hlofuse.reports.timeline import dump_sequences
+    from hlofuse.reports.timeline.timeline import read
     from hlofuse.reports.trace_op import follow
     from hlofuse.reports.trace_op.json import provenance_json
     from hlofuse.reports.trace_op.text import print_provenance
 
-    found = dump_sequences(directory, module)
-    sequence = far_largest(found, lambda r: r.size)
-    if sequence is None:
-        ranked = sorted(found, key=lambda r: -r.size)
-        listed = "\n".join(f"  {printable(r.label)}" for r in ranked[:12])
-        raise HlofuseError(
-            f"{printable(directory)} has {len(found)} modules; select one with --module:\n{listed}"
-            + ("\n  …" if len(ranked) > 12 else "")
-        )
+    (sequence,) = dump_sequences(directory, module, every=False)
     folder = sequence.dumps[0].path.parent
     if is_corpus_case(folder):
         sequence = _whole(sequence, str(folder), listener)
     with listener.activity("following"):
         provenance = follow(sequence, query)
+    final = read(provenance.last, provenance.last.text)
+    options = ReplayOptions(str(folder), profile=profile, listener=listener)
+    provenance = replace(provenance, measured=options.measured(final))
     return Answer(
         "provenance",
         lambda: provenance,

@@ -303,13 +303,13 @@ class Report(Program):
         """What each pass of the compilation did, from a dump directory, as `hlofuse timeline`."""
         from hlofuse.library.passes import timelines_of
 
-        return timelines_of(self._folder, self.options.module, False, self._listener)
+        return timelines_of(self._folder, self.options.module, False, self._listener, self.options.profile)
 
     def trace_op(self, name: str) -> Answer[Provenance]:
         """One operation followed through every pass to its kernel, as `hlofuse trace-op`."""
         from hlofuse.library.passes import followed
 
-        return followed(self._folder, name, self.options.module, self._listener)
+        return followed(self._folder, name, self.options.module, self._listener, self.options.profile)
 
     @property
     def _folder(self) -> str:

@@ -97,9 +97,6 @@ class Scene:
     """Panels to a row."""
     legend: bool = True
 
-    def box_count(self) -> int:
-        return sum(len(p.all_boxes()) for p in self.panels)
-
 
 SMALL = 8.5
 """The least size of type, in points: 11.3 pixels at a picture's natural size."""

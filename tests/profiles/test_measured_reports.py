@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import hlofuse as library
+from hlofuse.format.units import us_text
 from hlofuse.inputs.profile import read_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.testing import assert_fusion
@@ -315,6 +316,41 @@ def test_flags_are_searched_for_by_measured_time(gpt2_whole: Path, on_gpu: Path,
     refused = hlofuse("optimize", gpt2_whole, "--objective", "measured-time")
     assert refused.status == 2
     assert "give a profile of this program" in refused.err
+
+
+def test_an_environment_rewards_measured_time(gpt2_whole: Path, on_gpu: Path) -> None:
+    pytest.importorskip("gymnasium", reason="needs gymnasium")
+    from hlofuse.gym.env import HloPassEnv
+
+    how: dict[str, Any] = {"objective": "measured-time", "baseline": "gpu", "device": "h100_sxm"}
+    env = HloPassEnv(str(gpt2_whole), **how, profile=str(on_gpu), most_steps=1)
+    env.reset(seed=0)
+    assert env.step(env.names.index("stop"))[1] == 0
+    refused = HloPassEnv(str(gpt2_whole), **how, most_steps=1)
+    refused.reset(seed=0)
+    with pytest.raises(HlofuseError, match="give a profile of this program"):
+        refused.step(refused.names.index("stop"))
+
+
+def test_the_way_through_the_passes_ends_in_measured_kernels(
+    gpt2_whole: Path, on_gpu: Path, hlofuse: Run
+) -> None:
+    def document(*call: object) -> dict[str, Any]:
+        return dict(json.loads(hlofuse(*call, "--profile", on_gpu, "--format", "json").out))
+
+    account = library.open(gpt2_whole, profile=str(on_gpu)).account
+    launched = {k["name"]: k["measured"] for k in document("kernels", gpt2_whole)["kernels"]}
+    (operation,) = document("trace-op", gpt2_whole, "dot_general.9")["operations"]
+    assert len(operation["ends_in"]) == 3
+    assert all(k["measured"] and k["measured"] == launched[k["name"]] for k in operation["ends_in"])
+    shown = hlofuse("trace-op", gpt2_whole, "dot_general.9", "--profile", on_gpu, columns=100).out
+    assert "100% of its time matched to kernels" in shown
+    assert "\n  loop_add_fusion: " in shown
+    (steps,) = document("timeline", gpt2_whole)["films"]
+    assert steps["profile"]["found"]["share"] == 1
+    measured = account.totals.measured_us or 0.0
+    shown = hlofuse("timeline", gpt2_whole, "--profile", on_gpu, columns=100).out
+    assert f"{us_text(measured)} measured in one run of the last dump" in shown
 
 
 def test_a_kernel_far_above_its_estimate_says_so(scan: Path, tmp_path: Path) -> None:

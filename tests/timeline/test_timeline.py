@@ -134,9 +134,12 @@ def test_a_directory_without_dumps_between_passes(tmp_path: Path, hlofuse: Run) 
 def test_several_modules_are_listed_and_one_is_chosen(tmp_path: Path, hlofuse: Run) -> None:
     write(tmp_path, ALL)
     write(tmp_path, ALL, "host1.module_0007.jit_g")
-    listed = hlofuse("timeline", tmp_path, columns=200).out
-    assert "2 modules" in listed
-    assert "host1.module_0007.jit_g" in listed
+    listed = hlofuse("timeline", tmp_path, columns=200)
+    assert (listed.status, listed.out) == (2, "")
+    assert "has 2 modules; select one with --module:" in listed.err
+    assert "host1.module_0007.jit_g" in listed.err
+    only = json.loads(hlofuse("timeline", tmp_path, "--module", "jit_g", "--format", "json").out)
+    assert [m["module"] for m in only["modules"]] == ["host1.module_0007.jit_g"]
     assert "2 with changes" in hlofuse("timeline", tmp_path, "--module", "jit_g").out
     both = json.loads(hlofuse("timeline", tmp_path, "--all", "--format", "json").out)
     assert [f["module"] for f in both["films"]] == ["module_0000.jit_f", "host1.module_0007.jit_g"]
@@ -166,7 +169,7 @@ def test_a_corpus_folder_is_a_film(samples: Path, hlofuse: Run) -> None:
     other = hlofuse("timeline", samples / "gpu" / "softmax", "--module", "nope")
     assert (other.status, other.out) == (2, "")
     assert "has no module nope" in other.err
-    assert "--module gpt2_block" in hlofuse("timeline", samples / "gpu").out
+    assert "select one with --module: gpt2_block, softmax" in hlofuse("timeline", samples / "gpu").err
     assert hlofuse("timeline", samples / "gpu", "--module", "softmax").out == out
     single = hlofuse("trace-op", samples / "tutorial/slow", "dot_general.1")
     assert single.out == hlofuse("trace-op", samples / "tutorial/slow/loss", "dot_general.1").out

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hlofuse.format.fields import fields
+from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.timeline import phrases
 from hlofuse.reports.timeline.model import DumpSequence, PassTimeline, Size, Step
 
@@ -27,6 +28,7 @@ def _timeline_json(timeline: PassTimeline) -> dict[str, Any]:
     return {
         **fields(timeline, "module=label notes no_times_because=times? seconds"),
         **fields(timeline, "first last", _size),
+        **({"profile": profile_json(m)} if (m := timeline.measured) is not None else {}),
         "largest": [s.dump.path.name for s in timeline.largest],
         **fields(timeline, "steps", _step),
     }

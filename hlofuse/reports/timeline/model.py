@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 
+from hlofuse.account.measured import Measured
 from hlofuse.analysis.kernels import Loop
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural, ranges
@@ -109,6 +110,8 @@ class PassTimeline:
     """What is missing, damaged or doubtful."""
     times: str = ""
     """Why there are no times; empty where there are."""
+    measured: Measured | None = None
+    """What a profile says about the last dump."""
 
     @cached_property
     def changed(self) -> tuple[Step, ...]:
@@ -157,10 +160,12 @@ class DumpSequence:
             return 0
 
 
-def dump_sequences(path: str | os.PathLike[str], module: str | None = None) -> list[DumpSequence]:
+def dump_sequences(
+    path: str | os.PathLike[str], module: str | None = None, *, every: bool = True
+) -> list[DumpSequence]:
     """The modules of a dump directory or of a capture; only the one called `module` if given.
 
-    HlofuseError where there are none.
+    HlofuseError where there are none; without `every`, also where none of several is the main one.
     """
     folder = Path(path)
     if not folder.is_dir():
@@ -173,7 +178,9 @@ def dump_sequences(path: str | os.PathLike[str], module: str | None = None) -> l
         require_case(folder, module)
         return [_of_case(folder)]
     if cases := corpus_cases(folder):
-        return [_of_case(c) for c in (cases if module is None else [picked_case(folder, cases, module)])]
+        return [
+            _of_case(c) for c in (cases if every and not module else [picked_case(folder, cases, module)])
+        ]
     try:
         directory = DumpDirectory(folder)
     except HlofuseError as e:
@@ -181,7 +188,7 @@ def dump_sequences(path: str | os.PathLike[str], module: str | None = None) -> l
         if not listed:
             raise
         raise HlofuseError(f"{e}\nSubdirectories have dumps; give one of them: {listed}") from None
-    chosen = directory.modules if module is None else [directory.pick(module)]
+    chosen = directory.modules if every and module is None else [directory.pick(module)]
     return [_of_module(m) for m in chosen]
 
 

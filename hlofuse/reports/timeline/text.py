@@ -5,27 +5,13 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.format.escape import command_line, printable
-from hlofuse.format.terminal import Rows, print_more
-from hlofuse.format.units import bytes_text, plural
+from hlofuse.format.escape import printable
+from hlofuse.format.terminal import Rows
+from hlofuse.format.units import plural, us_text
 from hlofuse.reports.common.phrases import loops_line
+from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.timeline import phrases
-from hlofuse.reports.timeline.model import DumpSequence, PassTimeline, Step
-
-
-def print_sequences(found: Sequence[DumpSequence], console: Console, *, path: str, limit: int = 20) -> None:
-    """The modules of a directory, the largest first, and how to ask for one."""
-    console.print(Text(f"{printable(path)}: {plural(len(found), 'module')}", style="bold"))
-    table = Rows(("module", "name"), ("dumps", "right"), ("first dump", "right"))
-    ranked = sorted(found, key=lambda r: -r.size)
-    for sequence in ranked[: limit or None]:
-        table.add_row(Text(printable(sequence.label)), f"{len(sequence.dumps):,}", bytes_text(sequence.size))
-    table.print(console)
-    print_more(console, len(ranked) - (limit or len(ranked)))
-    console.print()
-    one = command_line("timeline", path, "--module", ranked[0].label)
-    console.print(Text(f"  {one}", style="green"), soft_wrap=True)
-    console.print(Text("  --all shows every module.", style="dim"))
+from hlofuse.reports.timeline.model import PassTimeline, Step
 
 
 def print_timeline(timeline: PassTimeline, console: Console, *, limit: int = 5, every: bool = False) -> None:
@@ -35,6 +21,9 @@ def print_timeline(timeline: PassTimeline, console: Console, *, limit: int = 5, 
         console.print(Text(phrases.sizes_text(timeline.first, timeline.last)))
         if timeline.last.loops:
             console.print(Text(loops_line(timeline.last.loops), style="dim"))
+    if (m := timeline.measured) is not None:
+        console.print(Text(f"{us_text(m.found_us / m.runs)} measured in one run of the last dump"))
+        console.print(Text(joined_line(m), style="dim"))
     for note in timeline.notes:
         console.print(Text(printable(note), style="yellow"))
     if timeline.times:

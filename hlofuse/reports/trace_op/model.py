@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hlofuse.account.measured import Measured
 from hlofuse.reports.timeline.model import PassDump
 
 
@@ -86,3 +87,5 @@ class Provenance:
     """The dump in which it was found."""
     last: PassDump
     unreadable: tuple[PassDump, ...] = ()
+    measured: Measured | None = field(default=None, repr=False)
+    """What a profile says about the last dump."""

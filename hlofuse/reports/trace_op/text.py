@@ -8,6 +8,8 @@ from rich.text import Text
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import Rows, indented, print_more
 from hlofuse.format.units import listing, plural
+from hlofuse.reports.common.phrases import measured_text
+from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.timeline.phrases import opcodes_text, pass_name
 from hlofuse.reports.trace_op.model import Event, FinalKernel, How, Location, Provenance, Trail
 
@@ -112,6 +114,9 @@ def print_provenance(provenance: Provenance, console: Console, *, limit: int = 5
         names = ", ".join(printable(f.path.name) for f in provenance.unreadable[:3])
         count = plural(len(provenance.unreadable), "dump")
         console.print(Text(f"{count} cannot be read and skipped: {names}", style="yellow"))
+    times = m.times if (m := provenance.measured) is not None else {}
+    if m is not None:
+        console.print(Text(joined_line(m), style="dim"))
     for trail in provenance.trails[: limit or None]:
         console.print()
         title = filter(None, (trail.name, trail.opcode, trail.source, trail.op_name))
@@ -125,6 +130,8 @@ def print_provenance(provenance: Provenance, console: Console, *, limit: int = 5
             before = event
         rows.print(console)
         indented(console, printable(end_line(trail)), 2, "green" if trail.ends else "dim")
+        for name in (k.name for k in trail.ends if k.name in times):
+            indented(console, f"{printable(name)}: {measured_text(times[name])} measured", 2, "green")
     hidden = len(provenance.trails) - limit
     if limit and hidden > 0:
         console.print()
