@@ -750,18 +750,18 @@ class Module:
             self.computation_order.add(computation)
         return computation
 
-    def remove_computation(self, *gone: Computation) -> None:
+    def remove_computation(self, *removed: Computation) -> None:
         """Take out computations nobody else calls."""
-        for computation in gone:
+        for computation in removed:
             for instruction in computation:
                 for _, callee in instruction.called:
                     callee.callers.pop(instruction, None)
             computation.module = None
             if self.computation_order is not None:
                 self.computation_order.remove(computation)
-        if len(gone) == 1:
-            self.computations.remove(*gone)
-        elif gone:
+        if len(removed) == 1:
+            self.computations.remove(*removed)
+        elif removed:
             self.computations[:] = [c for c in self.computations if c.module is not None]
 
     def non_fusion_computations(self) -> list[Computation]:

@@ -95,12 +95,14 @@ def test_the_floor_is_what_enters_and_leaves_the_program() -> None:
     assert floor.us == pytest.approx(1 + floor.bytes_accessed / 3.35e12 * 1e6, rel=0.01)
 
 
-def test_a_large_module_is_estimated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_a_large_module_kernels_are_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = rms()
     monkeypatch.setattr(module, "TRIED_UP_TO", 1)
     found = rms()
     assert not found.is_ranked
     assert found.replays == len(found.suggestions)
-    assert all(s.trial.totals is None for s in found.suggestions)
+    assert [s.trial.how for s in found.suggestions] == ["replayed on the kernels around each place"]
+    assert found.suggestions[0].trial.gain == whole.suggestions[0].trial.gain
 
 
 def test_a_flag_is_compiled_before_it_is_shown(hlofuse: Run, tmp_path: Path) -> None:
