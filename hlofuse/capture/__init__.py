@@ -7,14 +7,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hlofuse.capture.ahead_of_time.compiling import partitions_of
+from hlofuse.capture.ahead_of_time.compiling import PLATFORMS, is_array, partitions_of
 from hlofuse.capture.capturing import capture_modules
 from hlofuse.capture.folder import folder_name
 from hlofuse.capture.model import Capture, CapturedModule, CaptureError, Destination
 
 __all__ = ["Capture", "CaptureError", "CapturedModule", "Destination", "capture"]
-
-_PLATFORM = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
 
 
 def capture(
@@ -47,15 +45,9 @@ def capture(
     if target == "tpu" and topology is None:
         topology = "v5e:2x2"
 
-    def shape_only(leaf: Any) -> Any:
-        if hasattr(leaf, "shape") and hasattr(leaf, "dtype"):
-            weak_type = getattr(leaf, "weak_type", False)
-            return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak_type, sharding=_abstract(leaf))
-        return leaf
-
     jitted = function if hasattr(function, "trace") else jax.jit(function)
     lowered = jitted.trace(*jax.tree.map(shape_only, arguments)).lower(
-        lowering_platforms=(_PLATFORM[target],)
+        lowering_platforms=(PLATFORMS[target],)
     )
     module = lowered.compiler_ir("stablehlo").operation
     partitions = partitions_of(module)
@@ -69,10 +61,14 @@ def capture(
         return capture_modules([(name, file)], destination, folder, flags=flags, until_fusion=until_fusion)
 
 
-def _abstract(leaf: Any) -> Any:
-    """A sharding that says nothing of devices."""
+def shape_only(leaf: Any) -> Any:
+    """The shape of an array, with a sharding that says nothing of devices; what is no array stays."""
     import jax
 
+    if not is_array(leaf):
+        return leaf
     sharding = getattr(leaf, "sharding", None)
     abstract_mesh = getattr(jax.sharding, "AbstractMesh", ())  # since JAX 0.4.36
-    return sharding if isinstance(getattr(sharding, "mesh", None), abstract_mesh) else None
+    abstract = sharding if isinstance(getattr(sharding, "mesh", None), abstract_mesh) else None
+    weak_type = getattr(leaf, "weak_type", False)
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak_type, sharding=abstract)

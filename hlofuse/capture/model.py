@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.format.escape import printable
+from hlofuse.format.fields import fields
 from hlofuse.ir.errors import HlofuseError
 
 TARGETS = ("cpu", "gpu", "tpu")
@@ -121,13 +122,7 @@ class Capture:
         """What `manifest.json` holds."""
         return {
             "schema": "hlofuse.capture/1",
-            "target": self.target,
-            "versions": self.versions,
-            "flags": self.flags,
-            "unknown_fields": self.unknown_fields,
-            "until_fusion": self.until_fusion,
-            "modules": [{"name": m.name, "passes": list(m.passes)} for m in self.modules],
-            "errors": self.errors,
-            "left_out": self.left_out,
-            "warnings": self.warnings,
+            **fields(self, "target versions flags unknown_fields until_fusion"),
+            "modules": [fields(m, "name passes") for m in self.modules],
+            **fields(self, "errors left_out warnings"),
         }

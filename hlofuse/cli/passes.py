@@ -8,6 +8,7 @@ import click
 
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
+from hlofuse.format.fields import fields
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,13 +25,12 @@ def command(out: Output) -> int:
     actions = list(ACTIONS.values())
     out.report(
         text=lambda console: _print(actions, console),
-        json=lambda: {"schema": "hlofuse.passes/1", "passes": [_json(a) for a in actions]},
+        json=lambda: {
+            "schema": "hlofuse.passes/1",
+            "passes": [fields(a, "name kind opcodes evidence") for a in actions],
+        },
     )
     return 0
-
-
-def _json(a: Action) -> dict[str, object]:
-    return {"name": a.name, "kind": a.kind, "opcodes": list(a.opcodes), "evidence": a.evidence}
 
 
 def _print(actions: list[Action], console: Console) -> None:

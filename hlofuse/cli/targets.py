@@ -8,6 +8,7 @@ import click
 
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
+from hlofuse.format.fields import fields
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.releases import ANY, EARLIEST, NEWEST
 
@@ -56,9 +57,7 @@ def _passes(steps: tuple[Step, ...]) -> list[str]:
 
 def _json(target: Target, verbose: bool) -> dict[str, Any]:
     return {
-        "name": target.name,
-        "title": target.title,
-        "release": target.release or None,
+        **fields(target, "name title release?"),
         "passes": [s.text for s in target.steps],
         "spans": {s.text: str(s.span) for s in target.steps if s.span != ANY},
         "options": {name: [s.text for s in steps] for name, steps in target.options.items()},

@@ -110,7 +110,7 @@ def swept(
     options, loaded = report.options, report.at_fusion
     if options.xla_trace is not None:
         raise HlofuseError("what-if changes decisions and cannot follow an --xla-trace")
-    devices = [_vary(report, None), *(_vary(report, d) for d in more_devices)]
+    devices: list[Vary] = [partial(_varied, report, device) for device in (None, *more_devices)]
     with options.listener.progress("replaying") as progress:
         texts = {name: [str(v) for v in values] for name, values in axes.items()}
         found = sweep(loaded.input, devices, texts, progress=progress)
@@ -126,14 +126,10 @@ def swept(
     )
 
 
-def _vary(report: Program, device: str | None) -> Vary:
-    """What makes the variants of one device; the report's own for None."""
+def _varied(report: Program, device: str | None, values: Mapping[str, str]) -> ReplayConfig:
+    """A variant of one device; of the report's own for None."""
     loaded = report.at_fusion
-
-    def vary(values: Mapping[str, str]) -> ReplayConfig:
-        xla = loaded.config.xla or loaded.config if loaded.config is not None else None
-        own = xla.device if xla is not None else None
-        more = [f"{name}={value}" for name, value in values.items()]
-        return report.options.config(loaded.target, device or own, loaded.release.name, more)
-
-    return vary
+    xla = loaded.config.xla or loaded.config if loaded.config is not None else None
+    own = xla.device if xla is not None else None
+    more = [f"{name}={value}" for name, value in values.items()]
+    return report.options.config(loaded.target, device or own, loaded.release.name, more)

@@ -98,9 +98,11 @@ class _Recorder:
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         import jax
 
+        from hlofuse.capture import shape_only
+
         leaves = jax.tree.leaves((arguments, keywords))
         if not any(isinstance(leaf, jax.core.Tracer) for leaf in leaves):
-            shapes = jax.tree.map(_shape_only, (arguments, keywords))
+            shapes = jax.tree.map(shape_only, (arguments, keywords))
             if str(shapes) not in self._seen:
                 self._seen.add(str(shapes))
                 self._calls.append(_Call(self.jitted, *shapes))
@@ -108,14 +110,6 @@ class _Recorder:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.jitted, name)
-
-
-def _shape_only(leaf: Any) -> Any:
-    import jax
-
-    is_array = hasattr(leaf, "shape") and hasattr(leaf, "dtype")
-    weak = getattr(leaf, "weak_type", False)
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak) if is_array else leaf
 
 
 @contextmanager

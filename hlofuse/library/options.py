@@ -317,10 +317,6 @@ class ReplayOptions:
         )
         return replace(loaded, input=input, log_file=None)
 
-    def run(self) -> Observed:
-        """Load and replay, with an eye on the costs."""
-        return self.read().observe()
-
     def with_change(self, first: Observed, change: str) -> Observed:
         """The module of a replay once more, with a knob or a number of the device changed: `NAME=VALUE`."""
         from hlofuse.account import observed_replay
@@ -515,7 +511,6 @@ class Loaded:
             return replay(self.input, self.config, observers)
 
     def _with_log(self, one_of_many: bool) -> ReplayInput:
-
         if self.log_file is None or self.config is None:
             return self.input
         log = _read_record(self.log_file)

@@ -13,7 +13,6 @@ from hlofuse.render.labels import (
     cut,
     detail,
     leaf_bytes,
-    name_of,
     op_count,
     role,
     shape_of,
@@ -63,7 +62,7 @@ class Builder:
     def names(self, i: Instruction, limit: int = NAME_LIMIT) -> list[str]:
         """The final name, then that at the end of fusion; one where the two are the same."""
         final = self.final_names.get(i.name)
-        return [name_of(i, limit)] if final is None else [shorten(final, limit), name_of(i, limit)]
+        return [shorten(name, limit) for name in (final, i.name) if name is not None]
 
     def key(self) -> str:
         self._count += 1
@@ -244,7 +243,7 @@ class _PanelBuilder:
         moved = sum(self.context.costs.instruction(i).bytes_accessed for i in launched)
         box.lines.append(f"{bytes_text(moved)} moved")
         box.tooltip = [f"{box.title}: {cut(part.scope, 300)}", f"open it with --open part{part.number}"]
-        box.tooltip += [name_of(i, 60) for i in part.instructions[:12]]
+        box.tooltip += [shorten(i.name, 60) for i in part.instructions[:12]]
         if len(part.instructions) > 12:
             box.tooltip.append(f"… {len(part.instructions) - 12:,} more")
         return box
@@ -341,7 +340,7 @@ class _PanelBuilder:
 
     def _stub(self, what: list[Instruction], anchor: Box, noun: str, up: bool) -> None:
         stub = Box(self.context.key(), "stub", f"+ {plural(len(what), noun)}")
-        stub.tooltip = [name_of(i, 60) for i in what[:12]]
+        stub.tooltip = [shorten(i.name, 60) for i in what[:12]]
         self.panel.boxes.append(stub)
         source_box, head = (stub, anchor) if up else (anchor, stub)
         self.arrows[source_box.key, head.key, False] = Arrow(source_box.key, head.key, values=0)

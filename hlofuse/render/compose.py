@@ -51,7 +51,7 @@ def _pair(pair: ModulePair, view: str | None, options: Options) -> Scene:
 def _one(
     module: Module, options: Options, line: str, notes: Mapping[Instruction, str] | None = None
 ) -> Scene:
-    scene = _scene(module, options, line)
+    scene = Scene(shorten(module.name, 70), [line], legend=options.legend)
     decided = plan(module, options)
     builder = Builder(module, notes=notes, final_names=options.final_names)
     panels = [builder.panel(p, _panel_title(p.computation)) for p in decided.panels]
@@ -65,7 +65,7 @@ def _both(pair: ModulePair, options: Options) -> Scene:
     after_numbers = kernel_numbers(pair.after)
     future, titles = _futures(pair, after_numbers, options.final_names)
     sides: list[dict[str, Panel]] = []
-    scene = _scene(pair.after, options, _change(pair))
+    scene = Scene(shorten(pair.after.name, 70), [_change(pair)], legend=options.legend)
     for side, module in (("before", pair.before), ("after", pair.after)):
         if side == "before":
             groups = _groups(module, future)
@@ -135,10 +135,6 @@ def _arrange(scene: Scene, columns: int) -> None:
     if left_out:
         scene.lines.append(f"{plural(left_out, 'arrow')} implied by others left out, named in the boxes")
     scene.columns = columns
-
-
-def _scene(module: Module, options: Options, line: str) -> Scene:
-    return Scene(shorten(module.name, 70), [line], legend=options.legend)
 
 
 def _panel_title(computation: Computation) -> str:

@@ -20,11 +20,6 @@ SHAPE_LIMIT = 28
 _CONFIG_KIND = re.compile(r'"fusion_config"\s*:\s*\{\s*"kind"\s*:\s*"([^"\\]*)"')
 
 
-def name_of(instruction: Instruction, limit: int = NAME_LIMIT) -> str:
-    """The instruction's name, short enough for a box."""
-    return shorten(instruction.name, limit)
-
-
 def shape_of(instruction: Instruction) -> str:
     """The result's shape without layouts; a tuple's is only counted."""
     shape = instruction.shape
@@ -40,7 +35,7 @@ def value_title(instruction: Instruction) -> str:
         if op_name:
             # Quotes are escaped in the text: xs[0][\'w\'].
             return shorten(op_name.replace("\\'", "'").replace('\\"', '"'), NAME_LIMIT)
-    return name_of(instruction)
+    return shorten(instruction.name, NAME_LIMIT)
 
 
 def constant_text(instruction: Instruction) -> str:

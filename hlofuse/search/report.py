@@ -166,9 +166,7 @@ def plan_json(found: PlanResult, objective: str, **request: Any) -> dict[str, An
         "found": totals(found.best),
         "changes": [
             {
-                "kind": c.intervention.kind,
-                "producer": c.intervention.producer,
-                "consumer": c.intervention.consumer or None,
+                **fields(c.intervention, "kind producer consumer?"),
                 "rule": c.xla.rule if c.xla is not None else None,
                 "gain": c.gain,
             }

@@ -42,6 +42,8 @@ _REPEATS = 4
 """Sequences that a method may propose, those it tried before included, for each that counts as a try."""
 _NEVER = float("inf")
 _TIMES = ("time", "measured-time")
+_FIELDS = {"time": "us", "measured-time": "scaled_us", "peak-memory": "peak_temporary_bytes"}
+"""What objectives are called in a `Score`, where that is another name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +69,8 @@ class Score:
 
     def by(self, objective: Objective) -> float:
         """What the objective makes small; infinite for a time that nobody knows."""
-        match objective:
-            case "time" | "measured-time":
-                us = self.us if objective == "time" else self.scaled_us
-                return _NEVER if us is None else us
-            case "kernels":
-                return self.kernels
-            case "bytes":
-                return self.bytes
-            case "ops":
-                return self.ops
-            case "peak-memory":
-                return self.peak_temporary_bytes
+        found: float | None = getattr(self, _FIELDS.get(objective, objective))
+        return _NEVER if found is None else found
 
     def to_json(self) -> dict[str, Any]:
         """Every field under its own name, `time_us` for the time."""

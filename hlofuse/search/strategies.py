@@ -104,13 +104,8 @@ def minimized(space: Space, moves: Moves) -> Moves:
     return moves
 
 
-def greedy(space: Space, random: Random) -> None:
-    """Append what helps most, until nothing does."""
-    _beam(space, 1)
-
-
 def beam(space: Space, random: Random) -> None:
-    """The same with the eight best sequences of each length; wider again when that has ended."""
+    """Append what helps most to the eight best sequences of each length; wider again when that has ended."""
     width = 8
     while True:
         _beam(space, width)
@@ -222,7 +217,7 @@ def _follow(space: Space, policy: Policy) -> None:
 
 
 METHODS: dict[str, Callable[[Space, Random], None]] = {
-    "greedy": greedy,
+    "greedy": lambda space, _: _beam(space, 1),  # append what helps most, until nothing does
     "beam": beam,
     "random": at_random,
     "evolve": evolve,

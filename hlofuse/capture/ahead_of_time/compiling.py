@@ -10,7 +10,7 @@ from typing import Any
 
 from .devices import Devices
 
-_PLATFORM = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
+PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
 
 
 def compile_function(
@@ -24,7 +24,7 @@ def compile_function(
         if devices.all:
             lowered = _lower(jitted, arguments, devices)
             module = lowered.compiler_ir("stablehlo")
-            if not any(map(_is_array, jax.tree.leaves(arguments))) or not _has_parameters(module):
+            if not any(map(is_array, jax.tree.leaves(arguments))) or not _has_parameters(module):
                 compile_module(module, devices, begin)  # nothing tells jit where to go
                 return
         else:
@@ -55,7 +55,7 @@ def _lower(jitted: Any, arguments: tuple[Any, ...], devices: Devices) -> Any:
     """Lowered with its arguments on the devices; where the function itself says where, as it says."""
     import jax
 
-    platforms = (_PLATFORM[devices.target],)
+    platforms = (PLATFORMS[devices.target],)
     placed = jax.tree.map(lambda leaf: _placed(leaf, devices), arguments)
     try:
         return jitted.trace(*placed).lower(lowering_platforms=platforms)
@@ -70,7 +70,8 @@ def _lower(jitted: Any, arguments: tuple[Any, ...], devices: Devices) -> Any:
         raise
 
 
-def _is_array(leaf: Any) -> bool:
+def is_array(leaf: Any) -> bool:
+    """An array, or the shape of one."""
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
 
 
@@ -78,7 +79,7 @@ def _placed(leaf: Any, devices: Devices) -> Any:
     """The shape of an array with where it lies: as it says itself, or everywhere."""
     import jax
 
-    if not _is_array(leaf):
+    if not is_array(leaf):
         return leaf
     spec = jax.sharding.PartitionSpec(*getattr(leaf, "axes", ()))
     if devices.mesh is None:
@@ -93,7 +94,7 @@ def _placed(leaf: Any, devices: Devices) -> Any:
 def _unplaced(leaf: Any) -> Any:
     import jax
 
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if _is_array(leaf) else leaf
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if is_array(leaf) else leaf
 
 
 def _named(function: Any, name: str) -> Any:

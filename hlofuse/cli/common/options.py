@@ -191,28 +191,27 @@ def output_option(meaning: str, metavar: str = "FILE") -> Callable[[F], F]:
     return option("-o --output", metavar, meaning, required=True, type=click.Path(path_type=Path))
 
 
-def report_options(command: Callable[..., Any]) -> Any:
+def report_options_with(formats: Sequence[str], meaning: str) -> Decorator[Any]:
     """`--format`, `--color`, `-o`: how a report comes out, the argument `out` of the command.
 
-    Colours are automatic on a terminal that wants them (NO_COLOR and TERM=dumb are heeded).
+    `meaning` says of the formats what needs saying. Colours are automatic on a terminal that wants them
+    (NO_COLOR and TERM=dumb are heeded).
     """
-    return report_options_with(FORMATS, "Report format.")(command)
 
-
-def report_options_with(
-    formats: Sequence[str], meaning: str, default: str | None = FORMATS[0]
-) -> Callable[[Callable[..., Any]], Any]:
-    """The same of a command with other formats; `meaning` say of them what needs saying."""
-
-    def with_options(command: Callable[..., Any]) -> Any:
+    def as_argument(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def with_output(*args: Any, form: str | None, color: str, output: Path | None, **rest: Any) -> Any:
-            return command(*args, out=Output(form or "", color, output), **rest)
+        def with_output(*args: Any, form: str, color: str, output: Path | None, **rest: Any) -> Any:
+            return command(*args, out=Output(form, color, output), **rest)
 
-        return stacked(
-            option("--format form", formats, meaning, default=default),
-            option("--color", ["auto", "always", "never"], "Colours.", default="auto"),
-            option("-o --output", "FILE", "Write the report to FILE.", type=click.Path(path_type=Path)),
-        )(with_output)
+        return with_output
 
-    return with_options
+    return stacked(
+        option("--format form", formats, meaning, default=formats[0]),
+        option("--color", ["auto", "always", "never"], "Colours.", default="auto"),
+        option("-o --output", "FILE", "Write the report to FILE.", type=click.Path(path_type=Path)),
+        as_argument,
+    )
+
+
+report_options = report_options_with(FORMATS, "Report format.")
+"""The same of a command with the usual formats."""

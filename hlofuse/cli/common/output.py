@@ -30,7 +30,6 @@ class Output:
     """In which form a report comes out, and where: the options of `options.report_options`."""
 
     form: str
-    """Empty where the command chooses by the name of the file."""
     color: str
     file: Path | None
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlofuse.cli.common.messages import message
 from hlofuse.cli.common.options import (
+    Decorator,
     module_option,
     option,
     profile_option,
+    stacked,
     stage_options,
     target_options,
     what_if_options,
@@ -24,13 +26,8 @@ if TYPE_CHECKING:
     from hlofuse.library.heads import ReportedModule
     from hlofuse.library.report import Report
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def warn(note: str) -> None:
-    """Print a note on standard error, if there is one: for results that have no place for it."""
-    message("note", note)
-
+warn = partial(message, "note")
+"""Prints a note on standard error, if there is one: for results that have no place for it."""
 
 TERMINAL = Listener(warn, spinner, progress_bar)
 
@@ -57,19 +54,21 @@ def announce(reported: ReportedModule, *, replayed: bool = True) -> None:
         click.echo(line, err=True)
 
 
-def measured_options(command: F) -> F:
-    """`replay_options` and `--profile`, of reports that show measured time."""
-    return profile_option(replay_options(command))
-
-
-def replay_options(command: F) -> F:
-    """The options that make a ReplayOptions, the INPUT argument not among them."""
-    command = option(
+replay_options: Decorator[Any] = stacked(
+    module_option,
+    target_options,
+    what_if_options,
+    stage_options,
+    option(
         "--xla-trace",
         "FILE|none",
         (
             "XLA's PriorityFusion log (…priority_fusion_dump.txt), used to break ties.  [default: the file"
             " next to INPUT]"
         ),
-    )(command)
-    return module_option(target_options(what_if_options(stage_options(command))))
+    ),
+)
+"""The options that make a ReplayOptions, the INPUT argument not among them."""
+
+measured_options: Decorator[Any] = stacked(profile_option, replay_options)
+"""`replay_options` and `--profile`, of reports that show measured time."""

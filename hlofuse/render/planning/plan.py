@@ -80,7 +80,6 @@ def plan(module: Module, options: Options) -> Plan:
         panel = _fit(computation, room, wanted, closed, parts_wanted if not number else set(), result)
         left -= sum(inner_boxes(f) for f in panel.open) + (len(panel.parts) or len(units(panel.computation)))
         result.panels.append(panel)
-    result.hidden = hidden
     if hidden:
         names = ", ".join(shorten(c.name, 40) for c in hidden[:3]) + (", …" if len(hidden) > 3 else "")
         result.notices.append(
@@ -379,8 +378,6 @@ class Plan:
 
     panels: list[PanelPlan] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
-    hidden: list[Computation] = field(default_factory=list)
-    """Computations that run and have no panel."""
 
 
 def that_fit(fusions: list[Instruction], room: int, notices: list[str]) -> set[Instruction]:

@@ -152,7 +152,8 @@ def gpu_boundaries(module: Module, device: DeviceDescription, release: Release) 
         # Of what is read as a bitcast only, XLA asks before it looks at who reads that; a kernel of several
         # results was asked about before it had them.
         unread = queries.refusal(producer) if value.opcode == "bitcast" and is_fusible(producer) else None
-        result = queries.pair(producer, consumer) if value.opcode == "get-tuple-element" else None
+        is_element = value.opcode == "get-tuple-element"
+        result = queries.legality.verdict(producer, consumer) if is_element else None
         computed = producer if is_async_end(value.opcode) else value
         verdict = unread or result or queries.answer(computed, consumer)
         if verdict is None:
@@ -169,28 +170,23 @@ class _Queries:
     def __init__(self, module: Module, device: DeviceDescription, release: Release) -> None:
         self._model = CombinedModel(device, release)
         self._launch = device.launch_ticks
-        self._legality = Legality(module, self._model, AS_XLA)
+        self.legality = Legality(module, self._model, AS_XLA)
         self._of_all: dict[Instruction, Verdict | None] = {}
         """What keeps a producer out of all its users together."""
 
     def answer(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """What keeps the two apart: a rule about them, about another user of the producer, or the cost."""
-        verdict = self._legality.verdict(producer, consumer)
-        if verdict is not None or not is_fusible(producer):
-            return verdict
-        if is_fusible_bitcast(producer, self._model.release):
+        verdict = self.legality.verdict(producer, consumer)
+        is_bitcast = is_fusible_bitcast(producer, self._model.release)
+        if verdict is not None or not is_fusible(producer) or is_bitcast:
             return verdict
         if producer not in self._of_all:
             self._of_all[producer] = self.refusal(producer) or self._cost(producer)
         return self._of_all[producer]
 
-    def pair(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
-        """What keeps these two apart, other users aside."""
-        return self._legality.verdict(producer, consumer)
-
     def refusal(self, producer: Instruction) -> Verdict | None:
         """The rule that keeps it out of all of its users."""
-        found = self._legality.refusal(producer)
+        found = self.legality.refusal(producer)
         return found[0] if found is not None else None
 
     def _cost(self, producer: Instruction) -> Verdict | None:
@@ -200,7 +196,7 @@ class _Queries:
         unfused = fused + self._launch + model.run_time(producer).ticks
         for user in users:
             unfused += model.run_time(user).ticks
-            fused += model.pair_time(producer, user, self._legality.pair(producer, user)).ticks
+            fused += model.pair_time(producer, user, self.legality.pair(producer, user)).ticks
         if fused <= unfused:
             return None
         us = {"us_unfused": microseconds(unfused), "us_fused": microseconds(fused)}

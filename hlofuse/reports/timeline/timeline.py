@@ -38,12 +38,12 @@ def timeline(
     last: tuple[PassDump, str, Module] | None = None
     for k, dump in enumerate(sequence.dumps):
         seconds = (times[k] - times[k - 1]) / 1e9 if times and k else None
+        since = last[0] if last is not None else None
         try:
             text = read_text(dump.path)
             same = last is not None and text == last[1]
             module = last[2] if last is not None and same else read(dump, text)
         except HlofuseError as e:
-            since = last[0] if last is not None else None
             steps.append(Step(dump, since, problem=_problem(e, dump), seconds=seconds))
         else:
             try:
@@ -52,7 +52,6 @@ def timeline(
                 if watch is not None and not same:
                     watch(k, module, found)
             except HlofuseError as e:  # a text that reads well and makes no sense
-                since = last[0] if last is not None else None
                 problem = f"not comparable: {e!s}"
                 steps.append(Step(dump, since, problem=problem, after=_size(module), seconds=seconds))
             last = (dump, text, module)

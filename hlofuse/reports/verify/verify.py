@@ -124,17 +124,13 @@ def run(job: Job) -> Verdict:
     return Verdict(job.case.name, False, False, (), 0, 0, 0, None, error, 0.0)
 
 
-Progress = Callable[[int, int], None]
-"""Called with how many cases are done, of how many."""
-
-
 def verify(
     cases: Sequence[Case],
     *,
     target: str = "cpu",
     jobs: int = 1,
     skipped: Sequence[str] = (),
-    progress: Progress | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
     **how: Any,
 ) -> Report:
     """Compare our replay with XLA's result for every case (see `find_cases`); `how` are fields of `Job`.
@@ -150,21 +146,19 @@ def verify(
     return Report(target, tuple(verdicts), tuple(skipped), tried)
 
 
-def _run_all(work: Sequence[Job], processes: int, progress: Progress | None) -> list[Verdict]:
+def _run_all(work: Sequence[Job], processes: int, progress: Callable[[int, int], None]) -> list[Verdict]:
     verdicts: dict[int, Verdict] = {}
     processes = min(processes, len(work))
     if processes <= 1:
         for n, job in enumerate(work):
             verdicts[n] = run(job)
-            if progress is not None:
-                progress(n + 1, len(work))
+            progress(n + 1, len(work))
     else:
         with ProcessPoolExecutor(processes) as pool:
             numbers = {pool.submit(run, job): n for n, job in enumerate(work)}
             for done, future in enumerate(as_completed(numbers), 1):
                 verdicts[numbers[future]] = future.result()
-                if progress is not None:
-                    progress(done, len(work))
+                progress(done, len(work))
     return [verdicts[n] for n in range(len(work))]
 
 
