@@ -209,6 +209,8 @@ class Observed:
     """None for targets that ask no cost model."""
     xla: Observed | None = field(default=None, repr=False)
     """XLA's own replay, where this one differs from XLA."""
+    cache: SharedTables = field(default_factory=SharedTables, repr=False)
+    """What it has worked out of structures, for further replays of the module."""
 
     @property
     def changes(self) -> tuple[str, ...]:
@@ -267,7 +269,7 @@ def observed_replay(
     if start is not None and not totals_only:
         observer = start.observer = start.observer or observer
     model = model_of(config.device, config.release, cache)
-    return Observed(done, Costs(model, observer, done, repeat), xla)
+    return Observed(done, Costs(model, observer, done, repeat), xla, cache)
 
 
 # One pair in full.

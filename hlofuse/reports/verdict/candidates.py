@@ -37,9 +37,7 @@ _KINDS = 8
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
-def of_recipes(
-    situation: Situation, observed: Observed, ranking: Ranking | None, cache: SharedTables
-) -> Iterator[Suggestion]:
+def of_recipes(situation: Situation, observed: Observed, ranking: Ranking | None) -> Iterator[Suggestion]:
     """One for each recipe that applies; with a `ranking` it is tried, else on the kernels around its places.
 
     Without a trial where nothing can be tried.
@@ -51,7 +49,7 @@ def of_recipes(
             continue
         trial = None
         if ranking is not None:
-            attempt = tried(observed.replay.input, observed.replay.config, recipe, findings, cache)
+            attempt = tried(observed.replay.input, observed.replay.config, recipe, findings, observed.cache)
             if attempt is not None:
                 changed, findings = final_account(attempt[0]), list(attempt[1])
                 accounts = situation.facts.account_after, changed
@@ -60,7 +58,7 @@ def of_recipes(
                 trial = relaxed[findings[0].rule].trial
             elif recipe.rewrite is not None:
                 continue
-        elif (around := tried_around(recipe, findings, observed, situation.facts, cache)) is not None:
+        elif (around := tried_around(recipe, findings, observed, situation.facts)) is not None:
             trial, findings = around
         yield _of_recipe(recipe, findings, trial or UNKNOWN, situation)
 
@@ -194,13 +192,13 @@ def tried(
 
 
 def tried_around(
-    recipe: Recipe, findings: Sequence[Finding], observed: Observed, facts: Facts, cache: SharedTables
+    recipe: Recipe, findings: Sequence[Finding], observed: Observed, facts: Facts
 ) -> tuple[Trial, list[Finding]] | None:
     """What the change comes to on the kernels around its places, and the places where it helps.
 
     Of places in equal kernels one is replayed. None where nothing could be replayed.
     """
-    config, totals = observed.replay.config, facts.account_after.totals
+    config, totals, cache = observed.replay.config, facts.account_after.totals, observed.cache
     cutter, changed, helped = Cutter(facts), totals, list[Finding]()
     scaled: float | None = 0.0
     is_tried = False

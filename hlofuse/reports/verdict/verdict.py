@@ -7,7 +7,6 @@ from hlofuse.account import Account, KernelTimes, Launched, Observed
 from hlofuse.account.bound import fusion_floor
 from hlofuse.account.measured import share
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.releases import Release
 from hlofuse.reports.advice.recipe import Situation
@@ -49,12 +48,13 @@ def verdict(
     flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
     tries = len(facts.before) <= TRIED_UP_TO
     if ranking is None and tries:
-        ranking = rank(observed.replay.input, config, attach=partial(share, account.module))
+        join, cache = partial(share, account.module), observed.cache
+        ranking = rank(observed.replay.input, config, attach=join, cache=cache)
     refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
     if about_all:
-        suggestions += of_recipes(situation, observed, ranking if tries else None, SharedTables())
+        suggestions += of_recipes(situation, observed, ranking if tries else None)
     if ranking is not None and tries and about_all:
         flags = list(of_flags(observed, facts, unoptimized))
         # Compiled with a flag, a module tells more than a recipe that imitates it.

@@ -41,19 +41,20 @@ def rank(
     config: ReplayConfig,
     *,
     attach: Callable[[Replay], object] | None = None,
+    cache: SharedTables | None = None,
     progress: Progress | None = None,
     narrowed: Callable[[Observed], Explanation] | None = None,
 ) -> Ranking:
     """Relax every rule that refused something, one at a time; rules that refused nothing are left out.
 
-    `attach` joins the kernels of the replay with all rules to a profile.
+    `attach` joins the kernels of the replay with all rules to a profile; `cache` is an earlier replay's.
     `narrowed` explains the kernels alone that the question is about: then only the rules count that keep
     another kernel apart from these.
 
     A rule that says no only where another has, or only cause another, comes out as saving nothing.
     """
     base = replace(config, xla=None)
-    structures = SharedTables()
+    structures = cache or SharedTables()
     # A replay with rules from outside has them from its beginning on.
     begun = Checkpoint(base.passes[0]) if base.settings.plugins is None and base.passes else None
     start = _start_of_joins(base, begun)
