@@ -33,6 +33,8 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         """HlofuseError for a folder that cannot be written. Parts of other schemas stay and are not read."""
+        if ":/" in str(folder):
+            raise HlofuseError(f"{printable(str(folder))} is in a store; write a folder here, then copy it")
         self.folder = folder
         self._parts = folder / f"parts-{VERSION}"
         self._waiting: Rows = {}

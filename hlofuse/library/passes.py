@@ -74,9 +74,8 @@ def followed(
         sequence = _whole(sequence, str(folder), listener)
     with listener.activity("following"):
         provenance = follow(sequence, query)
-    final = read(provenance.last, provenance.last.text)
     options = ReplayOptions(str(folder), profile=profile, listener=listener)
-    provenance = replace(provenance, measured=options.measured(final))
+    provenance = replace(provenance, measured=options.measured(read(provenance.last, provenance.last.text)))
     return Answer(
         "provenance",
         lambda: provenance,
