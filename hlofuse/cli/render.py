@@ -14,7 +14,7 @@ from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, option
 from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.request import TERMINAL, announce, replay_options, report_on, warn
+from hlofuse.cli.common.request import TERMINAL, announce, measured_options, report_on, warn
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.drawing import shown_view
 from hlofuse.library.side_by_side import pair_of_diff, read_both
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 1500),
 )
 @click.option("--no-legend", is_flag=True, help="Leave the legend out.")
-@replay_options
+@measured_options
 def command(
     input: str,
     after: str | None,
@@ -109,6 +109,8 @@ def command(
             raise HlofuseError(f"{form} shows one module: leave out AFTER and --view both")
         if focus is not None or opened or collapsed:
             raise HlofuseError(f"--focus, --open and --collapse are about pictures; {form} has all kernels")
+    elif request["profile"] is not None:
+        raise HlofuseError("--profile is for --format model-explorer and perfetto: pictures have no times")
     else:
         require_engine(form)
     report = report_on(input, request)

@@ -79,21 +79,18 @@ def shown_view(program: Program, view: str | None = None) -> str:
 
 def launched(program: Program, view: str | None) -> LaunchedModule:
     """`Report.launched`."""
-    from hlofuse.account.running import account_on
     from hlofuse.render.viewers import LaunchedModule
     from hlofuse.reports.common.final_names import LaunchedNames
 
-    loaded, module = program.loaded, program.module
-    at_fusion: dict[str, str] = {}
-    final: dict[str, str] = {}
-    if shown_view(program, view) != "before":
-        names, replay = LaunchedNames(program.replay, program.names), program.replay
-        at_fusion = dict(replay.final.names_at_fusion)
-        module = replay.final.module
-        final = {i.name: names.of(i.name)[1] for i in module.instructions()}
-    device = loaded.device
-    account = account_on(module, device, loaded.target, loaded.release)
-    title = f"{loaded.target} {device.name}" if device is not None else loaded.target
+    at_fusion, final = dict[str, str](), dict[str, str]()
+    if shown_view(program, view) == "before":
+        account = program.account_as_it_is
+    else:
+        names, account = LaunchedNames(program.replay, program.names), program.facts.account_after
+        at_fusion = dict(program.replay.final.names_at_fusion)
+        final = {i.name: names.of(i.name)[1] for i in account.module.instructions()}
+    device = program.loaded.device
+    title = f"{account.backend} {device.name}" if device is not None else account.backend
     return LaunchedModule(account, title, at_fusion, final)
 
 

@@ -38,9 +38,16 @@ class LaunchedModule:
     """By the names in the module, where XLA's own final module has another."""
 
     @property
-    def is_timed(self) -> bool:
-        """True if kernels have an estimated time."""
-        return self.account.totals.us is not None
+    def time(self) -> str:
+        """`measured time`, else `estimated time`; empty where kernels have neither."""
+        totals = self.account.totals
+        return "measured time" if totals.measured_us else "estimated time" if totals.us is not None else ""
+
+    def us(self, row: Launched) -> float | None:
+        """Of one run, measured where anything is: what did not run took no time."""
+        if self.account.totals.measured_us:
+            return row.measured.us if row.measured is not None else 0.0
+        return row.us
 
     def name(self, i: Instruction) -> str:
         """The name that a profiler shows."""
@@ -59,6 +66,8 @@ class LaunchedModule:
         if i.op_name:
             facts["op_name"] = printable(i.op_name)
         facts |= {"bytes read": cost.bytes_read, "bytes written": cost.bytes_written, "FLOP": cost.flops}
+        if row.measured is not None:
+            facts["measured time (µs)"] = round(row.measured.us, 4)
         if row.us is not None:
             facts |= {"estimated time (µs)": round(row.us, 4), "is lower bound": row.is_floor}
         facts["runs"] = row.runs
@@ -97,7 +106,7 @@ class _Trace:
         module = self.account.module
         self._run(module.entry)
         self._enter(())
-        unit = "estimated time" if self.launched.is_timed else "1 µs stands for 1 kB moved: no time model"
+        unit = self.launched.time or "1 µs stands for 1 kB moved: no time model"
         title = f"{printable(module.name)}, {self.launched.title} ({unit})"
         names = [("process_name", 0, title), ("thread_name", _KERNELS, "kernels")]
         names += [("thread_name", _SCOPES, "scopes of op_name"), ("thread_name", _LOOPS, "loops")]
@@ -107,8 +116,8 @@ class _Trace:
         return {"displayTimeUnit": "ns", "traceEvents": [*head, *self.events]}
 
     def _add(self, thread: int, name: str, start: float, **more: Any) -> None:
-        start, end = round(start, 4), round(self.now, 4)
-        event = {"ph": "X", "pid": 1, "tid": thread, "name": name, "ts": start, "dur": round(end - start, 4)}
+        start, end = round(start, 3), round(self.now, 3)  # whole ns, or viewers see overlaps
+        event = {"ph": "X", "pid": 1, "tid": thread, "name": name, "ts": start, "dur": round(end - start, 3)}
         self.events.append(event | more)
 
     def _run(self, computation: Computation) -> None:
@@ -126,8 +135,8 @@ class _Trace:
     def _kernel(self, row: Launched) -> None:
         self._enter(_scopes(row.instruction))
         start = self.now
-        us = row.us if row.us is not None else row.cost.bytes_accessed / 1e3
-        self.now += max(us, 0.001)
+        us = self.launched.us(row)
+        self.now += max(row.cost.bytes_accessed / 1e3 if us is None else us, 0.001)
         facts = self.launched.facts(row)
         self._add(_KERNELS, facts["name"], start, cat=row.kind, args=facts)
 
@@ -180,7 +189,7 @@ def to_model_explorer(launched: LaunchedModule) -> tuple[bytes, bytes]:
     graph = _Graph(launched)
     name = printable(launched.account.module.name)
     document = {"id": name, "nodes": graph.nodes, "groupNodeAttributes": graph.layers}
-    title = "estimated time (µs)" if launched.is_timed else "bytes moved"
+    title = f"{launched.time} (µs)" if launched.time else "bytes moved"
     data = {name: {"name": title, "results": graph.results, "gradient": _COLORS}}
     return _json({"label": name, "graphs": [document]}), _json(data)
 
@@ -266,7 +275,8 @@ class _Graph:
         row = self.account.by_name.get(kernel.name)
         if row is None or row.instruction is not kernel:
             return {}
-        value = row.cost.bytes_accessed * row.runs if row.total_us is None else round(row.total_us, 4)
+        us = self.launched.us(row)
+        value = round(row.runs * (row.cost.bytes_accessed if us is None else us), 4)
         self.results[node if node in self.drawn else self.nodes[-1]["id"]] = {"value": value}
         facts = {key: str(fact) for key, fact in self.launched.facts(row).items()}
         if layer:

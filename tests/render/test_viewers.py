@@ -157,9 +157,11 @@ def test_node_data_and_traces_add_up_to_the_account(*, timed: bool, samples: Pat
         assert length == pytest.approx(expected if timed else expected / 1e3, rel=1e-3)
 
 
-def test_a_trace_is_in_the_trace_event_format(samples: Path) -> None:
+@pytest.mark.parametrize("timed", [False, True])
+def test_a_trace_is_in_the_trace_event_format(*, timed: bool, samples: Path) -> None:
+    """Perfetto drops an event that overlaps another of its track by one nanosecond."""
     for module in modules(samples):
-        events = events_of(module)
+        events = events_of(module, timed=timed)
         assert {e["ph"] for e in events} == {"M", "X"}
         assert {e["name"] for e in events if e["ph"] == "M"} == {"process_name", "thread_name"}
         tracks = defaultdict(list)
@@ -169,13 +171,15 @@ def test_a_trace_is_in_the_trace_event_format(samples: Path) -> None:
             if e["ph"] == "X":
                 assert e["ts"] >= 0
                 assert e["dur"] >= 0
-                tracks[e["tid"]].append((e["ts"], e["ts"] + e["dur"]))
+                start, long = round(e["ts"] * 1e3, 1), round(e["dur"] * 1e3, 1)
+                assert (start % 1, long % 1) == (0, 0)
+                tracks[e["tid"]].append((start, start + long))
         for spans in tracks.values():  # events of a track are nested or apart
             around: list[float] = []
             for start, end in spans:
-                while around and around[-1] <= start + 1e-6:
+                while around and around[-1] <= start:
                     around.pop()
-                assert not around or end <= around[-1] + 1e-3
+                assert not around or end <= around[-1]
                 around.append(end)
 
 
@@ -223,6 +227,7 @@ def test_of_a_conditional_the_slowest_branch_runs() -> None:
         (("--focus", "fusion"), "about pictures"),
         (("--view", "both"), "shows one module"),
         (("before.hlo",), "shows one module"),
+        (("--format", "svg", "--profile", "a.xplane.pb"), "pictures have no times"),
     ],
 )
 def test_what_does_not_go_with_a_viewer(

@@ -18,7 +18,8 @@ def timeline_json(
     return {
         "schema": SCHEMA,
         "modules": [
-            {"module": r.label, "dumps": len(r.dumps), "first_dump_bytes": r.size} for r in dump_sequences
+            {"module": r.label, "dumps": len(r.dumps), "first_dump_bytes": r.dumps[0].path.stat().st_size}
+            for r in dump_sequences
         ],
         "films": [_timeline_json(f) for f in timelines],
     }

@@ -151,14 +151,6 @@ class DumpSequence:
     final_copy: Path | None = None
     """Of a corpus folder, another copy of the last dump: of the same time, where files kept it."""
 
-    @property
-    def size(self) -> int:
-        """Bytes of the first dump, 0 where it is gone."""
-        try:
-            return os.path.getsize(self.dumps[0].path)
-        except OSError:
-            return 0
-
 
 def dump_sequences(
     path: str | os.PathLike[str], module: str | None = None, *, every: bool = True
