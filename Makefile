@@ -73,7 +73,7 @@ $(JAX)/%/.ready: # JAX 0.11 wants Python 3.12 or newer, 0.4.35 at most 3.13
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check $(PACKAGES)
 	@touch $@
 
-screenshots: $(READY) browser ## Take the pictures of the explorer again.
+screenshots: $(READY) browser ## Take the pictures of the documentation again.
 	$(BIN)/python tools/screenshots.py
 
 golden: $(READY) ## Rewrite the golden outputs; read the difference before you commit it.

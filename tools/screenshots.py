@@ -1,6 +1,7 @@
-"""Take the pictures of the explorer's page that the documentation shows (`make screenshots`).
+"""Take the pictures that the documentation shows (`make screenshots`).
 
-They are of samples, and of a GPT-2 training step and a dump directory from the tests' data, in Chromium.
+Those of the explorer's page are of samples, and of a GPT-2 training step and a dump directory from the tests'
+data, in Chromium; the others are drawn.
 """
 
 from __future__ import annotations
@@ -57,6 +58,13 @@ SHOTS: list[tuple[str, str | tuple[str, str], list[str], str, bool]] = [
     ),
 ]
 
+# Name of the picture, and the command that draws it, in the folder of the samples.
+DRAWINGS = {
+    "softmax": ["render", "cpu/softmax/before.hlo", "--view", "both"],
+    "tutorial": ["render", "tutorial/slow", "--focus", "ynn_fusion.4", "--radius", "1"],
+    "gpt2-passes": ["plot", "gpu/gpt2_block", "--kind", "passes"],
+}
+
 
 def unpacked(archive: str, member: str, folder: Path) -> Path:
     """A file or folder of the tests' data."""
@@ -86,6 +94,9 @@ def as_webp(browser: Browser, png: bytes) -> bytes:
 
 
 def main() -> int:
+    for picture, command in DRAWINGS.items():
+        text = [sys.executable, "-m", "hlofuse", *command, "-o", str(IMAGES / f"{picture}.svg")]
+        subprocess.run(text, check=True, cwd=SAMPLES)
     path = next((found for name in CHROMIUM if (found := shutil.which(name))), None)
     with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
         folder = Path(name)
