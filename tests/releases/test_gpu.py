@@ -1,11 +1,15 @@
 """What differs between releases on GPU: small modules with XLA's answers of the release before and after.
 
+`tests/tools/record_gpu.py` asked. The passes before fusion leave a text as it is where
+`--xla_disable_hlo_passes` names layout-assignment (which wants no bitcasts), rename-instructions or both.
+
 Keys of a case: `differs`, the behaviour it isolates; `xla`, the release whose answer needs it; `device`,
-unless it is h100_sxm; `part`, if EXPECT has not all there is to say (ties go by ids, which a text has not).
+unless it is h100_sxm; `part`, if EXPECT has not all there is to say (ties go by ids, which a text has not);
+`exact`, if names and the order of results are compared as they are, with use-lists restored first.
 EXPECT is labelled with the release that answered; each line says one thing, and all lines of a kind are
 there: `time PRODUCER US_FUSED US_UNFUSED`, `refused PRODUCER: REASON` (without the instruction that a reason
-prints), `kernel KIND SHAPE`. New fusions are left out, whose numbers go by what earlier passes spent. One
-release says x.2 where another says x.2.0.
+prints), and of fusions `kernel KIND SHAPE`, `body OPCODES` and `config` with the backend config. New fusions
+are left out, whose numbers go by what earlier passes spent. One release says x.2 where another says x.2.0.
 """
 
 from __future__ import annotations
@@ -17,21 +21,26 @@ import pytest
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.tiling.triton_support import TritonSupport
+from hlofuse.order.restore import restore
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.targets import TARGETS, passes_of
-from hlofuse.releases import Release, release_of
+from hlofuse.releases import Release, behaviours, release_of
 from hlofuse.trace import Recorder
 
 from ..fixtures import Case, read_cases
-from .releases_on_gpu import DEVICE, flipped, operation
+from .releases_on_gpu import DEVICE, flipped, many_parameters, operation
 
-CASES = read_cases(Path(__file__).with_name("gpu.hlo"))
+CASES = [*read_cases(Path(__file__).with_name("gpu.hlo")), many_parameters(49)]
+_CPU_CASES = read_cases(Path(__file__).with_name("cpu.hlo"))
 _LAYOUT = re.compile(r"\{[\d,]*\}")
 
 
-def lines_of(case: Case, release: Release, kinds: set[str]) -> set[str]:
-    """Lines of those kinds for what a replay of the case does."""
-    module, recorder = case.module(), Recorder()
+def lines_of(case: Case, release: Release) -> set[str]:
+    """Lines for what a replay of the case does, of the kinds that its answers have."""
+    kinds = {line.split()[0] for answer in case.sections.values() for line in answer.splitlines() if line}
+    module, recorder, exact = case.module(), Recorder(), "exact" in case.options
+    if exact:
+        restore(module, TARGETS["gpu"], release)
     option = "triton-multi-output"
     for text in passes_of("gpu", release, option if TARGETS["gpu"].has_by_default(option, release) else None):
         recorder.begin_pass(text)
@@ -46,24 +55,31 @@ def lines_of(case: Case, release: Release, kinds: set[str]) -> set[str]:
     for fusion in module.instructions():
         if fusion.opcode == "fusion":
             lines.append(f"kernel {fusion.fusion_kind} {_LAYOUT.sub('', str(fusion.shape))}")
+            lines.append(f"body {' '.join(sorted(x.opcode for x in fusion.fused_computation))}")
+            lines.append(f"config {fusion.attributes.raw('backend_config')}")
     return {
-        _plain(line) for line in lines if line.split()[0] in kinds and " fusion" not in line.split(":")[0]
+        _plain(line, exact)
+        for line in lines
+        if line.split()[0] in kinds and " fusion" not in line.split(":")[0]
     }
 
 
-def _plain(line: str) -> str:
-    """Times to five digits, as XLA's are single precision; several results in any order."""
+def _plain(line: str, exact: bool) -> str:
+    """Times to five digits, as XLA's are single precision; several results in any order unless `exact`."""
     word, first, *rest = line.split()
     if word == "time":
-        return " ".join([word, first.removesuffix(".0"), *(f"{float(x):.5g}" for x in rest)])
-    if word == "kernel":
+        name = first if exact else first.removesuffix(".0")
+        return " ".join([word, name, *(f"{float(x):.5g}" for x in rest)])
+    if word == "kernel" and not exact:
         return " ".join([word, first, *sorted(x.strip("(),") for x in rest)])
+    if word != "refused":
+        return line
     reason = " ".join(rest).partition(" for HLO ")[0].partition(" on %")[0]
     return f"{word} {first.removesuffix(':').removesuffix('.0')} {reason}"
 
 
 def expected(case: Case, release: str) -> set[str]:
-    return {_plain(line) for line in case.section("EXPECT", release).splitlines()}
+    return {_plain(line, "exact" in case.options) for line in case.section("EXPECT", release).splitlines()}
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -73,7 +89,7 @@ def test_each_release_as_xla_answered(case: Case) -> None:
     assert len(answered) == 2
     for release in answered:
         lines = expected(case, release)
-        found = lines_of(case, release_of(release), {line.split()[0] for line in lines})
+        found = lines_of(case, release_of(release))
         assert lines <= found
         assert found == lines or "part" in case.options
 
@@ -82,8 +98,14 @@ def test_each_release_as_xla_answered(case: Case) -> None:
 def test_the_behaviour_is_needed(case: Case) -> None:
     release = case.options["xla"]
     lines = expected(case, release)
-    found = lines_of(case, flipped(release, case.options["differs"]), {line.split()[0] for line in lines})
+    found = lines_of(case, flipped(release, case.options["differs"]))
     assert not lines <= found if "part" in case.options else found != lines
+
+
+def test_every_behaviour_has_a_case() -> None:
+    """On GPU, of CPU or of what Triton takes: each is flipped and something changes."""
+    flipped_by = {case.options["differs"] for case in (*CASES, *_CPU_CASES)} | {row[0] for row in TRITON}
+    assert behaviours().keys() <= flipped_by
 
 
 # ------------------------------------------------------------ what Triton takes
