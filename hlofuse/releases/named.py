@@ -184,6 +184,7 @@ class Release:
     triton_names_types: bool = _holds(since="0.9")
     triton_keeps_predicates: bool = _holds(since="0.9")
     triton_takes_dots: bool = _holds(since="0.10")
+    triton_converts_f8_on_ada: bool = _holds(since="0.10")
     triton_divides_halves: bool = _holds(since="0.10")
     triton_takes_unsigned: bool = _holds(since="0.11")
     triton_aligns_concatenates: bool = _holds(since="0.11")

@@ -15,6 +15,7 @@ are left out, whose numbers go by what earlier passes spent. One release says x.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -230,3 +231,11 @@ def test_what_triton_takes(
     for release, answer in (before, after):
         assert reason(line, operands, release_of(release)) == answer
     assert reason(line, operands, flipped(after[0], behaviour)) != after[1]
+
+
+def test_eight_bits_are_converted_on_ada() -> None:
+    """No device that XLA describes is one; asked with the compute capability of an A100 changed to 8.9."""
+    ada = replace(DEVICE, compute_capability=(8, 9))
+    for release, answer in (("0.9.2", "F8E4M3FN is not supported before Hopper."), ("0.10.2", None)):
+        found = TritonSupport(ada, release_of(release)).conversion("f8e4m3fn", "f32")
+        assert (found and found.splitlines()[-1]) == answer

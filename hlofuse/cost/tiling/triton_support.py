@@ -159,9 +159,10 @@ class TritonSupport:
         return None
 
     def _conversion_message(self, source: str, result: str) -> str | None:
-        both = (source, result)
-        if source != result and "f8e4m3fn" in both and self._cuda and self._capability < (8, 9):
-            return "F8E4M3FN is not supported before Ada."
+        both, ada = (source, result), self._release.triton_converts_f8_on_ada
+        early = self._cuda and self._capability < ((8, 9) if ada else (9, 0))
+        if early and source != result and "f8e4m3fn" in both:
+            return f"F8E4M3FN is not supported before {'Ada' if ada else 'Hopper'}."
         eight_bits = [t in self._f8 for t in both]
         wide = any(t in ("f16", "bf16", "f32") for t in both)
         among_narrow = all(eight_bits) and self._release.triton_takes_pads
@@ -194,13 +195,10 @@ class TritonSupport:
         if opcode == "pad":
             if self._release.pads_only_in_products:
                 return "Pads are only supported within GEMM fusions."
-            edges = [
-                tuple(map(int, p.split("_")))
-                for p in (instruction.attributes.raw("padding") or "").split("x")
-            ]
-            if any(e[0] or any(e[2:]) for e in edges):
+            edges = instruction.attributes.get("padding", ())
+            if any(e.low or e.interior for e in edges):
                 return "Only high padding is supported."
-            if not any(e[1] for e in edges):
+            if not any(e.high for e in edges):
                 return "No-op pad ops are not allowed."
         elif opcode == "constant":
             if shape.element_type != "s4":
