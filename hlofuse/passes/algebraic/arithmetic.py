@@ -152,7 +152,8 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
         if converted.opcode == "convert" and converted.operands[0].shape.element_type == "pred":
             zeros = make.zeros(multiply, multiply.shape)
             return c.replace(multiply, make.select(multiply, converted.operands[0], operand, zeros))
-    if _join_constants(c, multiply) or _constant_into_broadcast(c, multiply):
+    inside = "multiply" in (lhs.opcode, rhs.opcode)
+    if inside and (_join_constants(c, multiply) or _constant_into_broadcast(c, multiply)):
         return True
     if lhs.opcode == "multiply":
         a, factor = lhs.operands

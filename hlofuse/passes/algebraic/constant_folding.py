@@ -28,7 +28,7 @@ class HloConstantFolding(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         visited = (i for c in reversed(module.non_fusion_computations()) for i in c.post_order())
         return any_change(
-            i.computation is not None and not is_dead(i) and _is_foldable(i) and _fold(i) for i in visited
+            i.computation is not None and _is_foldable(i) and not is_dead(i) and _fold(i) for i in visited
         )
 
 
@@ -47,6 +47,9 @@ def _is_foldable(i: Instruction) -> bool:
 
 
 def _has_constant(i: Instruction) -> bool:
+    found = {o.opcode for o in i.operands}
+    if "tuple" not in found:
+        return "constant" in found
     return any(o.opcode == "constant" or (o.opcode == "tuple" and _has_constant(o)) for o in i.operands)
 
 

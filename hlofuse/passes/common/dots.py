@@ -5,14 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
+from hlofuse.ir.attributes.parsers import parse_value
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.literals import Value, rounded
 from hlofuse.passes.common.make import add, numbers
-from hlofuse.passes.common.shapes import array, numbers_of, places_along
+from hlofuse.passes.common.shapes import array, places_along
 
 
 @dataclass(frozen=True)
@@ -24,14 +26,9 @@ class DotDimensions:
     lhs_contracting: tuple[int, ...] = ()
     rhs_contracting: tuple[int, ...] = ()
 
-    @classmethod
-    def of(cls, dot: Instruction) -> DotDimensions:
-        return cls(
-            lhs_batch=numbers_of(dot, "lhs_batch_dims"),
-            rhs_batch=numbers_of(dot, "rhs_batch_dims"),
-            lhs_contracting=numbers_of(dot, "lhs_contracting_dims"),
-            rhs_contracting=numbers_of(dot, "rhs_contracting_dims"),
-        )
+    @staticmethod
+    def of(dot: Instruction) -> DotDimensions:
+        return _read(*map(dot.attributes.raw_items.get, _DIMENSIONS))
 
     def batch(self, operand: int) -> tuple[int, ...]:
         return self.rhs_batch if operand else self.lhs_batch
@@ -56,6 +53,15 @@ class DotDimensions:
 
 
 _DIMENSIONS = ("lhs_batch_dims", "lhs_contracting_dims", "rhs_batch_dims", "rhs_contracting_dims")
+
+
+@lru_cache(maxsize=1024)
+def _read(*texts: str | None) -> DotDimensions:
+    lhs_batch, lhs_contracting, rhs_batch, rhs_contracting = (
+        tuple(parse_value(name, text)) if text is not None else ()
+        for name, text in zip(_DIMENSIONS, texts, strict=True)
+    )
+    return DotDimensions(lhs_batch, rhs_batch, lhs_contracting, rhs_contracting)
 
 
 def dot_like(
