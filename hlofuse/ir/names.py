@@ -90,11 +90,7 @@ class NameUniquer:
             if number not in root.requested and not 0 <= number < root.next:
                 root.requested.add(number)
                 return f"{text}.{number}" if numbered else text
-        free, requested = root.next, root.requested
-        while free in requested:
-            free += 1
-        root.next = free + 1
-        unique = f"{root.name}.{free}"
+        unique = f"{root.name}.{_next_number(root)}"
         taken[unique] = root.name
         return unique
 
@@ -106,22 +102,15 @@ class NameUniquer:
             self._parameters[number] = self._roots[self._taken[PARAMETER_NAMES[number]]]
             return name
         # Nobody asks for such a name again: there are too many of them to take note of each.
-        free, requested = root.next, root.requested
-        while free in requested:
-            free += 1
-        root.next = free + 1
-        return f"{root.name}.{free}"
+        return f"{root.name}.{_next_number(root)}"
 
     def skip_parameter(self, number: int) -> None:
         """A name of such a one that nobody will look at."""
         root = self._parameters.get(number)
         if root is None:
             self.parameter(number)
-            return
-        free, requested = root.next, root.requested
-        while free in requested:
-            free += 1
-        root.next = free + 1
+        else:
+            _next_number(root)
 
     def skip(self, names: Iterable[str]) -> None:
         """`unique`, one after the other, for names that nobody will look at."""
@@ -130,12 +119,8 @@ class NameUniquer:
             text = taken.get(name)
             if text is None:
                 self.unique(name)
-                continue
-            root = self._roots[text]
-            number, requested = root.next, root.requested
-            while number in requested:
-                number += 1
-            root.next = number + 1
+            else:
+                _next_number(self._roots[text])
 
     def _root(self, text: str) -> _Root:
         root = self._roots.get(text)
@@ -153,6 +138,15 @@ class NameUniquer:
                 root = roots[text] = _new_root(text)
             taken[name] = text
             root.requested.add(number)
+
+
+def _next_number(root: _Root) -> int:
+    """The smallest free number, which is taken with this."""
+    free, requested = root.next, root.requested
+    while free in requested:
+        free += 1
+    root.next = free + 1
+    return free
 
 
 def _split(name: str) -> tuple[str, int, bool]:

@@ -41,16 +41,11 @@ class ShapeTable:
 
     def __init__(self) -> None:
         self._facts: dict[Shape, ShapeFacts] = {}
-        self._by_identity: dict[int, tuple[Shape, ShapeFacts]] = {}
 
     def facts(self, shape: Shape) -> ShapeFacts:
-        if (cached := self._by_identity.get(id(shape))) is not None:
-            return cached[1]
         facts = self._facts.get(shape)
         if facts is None:
             facts = self._facts[shape] = ShapeFacts(shape, len(self._facts))
-        # The shape is kept with its facts: an identity must not be used again.
-        self._by_identity[id(shape)] = (shape, facts)
         return facts
 
 

@@ -57,12 +57,7 @@ def half_away(value: float) -> int:
 def single_half_away(value: float) -> int:
     """The same of `value` rounded to single precision."""
     _SINGLE[0] = value
-    value = _SINGLE[0]
-    whole = int(value)
-    rest = value - whole
-    if rest >= 0.5:
-        return whole + 1
-    return whole - 1 if rest <= -0.5 else whole
+    return half_away(_SINGLE[0])
 
 
 def seconds(value: float) -> int:

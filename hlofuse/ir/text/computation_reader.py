@@ -173,29 +173,24 @@ class Body:
                             shaped = cache.has_operand_shapes and percent
                         if len(operands) != arity and arity >= 0:
                             raise FastPathMiss
-                        x.operands = operands
-                        if kind:
-                            if check is not None and not check(operands, shape):
-                                raise FastPathMiss
-                            if kind == CALLING:
-                                self._add_called(x, attributes_of, attributes_text)
-                        # From here on nothing is declined: both ends of an edge know each other.
-                        if len(operands) == 1:
-                            operands[0].users.append(x)
-                        else:
-                            for operand in operands:
-                                users = operand.users
-                                if not users or users[-1] is not x:
-                                    users.append(x)
                     else:
                         if arity > 0 or arity == AT_LEAST_ONE:
                             raise FastPathMiss
-                        x.operands = operands = []
-                        if kind:
-                            if check is not None and not check(operands, shape):
-                                raise FastPathMiss
-                            if kind == CALLING:
-                                self._add_called(x, attributes_of, attributes_text)
+                        operands = []
+                    x.operands = operands
+                    if kind:
+                        if check is not None and not check(operands, shape):
+                            raise FastPathMiss
+                        if kind == CALLING:
+                            self._add_called(x, attributes_of, attributes_text)
+                    # From here on nothing is declined: both ends of an edge know each other.
+                    if len(operands) == 1:
+                        operands[0].users.append(x)
+                    else:
+                        for operand in operands:
+                            users = operand.users
+                            if not users or users[-1] is not x:
+                                users.append(x)
                 if root:
                     self.root = x
                 x.id = number

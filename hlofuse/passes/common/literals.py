@@ -18,8 +18,6 @@ _PARTS = {"c64": "f32", "c128": "f64"}
 # Digits that tell any two values apart, and those tried before (`RoundTripFpToString`, `xla/util.cc`).
 _DIGITS = {"f16": (5, 5), "bf16": (4, 4), "f32": (6, 9), "f64": (15, 17)}
 _WORKED_OUT = frozenset({*_DIGITS, *INTEGER_TYPES, *COMPLEX_TYPES, "pred"})
-_SHORT = 64
-"""Characters of a text that is read once; constants of many elements are long, and no two are equal."""
 
 
 def values_of(constant: Instruction) -> list[Value] | None:
@@ -27,8 +25,8 @@ def values_of(constant: Instruction) -> list[Value] | None:
     shape, text = constant.shape, constant.payload or ""
     if not shape.is_array or shape.element_count > MOST_ELEMENTS:
         return None
-    read = _read if len(text) <= _SHORT else _read.__wrapped__
-    found = read(shape, text)
+    # Constants of many elements are long, and no two are equal.
+    found = (_read if len(text) < 64 else _read.__wrapped__)(shape, text)
     return list(found) if found is not None else None
 
 

@@ -14,9 +14,6 @@ from hlofuse.ir.shape import Layout, Shape
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.literals import Value
 
-_MOST_SHAPES = 4096
-"""Answers about shapes that are remembered."""
-
 
 def array(element_type: str, dimensions: Iterable[int] = ()) -> Shape:
     """A row-major array (`ShapeUtil::MakeShape`)."""
@@ -29,17 +26,9 @@ def with_layout(element_type: str, dimensions: Iterable[int], minor_to_major: It
     return _laid_out(element_type, tuple(dimensions), tuple(minor_to_major))
 
 
-# Equal shapes are one object: what has been worked out of a shape stays with it.
-
-
-@lru_cache(maxsize=_MOST_SHAPES)
+@lru_cache(maxsize=4096)  # of equal shapes that are one object everything is worked out once
 def _laid_out(element_type: str, dimensions: tuple[int, ...], minor_to_major: tuple[int, ...]) -> Shape:
     return Shape(element_type, dimensions, Layout(minor_to_major))
-
-
-@lru_cache(maxsize=_MOST_SHAPES)
-def _relaid(shape: Shape, minor_to_major: tuple[int, ...]) -> Shape:
-    return replace(shape, layout=Layout(minor_to_major))
 
 
 def descending(shape: Shape) -> Shape:
@@ -129,7 +118,7 @@ def common_factors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
             of_b, j = of_b * b[j], j + 1
 
 
-@lru_cache(maxsize=_MOST_SHAPES)
+@lru_cache(maxsize=4096)
 def unmodified_dimensions(source: Shape, result: Shape) -> list[tuple[int, int]]:
     """Pairs of dimensions a reshape leaves as they are (`DimensionsUnmodifiedByReshape`)."""
     cuts = common_factors(source.dimensions, result.dimensions)
@@ -145,7 +134,7 @@ def unmodified_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int
     return [place[d] for d in dimensions] if all(d in place for d in dimensions) else None
 
 
-@lru_cache(maxsize=_MOST_SHAPES)
+@lru_cache(maxsize=4096)
 def ones_moved(source: Shape, result: Shape) -> tuple[list[int], list[int]] | None:
     """The dimensions of size 1 that a reshape deletes and inserts; None if it does more than that
     (`InsertedOrDeleted1SizedDimensions`)."""
@@ -168,9 +157,10 @@ def physical(shape: Shape) -> Shape:
     return array(shape.element_type, sizes)
 
 
-def relaid(shape: Shape, minor_to_major: Iterable[int]) -> Shape:
+@lru_cache(maxsize=4096)
+def relaid(shape: Shape, minor_to_major: tuple[int, ...]) -> Shape:
     """The shape with another order in memory."""
-    return _relaid(shape, tuple(minor_to_major))
+    return replace(shape, layout=Layout(minor_to_major))
 
 
 def transpose_for_bitcast(source: Shape, result: Shape) -> tuple[int, ...] | None:
@@ -181,7 +171,7 @@ def transpose_for_bitcast(source: Shape, result: Shape) -> tuple[int, ...] | Non
     return permutation if permute(source.dimensions, permutation) == result.dimensions else None
 
 
-@lru_cache(maxsize=_MOST_SHAPES)
+@lru_cache(maxsize=4096)
 def aligned(source: Shape, result: Shape) -> Shape | None:
     """`result` with the layout that makes a reshape of `source` a bitcast (`AlignLayouts`)."""
     if 1 in source.dimensions or 1 in result.dimensions:
@@ -190,7 +180,7 @@ def aligned(source: Shape, result: Shape) -> Shape | None:
             return None
         remaining = [d for d in range(result.rank) if result.dimensions[d] != 1]
         ones = [d for d in range(result.rank - 1, -1, -1) if result.dimensions[d] == 1]
-        return relaid(result, [*(remaining[d] for d in simple.minor_to_major), *ones])
+        return relaid(result, (*(remaining[d] for d in simple.minor_to_major), *ones))
     factors = common_factors(source.dimensions, result.dimensions)
     place = inverse(source.minor_to_major)
     factor_of = [0] * source.rank
@@ -211,7 +201,7 @@ def aligned(source: Shape, result: Shape) -> Shape | None:
         (start_a, start_b), (end_a, end_b) = factors[k], factors[k + 1]
         order += range(end_b - 1, start_b - 1, -1)
         minor += end_a - start_a
-    return relaid(result, order)
+    return relaid(result, tuple(order))
 
 
 def reinterpreted(values: Sequence[Value], source: Shape, result: Shape) -> list[Value]:

@@ -9,7 +9,7 @@ from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
-from hlofuse.passes.common.shapes import array, descending, relaid
+from hlofuse.passes.common.shapes import array, descending
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, row_major_everywhere
 from hlofuse.passes.layout.rounds import apply, is_assignable, prepare, settle
@@ -48,7 +48,7 @@ class _CpuLayouts(LayoutAssignment):
                 if constant not in flipped:
                     flipped[constant] = all(_reads_columns(u, constant) for u in constant.users)
                 if flipped[constant]:
-                    self.set_operand_layout(i, number_, relaid(constant.shape, range(constant.shape.rank)))
+                    self.set_array_operand_layout(i, number_, tuple(range(constant.shape.rank)))
                     continue
             for number, operand in enumerate(i.operands):
                 if (i, number) in constraint.operands or not operand.shape.is_array:

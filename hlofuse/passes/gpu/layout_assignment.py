@@ -214,7 +214,7 @@ class _GpuLayouts(LayoutAssignment):
         dot = transpose.operands[0]
         if dot.opcode != "dot" or len(dot.users) > 1:
             return
-        shape = relaid(dot.shape, reversed(transpose.dimensions))
+        shape = relaid(dot.shape, transpose.dimensions[::-1])
         if is_matrix_of_dot(shape, dot):
             self.set_operand_layout(transpose, 0, shape)
 
@@ -245,7 +245,7 @@ class _GpuLayouts(LayoutAssignment):
             if is_matrix(choice, batch, rows, columns):
                 self.set_operand_layout(dot, number, choice)
                 return
-        self.set_operand_layout(dot, number, relaid(shape, reversed([*batch, *rows, *columns])))
+        self.set_operand_layout(dot, number, relaid(shape, (*batch, *rows, *columns)[::-1]))
 
     def _set_minor_contracting(
         self,
@@ -259,7 +259,7 @@ class _GpuLayouts(LayoutAssignment):
         shape = dot.operands[number].shape
         are_minor = set(shape.minor_to_major[: len(contracting)]) <= set(contracting)
         if not are_minor or not is_matrix(shape, batch, free, contracting):
-            shape = relaid(shape, reversed([*batch, *free, *contracting]))
+            shape = relaid(shape, (*batch, *free, *contracting)[::-1])
         self.set_operand_layout(dot, number, shape)
 
     def _set_dot_layout(self, constraint: ComputationConstraint, dot: Instruction) -> None:
@@ -281,4 +281,4 @@ def _fortran(shape: Shape) -> Shape:
     """Row-major but for the two most minor dimensions (`SetFortranLayout`)."""
     order = list(range(shape.rank - 1, -1, -1))
     order[0], order[1] = order[1], order[0]
-    return relaid(shape, order)
+    return relaid(shape, tuple(order))

@@ -122,11 +122,11 @@ def convolution_shapes(call: Instruction) -> tuple[Shape, Shape, Shape]:
     return (left, result, right) if target == BACKWARD_FILTER else (left, right, result)
 
 
-def _order(labels: str, first: str, channels: str, last: bool) -> list[int]:
+def _order(labels: str, first: str, channels: str, last: bool) -> tuple[int, ...]:
     """Dimension numbers, minor to major."""
     spatial = [labels.index(c) for c in sorted(c for c in labels if c.isdigit())]
     a, b = labels.index(first), labels.index(channels)
-    return list(reversed([a, *spatial, b] if last else [a, b, *spatial]))
+    return ((a, *spatial, b) if last else (a, b, *spatial))[::-1]
 
 
 def _channels_last(call: Instruction, device: DeviceDescription) -> bool:

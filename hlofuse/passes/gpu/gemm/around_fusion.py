@@ -16,7 +16,7 @@ from hlofuse.ir.shape import Layout, Shape
 from hlofuse.passes.base import Explained, Pass, VisitPass, any_change, attempt, replaced
 from hlofuse.passes.common.dots import DotDimensions, dot_like
 from hlofuse.passes.common.make import added, numbers, reducer, zero
-from hlofuse.passes.common.shapes import array, inserted, permuted, relaid, without
+from hlofuse.passes.common.shapes import array, inserted, permuted, with_layout, without
 from hlofuse.passes.gpu.gemm.propagation import can_handle_gemm
 from hlofuse.passes.gpu.layout_assignment import is_tiny
 from hlofuse.rules.rewrites import SPLIT_K, STRENGTH_REDUCED
@@ -156,7 +156,7 @@ def _split_dot(dot: Instruction, dims: DotDimensions, count: int) -> Instruction
     product = dot_like(dot, array(kind, [*batch, *free]), left, right, new)
     product.attributes = product.attributes.without("sharding", "frontend_attributes", "backend_config")
     start = zero(dot, kind)
-    shape = relaid(array(kind, dot.shape.dimensions), dot.shape.minor_to_major)
+    shape = with_layout(kind, dot.shape.dimensions, dot.shape.minor_to_major)
     total = added(
         dot,
         "reduce",
@@ -192,7 +192,7 @@ def _split_operand(operand: Instruction, k: int, count: int, padded: int) -> Ins
     order: list[int] = []
     for d in operand.shape.minor_to_major:
         order += ([d + 1] if d >= k else []) + ([d] if d <= k else [])
-    shape = relaid(array(operand.shape.element_type, sizes), order)
+    shape = with_layout(operand.shape.element_type, sizes, order)
     return added(operand, "reshape", shape, [operand])
 
 
