@@ -100,10 +100,6 @@ def reads_of(
     return operand_reads(model, *parts) if len(parts) == 1 else pair_operand_reads(model, *parts)
 
 
-if TYPE_CHECKING:
-    from hlofuse.cost.tiling.tiled_cost import TileRead
-
-
 PRIORITY_FUSION = "priority-fusion"
 
 

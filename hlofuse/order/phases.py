@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import NamedTuple
 
-from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import FLOATING_TYPES
 from hlofuse.order.names import (
@@ -115,14 +115,10 @@ def _is_library_or_triton(e: Evidence, x: Instruction) -> bool:
     return source.opcode == "custom-call" or x.opcode == "fusion"
 
 
-def _is_spread_constant(x: Instruction) -> bool:
-    return x.opcode == "broadcast" and x.operands[0].opcode == "constant"
-
-
 def _is_constant_of_front_end(e: Evidence, x: Instruction) -> bool:
     if x.opcode == "constant":
         return x in e.named
-    if not _is_spread_constant(x):
+    if not is_broadcast_of_constant(x):
         return False
     if is_of_program(x):
         return x in e.named or (e.cloned and not is_of_call(x))
@@ -140,7 +136,7 @@ def _is_spread_by_pass(e: Evidence, x: Instruction) -> bool:
 def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
     if x.opcode == "constant":
         return is_of_call(x)
-    if not _is_spread_constant(x) or not is_of_call(x):
+    if not is_broadcast_of_constant(x) or not is_of_call(x):
         return False
     if is_of_program(x) or is_without_op_name(x):
         return x not in e.named
@@ -184,7 +180,7 @@ def _adds_in_front(x: Instruction) -> bool:
 
 def _is_spread_last(e: Evidence, x: Instruction) -> bool:
     """True if it was narrow, and so converted after the broadcast."""
-    if not (x.opcode == "broadcast" and not is_of_program(x)) or _is_spread_constant(x):
+    if not (x.opcode == "broadcast" and not is_of_program(x)) or is_broadcast_of_constant(x):
         return False
     if any(_is_computed_wide(e, u) for u in x.users):
         return True
@@ -267,7 +263,7 @@ def phase_of(e: Evidence, x: Instruction) -> Phase:
     for _, holds, phase in TABLE:
         if holds(e, x):
             return phase
-    if x.opcode == "constant" or _is_spread_constant(x):
+    if x.opcode == "constant" or is_broadcast_of_constant(x):
         return Phase.SIMPLIFIED
     return e.by_name(x)
 

@@ -47,9 +47,6 @@ def _is_foldable(i: Instruction) -> bool:
 
 
 def _has_constant(i: Instruction) -> bool:
-    found = {o.opcode for o in i.operands}
-    if "tuple" not in found:
-        return "constant" in found
     return any(o.opcode == "constant" or (o.opcode == "tuple" and _has_constant(o)) for o in i.operands)
 
 
