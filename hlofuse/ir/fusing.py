@@ -108,14 +108,15 @@ def append_producer(fusion: Instruction, producer: Instruction, *, add_output: b
     Mirrors `HloCallableInstruction::CloneAndAppendInstructionIntoCalledComputation`.
     """
     body = fusion.fused_computation
-    if producer in fusion.operands:
+    try:
         number = fusion.operands.index(producer)
+    except ValueError:
+        clone = body.add_instruction(producer.bare_copy())
+    else:
         clone = body.fill_parameter(number, producer)
         fusion.remove_operand(number)
         if not producer.users:
             add_output = False
-    else:
-        clone = body.add_instruction(producer.bare_copy())
     # XLA's clone reads the producer's operands first; nothing of that is left among their users.
     _read_through_parameters(fusion, clone, producer.operands)
     if add_output:

@@ -180,7 +180,9 @@ class _OneComputation:
 def _look(instruction: Instruction) -> Hashable:
     """Equal for any two that are the same, and cheap to compute."""
     operands = frozenset([o for o in instruction.operands if o.opcode != "iota"])
-    return (instruction.opcode, instruction.shape.dimensions, operands)
+    # Large bodies with the same inputs differ near their results, where it costs nothing to look.
+    inside = [o.opcode for o in instruction.fused_root.operands] if instruction.opcode == "fusion" else ()
+    return (instruction.opcode, instruction.shape.dimensions, operands, tuple(inside))
 
 
 def _may_be_considered(instruction: Instruction) -> bool:
