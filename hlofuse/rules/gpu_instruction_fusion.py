@@ -40,7 +40,7 @@ class GpuFusionState(FusionState):
     model: MergingModel
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GpuPair(CandidatePair):
     """The question: `producer` is operand `operand_index` of `consumer`."""
 

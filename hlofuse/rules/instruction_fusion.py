@@ -36,7 +36,7 @@ class FusionState:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class CandidatePair:
     """The question: `producer` is operand `operand_index` of `consumer`."""
 

@@ -14,7 +14,7 @@ Q = TypeVar("Q")
 """The question a pass puts to its rules."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Verdict:
     """A rule's answer: it settles the question, and these are the figures it rested on."""
 
