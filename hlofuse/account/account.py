@@ -152,7 +152,7 @@ class Account:
     def bounded_work(self) -> Counter[tuple[str, ...]]:
         """What computes matrix products, or has no time by XLA's model: who runs it, with which shapes.
 
-        Where it differs, times of two modules cannot be compared: there is only a lower bound of it.
+        Where it differs, times of two modules cannot be compared: its times are too rough for that.
         """
         from hlofuse.account.floor import products  # brings devices, which nobody else here needs
 
@@ -188,9 +188,11 @@ class Account:
         cost = self.cost(instruction)
         us, is_floor = None, False
         if self._device is not None and self._estimate is not None:
-            from hlofuse.account.floor import floor_us  # the time models are slow to import
+            from hlofuse.account.floor import floor_us, modelled_product_us  # slow to import
 
             modelled, floor = self._estimate(instruction), floor_us(instruction, cost, self._device)
+            if modelled is None:
+                modelled = modelled_product_us(instruction, self._device)
             # A rounding of the model is no blind spot of it.
             is_floor = modelled is None or modelled < floor * 0.98
             us = (floor if is_floor or modelled is None else modelled) + self._device.launch_overhead_us

@@ -1,11 +1,12 @@
 """The time that no kernel can stay below: what it moves over the bandwidth, what it computes over the peak.
 
-It stands for XLA's estimate where XLA has none (matrix products, library calls, sorts), and where XLA's
-estimate is lower than any machine.
+It stands for XLA's estimate where XLA has none (library calls, sorts, matrix products on devices and of types
+that XLA did not measure), and where XLA's estimate is lower than any machine.
 """
 
 import json
 import math
+import re
 from collections.abc import Iterable
 
 from hlofuse.analysis.cost import Cost
@@ -13,10 +14,17 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.flops import convolution_flops, dot_flops
 from hlofuse.analysis.kernels import computed_in
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.product_rates import Sizes, tabled_product_us
 from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
+from hlofuse.cost.tiling.dot_support import DotDimensions, dot_dimensions
 from hlofuse.ir.graph import Instruction
 
 _PRODUCTS = ("dot", "scaled-dot")
+_DIMENSIONS = tuple(
+    f"{side}_{kind}_dimensions" for kind in ("batch", "contracting") for side in ("lhs", "rhs")
+)
+_PRECISIONS = ("operand_precision", "algorithm", "backend_config")
+_PRECISE = re.compile(r"high|f32_f32_f32|_x[369]\b", re.IGNORECASE)
 
 
 def floor_us(kernel: Instruction, cost: Cost, device: DeviceDescription) -> float:
@@ -39,13 +47,31 @@ def product_peak(device: DeviceDescription, element_type: str) -> int:
 
 def products(kernel: Instruction) -> list[tuple[int, str]]:
     """Operations and element type of each matrix product and convolution that a kernel computes."""
-    inside: Iterable[Instruction] = computed_in(kernel) if kernel.opcode == "fusion" else (kernel,)
     found = []
-    for x in inside:
+    for x in _computed(kernel):
         flops = _product_flops(x)
         if flops:
             found.append((flops, x.operands[0].shape.element_type))
     return found
+
+
+def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float | None:
+    """Microseconds of a kernel that computes one matrix product, by XLA's measured rates; None without them.
+
+    XLA measured float32 in TF32: products that ask for more precision have none.
+    """
+    found = [x for x in _computed(kernel) if _product_flops(x)]
+    if len(found) != 1 or (dims := _dimension_numbers(found[0])) is None:
+        return None
+    lhs, rhs = (o.shape.element_type for o in found[0].operands[:2])
+    asked = (found[0].attributes.raw(name) or "" for name in _PRECISIONS)
+    if lhs == "f32" and _PRECISE.search(" ".join(asked)):
+        return None
+    return tabled_product_us(device, _sizes(found[0], dims), lhs, rhs)
+
+
+def _computed(kernel: Instruction) -> Iterable[Instruction]:
+    return computed_in(kernel) if kernel.opcode == "fusion" else (kernel,)
 
 
 def _product_flops(x: Instruction) -> int:
@@ -53,19 +79,29 @@ def _product_flops(x: Instruction) -> int:
         return dot_flops(x)
     if x.opcode == "convolution":
         return convolution_flops(x)
-    target = custom_call_target(x) or ""
-    if target.startswith("__cublas$"):
-        return _called_product(x)
-    return 0
+    dims = _dimension_numbers(x)
+    return 2 * math.prod(_sizes(x, dims)) if dims is not None else 0
 
 
-def _called_product(call: Instruction) -> int:
-    """Of a call of cuBLAS, whose configuration holds the dimensions of the product."""
+def _dimension_numbers(x: Instruction) -> DotDimensions | None:
+    """Of a dot, or of a call of cuBLAS, whose configuration holds those of the product."""
+    if x.opcode == "dot":
+        return dot_dimensions(x)
+    if not custom_call_target(x).startswith("__cublas$"):
+        return None
     try:
-        config = json.loads(call.attributes.raw("backend_config") or "{}")["gemm_backend_config"]
-        contracted = config["dot_dimension_numbers"]["lhs_contracting_dimensions"]
-        sizes = [call.operands[0].shape.dimensions[int(d)] for d in contracted]
-    except (ValueError, KeyError, TypeError, IndexError):
-        return 0
-    result = call.shape.tuple_shapes[0] if call.shape.is_tuple else call.shape
-    return 2 * result.element_count * math.prod(sizes)
+        config = json.loads(x.attributes.raw("backend_config") or "{}")["gemm_backend_config"]
+        numbers = config["dot_dimension_numbers"]
+        dims = tuple(tuple(int(d) for d in numbers.get(name, ())) for name in _DIMENSIONS)
+        _sizes(x, dims)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        return None
+    return dims
+
+
+def _sizes(x: Instruction, dims: DotDimensions) -> Sizes:
+    """Those that are neither batch nor summed make one dimension each."""
+    lhs, rhs = (o.shape.dimensions for o in x.operands[:2])
+    batch, summed = math.prod(lhs[d] for d in dims[0]), math.prod(lhs[d] for d in dims[2])
+    common = max(batch * summed, 1)
+    return batch, math.prod(lhs) // common, summed, math.prod(rhs) // common

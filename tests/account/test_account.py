@@ -156,16 +156,48 @@ ENTRY main {
     assert costs.instruction(columns).bytes_written == 8 * 64 * 32
 
 
-def test_no_time_is_below_what_has_to_move() -> None:
-    """A product, of which XLA's model of kernels has no estimate, takes at least its arithmetic."""
-    module = parse_module("""HloModule m
+_PRODUCT = """HloModule m
 
 ENTRY main {
-  a = bf16[4096,4096]{1,0} parameter(0)
-  b = bf16[4096,4096]{1,0} parameter(1)
-  ROOT d = bf16[4096,4096]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  a = %(type)s[%(m)d,%(k)d]{1,0} parameter(0)
+  b = %(type)s[%(k)d,%(n)d]{1,0} parameter(1)
+  ROOT d = %(type)s[%(m)d,%(n)d]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}%(more)s
 }
-""")
+"""
+
+
+def _product_us(
+    device: str, element_type: str, m: int = 1024, k: int = 1024, n: int = 1024, more: str = ""
+) -> float | None:
+    """The time of a product by XLA's measured rates, launch left out; None for a lower bound."""
+    text = _PRODUCT % {"type": element_type, "m": m, "k": k, "n": n, "more": more}
+    (row,) = KernelTimes(load_device(device), RELEASE).account(parse_module(text)).rows
+    assert row.us is not None
+    return None if row.is_floor else row.us - 1
+
+
+def test_products_take_the_time_that_xla_measured_where_it_did() -> None:
+    """A measured size takes its measured rate, any other one between those around it."""
+    # 252,764 GFLOP/s in XLA's table.
+    assert _product_us("h100_sxm", "bf16") == pytest.approx(2 * 1024**3 / 252_764e9 * 1e6)
+    around = [_product_us("h100_sxm", "bf16", n=n) for n in (1024, 1500, 2048)]
+    assert None not in around
+    assert around == sorted(around)  # type: ignore[type-var]
+    assert _product_us("b200", "bf16") != _product_us("h100_sxm", "bf16") == _product_us("h200", "bf16")
+    # Not measured: the device, the type, the precision; and a matrix times a vector waits for memory.
+    for unmeasured in (
+        _product_us("a100_sxm_80", "bf16"),
+        _product_us("gb200", "bf16"),
+        _product_us("h100_sxm", "f16"),
+        _product_us("h100_sxm", "f32", more=", operand_precision={highest,highest}"),
+        _product_us("h100_sxm", "bf16", m=1, k=8192, n=8192),
+    ):
+        assert unmeasured is None
+
+
+def test_no_time_is_below_what_has_to_move() -> None:
+    """A product, of which XLA's model of kernels has no estimate, takes at least its arithmetic."""
+    module = parse_module(_PRODUCT % {"type": "f16", "m": 4096, "k": 4096, "n": 4096, "more": ""})
     device = load_device("h100_sxm")
     (row,) = KernelTimes(device, RELEASE).account(module).rows
     assert row.is_floor

@@ -154,15 +154,18 @@ class HotKernel:
 
     @property
     def bound_by(self) -> str:
-        """`memory-bound`, `compute-bound`, `launch-bound`, with `, not coalesced`; `at least` for a floor.
+        """`memory-bound`, `compute-bound`, `launch-bound`, with `, not coalesced`; `lower bound` for a floor.
 
-        `49× its estimate`, from 4 times on, where the measured time says that it is none of these.
+        `matmul table` where the time is by XLA's measured rates of matrix products. `49× its estimate`, from
+        4 times on, where the measured time says that it is none of these.
         """
         k = self.kernel
-        if k is None:
+        if k is None and (self.is_floor or not self.us):
             return "lower bound" if self.is_floor else ""
         if self.us and (self.measured_us or 0.0) >= 4 * self.us:
             return f"{(self.measured_us or 0.0) / self.us:.0f}× its estimate"
+        if k is None:
+            return "matmul table"
         if k.us < self.us / self.count / self.iterations / 2:
             return "launch-bound"
         return f"{k.bound_by}-bound" + ("" if k.coalesced or k.tile_sizes else ", uncoalesced reads")
