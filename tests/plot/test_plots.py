@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from hlofuse.account import Account, KernelTimes
+from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module
 from hlofuse.pipelines import device_of
@@ -93,6 +94,9 @@ def test_the_roofline_shows_every_kernel_in_units(samples: Path) -> None:
     assert any("TFLOP/s" in t and "programs.py:" in t for t in titles)
     found = texts(svg).split("\n")
     assert {"3.35 TB/s", "66.9 TFLOP/s, float32", "1 TFLOP/s", "10 TFLOP/s"} <= set(found)
+    assert not any(t.startswith("squares:") for t in found)
+    unmeasured = KernelTimes(load_device("a100_sxm_80"), RELEASE)
+    found = texts(plot_roofline(done.before, done.after, unmeasured, "title").to_svg()).split("\n")
     assert "squares: 6 matmul or library kernels at the lower bound of the time" in found
 
 

@@ -37,7 +37,7 @@ def tabled_product_us(device: DeviceDescription, sizes: Sizes, lhs: str, rhs: st
 
 
 def _profile(device: DeviceDescription) -> str:
-    """Devices of one compute capability share a table, but for Blackwell's (`GetDeviceSpecificProfileName`)."""
+    """One table for a compute capability, except Blackwell's (`GetDeviceSpecificProfileName`)."""
     return "sm_100_B200" if device.is_blackwell and "B200" in device.name.split() else device.op_profile
 
 
