@@ -64,8 +64,8 @@ def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float
     if len(found) != 1 or (dims := _dimension_numbers(found[0])) is None:
         return None
     lhs, rhs = (o.shape.element_type for o in found[0].operands[:2])
-    asked = (found[0].attributes.raw(name) or "" for name in _PRECISIONS)
-    if lhs == "f32" and _PRECISE.search(" ".join(asked)):
+    stated = (found[0].attributes.raw(name) or "" for name in _PRECISIONS)
+    if lhs == "f32" and _PRECISE.search(" ".join(stated)):
         return None
     return tabled_product_us(device, _sizes(found[0], dims), lhs, rhs)
 
