@@ -16,14 +16,13 @@ from hlofuse.analysis.kernels import computed_in
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.product_rates import Sizes, tabled_product_us
 from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
-from hlofuse.cost.tiling.dot_support import DotDimensions, dot_dimensions
+from hlofuse.cost.tiling.dot_support import dot_dimensions
 from hlofuse.ir.graph import Instruction
 
 _PRODUCTS = ("dot", "scaled-dot")
 _DIMENSIONS = tuple(
     f"{side}_{kind}_dimensions" for kind in ("batch", "contracting") for side in ("lhs", "rhs")
 )
-_PRECISIONS = ("operand_precision", "algorithm", "backend_config")
 _PRECISE = re.compile(r"high|f32_f32_f32|_x[369]\b", re.IGNORECASE)
 
 
@@ -49,8 +48,7 @@ def products(kernel: Instruction) -> list[tuple[int, str]]:
     """Operations and element type of each matrix product and convolution that a kernel computes."""
     found = []
     for x in _computed(kernel):
-        flops = _product_flops(x)
-        if flops:
+        if flops := _product_flops(x):
             found.append((flops, x.operands[0].shape.element_type))
     return found
 
@@ -61,13 +59,13 @@ def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float
     XLA measured float32 in TF32: products that ask for more precision have none.
     """
     found = [x for x in _computed(kernel) if _product_flops(x)]
-    if len(found) != 1 or (dims := _dimension_numbers(found[0])) is None:
+    if len(found) != 1 or (sizes := _sizes(found[0])) is None:
         return None
     lhs, rhs = (o.shape.element_type for o in found[0].operands[:2])
-    stated = (found[0].attributes.raw(name) or "" for name in _PRECISIONS)
-    if lhs == "f32" and _PRECISE.search(" ".join(stated)):
+    stated = map(found[0].attributes.raw, ("operand_precision", "algorithm", "backend_config"))
+    if lhs == "f32" and any(_PRECISE.search(text or "") for text in stated):
         return None
-    return tabled_product_us(device, _sizes(found[0], dims), lhs, rhs)
+    return tabled_product_us(device, sizes, lhs, rhs)
 
 
 def _computed(kernel: Instruction) -> Iterable[Instruction]:
@@ -79,29 +77,24 @@ def _product_flops(x: Instruction) -> int:
         return dot_flops(x)
     if x.opcode == "convolution":
         return convolution_flops(x)
-    dims = _dimension_numbers(x)
-    return 2 * math.prod(_sizes(x, dims)) if dims is not None else 0
+    sizes = _sizes(x)
+    return 2 * math.prod(sizes) if sizes is not None else 0
 
 
-def _dimension_numbers(x: Instruction) -> DotDimensions | None:
-    """Of a dot, or of a call of cuBLAS, whose configuration holds those of the product."""
-    if x.opcode == "dot":
-        return dot_dimensions(x)
-    if not custom_call_target(x).startswith("__cublas$"):
-        return None
+def _sizes(x: Instruction) -> Sizes | None:
+    """Of a dot, or of a call of cuBLAS, whose configuration holds its dimensions; None for anything else."""
     try:
-        config = json.loads(x.attributes.raw("backend_config") or "{}")["gemm_backend_config"]
-        numbers = config["dot_dimension_numbers"]
-        dims = tuple(tuple(int(d) for d in numbers.get(name, ())) for name in _DIMENSIONS)
-        _sizes(x, dims)
+        if x.opcode == "dot":
+            dims = dot_dimensions(x)
+        elif custom_call_target(x).startswith("__cublas$"):
+            config = json.loads(x.attributes.raw("backend_config") or "{}")["gemm_backend_config"]
+            numbers = config["dot_dimension_numbers"]
+            dims = tuple(tuple(int(d) for d in numbers.get(name, ())) for name in _DIMENSIONS)
+        else:
+            return None
+        lhs, rhs = (o.shape.dimensions for o in x.operands[:2])
+        batch, summed = (math.prod(lhs[d] for d in dims[side]) for side in (0, 2))
     except (ValueError, KeyError, TypeError, AttributeError, IndexError):
         return None
-    return dims
-
-
-def _sizes(x: Instruction, dims: DotDimensions) -> Sizes:
-    """Those that are neither batch nor summed make one dimension each."""
-    lhs, rhs = (o.shape.dimensions for o in x.operands[:2])
-    batch, summed = math.prod(lhs[d] for d in dims[0]), math.prod(lhs[d] for d in dims[2])
     common = max(batch * summed, 1)
     return batch, math.prod(lhs) // common, summed, math.prod(rhs) // common

@@ -21,9 +21,9 @@ def command(profile: str, input: str | None, limit: int, out: Output, **request:
     """Compare XLA's estimate of each kernel with its time in PROFILE, worst first.
 
     The kernels are those of the module in the profile, the costliest or --module; with DUMP those of its
-    replay. On a GPU the estimate is that of XLA's time model, and matrix products have XLA's measured rates
-    where it has the device; library calls have a lower bound only. XLA:CPU has no time model: the bandwidth of
-    the best kernel stands in for one, which shows the kernels that are slow for what they move.
+    replay. On a GPU the estimate is that of XLA's time model, or of its measured rates of matrix products;
+    library calls have a lower bound only. XLA:CPU has no time model: the bandwidth of the best kernel stands
+    in for one, which shows the kernels that are slow for what they move.
     """
     options = request if input is None else {**request, "profile": profile}
     out.show(report_on(input or profile, options).model_error, limit=limit)

@@ -23,36 +23,23 @@ def tabled_product_us(device: DeviceDescription, sizes: Sizes, lhs: str, rhs: st
     result for each pair of operands, and its way with other types is an order of magnitude too slow: here
     the result may have any type.
     """
-    rates = _rates(_profile(device), f"{lhs}x{rhs}")
-    if not rates or not all(sizes):
+    is_b200 = device.is_blackwell and "B200" in device.name.split()  # as GetDeviceSpecificProfileName has it
+    rates = _rates("sm_100_B200" if is_b200 else device.op_profile, f"{lhs}x{rhs}")
+    if not rates or min(sizes) <= 0:
         return None
-    borders = zip(sizes, _SMALLEST, _LARGEST, strict=True)
-    ends = [{min(max(p, low), high) for p in _powers_around(n)} for n, low, high in borders]
-    weighted = weights = 0.0
-    for corner in product(*ends):
-        weight = 1 / (1 + math.dist(corner, sizes) ** 2)
-        weighted += weight * rates[corner]
-        weights += weight
-    return 2 * math.prod(sizes) / (weighted / weights) / 1e3
-
-
-def _profile(device: DeviceDescription) -> str:
-    """One table for a compute capability, except Blackwell's (`GetDeviceSpecificProfileName`)."""
-    return "sm_100_B200" if device.is_blackwell and "B200" in device.name.split() else device.op_profile
-
-
-def _powers_around(n: int) -> tuple[int, int]:
-    """The powers of two below and above, or the number itself twice if it is one."""
-    above = 1 << (n - 1).bit_length()
-    return (above if above == n else above // 2), above
+    around = [(1 << n.bit_length() - 1, 1 << (n - 1).bit_length()) for n in sizes]
+    borders = zip(around, _SMALLEST, _LARGEST, strict=True)
+    corners = product(*({min(max(n, low), high) for n in powers} for powers, low, high in borders))
+    weights = {corner: 1 / (1 + math.dist(corner, sizes) ** 2) for corner in corners}
+    rate = sum(rates[corner] * weight for corner, weight in weights.items()) / sum(weights.values())
+    return 2 * math.prod(sizes) / rate / 1e3
 
 
 @cache
 def _rates(profile: str, operands: str) -> dict[tuple[int, ...], int]:
     """GFLOP/s by the sizes that were measured."""
-    text = Path(__file__).with_name("product_rates.csv").read_text()
     found: dict[tuple[int, ...], int] = {}
-    for line in text.splitlines():
+    for line in Path(__file__).with_name("product_rates.csv").read_text().splitlines():
         if line.startswith(f"{profile},{operands},"):
             b, m, k, *rates = map(int, line.split(",")[2:])
             found |= {(b, m, k, 256 << place): rate for place, rate in enumerate(rates)}
