@@ -35,7 +35,7 @@ def test_it_has_its_names_figures_and_lines(added: Visit) -> None:
     assert found["final name"] == "loop_add_fusion"
     assert found["at the end of fusion"] == "fusion.27"
     assert found["earlier names"] == "add.13.0"
-    assert found["time"] == "1.55 µs (8% of the total), launch included"
+    assert found["time"] == "1.55 µs (6% of the total), launch included"
     assert found["bound"] == "launch-bound"
     assert found["moved"] == "1.84 MB (1.70 MB read, 131 kB written)"
     assert found["work"] == "393 kFLOP"

@@ -17,14 +17,14 @@ BLOCK = "gpu/gpt2_block"
 def test_before_and_after_show_the_same_quantities(explored: Open, samples: Path) -> None:
     seen = explored(samples / BLOCK, address="#split=ends&view=fusion")
     labels = seen.page.locator(".pane-label").all_text_contents()
-    assert labels == ["Before fusion: 43 kernels, ≥ 52.44 µs", "After fusion: 15 kernels, ≥ 18.98 µs (−64%)"]
+    assert labels == ["Before fusion: 43 kernels, 60.21 µs", "After fusion: 15 kernels, 26.76 µs (−56%)"]
     for pane in (0, 1):
         costs = seen.page.locator(".pane").nth(pane).locator(".group text:nth-of-type(3)").all_text_contents()
         assert costs
         assert all(re.match(r"(≥ )?[\d.]+ µs · ", cost) for cost in costs), costs
     cells = seen.page.locator("#details table.totals [data-quantity]").all_text_contents()
     assert cells[0] == "kernels4315−28"
-    assert [c for c in cells if c.startswith("time")] == ["time est.≥ 52.44 µs≥ 18.98 µs−64%"]
+    assert [c for c in cells if c.startswith("time")] == ["time est.60.21 µs26.76 µs−56%"]
 
 
 def test_bars_have_one_scale(explored: Open, samples: Path) -> None:
@@ -47,12 +47,12 @@ def test_what_differs_comes_first_largest_first(devices: Visit) -> None:
     assert devices.page.get_attribute("#tab-differences", "aria-selected") == "true"
     figures = devices.page.evaluate("explorer.panels.differences.found.map((d) => Math.abs(d.change))")
     assert figures == sorted(figures, reverse=True)
-    assert len(figures) == 15
+    assert len(figures) == 13  # two products have a lower bound on v100, below the time here
     row = devices.page.locator("#panel .row").first
     assert row.locator(".worth").inner_text().startswith("+")
     assert "→" in row.locator(".second").inner_text()
     table = devices.page.locator("#panel table.totals [data-quantity='time est.']")
-    assert table.locator("td").all_text_contents() == ["≥ 18.98 µs", "≥ 30.58 µs", "+61%"]
+    assert table.locator("td").all_text_contents() == ["26.76 µs", "≥ 30.58 µs", "+14%"]
 
 
 def test_a_difference_selects_both_sides(devices: Visit) -> None:
@@ -65,8 +65,8 @@ def test_a_difference_selects_both_sides(devices: Visit) -> None:
     assert "1.55 µs" in compared.inner_text()
     assert "3.05 µs" in compared.inner_text()
     # The picture says which side is slower.
-    assert devices.page.locator(".pane >> nth=1").locator(".group.slower").count() == 15
-    assert devices.page.locator(".pane >> nth=0").locator(".group.faster").count() == 15
+    assert devices.page.locator(".pane >> nth=1").locator(".group.slower").count() == 13
+    assert devices.page.locator(".pane >> nth=0").locator(".group.faster").count() == 13
     assert devices.page.locator(".group.alone, .group.changed").count() == 0
 
 

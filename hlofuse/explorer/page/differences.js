@@ -10,7 +10,7 @@ class Differences {
   get found() {
     const { data } = this.app, [one, other] = data.runs;
     this.differing ??= data.pairs.map(([a, b, same]) => ({ first: one.kernels[a], second: other.kernels[b], same }))
-      .map((d) => ({ ...d, change: totalUs(d.second) - totalUs(d.first), bytes: movedBytes(d.second) - movedBytes(d.first) }))
+      .map((d) => ({ ...d, change: changeOf(d), bytes: movedBytes(d.second) - movedBytes(d.first) }))
       .filter((d) => !d.same || Math.abs(d.change) >= 0.005 || d.bytes)
       .sort((a, b) => Math.abs(b.change) - Math.abs(a.change) || Math.abs(b.bytes) - Math.abs(a.bytes));
     return this.differing;
@@ -57,6 +57,12 @@ class Differences {
       el("span", { class: "second" }, [kind, costs, kernel.source].filter(Boolean).join(" · ")),
     ];
   }
+}
+
+// The difference of times; none where a lower bound leaves open which side is slower.
+function changeOf({ first, second }) {
+  const change = totalUs(second) - totalUs(first), isOpen = first && second && first.floor !== second.floor;
+  return isOpen && (second.floor ? change < 0 : change > 0) ? 0 : change;
 }
 
 function movedBytes(kernel) { return kernel ? kernel.bytes * kernel.iterations : 0; }
