@@ -31,8 +31,8 @@ def tabled_product_us(device: DeviceDescription, sizes: Sizes, lhs: str, rhs: st
     borders = zip(around, _SMALLEST, _LARGEST, strict=True)
     corners = product(*({min(max(n, low), high) for n in powers} for powers, low, high in borders))
     weights = {corner: 1 / (1 + math.dist(corner, sizes) ** 2) for corner in corners}
-    rate = sum(rates[corner] * weight for corner, weight in weights.items()) / sum(weights.values())
-    return 2 * math.prod(sizes) / rate / 1e3
+    weighted = math.fsum(rates[corner] * weight for corner, weight in weights.items())
+    return 2 * math.prod(sizes) * math.fsum(weights.values()) / weighted / 1e3
 
 
 @cache
