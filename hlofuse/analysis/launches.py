@@ -43,7 +43,7 @@ def launch_of(instruction: Instruction, backend: str) -> Launch | None:
         return None
     if instruction.opcode in ("copy", "copy-start"):
         return _COPY
-    if instruction.opcode in _COLLECTIVES or wrapped_opcode(instruction.opcode) in _COLLECTIVES:
+    if _is_collective(instruction.opcode):
         return _COLLECTIVE
     return _LIBRARY if instruction.opcode == "custom-call" else _KERNEL
 
@@ -130,6 +130,12 @@ _COLLECTIVES = frozenset(
     collective-permute collective-permute-start ragged-all-to-all reduce-scatter
     """.split()
 )
+
+
+def _is_collective(opcode: str) -> bool:
+    return opcode in _COLLECTIVES or wrapped_opcode(opcode) in _COLLECTIVES
+
+
 _NOT_LAUNCHED = frozenset({"AllocateBuffer", "CreateBuffer", "Pin", "Unpin"})
 """Custom calls whose meaning is in how buffers are assigned."""
 _OWN_KERNELS = frozenset(
@@ -157,7 +163,7 @@ def _of_gpu(instruction: Instruction) -> Launch | None:
         return _custom_call(instruction)
     if opcode in _BY_OPCODE:
         return _BY_OPCODE[opcode]
-    if opcode in _COLLECTIVES or wrapped_opcode(opcode) in _COLLECTIVES:
+    if _is_collective(opcode):
         return _COLLECTIVE
     if opcode in ("send", "recv"):
         to_host = instruction.attributes.raw("is_host_transfer") == "true"

@@ -193,10 +193,14 @@ class ReplayOptions:
             found = companion_profile(self.input) if alone else None
         return found if found is not None and any(m.name == module.name for m in found.modules) else None
 
-    def measured(self, final: Module) -> Measured | None:
-        """What the profile says about a final module; None without a profile of it."""
+    def measured(self, read: Callable[[], Module]) -> Measured | None:
+        """What the profile says about the final module that `read` yields; None without a profile of it."""
         from hlofuse.account.measured import attach, measured_of
+        from hlofuse.inputs.profile import companion_profile
 
+        if self.profile is None and companion_profile(self.input) is None:
+            return None  # most dumps have none, and reading one takes long
+        final = read()
         if (profile := self._profile(final)) is not None:
             attach(final, profile)
         return measured_of(final)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
@@ -37,7 +38,7 @@ def timelines_of(
             one = timeline(sequence, progress)
         for dump in [s.dump for s in one.steps if s.after is not None][-1:]:
             with suppress(*([NotProfiled] if every_module else [])):
-                one = replace(one, measured=options.measured(read(dump)))
+                one = replace(one, measured=options.measured(partial(read, dump)))
         timelines.append(one)
 
     def draw(console: Console, limit: int = 5, every_dump: bool = False) -> None:
@@ -75,7 +76,8 @@ def followed(
     with listener.activity("following"):
         provenance = follow(sequence, query)
     options = ReplayOptions(str(folder), profile=profile, listener=listener)
-    provenance = replace(provenance, measured=options.measured(read(provenance.last, provenance.last.text)))
+    last = partial(read, provenance.last, provenance.last.text)
+    provenance = replace(provenance, measured=options.measured(last))
     return Answer(
         "provenance",
         lambda: provenance,

@@ -28,6 +28,7 @@ from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.verdict.candidates import tried, tried_around
+from hlofuse.reports.verdict.cut import Cutter
 from hlofuse.reports.verdict.phrases import suggestions_title
 from hlofuse.reports.verdict.verdict import verdict
 from hlofuse.reports.verify.compare import Structures
@@ -130,7 +131,7 @@ def test_xla_bears_it_out(name: str, device: str, read: Callable[[str, str, str]
     if after.us is not None:
         assert figures(result).us == pytest.approx(after.us, rel=0.02)
     facts = Facts(observed["before"].replay, observed["before"].costs)
-    around = tried_around(recipe, found, observed["before"], facts)
+    around = tried_around(recipe, found, observed["before"], Cutter(facts))
     if around is not None:  # on some kernels it may save less, never more
         whole = trial_of(facts.totals_after, final_account(result).totals, "")
         assert max(around[0].us_saved or 0.0, 0.0) <= max(whole.us_saved or 0.0, 0.0) + 0.01

@@ -1,6 +1,6 @@
 """Clones of computations, and calls that give way to what they call."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hlofuse.ir.attributes.metadata import OpMetadata
@@ -18,12 +18,19 @@ def clone_computation(original: Computation, suffix: str = "clone") -> Computati
 
     Instructions are as old among themselves as those of the original, and users stand in the same order.
     """
-    module = module_of(original)
-    copy = Computation(f"{original.name}.{suffix}")
+    return module_of(original).add_computation(filled(Computation(f"{original.name}.{suffix}"), original))
+
+
+def filled(
+    copy: Computation, original: Computation, callee: Callable[[Computation], Computation] | None = None
+) -> Computation:
+    """`copy` with clones of all that `original` holds, which call `callee` of what that calls."""
     copies: dict[Instruction, Instruction] = {}
     for i in original.post_order():
         clone = clone_of(i, [copies[o] for o in i.operands])
         copies[i] = clone
+        if callee is not None and i.called:
+            clone.called = [(name, callee(c)) for name, c in i.called]
         for predecessor in i.control_predecessors:
             copies[predecessor].add_control_dependency_to(clone)
     for i in original:
@@ -31,7 +38,7 @@ def clone_computation(original: Computation, suffix: str = "clone") -> Computati
         copies[i].users[:] = [copies[user] for user in i.users]
     copy.root = copies[original.root]
     copy.attributes_text = original.attributes_text
-    return module.add_computation(copy)
+    return copy
 
 
 def copied(constant: Instruction, at: Instruction, suffix: str = "clone") -> Instruction:

@@ -119,10 +119,10 @@ def common_factors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
 
 
 @lru_cache(maxsize=4096)
-def unmodified_dimensions(source: Shape, result: Shape) -> list[tuple[int, int]]:
+def unmodified_dimensions(source: Shape, result: Shape) -> tuple[tuple[int, int], ...]:
     """Pairs of dimensions a reshape leaves as they are (`DimensionsUnmodifiedByReshape`)."""
     cuts = common_factors(source.dimensions, result.dimensions)
-    return [p for p, q in pairwise(cuts) if q[0] - p[0] == 1 == q[1] - p[1]]
+    return tuple(p for p, q in pairwise(cuts) if q[0] - p[0] == 1 == q[1] - p[1])
 
 
 def unmodified_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int]) -> list[int] | None:
@@ -135,7 +135,7 @@ def unmodified_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int
 
 
 @lru_cache(maxsize=4096)
-def ones_moved(source: Shape, result: Shape) -> tuple[list[int], list[int]] | None:
+def ones_moved(source: Shape, result: Shape) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """The dimensions of size 1 that a reshape deletes and inserts; None if it does more than that
     (`InsertedOrDeleted1SizedDimensions`)."""
     deleted: list[int] = []
@@ -148,7 +148,7 @@ def ones_moved(source: Shape, result: Shape) -> tuple[list[int], list[int]] | No
         deleted += old
         inserted += new
         before = pair
-    return deleted, inserted
+    return tuple(deleted), tuple(inserted)
 
 
 def physical(shape: Shape) -> Shape:

@@ -43,6 +43,7 @@ def of_recipes(situation: Situation, observed: Observed, ranking: Ranking | None
     Without a trial where nothing can be tried.
     """
     relaxed = {r.rule.code: r for r in ranking.relaxed} if ranking is not None else {}
+    cutter = Cutter(situation.facts)
     for recipe in RECIPES:
         findings = list(recipe.find(situation))
         if not findings:
@@ -58,7 +59,7 @@ def of_recipes(situation: Situation, observed: Observed, ranking: Ranking | None
                 trial = relaxed[findings[0].rule].trial
             elif recipe.rewrite is not None:
                 continue
-        elif (around := tried_around(recipe, findings, observed, situation.facts)) is not None:
+        elif (around := tried_around(recipe, findings, observed, cutter)) is not None:
             trial, findings = around
         yield _of_recipe(recipe, findings, trial or UNKNOWN, situation)
 
@@ -186,20 +187,23 @@ def tried(
     if config.device is not None and has_triton(config.device):
         for step in (ALGSIMP_LAYOUTS, CSE, SoftmaxRewriterTriton(config.device)):
             step.run(module, recorder)
-    # What XLA recorded is about the module as it was.
-    changed_input = replace(input, module=module, ids=None, record=None, record_file="", events=())
-    return observed_replay(changed_input, config, cache=cache, totals_only=True), changed
+    return observed_replay(_with_module(input, module), config, cache=cache, totals_only=True), changed
+
+
+def _with_module(input: ReplayInput, module: Module) -> ReplayInput:
+    """Another module in place of that of an input: what XLA recorded is about the module as it was."""
+    return replace(input, module=module, ids=None, record=None, record_file="", events=())
 
 
 def tried_around(
-    recipe: Recipe, findings: Sequence[Finding], observed: Observed, facts: Facts
+    recipe: Recipe, findings: Sequence[Finding], observed: Observed, cutter: Cutter
 ) -> tuple[Trial, list[Finding]] | None:
     """What the change comes to on the kernels around its places, and the places where it helps.
 
     Of places in equal kernels one is replayed. None where nothing could be replayed.
     """
-    config, totals, cache = observed.replay.config, facts.account_after.totals, observed.cache
-    cutter, changed, helped = Cutter(facts), totals, list[Finding]()
+    config, cache, account = observed.replay.config, observed.cache, cutter.facts.account_after
+    changed, helped = account.totals, list[Finding]()
     scaled: float | None = 0.0
     is_tried = False
     found = grouped((cutter.kind(f), f) for f in findings) if recipe.rewrite is not None else {}
@@ -207,14 +211,14 @@ def tried_around(
         cut = cutter.around(places[0])
         if cut is None:
             continue
-        alone = replace(observed.replay.input, module=cut, ids=None, record=None, record_file="")
+        alone = _with_module(observed.replay.input, cut)
         base = observed_replay(alone, config, cache=cache, totals_only=True)
         names = cutter.matched(base.replay)
         attempt = tried(alone, config, recipe, places[:1], cache) if names is not None else None
         if attempt is None:
             continue
         is_tried = True
-        share(facts.account_after.module, base.replay, names)
+        share(account.module, base.replay, names)
         accounts = final_account(base, with_peak=False), final_account(attempt[0], with_peak=False)
         before, after = (a.totals for a in accounts)
         runs, trial = cutter.runs(places[0]) * len(places), trial_of(before, after, "", accounts)
@@ -225,7 +229,7 @@ def tried_around(
             scaled = None if scaled is None or part is None else scaled + part * runs
     if not is_tried:
         return None
-    trial = trial_of(totals, changed, "replayed on the kernels around each place")
+    trial = trial_of(account.totals, changed, "replayed on the kernels around each place")
     return replace(trial, scaled_us_saved=scaled if helped else None), helped or list(findings)
 
 

@@ -3,16 +3,17 @@
 from collections.abc import Container, Iterable, Iterator
 from functools import cached_property
 
+from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
+from hlofuse.passes.common.calls import filled
 from hlofuse.replay import Replay
 from hlofuse.reports.advice.recipe import Finding
 from hlofuse.reports.common.facts import Facts, kernels_of, launched
 from hlofuse.reports.common.lineage import Lineage, is_view, readers, through_views
 from hlofuse.reports.common.model import TRIED_UP_TO
 
-_CONTROL_FLOW = ("while", "conditional", "call")
 _HOPS = 2
 """A change next to a kernel may let it fuse with what its neighbors read."""
 _MOST = 1_000
@@ -25,21 +26,21 @@ class Cutter:
     """Cuts kernels out of a replayed module."""
 
     def __init__(self, facts: Facts) -> None:
-        self._facts = facts
+        self.facts = facts
 
     @cached_property
     def _holders(self) -> dict[str, set[str]]:
-        return kernels_of(self._facts)
+        return kernels_of(self.facts)
 
     def kind(self, finding: Finding) -> object:
         """Equal for places in kernels that compute the same."""
-        inside = [self._facts.before[n] for k in self._around(finding) for n in self._members(k)]
+        inside = [self.facts.before[n] for k in self._around(finding) for n in self._members(k)]
         return finding.rule, self.runs(finding), tuple(sorted((x.opcode, str(x.shape)) for x in inside))
 
     def runs(self, finding: Finding) -> int:
         """How often the computation with the place runs in one run of the program."""
-        x = self._facts.before[finding.at]
-        return self._facts.account_before.runs(x.computation) if x.computation is not None else 0
+        x = self.facts.before[finding.at]
+        return self.facts.account_before.runs(x.computation) if x.computation is not None else 0
 
     def around(self, finding: Finding) -> Module | None:
         """The kernels that hold a place, and those near them, as a module; of a loop all that are in it.
@@ -55,32 +56,32 @@ class Cutter:
             nearest = nearest | dict.fromkeys(k for name in nearest for k in self._next_to(name))
             kernels = nearest if self._size(nearest) <= _MOST else kernels
         members = {m for k in kernels for m in self._members(k)}
-        members |= {x.name for x in at if x.opcode in _CONTROL_FLOW}
+        members |= {x.name for x in at if x.opcode in CONTROL_FLOW}
         if not kernels or self._size(kernels) > TRIED_UP_TO:
             return None
         return self._cut(at[0].computation, members)
 
     def _places(self, finding: Finding) -> list[Instruction]:
-        return [self._facts.before[n] for n in (finding.at, *finding.parts) if n in self._facts.before]
+        return [self.facts.before[n] for n in (finding.at, *finding.parts) if n in self.facts.before]
 
     def _around(self, finding: Finding) -> Iterator[str]:
         """The kernels that hold the place; of a loop those that it runs."""
         for x in self._places(finding):
-            for y in (x, *(_inside(x) if x.opcode in _CONTROL_FLOW else ())):
+            for y in (x, *(_inside(x) if x.opcode in CONTROL_FLOW else ())):
                 yield from self._holders.get(y.name, ())
 
     def _members(self, kernel: str) -> Iterator[str]:
-        return (m for m in self._facts.lineage.members(kernel) if m in self._facts.before)
+        return (m for m in self.facts.lineage.members(kernel) if m in self.facts.before)
 
     def _size(self, kernels: Iterable[str]) -> int:
         """The instructions in kernels, each as often as a kernel computes it."""
-        return sum(len(self._facts.lineage.members(k)) for k in kernels)
+        return sum(len(self.facts.lineage.members(k)) for k in kernels)
 
     def _next_to(self, name: str) -> Iterator[str]:
         """The kernels whose results a kernel reads, and those that read its own."""
-        kernel = self._facts.launched_after[name]
+        kernel = self.facts.launched_after[name]
         for x in (*map(through_views, kernel.operands), *readers(kernel)):
-            if x.name in self._facts.launched_after:
+            if x.name in self.facts.launched_after:
                 yield x.name
 
     def matched(self, replay: Replay) -> dict[str, str] | None:
@@ -99,9 +100,9 @@ class Cutter:
 
     @cached_property
     def _by_content(self) -> dict[frozenset[str], str]:
-        final = {n: f for f, n in self._facts.replay.final.names_at_fusion.items()}
-        members = self._facts.lineage.members
-        return {frozenset(members(k)): final.get(k, k) for k in self._facts.launched_after}
+        final = {n: f for f, n in self.facts.replay.final.names_at_fusion.items()}
+        members = self.facts.lineage.members
+        return {frozenset(members(k)): final.get(k, k) for k in self.facts.launched_after}
 
     def _cut(self, original: Computation, members: set[str]) -> Module:
         inside = [x for x in original.post_order() if x.name in members]
@@ -183,14 +184,7 @@ class _Copy:
     def _computation(self, original: Computation) -> Computation:
         if original not in self._called:
             copy = self._called[original] = Computation(original.name)
-            copies: dict[Instruction, Instruction] = {}
-            for x in original.post_order():
-                new = copies[x] = x.clone([copies[o] for o in x.operands])
-                new.called = [(name, self._computation(c)) for name, c in x.called]
-            for x in original:
-                copy.append_parsed(copies[x])
-            copy.root = copies[original.root]
-            self.module.add_computation(copy)
+            self.module.add_computation(filled(copy, original, self._computation))
         return self._called[original]
 
     def finished(self, results: Iterable[Instruction], read: Iterable[Instruction]) -> Module:
