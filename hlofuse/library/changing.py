@@ -8,9 +8,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.judge.judge import Judge
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import final_names_of, resolver_of, unoptimized_of, with_events
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.explain.explain import explain, selected
+from hlofuse.reports.verdict.json import changes_json, verdict_json
+from hlofuse.reports.verdict.verdict import verdict
+from hlofuse.reports.whatif.json import SCHEMA, ranking_json, sweep_json
+from hlofuse.reports.whatif.ranking import rank, sweep
+from hlofuse.reports.whatif.text import print_sweep
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
@@ -25,12 +33,7 @@ def ranked(
     report: Program, name: str | None, also: Sequence[Program], also_flags: Sequence[str]
 ) -> Answer[Ranking]:
     """`Report.what_if` without a sweep."""
-    from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.verdict.changes import changes, print_changes, with_flags, with_module
-    from hlofuse.reports.verdict.json import changes_json, verdict_json
-    from hlofuse.reports.verdict.verdict import verdict
-    from hlofuse.reports.whatif.json import ranking_json
-    from hlofuse.reports.whatif.ranking import rank
 
     options, loaded = report.options, report.at_fusion
     assert loaded.config is not None
@@ -66,19 +69,13 @@ def ranked(
 
 def _around(name: str, observed: Observed) -> Explanation:
     """What is decided about the kernels that a name means."""
-    from hlofuse.reports.common.facts import Facts
-    from hlofuse.reports.explain.explain import explain, selected
-
     facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay))
     return selected(explain(observed.replay, facts=facts), name, resolver_of(facts))
 
 
 def without_passes(report: Program, names: Sequence[str], confirm: bool) -> Answer[Any]:
     """`Report.without_pass`."""
-    from hlofuse.judge.judge import Judge
     from hlofuse.reports.verdict import changes
-    from hlofuse.reports.verdict.json import changes_json
-    from hlofuse.reports.whatif.json import SCHEMA
 
     if confirm and (target := report.loaded.target) != "cpu":
         raise HlofuseError(f"--confirm compiles with XLA:CPU; the module is for target {target}")
@@ -103,10 +100,6 @@ def swept(
     report: Program, axes: Mapping[str, Iterable[float | str]], more_devices: Sequence[str]
 ) -> Answer[Sweep]:
     """`Report.what_if` with a sweep."""
-    from hlofuse.reports.whatif.json import sweep_json
-    from hlofuse.reports.whatif.ranking import sweep
-    from hlofuse.reports.whatif.text import print_sweep
-
     options, loaded = report.options, report.at_fusion
     if options.xla_trace is not None:
         raise HlofuseError("what-if changes decisions and cannot follow an --xla-trace")

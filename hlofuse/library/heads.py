@@ -5,11 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from hlofuse.inputs import load
+from hlofuse.inputs.identity import identify_file
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.pipelines import TARGETS
+from hlofuse.reports.common.head import Head
+
 if TYPE_CHECKING:
     from hlofuse.library.options import Loaded
     from hlofuse.replay import Replay
     from hlofuse.reports.common.final_names import FinalNames, LaunchedNames
-    from hlofuse.reports.common.head import Head
     from hlofuse.reports.common.xla_result import XlaResult
 
     ReportedModule: TypeAlias = Replay | Loaded
@@ -24,9 +29,6 @@ def head_of(
     names: FinalNames | LaunchedNames | None = None,
 ) -> Head | None:
     """The head of a module that is `replayed`, or taken as it is; None where a library call gave it."""
-    from hlofuse.pipelines import TARGETS
-    from hlofuse.reports.common.head import Head
-
     identity, config = reported.input.identity, reported.config
     if identity is None:
         return None
@@ -41,11 +43,6 @@ def head_of(
 
 def head_of_dump(path: Path) -> Head | None:
     """The head of a dump that is taken as it is; None for one that cannot be read."""
-    from hlofuse.inputs import load
-    from hlofuse.inputs.identity import identify_file
-    from hlofuse.ir.errors import HlofuseError
-    from hlofuse.reports.common.head import Head
-
     try:
         return Head(identify_file(load(path)))
     except HlofuseError:

@@ -7,10 +7,17 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
+from hlofuse.format.terminal import print_command
+from hlofuse.gym.policy import load_policy
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.pipelines import TARGETS
+from hlofuse.reports.common.profile import joined_line, profile_json
+from hlofuse.search.fusion_plan import OBJECTIVES, search_fusion_plan
+from hlofuse.search.report import found_json, plan_json, print_found, print_plan
+from hlofuse.search.space import Objective, Space
+from hlofuse.search.strategies import METHODS, result_of, search
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,13 +40,6 @@ def optimized(
     policy: str | None = None,
 ) -> Answer[Any]:
     """`Report.optimize`."""
-    from hlofuse.format.terminal import print_command
-    from hlofuse.reports.common.profile import joined_line, profile_json
-    from hlofuse.search.fusion_plan import OBJECTIVES, search_fusion_plan
-    from hlofuse.search.report import found_json, plan_json, print_found, print_plan
-    from hlofuse.search.space import Objective, Space
-    from hlofuse.search.strategies import METHODS, result_of, search
-
     for name, value, choices in (
         ("space", space, _SPACES),
         ("search", method, (*METHODS, "policy")),
@@ -89,8 +89,6 @@ def optimized(
             else:
                 searched.progress, chosen = searching, None
                 if policy is not None:
-                    from hlofuse.gym.policy import load_policy  # gymnasium is optional
-
                     chosen = load_policy(policy)
                 found = search(searched, method, seconds, tries or math.inf, seed, chosen)
                 count = f"{found.evaluations:,} sequences of {' and '.join(kinds)} tried"

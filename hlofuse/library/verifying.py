@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlofuse.inputs.choose_target import choose_target, target_of_files
+from hlofuse.inputs.companions import flags_of, recorded_device, stamp_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.listener import SILENT, Listener
@@ -15,10 +17,13 @@ from hlofuse.pipelines.flags import merged, parse_flags
 from hlofuse.pipelines.targets import target_by_flags
 from hlofuse.releases import release_of
 from hlofuse.replay.config import release_for
+from hlofuse.reports.verify import Case, find_cases
+from hlofuse.reports.verify.json import report_json
+from hlofuse.reports.verify.text import print_report
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import OrderSource
-    from hlofuse.reports.verify import Case, Until
+    from hlofuse.reports.verify import Until
     from hlofuse.reports.verify.model import Report
 
 
@@ -44,11 +49,7 @@ def verify(
     `path` is the module before the fusion passes and `after` the one after them, or `path` is a dump
     directory. `jobs` are processes; None for one per CPU. The other options are those of the command.
     """
-    from hlofuse.inputs.choose_target import choose_target, target_of_files
-    from hlofuse.inputs.companions import recorded_device
     from hlofuse.reports.verify import verify
-    from hlofuse.reports.verify.json import report_json
-    from hlofuse.reports.verify.text import print_report
 
     path, after = Path(path), Path(after) if after is not None else None
     if target is None:  # what the dumps were made by counts more than what they are asked about
@@ -104,8 +105,6 @@ def verify(
 
 def _target_by_flags(target: str, cases: list[Case], flags: tuple[str, ...], xla: str | None) -> str:
     """The target whose passes the flags of the call and of a capture choose, in the release that it says."""
-    from hlofuse.inputs.companions import flags_of, stamp_of
-
     before = str(cases[0].before)
     stamp = stamp_of(before)
     version = xla or (stamp.jaxlib if stamp is not None else None)
@@ -118,8 +117,6 @@ def _cases(
     path: Path, after: Path | None, target: str, option: str | None, module: str | None, until: Until
 ) -> tuple[list[Case], list[str]]:
     """What is compared with what, and what of a directory cannot be."""
-    from hlofuse.reports.verify import Case, find_cases
-
     if after is not None:
         if module is not None:
             raise HlofuseError("--module needs a directory, and two files were given")

@@ -6,8 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hlofuse.inputs.ordered import in_creation_order
+from hlofuse.inputs.stage import FUSED, StageError, stage_of
+from hlofuse.inputs.wire_format import unique_ids_for
+from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.text.printer import print_module
 from hlofuse.library.options import Loaded, require_end
+from hlofuse.pipelines import TARGETS
+from hlofuse.pipelines.manager import finish
+from hlofuse.replay import ModuleTexts
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module
@@ -36,16 +44,11 @@ class Replayed:
 
     @property
     def text(self) -> str:
-        from hlofuse.ir.text.printer import print_module
-
         return self.head + print_module(self.module)
 
 
 def replayed_until(report: Program, until: str, with_texts: bool = False) -> Replayed:
     """The module after the fusion passes, or after all with `end`, which takes a fused one too."""
-    from hlofuse.inputs.stage import FUSED, StageError
-    from hlofuse.replay import ModuleTexts
-
     if until not in ("fusion", "end"):
         raise HlofuseError(f"until {until!r}: expected fusion or end")
     try:
@@ -67,13 +70,6 @@ def replayed_until(report: Program, until: str, with_texts: bool = False) -> Rep
 
 def _finished(report: Program) -> Replayed:
     """What becomes of a module that is fused."""
-    from hlofuse.inputs.ordered import in_creation_order
-    from hlofuse.inputs.stage import stage_of
-    from hlofuse.inputs.wire_format import unique_ids_for
-    from hlofuse.ir.copy import copy_module
-    from hlofuse.pipelines import TARGETS
-    from hlofuse.pipelines.manager import finish
-
     loaded = report.loaded
     report.options.listener.note(loaded.device_note)
     if loaded.config is None:
