@@ -32,6 +32,7 @@ _BY_VENDOR = {
 }
 _UNSIGNED = values("u8 u16 u32 u64")
 _FLOATS = values("bf16 f16 f32 f64")
+_FROM_4_BITS = _FLOATS | {"s8"}
 _FLOAT_OPCODES = values(
     """
     acos acosh asin asinh atanh cbrt ceil cosine cosh erf exponential exponential-minus-one floor log
@@ -169,7 +170,7 @@ class TritonSupport:
         if source != result and any(eight_bits) and not among_narrow and not wide:
             return "Unsupported F8 conversion."
         unsigned = self._release.triton_takes_unsigned
-        if source in ("s4", "u4") and result not in ("s8", *(("u8",) if unsigned else ()), *_FLOATS):
+        if source in ("s4", "u4") and result not in (_FROM_4_BITS | {"u8"} if unsigned else _FROM_4_BITS):
             return "Unsupported 4-bit integer conversion." if unsigned else "Unsupported S4 conversion."
         if result in ("s4", "u4"):
             return "Unsupported 4-bit integer output type." if unsigned else "Unsupported S4 output type."
