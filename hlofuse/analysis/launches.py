@@ -230,3 +230,49 @@ def _custom_call(call: Instruction) -> Launch | None:
         if target.startswith(prefix):
             return Launch("library", name)
     return Launch("library", target)
+
+
+# What is started together.
+
+_IN_COMMAND_BUFFERS = frozenset({"kernel", "copy", "memset"})
+
+
+def command_buffers(module: Module, smallest: int = 5) -> list[list[Instruction]] | None:
+    """What a final GPU module launches together, as one CUDA graph each; `smallest` is a number of launches.
+
+    By `CommandBufferConversionPass` (`xla/backends/gpu/runtime/command_buffer_conversion_pass.cc`) by
+    default. Of libraries only cuBLAS counts: about others XLA asks them when it runs. None where it
+    depends on an order that the module does not have yet, on the version of CUDA, on a branch, or on how many
+    launches a sort is.
+    """
+    found: list[list[Instruction]] = []
+    conditions = {c for i in module.instructions() for name, c in i.called if name == "condition"}
+    for computation in launched_computations(module):
+        if computation in conditions:
+            continue
+        depends, runs, several = False, list[list[Instruction]]([[]]), set[Instruction]()
+        for instruction in computation:
+            launch = launch_of(instruction, "gpu")
+            if instruction.opcode in ("async-start", "conditional"):
+                depends = True
+            elif launch is not None and _in_command_buffers(instruction, launch):
+                runs[-1].append(instruction)
+                if launch.note and launch.kind != "library":
+                    several.add(instruction)
+            elif launch is not None or instruction.opcode in CONTROL_FLOW:
+                depends |= copied_dynamic_slice(instruction) is not None or not module.is_scheduled
+                runs.append([])
+        if depends and sum(map(len, runs)) + len(several) >= smallest:
+            return None
+        for run in runs:
+            if len(run) >= smallest:
+                found.append(run)
+            elif not several.isdisjoint(run):
+                return None
+    return found
+
+
+def _in_command_buffers(instruction: Instruction, launch: Launch) -> bool:
+    if launch.kind == "library":
+        return instruction.opcode == "custom-call" and launch.note == "cuBLAS"
+    return launch.kind in _IN_COMMAND_BUFFERS and copied_dynamic_slice(instruction) is None

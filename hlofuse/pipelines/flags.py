@@ -11,8 +11,10 @@ from hlofuse.ir.errors import HlofuseError
 DISABLED = "xla_disable_hlo_passes"
 YNN_KINDS = "xla_cpu_experimental_ynn_fusion_type"
 TRITON_MULTI_OUTPUT = "xla_gpu_unsupported_enable_triton_multi_output_fusion"
+COMMAND_BUFFERS = "xla_gpu_enable_command_buffer"
+SMALLEST_COMMAND_BUFFER = "xla_gpu_graph_min_graph_size"
 
-_HONOURED = (DISABLED, YNN_KINDS, TRITON_MULTI_OUTPUT)
+_HONOURED = (DISABLED, YNN_KINDS, TRITON_MULTI_OUTPUT, COMMAND_BUFFERS, SMALLEST_COMMAND_BUFFER)
 _DEFAULTS = ("--xla_gpu_enable_priority_fusion=true",)
 DEFAULT_KINDS = frozenset({"reduce", "individual_convolution", "individual_dot"})
 _CHANGES_FUSION = (
@@ -37,7 +39,7 @@ _CHANGES_FUSION = (
     "xla_backend_optimization_level",
     "xla_backend_extra_options",
 )
-"""How the names of flags begin that change what fuses."""
+"""How the names of flags begin that change what fuses, or how it is launched."""
 
 
 def parse_flags(text: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.analysis.launches import launch_of, launches
+from hlofuse.analysis.launches import command_buffers, launch_of, launches
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.wire_format import ids_of_proto
 from hlofuse.ir.graph import Module
@@ -145,6 +145,57 @@ def test_launches_are_those_of_xlas_thunks() -> None:
         assert Counter((i.name, launch.kind) for i, launch in found) == Counter(expected), program
         checked += 1
     assert checked == 122
+
+
+def test_command_buffers_are_those_of_xlas_thunks() -> None:
+    unknown = []
+    for program, files in archive().items():
+        thunks = [line.split(" ", 1) for line in files["thunks.txt"].decode().splitlines()]
+        if not thunks:
+            continue
+        kinds, names = zip(*thunks, strict=True)
+        found = command_buffers(module(program, "final.hlo"))
+        if found is None:
+            unknown.append(program)
+            continue
+        # What a buffer launches follows it; a sort and its copies have one name.
+        begins = [at + 2 for at, kind in enumerate(kinds) if kind == "kCommandBuffer"]
+        assert len(found) == len(begins), program
+        written = [list(dict.fromkeys(names[at:])) for at in begins]
+        for launched in found:
+            own = [i.name for i in launched]
+            assert own in [w[: len(own)] for w in written], program
+    # Each with four or fewer launches one of which sorts, in any number of kernels.
+    assert unknown == [f"random_{n}" for n in (1000, 1010, 1015, 1027, 1030, 1045)]
+
+
+@pytest.mark.parametrize(
+    ("last", "numbers"),
+    [
+        ('custom-call(a), custom_call_target="__cublas$gemm"', [6]),
+        ('custom-call(a), custom_call_target="theirs"', [5]),
+        ('custom-call(a), custom_call_target="__cudnn$convForward"', [5]),
+        ("copy(a)", [6]),
+        ("bitcast(a)", [5]),
+    ],
+)
+def test_command_buffers_hold_what_needs_no_host(last: str, numbers: list[int]) -> None:
+    text = f"""HloModule m, is_scheduled=true
+ENTRY e {{
+  x = f32[8,8]{{1,0}} parameter(0)
+  v = f32[8,8]{{1,0}} add(x, x)
+  w = f32[8,8]{{1,0}} negate(x)
+  y = f32[8,8]{{1,0}} abs(x)
+  z = f32[8,8]{{1,0}} sine(x)
+  a = f32[8,8]{{1,0}} subtract(x, x)
+  b = f32[8,8]{{1,0}} {last}
+  ROOT t = (f32[8,8]{{1,0}}, f32[8,8]{{1,0}}) tuple(a, b)
+}}"""
+    assert [len(own) for own in command_buffers(parse_module(text)) or []] == numbers
+    assert command_buffers(parse_module(text), smallest=7) == []
+    # Without a schedule it counts only where nothing stands between the launches.
+    unordered = command_buffers(parse_module(text.replace(", is_scheduled=true", "")))
+    assert (unordered is None) == (last.startswith("custom-call") and "cublas" not in last)
 
 
 def test_a_module_that_is_not_final_has_launches_too() -> None:

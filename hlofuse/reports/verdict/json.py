@@ -16,7 +16,11 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
     return {
         "verdict": {
             "shares": [
-                fields(s, "kind launches=count time_us=us~ measured_us~ bytes=bytes_accessed is_floor")
+                fields(
+                    s,
+                    "kind launches=count in_command_buffers time_us=us~ measured_us~ "
+                    "bytes=bytes_accessed is_floor",
+                )
                 for s in v.shares
             ],
             "floor": {"time_us": us_json(v.floor.us), "bytes": v.floor.bytes_accessed},

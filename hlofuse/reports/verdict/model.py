@@ -46,6 +46,8 @@ class Share:
     """`us` holds lower bounds."""
     measured_us: float | None = None
     """From a profile; None without one, and for launches."""
+    in_command_buffers: int | None = None
+    """Of the launches; None where it is not known, and for other kinds."""
 
 
 @dataclass(frozen=True, slots=True)

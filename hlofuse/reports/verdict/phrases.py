@@ -70,8 +70,11 @@ def shares_lines(v: Verdict, width: int) -> list[str]:
 
 
 def _share(s: Share, total: float) -> str:
-    us = s.us or 0.0
-    return f"{s.kind} {us_text(us, s.is_floor)}{_part(us, total)}"
+    us, together = s.us or 0.0, ""
+    if s.in_command_buffers:
+        some = "all" if s.in_command_buffers == s.count else f"{s.in_command_buffers:,} of {s.count:,}"
+        together = f", {some} in command buffers"
+    return f"{s.kind} {us_text(us, s.is_floor)}{_part(us, total)}{together}"
 
 
 def _part(value: float, whole: float) -> str:

@@ -6,9 +6,11 @@ from functools import partial
 from hlofuse.account import Account, KernelTimes, Launched, Observed
 from hlofuse.account.bound import fusion_floor
 from hlofuse.account.measured import share
+from hlofuse.analysis.launches import command_buffers
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.releases import Release
+from hlofuse.pipelines.flags import COMMAND_BUFFERS, SMALLEST_COMMAND_BUFFER, value_of
+from hlofuse.releases import Release, Span
 from hlofuse.reports.advice.recipe import Situation
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.model import TRIED_UP_TO
@@ -27,6 +29,8 @@ _KINDS = {
     "collective": "collectives",
     "host": "host",
 }
+_CONVERTS_LAUNCHES = Span(since="0.8")
+"""Before, command buffers are calls in the final module."""
 
 
 def verdict(
@@ -68,9 +72,11 @@ def verdict(
     suggestions = [s for s in suggestions if s not in untried]
     helpful = _ranked(suggestions, account)
     best, best_of = _best(helpful, ranking)
+    final = facts.names.module if facts.names is not None else account.module
+    together = _in_command_buffers(account, final, config.release.name, config.build.flags)
     return Verdict(
         account.totals,
-        tuple(_shares(account, fused)),
+        tuple(_shares(account, fused, together)),
         fusion_floor(account, fused, flops, config.device),
         helpful,
         best,
@@ -83,7 +89,9 @@ def verdict(
     )
 
 
-def verdict_as_it_is(account: Account, release: Release, device: DeviceDescription | None) -> Verdict:
+def verdict_as_it_is(
+    account: Account, release: Release, device: DeviceDescription | None, flags: Sequence[str] = ()
+) -> Verdict:
     """The verdict on a fused module: what runs, and the floor; nothing of it is replayed."""
     backend = "gpu" if device is not None else account.backend
     fused = _may_change(backend, release)
@@ -94,7 +102,8 @@ def verdict_as_it_is(account: Account, release: Release, device: DeviceDescripti
         if r.runs or r.measured_us
     ]
     times = KernelTimes(device, release).kernel if device is not None else None
-    shares, floor = tuple(_shares(account, fused)), fusion_floor(account, fused, flops, device)
+    together = _in_command_buffers(account, account.module, release.name, flags)
+    shares, floor = tuple(_shares(account, fused, together)), fusion_floor(account, fused, flops, device)
     kernels = grouped_kernels(rows, times)
     return Verdict(
         account.totals,
@@ -137,7 +146,22 @@ def _best(suggestions: Sequence[Suggestion], ranking: Ranking | None) -> tuple[T
     return max(found, key=lambda pair: pair[0].gain, default=(None, ""))
 
 
-def _shares(account: Account, fused: Callable[[Instruction], bool]) -> Iterable[Share]:
+def _in_command_buffers(account: Account, final: Module, release: str, flags: Sequence[str]) -> int | None:
+    """Of what a GPU launches, how much is in command buffers; None where that is not known.
+
+    `final` is XLA's own final module, where that is at hand, and else that of the account.
+    """
+    chosen, smallest = value_of(flags, COMMAND_BUFFERS), value_of(flags, SMALLEST_COMMAND_BUFFER) or "5"
+    if account.backend != "gpu" or not _CONVERTS_LAUNCHES.includes(release) or not smallest.isdecimal():
+        return None
+    found = command_buffers(final, int(smallest)) if chosen is None else [] if chosen == "" else None
+    if found is None:
+        return None
+    runs = account.runs if final is account.module else Account(final, backend="gpu").runs
+    return sum(runs(i.computation) for own in found for i in own if i.computation is not None)
+
+
+def _shares(account: Account, fused: Callable[[Instruction], bool], together: int | None) -> Iterable[Share]:
     """What runs by kind, slowest first; launch overhead is a kind of its own where there are times."""
     rows: dict[str, list[Launched]] = {}
     for row in account.rows:
@@ -147,7 +171,7 @@ def _shares(account: Account, fused: Callable[[Instruction], bool]) -> Iterable[
     found = [_share(kind, own, overhead) for kind, own in rows.items()]
     if overhead is not None and account.totals.launches:
         launches = account.totals.launches
-        found.append(Share("launches", launches, launches * overhead, 0))
+        found.append(Share("launches", launches, launches * overhead, 0, in_command_buffers=together))
     return sorted(found, key=lambda s: (-(s.measured_us or 0.0), -(s.us or 0.0), -s.bytes_accessed))
 
 
