@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 
 from hlofuse.analysis.cost import Cost
-from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.analysis.custom_calls import custom_call_target, is_library_convolution
 from hlofuse.analysis.flops import convolution_flops, dot_flops
 from hlofuse.analysis.kernels import computed_in
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -75,7 +75,7 @@ def _computed(kernel: Instruction) -> Iterable[Instruction]:
 def _product_flops(x: Instruction) -> int:
     if x.opcode in _PRODUCTS:
         return dot_flops(x)
-    if x.opcode == "convolution":
+    if x.opcode == "convolution" or is_library_convolution(x):
         return convolution_flops(x)
     sizes = _sizes(x)
     return 2 * math.prod(sizes) if sizes is not None else 0

@@ -7,6 +7,7 @@ import math
 import re
 
 from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, shape_size
 from hlofuse.ir.attributes.window import WindowDimension
 from hlofuse.ir.graph import Instruction
@@ -58,12 +59,20 @@ def _numbers(text: str | None) -> list[int]:
 
 
 def convolution_flops(instruction: Instruction) -> int:
-    """Multiply-adds that touch real input, padding and dilation holes left out (`GetConvolutionFlops`)."""
+    """Multiply-adds that touch real input, padding and dilation holes left out (`GetConvolutionFlops`).
+
+    A call of cuDNN takes the numbers of the forward convolution, whichever of its arrays it computes.
+    """
     numbers = dimension_numbers(instruction)
-    left, right = (o.shape.dimensions for o in instruction.operands[:2])
-    result = instruction.shape.dimensions
-    if numbers is None:
+    if numbers is None or len(instruction.operands) < 2:
         return 0
+    left, right = (o.shape.dimensions for o in instruction.operands[:2])
+    result = next(leaf for _, leaf in instruction.shape.leaves()).dimensions
+    target = custom_call_target(instruction)
+    if target == "__cudnn$convBackwardInput":
+        left, result = result, left
+    elif target == "__cudnn$convBackwardFilter":
+        right, result = result, right
     inputs, kernel, output = numbers.lhs, numbers.rhs, numbers.output
     if [len(inputs), len(kernel), len(output)] != [len(left), len(right), len(result)]:
         return 0

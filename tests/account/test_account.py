@@ -10,7 +10,7 @@ import pytest
 
 from hlofuse.account import Account, KernelTimes
 from hlofuse.account.account import alias_info_of, peak_temporary_bytes
-from hlofuse.account.floor import product_peak
+from hlofuse.account.floor import product_peak, products
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
@@ -280,3 +280,25 @@ def test_reports_never_disagree(hlofuse: Run, name: str, tmp_path: Path) -> None
     ranked = reported("what-if", folder, *on)
     assert ranked["after"] == totals
     assert ranked["before"] == explained["before"]
+
+
+@pytest.mark.parametrize("kind", ["Forward", "BackwardInput", "BackwardFilter"])
+def test_a_convolution_of_cudnn_takes_as_long_as_its_multiplications_at_least(kind: str) -> None:
+    arrays = {
+        "x": "f16[64,56,56,256]{3,2,1,0}",
+        "w": "f16[256,3,3,256]{3,2,1,0}",
+        "y": "f16[64,56,56,256]{3,2,1,0}",
+    }
+    result, *operands = list({"Forward": "yxw", "BackwardInput": "xyw", "BackwardFilter": "wxy"}[kind])
+    text = f"""HloModule m
+ENTRY e {{
+  p = {arrays[operands[0]]} parameter(0)
+  q = {arrays[operands[1]]} parameter(1)
+  c = ({arrays[result]}, u8[0]{{0}}) custom-call(p, q), window={{size=3x3 pad=1_1x1_1}},
+    dim_labels=b01f_o01i->b01f, custom_call_target="__cudnn$conv{kind}"
+  ROOT r = {arrays[result]} get-tuple-element(c), index=0
+}}"""
+    call = next(i for i in parse_module(text).entry if i.opcode == "custom-call")
+    # Borders of padding read nothing: 54 of 56 rows have three rows of the kernel, two have two.
+    flops = 2 * 64 * (54 * 3 + 2 * 2) ** 2 * 256 * 256
+    assert products(call) == [(flops, "f16")]
