@@ -70,6 +70,9 @@ if TYPE_CHECKING:
     default=250,
     type=click.IntRange(1, 1500),
 )
+@click.option(
+    "--animate", is_flag=True, help="Write one SVG that shows the fusion decisions one after the other."
+)
 @click.option("--no-legend", is_flag=True, help="Leave the legend out.")
 @measured_options
 def command(
@@ -83,6 +86,7 @@ def command(
     opened: tuple[str, ...],
     collapsed: tuple[str, ...],
     max_nodes: int,
+    animate: bool,
     no_legend: bool,
     **request: Any,
 ) -> None:
@@ -103,7 +107,9 @@ def command(
     from hlofuse.render.engine import require_engine
 
     to_stdout = output == "-"
-    form = form or ("dot" if to_stdout else format_of(output, viewers=True))
+    form = form or (("svg" if animate else "dot") if to_stdout else format_of(output, viewers=True))
+    if animate and (form != "svg" or after is not None or view is not None):
+        raise HlofuseError("--animate writes an SVG of one module: -o FILE.svg, without AFTER and --view")
     if form in VIEWERS:
         if after is not None or view == "both":
             raise HlofuseError(f"{form} shows one module: leave out AFTER and --view both")
@@ -116,12 +122,12 @@ def command(
     report = report_on(input, request)
     pair = None if after is None else _pair(report.options, after)
     if pair is None:
-        view = shown_view(report, view)
+        view = "after" if animate else shown_view(report, view)
         _announce(report, view)
     if form in VIEWERS:
         _write_for_viewer(report.launched(view), form, output)
         return
-    draw = report.render if pair is None else partial(render, pair)
+    draw = partial(report.render, animate=animate) if pair is None else partial(render, pair)
     drawing = draw(
         view or "both",
         max_nodes=max_nodes,

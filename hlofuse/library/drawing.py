@@ -11,13 +11,17 @@ from hlofuse.format.units import listing
 from hlofuse.library.naming import drawn_name, final_names_of, renamed_kernels, unoptimized_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from hlofuse.account import Observed
     from hlofuse.ir.graph import Module
     from hlofuse.library.program import Program
     from hlofuse.plot.figure import Plot
-    from hlofuse.render import Drawing
+    from hlofuse.render import Decision, Drawing
     from hlofuse.render.viewers import LaunchedModule
     from hlofuse.replay import Replay
+    from hlofuse.reports.common.model import Refusal
+    from hlofuse.trace import Event
 
 
 def drawn(
@@ -28,6 +32,7 @@ def drawn(
     open: tuple[str, ...] = (),
     collapse: tuple[str, ...] = (),
     caption: tuple[str, ...] = (),
+    animate: bool = False,
     **how: Any,
 ) -> Drawing:
     """`Report.render`: names are any names, and what limits the replay stands in the picture."""
@@ -38,8 +43,10 @@ def drawn(
     listener = program.options.listener
     shown: Module | Replay = program.module
     names: dict[str, str] = {}
-    view = shown_view(program, view)
-    if view != "before":
+    if animate:
+        how["decisions"] = list(decisions_of(program))
+    side = "both" if animate else shown_view(program, view)
+    if side != "before":
         shown, names = program.replay, renamed_kernels(program.replay)
         difference = program.difference
         caption = (
@@ -48,19 +55,52 @@ def drawn(
             *caption,
         )
     open, collapse = (
-        tuple(drawn_name(shown, view, n, listener) for n in names_) for names_ in (open, collapse)
+        tuple(drawn_name(shown, side, n, listener) for n in names_) for names_ in (open, collapse)
     )
     with listener.activity("drawing"):
         return render(
             shown,
-            view,
-            focus=drawn_name(shown, view, focus, listener) if focus is not None else None,
+            view if animate else side,
+            focus=drawn_name(shown, side, focus, listener) if focus is not None else None,
             open=open,
             collapse=collapse,
             caption=caption,
             final_names=names,
             **how,
         )
+
+
+def decisions_of(program: Program) -> Iterator[Decision]:
+    """The fusions of a replay, and its final refusals between kernels, in order: those that `explain` counts."""
+    from hlofuse.format.escape import shorten
+    from hlofuse.ir.grouping import grouped
+    from hlofuse.render import Decision
+    from hlofuse.reports.common.lineage import Lineage
+    from hlofuse.reports.common.phrases import figures_text
+    from hlofuse.reports.common.refusals import refusals
+
+    facts, lineage = program.facts, Lineage()
+
+    def members(name: str | None) -> dict[str, None]:
+        return dict.fromkeys(lineage.members(name or ""))
+
+    def lines(head: str, producer: str, consumer: str, decided: Event | Refusal) -> tuple[str, str]:
+        names = [shorten(facts.final_name_of(n) or n, 40) for n in (producer, consumer)]
+        rule = facts.rule(decided.rule)
+        why = "; ".join(filter(None, (rule.title or decided.reason, figures_text(decided.figures))))
+        return f"{head}: {names[0]} into {names[1]}", printable(f"{why} ({rule.code})")
+
+    for result in program.replay.passes:
+        refused = grouped((r.steps[-1], r) for r in refusals(result.events, facts) if r.between_kernels)
+        for e in result.events:
+            for r in refused.pop(e.step, ()):
+                names = r.producer.name, r.consumer_then or r.consumer or ""
+                yield Decision(lines("Refused", *names, r), *map(members, names))
+            ends = members(e.producer), members(e.consumer)
+            lineage.follow(e)
+            if e.event == "fuse":
+                text = lines("Fused", e.producer or "", e.consumer or "", e)
+                yield Decision(text, *ends, members(e.fusion))
 
 
 def shown_view(program: Program, view: str | None = None) -> str:
@@ -99,6 +139,7 @@ def plotted(program: Program, kind: str) -> Plot:
     from hlofuse.account import Account, KernelTimes
     from hlofuse.ir import HlofuseError
     from hlofuse.library.naming import final_names_of
+    from hlofuse.render.options import pair_of
     from hlofuse.replay import ModuleTexts
     from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.common.unoptimized import BRIEF
@@ -113,7 +154,7 @@ def plotted(program: Program, kind: str) -> Plot:
     alerts: tuple[str, ...] = (warning_line(loaded.changes),) if loaded.changes else ()
     if loaded.note:
         alerts += (BRIEF,)
-    title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
+    pair = pair_of(replay)
     if kind == "passes":
         from hlofuse.plot.bars import plot_passes
 
@@ -121,17 +162,16 @@ def plotted(program: Program, kind: str) -> Plot:
     labels = LaunchedNames(replay, final_names_of(replay, program.options.listener)).shown()
     if kind == "kernels":
         from hlofuse.plot.bars import plot_kernels
-        from hlofuse.render.options import pair_of
 
         final = replay.final
         backend = replay.config.build.backend
         account = times.account if times is not None else partial(Account, backend=backend)
-        pair, before, after = pair_of(replay, title), account(replay.before), account(final.module)
-        return plot_kernels(pair, before, after, final.names_at_fusion, title, alerts, labels=labels)
+        before, after = account(replay.before), account(final.module)
+        return plot_kernels(pair, before, after, final.names_at_fusion, pair.title, alerts, labels=labels)
     from hlofuse.plot.roofline import plot_roofline
 
     assert times is not None
-    return plot_roofline(replay.before, replay.final.module, times, title, alerts, labels)
+    return plot_roofline(replay.before, replay.final.module, times, pair.title, alerts, labels)
 
 
 def explored(

@@ -29,12 +29,11 @@ def compose(drawn: Module | Replay | ModulePair, view: str | None, options: Opti
         if view in ("after", "both"):
             raise HlofuseError(f"view {view!r} needs a replay of the module")
         return _one(drawn, options, f"as it is: {_totals(drawn)}")
-    title = f"{drawn.target} fusion" + (f" on {drawn.device}" if drawn.device else "")
+    pair = pair_of(drawn)
     if view == "both":
-        return _both(pair_of(drawn, title), options)
-    pair = pair_of(drawn, title)
+        return _both(pair, options)
     if view == "before":
-        return _one(pair.before, options, f"before {title}: {_totals(pair.before)}")
+        return _one(pair.before, options, f"before {pair.title}: {_totals(pair.before)}")
     return _one(pair.after, for_side(options, pair, pair.after), _change(pair))
 
 
@@ -48,14 +47,25 @@ def _pair(pair: ModulePair, view: str | None, options: Options) -> Scene:
     return _one(module, for_side(options, pair, module), f"{view}: {_totals(module)}", pair.notes)
 
 
+def before_of(replay: Replay, options: Options) -> Scene:
+    """The module before a replay, in frames of the kernels it is to become."""
+    pair = pair_of(replay)
+    future, titles = _futures(pair, kernel_numbers(pair.after), options.final_names)
+    builder = Builder(pair.before, "b", future, _groups(pair.before, future), titles)
+    return _one(pair.before, for_side(options, pair, pair.before), _change(pair), builder=builder)
+
+
 def _one(
-    module: Module, options: Options, line: str, notes: Mapping[Instruction, str] | None = None
+    module: Module,
+    options: Options,
+    line: str,
+    notes: Mapping[Instruction, str] | None = None,
+    builder: Builder | None = None,
 ) -> Scene:
     scene = Scene(shorten(module.name, 70), [line], legend=options.legend)
     decided = plan(module, options)
-    builder = Builder(module, notes=notes, final_names=options.final_names)
-    panels = [builder.panel(p, _panel_title(p.computation)) for p in decided.panels]
-    scene.panels = panels
+    builder = builder or Builder(module, notes=notes, final_names=options.final_names)
+    scene.panels = [builder.panel(p, _panel_title(p.computation)) for p in decided.panels]
     scene.notices = decided.notices
     _arrange(scene, math.ceil(math.sqrt(len(scene.panels))))
     return scene

@@ -159,6 +159,7 @@ def _small(line: str, size: float = 9) -> str:
 
 def _arrow(panel: Digraph, arrow: Arrow, loudest: int, many: bool) -> None:
     look = {"edgetooltip": multiline(arrow.tooltip)} if arrow.tooltip else {}
+    look |= {"id": arrow.key} if arrow.key else {}
     label = None
     if arrow.control:
         look |= {"style": "dashed"}

@@ -43,14 +43,16 @@ _CSS = (
 )
 
 
-def document(width: float, height: float, title: str, description: str, body: Iterable[str]) -> str:
-    """A picture of that many points on a white card."""
+def document(
+    width: float, height: float, title: str, description: str, body: Iterable[str], css: str = ""
+) -> str:
+    """A picture of that many points on a white card; `css` follows the styles of every picture."""
     return "".join(
         [
             '<?xml version="1.0" encoding="UTF-8"?>\n',
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:g}pt" height="{height:g}pt" ',
             f'viewBox="0 0 {width:g} {height:g}" style="color-scheme:light">\n',
-            f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n<style>{_CSS}</style>\n",
+            f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n<style>{_CSS}{css}</style>\n",
             f'<rect x="0.5" y="0.5" width="{width - 1:g}" height="{height - 1:g}" rx="10" ',
             'fill="#ffffff" stroke="#d1d9e0"/>\n',
             *body,
@@ -65,18 +67,18 @@ def zoomable(svg: str) -> str:
     return svg.removesuffix("</svg>\n") + f"<script>{escape(script)}</script>\n</svg>\n"
 
 
-def finish(svg: bytes, title: str, description: str, tooltips: Mapping[str, list[str]]) -> str:
-    """Graphviz's SVG to hand out; `tooltips` by the ids of boxes, frames and panels."""
+def content(svg: bytes, tooltips: Mapping[str, list[str]]) -> list[str]:
+    """What Graphviz's SVG draws; `tooltips` by the ids of boxes, frames and panels."""
     root = ET.fromstring(svg)
     writer = _Writer(tooltips)
     for child in root:
-        writer.write(child, depth=0)
+        writer.write(child)
     # Arrows run across the headings of the frames they enter: these come last, all halos below all letters.
     transform = next((g.get("transform", "") for g in root if g.tag == _SVG + "g"), "")
     heading = ["".join(writer.headings), "</g>\n"]
     for look in ("halo", "heading"):
         writer.out += [f'<g class="{look}" transform={quoteattr(transform)}>\n', *heading]
-    return document(*size(svg), title, description, writer.out)
+    return writer.out
 
 
 def size(svg: bytes) -> tuple[float, float]:
@@ -93,32 +95,34 @@ class _Writer:
         self.out: list[str] = []
         self.headings: list[str] = []
 
-    def write(self, element: ET.Element, depth: int, in_heading: bool = False) -> None:
-        """Copy an element; Graphviz's output has a depth of a few levels for any picture.
+    def write(self, element: ET.Element, outline: str | None = None) -> None:
+        """Copy an element.
 
-        Text is `in_heading` directly inside a frame.
+        Text directly inside a frame, whose id is `outline`, is its heading, and has that id as its class.
         """
         name = element.tag.removeprefix(_SVG) if isinstance(element.tag, str) else ""
         if name == "a":  # Graphviz's bearer of tooltips: its content stays, the link goes
             for child in element:
-                self.write(child, depth, in_heading)
+                self.write(child, outline)
         elif name == "g":
-            self._group(element, depth, in_heading or element.get("class") == "cluster")
+            self._group(element, element.get("id") if element.get("class") == "cluster" else outline)
         elif name == "text":
             text = "".join(element.itertext())
             if text.strip():
-                target = self.headings if in_heading else self.out
-                target.append(f'<text xml:space="preserve"{_attributes(element)}>{escape(text)}</text>\n')
-        elif name in _ELEMENTS and not (depth == 1 and _is_background(element)):
+                attributes = "" if outline is None else f" class={quoteattr(outline)}"
+                target = self.out if outline is None else self.headings
+                attributes += _attributes(element)
+                target.append(f'<text xml:space="preserve"{attributes}>{escape(text)}</text>\n')
+        elif name in _ELEMENTS and not _is_background(element):
             self.out.append(f"<{name}{_attributes(element)}/>\n")
 
-    def _group(self, element: ET.Element, depth: int, in_heading: bool) -> None:
+    def _group(self, element: ET.Element, outline: str | None) -> None:
         self.out.append(f"<g{_attributes(element)}>\n")
         text = self._tooltip(element)
         if text:
             self.out.append(f"<title>{escape(text)}</title>\n")
         for child in element:
-            self.write(child, depth + 1, in_heading)
+            self.write(child, outline)
         self.out.append("</g>\n")
 
     def _tooltip(self, element: ET.Element) -> str:
@@ -211,10 +215,18 @@ class Drawing(Picture):
 
     def to_svg(self) -> str:
         """A self-contained SVG for a page: no script, link or font. Needs Graphviz."""
+        return document(*self.size(), self.scene.title, self.description, self.content())
+
+    @property
+    def description(self) -> str:
+        """All lines of the heading."""
+        return "; ".join([*self.scene.caption, *self.scene.lines, *self.notices])
+
+    def content(self) -> list[str]:
+        """The elements of the SVG."""
         tooltips = {b.key: b.tooltip for p in self.scene.panels for b in p.all_boxes()}
         tooltips |= {f.key: f.tooltip for p in self.scene.panels for f in p.outlines}
-        description = "; ".join([*self.scene.caption, *self.scene.lines, *self.notices])
-        return finish(self._drawn, self.scene.title, description, tooltips)
+        return content(self._drawn, tooltips)
 
     def size(self) -> tuple[float, float]:
         """Width and height in points. Needs Graphviz."""

@@ -52,8 +52,9 @@ class ModulePair:
     """A name means the same on both sides."""
 
 
-def pair_of(replay: Replay, title: str) -> ModulePair:
+def pair_of(replay: Replay) -> ModulePair:
     """The two ends of a replay."""
+    title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
     inside = members(replay.events)
     after = replay.after.instructions()
     found = grouped((name, i) for i in after for name in inside.get(i.name, {i.name: None}))

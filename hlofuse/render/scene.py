@@ -49,6 +49,8 @@ class Outline:
     boxes: list[Box] = field(default_factory=list)
     marked: bool = False
     note: str = ""
+    name: str = ""
+    """Of the fusion drawn open, whole."""
 
 
 @dataclass(slots=True)
@@ -64,6 +66,8 @@ class Arrow:
     control: bool = False
     """An ordering, not a value."""
     tooltip: list[str] = field(default_factory=list)
+    key: str = ""
+    """Its id in the picture, where it has one."""
 
 
 @dataclass(slots=True)

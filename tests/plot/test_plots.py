@@ -68,7 +68,7 @@ def test_time_is_plotted_where_there_is_a_model(hlofuse: Run, samples: Path) -> 
 def test_no_byte_of_before_is_lost_or_counted_twice(samples: Path) -> None:
     """What is in several kernels counts in parts, what is in none in a row of its own."""
     done = replay(load(samples / "cpu/softmax/before.hlo"), "cpu")
-    pair, final = pair_of(done, ""), done.final
+    pair, final = pair_of(done), done.final
     sides = Account(pair.before), Account(final.module), final.names_at_fusion
     whole = labels(plot_kernels(pair, *sides, "title", most=0).dot)
     assert "… 4 more kernels" in whole
