@@ -108,8 +108,8 @@ def command(
 
     to_stdout = output == "-"
     form = form or (("svg" if animate else "dot") if to_stdout else format_of(output, viewers=True))
-    if animate and (form != "svg" or after is not None or view is not None):
-        raise HlofuseError("--animate writes an SVG of one module: -o FILE.svg, without AFTER and --view")
+    if animate and (form != "svg" or after is not None):
+        raise HlofuseError("--animate writes an SVG of one module: -o FILE.svg, without AFTER")
     if form in VIEWERS:
         if after is not None or view == "both":
             raise HlofuseError(f"{form} shows one module: leave out AFTER and --view both")
@@ -122,14 +122,14 @@ def command(
     report = report_on(input, request)
     pair = None if after is None else _pair(report.options, after)
     if pair is None:
-        view = "after" if animate else shown_view(report, view)
+        view = view if animate else shown_view(report, view)
         _announce(report, view)
     if form in VIEWERS:
         _write_for_viewer(report.launched(view), form, output)
         return
     draw = partial(report.render, animate=animate) if pair is None else partial(render, pair)
     drawing = draw(
-        view or "both",
+        view if pair is None else view or "both",
         max_nodes=max_nodes,
         focus=focus,
         radius=radius,
@@ -164,7 +164,7 @@ def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:
         save(Path(output), content, how)
 
 
-def _announce(report: Report, view: str) -> None:
+def _announce(report: Report, view: str | None) -> None:
     """What the picture rests on: a module as it is, or a replay."""
     if view == "before":
         warn(report.loaded.device_note)

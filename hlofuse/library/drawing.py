@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.naming import drawn_name, final_names_of, renamed_kernels, unoptimized_of
 
 if TYPE_CHECKING:
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
     from hlofuse.ir.graph import Module
     from hlofuse.library.program import Program
     from hlofuse.plot.figure import Plot
-    from hlofuse.render import Decision, Drawing
+    from hlofuse.render import Drawing
+    from hlofuse.render.animate import Decision
     from hlofuse.render.viewers import LaunchedModule
     from hlofuse.replay import Replay
     from hlofuse.reports.common.model import Refusal
@@ -36,17 +38,18 @@ def drawn(
     **how: Any,
 ) -> Drawing:
     """`Report.render`: names are any names, and what limits the replay stands in the picture."""
-    from hlofuse.render import render
+    from hlofuse.render import Options, render
+    from hlofuse.render.animate import animation
     from hlofuse.reports.common.unoptimized import BRIEF
     from hlofuse.reports.difference.phrases import difference_lines
 
     listener = program.options.listener
     shown: Module | Replay = program.module
     names: dict[str, str] = {}
-    if animate:
-        how["decisions"] = list(decisions_of(program))
-    side = "both" if animate else shown_view(program, view)
-    if side != "before":
+    if animate and (view or open or collapse):
+        raise HlofuseError("an animation shows all of a replay: leave out view, open and collapse")
+    view = "both" if animate else shown_view(program, view)
+    if view != "before":
         shown, names = program.replay, renamed_kernels(program.replay)
         difference = program.difference
         caption = (
@@ -55,52 +58,43 @@ def drawn(
             *caption,
         )
     open, collapse = (
-        tuple(drawn_name(shown, side, n, listener) for n in names_) for names_ in (open, collapse)
+        tuple(drawn_name(shown, view, n, listener) for n in names_) for names_ in (open, collapse)
     )
     with listener.activity("drawing"):
-        return render(
-            shown,
-            view if animate else side,
-            focus=drawn_name(shown, side, focus, listener) if focus is not None else None,
-            open=open,
-            collapse=collapse,
-            caption=caption,
-            final_names=names,
-            **how,
-        )
+        focus = drawn_name(shown, view, focus, listener) if focus is not None else None
+        how |= {"focus": focus, "open": open, "collapse": collapse, "final_names": names}
+        if animate:
+            return animation(program.replay, list(decisions_of(program)), Options(**how), caption)
+        return render(shown, view, caption=caption, **how)
 
 
 def decisions_of(program: Program) -> Iterator[Decision]:
-    """The fusions of a replay, and its final refusals between kernels, in order: those that `explain` counts."""
+    """The fusions of a replay and its final refusals between kernels, in order, as `explain` counts them."""
     from hlofuse.format.escape import shorten
     from hlofuse.ir.grouping import grouped
-    from hlofuse.render import Decision
+    from hlofuse.render.animate import Decision
     from hlofuse.reports.common.lineage import Lineage
     from hlofuse.reports.common.phrases import figures_text
     from hlofuse.reports.common.refusals import refusals
 
     facts, lineage = program.facts, Lineage()
-
-    def members(name: str | None) -> dict[str, None]:
-        return dict.fromkeys(lineage.members(name or ""))
-
-    def lines(head: str, producer: str, consumer: str, decided: Event | Refusal) -> tuple[str, str]:
-        names = [shorten(facts.final_name_of(n) or n, 40) for n in (producer, consumer)]
-        rule = facts.rule(decided.rule)
-        why = "; ".join(filter(None, (rule.title or decided.reason, figures_text(decided.figures))))
-        return f"{head}: {names[0]} into {names[1]}", printable(f"{why} ({rule.code})")
-
+    decided: list[tuple[str, tuple[str, str], Event | Refusal]]
     for result in program.replay.passes:
         refused = grouped((r.steps[-1], r) for r in refusals(result.events, facts) if r.between_kernels)
         for e in result.events:
-            for r in refused.pop(e.step, ()):
-                names = r.producer.name, r.consumer_then or r.consumer or ""
-                yield Decision(lines("Refused", *names, r), *map(members, names))
-            ends = members(e.producer), members(e.consumer)
-            lineage.follow(e)
+            decided = [
+                ("Refused", (r.producer.name, r.consumer_then or ""), r) for r in refused.pop(e.step, ())
+            ]
             if e.event == "fuse":
-                text = lines("Fused", e.producer or "", e.consumer or "", e)
-                yield Decision(text, *ends, members(e.fusion))
+                decided.append(("Fused", (e.producer or "", e.consumer or ""), e))
+            ends = [[dict.fromkeys(lineage.members(n)) for n in names] for _, names, _ in decided]
+            lineage.follow(e)
+            for (head, names, about), (producer, consumer) in zip(decided, ends, strict=True):
+                pair = " into ".join(shorten(facts.final_name_of(n) or n, 40) for n in names)
+                rule, figures = facts.rule(about.rule), figures_text(about.figures)
+                reason = "; ".join(filter(None, (rule.title or about.reason, figures)))
+                kernel = dict.fromkeys(lineage.members(e.fusion or "") if head == "Fused" else ())
+                yield Decision(f"{head}: {pair}", f"{reason} ({rule.code})", producer, consumer, kernel)
 
 
 def shown_view(program: Program, view: str | None = None) -> str:
@@ -137,7 +131,6 @@ def launched(program: Program, view: str | None) -> LaunchedModule:
 def plotted(program: Program, kind: str) -> Plot:
     """`Report.plot`."""
     from hlofuse.account import Account, KernelTimes
-    from hlofuse.ir import HlofuseError
     from hlofuse.library.naming import final_names_of
     from hlofuse.render.options import pair_of
     from hlofuse.replay import ModuleTexts

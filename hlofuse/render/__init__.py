@@ -11,25 +11,14 @@ launched.py, model_explorer.py, perfetto.py   what runs, for the viewers of othe
 
 from collections.abc import Mapping, Sequence
 
-from hlofuse.ir import HlofuseError, Module
-from hlofuse.render.animate import Decision, animation
+from hlofuse.ir import Module
 from hlofuse.render.compose import compose
 from hlofuse.render.dot import to_dot
 from hlofuse.render.drawing import FORMATS, Drawing, format_of
 from hlofuse.render.options import MAX_NODES, VIEWS, ModulePair, Options
 from hlofuse.replay import Replay
 
-__all__ = [
-    "FORMATS",
-    "MAX_NODES",
-    "VIEWS",
-    "Decision",
-    "Drawing",
-    "ModulePair",
-    "Options",
-    "format_of",
-    "render",
-]
+__all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "ModulePair", "Options", "format_of", "render"]
 
 
 def render(
@@ -44,7 +33,6 @@ def render(
     legend: bool = True,
     caption: Sequence[str] = (),
     final_names: Mapping[str, str] | None = None,
-    decisions: Sequence[Decision] | None = None,
 ) -> Drawing:
     """Draw a module as it is, or a replay `before`, `after` (its default) or `both` side by side.
 
@@ -55,15 +43,9 @@ def render(
     `open` and `collapse` name fusions, computations or the numbered parts of an overview. More than
     `max_nodes` boxes a side are collapsed, unless `open` names them, and a notice says so
     (`Drawing.notices`). `caption` are lines of one's own at the head. `final_names` are those of kernels that
-    have another name after fusion. With the `decisions` of a replay the SVG shows one after the other.
+    have another name after fusion.
     """
     options = Options(max_nodes, focus, radius, open, collapse, legend, final_names or {})
-    if decisions is not None:
-        if view not in (None, "after") or not isinstance(drawn, Replay):
-            raise HlofuseError(
-                "an animation shows the replay of one module, up to its end: leave out the view"
-            )
-        return animation(drawn, decisions, options, caption)
     scene = compose(drawn, view, options)
     scene.caption = list(caption)
     return Drawing(to_dot(scene), scene, list(scene.notices))

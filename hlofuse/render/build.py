@@ -200,7 +200,6 @@ class _PanelBuilder:
             self.context.numbers.get(fusion, ""),
             marked=fusion in self.plan.marked,
             note=self.context.notes.get(fusion, ""),
-            name=fusion.name,
         )
         body = fusion.fused_computation
         # A constant spread out inside a kernel costs nothing: it reads as the number it is.

@@ -25,16 +25,18 @@ def compose(drawn: Module | Replay | ModulePair, view: str | None, options: Opti
         raise HlofuseError(f"no view is called {view!r}; there are {', '.join(VIEWS)}")
     if isinstance(drawn, ModulePair):
         return _pair(drawn, view, options)
+    names = options.final_names
     if isinstance(drawn, Module):
         if view in ("after", "both"):
             raise HlofuseError(f"view {view!r} needs a replay of the module")
-        return _one(drawn, options, f"as it is: {_totals(drawn)}")
+        return _one(Builder(drawn, final_names=names), options, f"as it is: {_totals(drawn)}")
     pair = pair_of(drawn)
     if view == "both":
         return _both(pair, options)
     if view == "before":
-        return _one(pair.before, options, f"before {pair.title}: {_totals(pair.before)}")
-    return _one(pair.after, for_side(options, pair, pair.after), _change(pair))
+        builder = Builder(pair.before, final_names=names)
+        return _one(builder, options, f"before {pair.title}: {_totals(pair.before)}")
+    return _one(Builder(pair.after, final_names=names), for_side(options, pair, pair.after), _change(pair))
 
 
 def _pair(pair: ModulePair, view: str | None, options: Options) -> Scene:
@@ -44,27 +46,21 @@ def _pair(pair: ModulePair, view: str | None, options: Options) -> Scene:
         scene.lines[:0] = [pair.title] if pair.title else []
         return scene
     module = pair.before if view == "before" else pair.after
-    return _one(module, for_side(options, pair, module), f"{view}: {_totals(module)}", pair.notes)
+    builder = Builder(module, notes=pair.notes, final_names=options.final_names)
+    return _one(builder, for_side(options, pair, module), f"{view}: {_totals(module)}")
 
 
 def before_of(replay: Replay, options: Options) -> Scene:
-    """The module before a replay, in frames of the kernels it is to become."""
+    """The module before a replay, every fusion in it closed, in frames of the kernels it is to become."""
     pair = pair_of(replay)
-    future, titles = _futures(pair, kernel_numbers(pair.after), options.final_names)
-    builder = Builder(pair.before, "b", future, _groups(pair.before, future), titles)
-    return _one(pair.before, for_side(options, pair, pair.before), _change(pair), builder=builder)
+    closed = tuple(i.name for i in pair.before.instructions() if i.opcode == "fusion")
+    chosen = replace(for_side(options, pair, pair.before), collapse=closed)
+    return _one(_before(pair, options), chosen, _change(pair))
 
 
-def _one(
-    module: Module,
-    options: Options,
-    line: str,
-    notes: Mapping[Instruction, str] | None = None,
-    builder: Builder | None = None,
-) -> Scene:
-    scene = Scene(shorten(module.name, 70), [line], legend=options.legend)
-    decided = plan(module, options)
-    builder = builder or Builder(module, notes=notes, final_names=options.final_names)
+def _one(builder: Builder, options: Options, line: str) -> Scene:
+    scene = Scene(shorten(builder.module.name, 70), [line], legend=options.legend)
+    decided = plan(builder.module, options)
     scene.panels = [builder.panel(p, _panel_title(p.computation)) for p in decided.panels]
     scene.notices = decided.notices
     _arrange(scene, math.ceil(math.sqrt(len(scene.panels))))
@@ -72,16 +68,14 @@ def _one(
 
 
 def _both(pair: ModulePair, options: Options) -> Scene:
-    after_numbers = kernel_numbers(pair.after)
-    future, titles = _futures(pair, after_numbers, options.final_names)
     sides: list[dict[str, Panel]] = []
     scene = Scene(shorten(pair.after.name, 70), [_change(pair)], legend=options.legend)
     for side, module in (("before", pair.before), ("after", pair.after)):
         if side == "before":
-            groups = _groups(module, future)
-            builder = Builder(module, "b", future, groups, titles, pair.notes)
+            builder = _before(pair, options)
         else:
-            builder = Builder(module, "a", after_numbers, notes=pair.notes, final_names=options.final_names)
+            numbers, names = kernel_numbers(module), options.final_names
+            builder = Builder(module, "a", numbers, notes=pair.notes, final_names=names)
         decided = plan(module, for_side(options, pair, module))
         panels = {
             p.computation.name: builder.panel(p, f"{side}: {_panel_title(p.computation)}")
@@ -98,19 +92,18 @@ def _both(pair: ModulePair, options: Options) -> Scene:
     return scene
 
 
-def _futures(
-    pair: ModulePair, numbers: Mapping[Instruction, str], final_names: Mapping[str, str]
-) -> tuple[dict[Instruction, str], dict[str, str]]:
-    """For each instruction before: the kernels it is in after; and the name of each kernel."""
+def _before(pair: ModulePair, options: Options) -> Builder:
+    """Draws the module before: instructions with the kernels they are in after, in frames of these."""
+    numbers, final_names = kernel_numbers(pair.after), options.final_names
     titles = {number: final_names.get(kernel.name, kernel.name) for kernel, number in numbers.items()}
     future: dict[Instruction, str] = {}
     for i, computed_in in pair.kernels.items():
-        kernel_numbers = [numbers[k] for k in computed_in if k in numbers]
-        in_kernels = sorted(dict.fromkeys(kernel_numbers), key=lambda number: int(number[1:]))
+        found = dict.fromkeys(numbers[k] for k in computed_in if k in numbers)
+        in_kernels = sorted(found, key=lambda number: int(number[1:]))
         if in_kernels:
             more = f" +{len(in_kernels) - 3}" if len(in_kernels) > 3 else ""
             future[i] = " ".join(in_kernels[:3]) + more
-    return future, titles
+    return Builder(pair.before, "b", future, _groups(pair.before, future), titles, pair.notes)
 
 
 def _groups(module: Module, future: Mapping[Instruction, str]) -> dict[Instruction, str]:

@@ -43,16 +43,14 @@ _CSS = (
 )
 
 
-def document(
-    width: float, height: float, title: str, description: str, body: Iterable[str], css: str = ""
-) -> str:
-    """A picture of that many points on a white card; `css` follows the styles of every picture."""
+def document(width: float, height: float, title: str, description: str, body: Iterable[str]) -> str:
+    """A picture of that many points on a white card."""
     return "".join(
         [
             '<?xml version="1.0" encoding="UTF-8"?>\n',
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width:g}pt" height="{height:g}pt" ',
             f'viewBox="0 0 {width:g} {height:g}" style="color-scheme:light">\n',
-            f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n<style>{_CSS}{css}</style>\n",
+            f"<title>{escape(title)}</title>\n<desc>{escape(description)}</desc>\n<style>{_CSS}</style>\n",
             f'<rect x="0.5" y="0.5" width="{width - 1:g}" height="{height - 1:g}" rx="10" ',
             'fill="#ffffff" stroke="#d1d9e0"/>\n',
             *body,
@@ -65,26 +63,6 @@ def zoomable(svg: str) -> str:
     """The picture as a file of its own: with a script, the same for every picture, that zooms and pans."""
     script = Path(__file__).with_name("pan.js").read_text(encoding="utf-8")
     return svg.removesuffix("</svg>\n") + f"<script>{escape(script)}</script>\n</svg>\n"
-
-
-def content(svg: bytes, tooltips: Mapping[str, list[str]]) -> list[str]:
-    """What Graphviz's SVG draws; `tooltips` by the ids of boxes, frames and panels."""
-    root = ET.fromstring(svg)
-    writer = _Writer(tooltips)
-    for child in root:
-        writer.write(child)
-    # Arrows run across the headings of the frames they enter: these come last, all halos below all letters.
-    transform = next((g.get("transform", "") for g in root if g.tag == _SVG + "g"), "")
-    heading = ["".join(writer.headings), "</g>\n"]
-    for look in ("halo", "heading"):
-        writer.out += [f'<g class="{look}" transform={quoteattr(transform)}>\n', *heading]
-    return writer.out
-
-
-def size(svg: bytes) -> tuple[float, float]:
-    """Width and height in points."""
-    box = ET.fromstring(svg).get("viewBox", "0 0 1 1").split()
-    return float(box[2]), float(box[3])
 
 
 class _Writer:
@@ -109,10 +87,9 @@ class _Writer:
         elif name == "text":
             text = "".join(element.itertext())
             if text.strip():
-                attributes = "" if outline is None else f" class={quoteattr(outline)}"
                 target = self.out if outline is None else self.headings
-                attributes += _attributes(element)
-                target.append(f'<text xml:space="preserve"{attributes}>{escape(text)}</text>\n')
+                of = "" if outline is None else f" class={quoteattr(outline)}"
+                target.append(f'<text xml:space="preserve"{of}{_attributes(element)}>{escape(text)}</text>\n')
         elif name in _ELEMENTS and not _is_background(element):
             self.out.append(f"<{name}{_attributes(element)}/>\n")
 
@@ -215,22 +192,27 @@ class Drawing(Picture):
 
     def to_svg(self) -> str:
         """A self-contained SVG for a page: no script, link or font. Needs Graphviz."""
-        return document(*self.size(), self.scene.title, self.description, self.content())
-
-    @property
-    def description(self) -> str:
-        """All lines of the heading."""
-        return "; ".join([*self.scene.caption, *self.scene.lines, *self.notices])
+        description = "; ".join([*self.scene.caption, *self.scene.lines, *self.notices])
+        return document(*self.size(), self.scene.title, description, self.content())
 
     def content(self) -> list[str]:
-        """The elements of the SVG."""
+        """The elements of the SVG. Needs Graphviz."""
         tooltips = {b.key: b.tooltip for p in self.scene.panels for b in p.all_boxes()}
         tooltips |= {f.key: f.tooltip for p in self.scene.panels for f in p.outlines}
-        return content(self._drawn, tooltips)
+        root, writer = ET.fromstring(self._drawn), _Writer(tooltips)
+        for child in root:
+            writer.write(child)
+        # Arrows run across headings of the frames they enter: these come last, all halos below all letters.
+        transform = next((g.get("transform", "") for g in root if g.tag == _SVG + "g"), "")
+        heading = ["".join(writer.headings), "</g>\n"]
+        for look in ("halo", "heading"):
+            writer.out += [f'<g class="{look}" transform={quoteattr(transform)}>\n', *heading]
+        return writer.out
 
     def size(self) -> tuple[float, float]:
         """Width and height in points. Needs Graphviz."""
-        return size(self._drawn)
+        box = ET.fromstring(self._drawn).get("viewBox", "0 0 1 1").split()
+        return float(box[2]), float(box[3])
 
     @cached_property
     def _drawn(self) -> bytes:

@@ -49,8 +49,6 @@ class Outline:
     boxes: list[Box] = field(default_factory=list)
     marked: bool = False
     note: str = ""
-    name: str = ""
-    """Of the fusion drawn open, whole."""
 
 
 @dataclass(slots=True)
