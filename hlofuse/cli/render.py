@@ -21,7 +21,6 @@ from hlofuse.library.side_by_side import pair_of_diff, read_both
 
 if TYPE_CHECKING:
     from hlofuse.library.options import ReplayOptions
-    from hlofuse.library.report import Report
     from hlofuse.render import ModulePair
     from hlofuse.render.viewers import LaunchedModule
 
@@ -70,9 +69,7 @@ if TYPE_CHECKING:
     default=250,
     type=click.IntRange(1, 1500),
 )
-@click.option(
-    "--animate", is_flag=True, help="Write one SVG that shows the fusion decisions one after the other."
-)
+@click.option("--animate", is_flag=True, help="Write an SVG that shows the decisions one by one.")
 @click.option("--no-legend", is_flag=True, help="Leave the legend out.")
 @measured_options
 def command(
@@ -96,7 +93,7 @@ def command(
     kernels.
 
     An SVG fits the window of a browser; the wheel zooms and dragging pans. Of a large module --focus draws
-    the neighbourhood of one kernel.
+    the neighbourhood of one kernel. With --animate it shows at most 150 decisions, and neither zooms nor pans.
 
     For other viewers: --format model-explorer writes a graph whose layers are scopes, loops and fusions, and
     next to it FILE.node-data.json with the time of each kernel. --format perfetto writes the kernels of one
@@ -123,7 +120,12 @@ def command(
     pair = None if after is None else _pair(report.options, after)
     if pair is None:
         view = view if animate else shown_view(report, view)
-        _announce(report, view)
+        if view == "before":  # the module as it is
+            warn(report.loaded.device_note)
+            announce(report.loaded, replayed=False)
+        else:
+            announce(report.at_fusion)
+            warn(report.at_fusion.note)
     if form in VIEWERS:
         _write_for_viewer(report.launched(view), form, output)
         return
@@ -144,7 +146,7 @@ def command(
     if to_stdout:
         sys.stdout.buffer.write(content)
     else:
-        save(Path(output), content)
+        save(Path(output), content, "open it in a browser" if animate else "")
 
 
 def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:
@@ -162,16 +164,6 @@ def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:
         sys.stdout.buffer.write(content)
     else:
         save(Path(output), content, how)
-
-
-def _announce(report: Report, view: str | None) -> None:
-    """What the picture rests on: a module as it is, or a replay."""
-    if view == "before":
-        warn(report.loaded.device_note)
-        announce(report.loaded, replayed=False)
-    else:
-        announce(report.at_fusion)
-        warn(report.at_fusion.note)
 
 
 def _pair(options: ReplayOptions, after: str) -> ModulePair:

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.format.escape import printable
+from hlofuse.format.escape import printable, shorten
 from hlofuse.format.units import listing
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.naming import drawn_name, final_names_of, renamed_kernels, unoptimized_of
@@ -70,7 +70,6 @@ def drawn(
 
 def decisions_of(program: Program) -> Iterator[Decision]:
     """The fusions of a replay and its final refusals between kernels, in order, as `explain` counts them."""
-    from hlofuse.format.escape import shorten
     from hlofuse.ir.grouping import grouped
     from hlofuse.render.animate import Decision
     from hlofuse.reports.common.lineage import Lineage
@@ -78,23 +77,22 @@ def decisions_of(program: Program) -> Iterator[Decision]:
     from hlofuse.reports.common.refusals import refusals
 
     facts, lineage = program.facts, Lineage()
-    decided: list[tuple[str, tuple[str, str], Event | Refusal]]
+
+    def decision(head: str, producer: str, consumer: str, about: Event | Refusal) -> Decision:
+        pair = " into ".join(shorten(facts.final_name_of(n) or n, 40) for n in (producer, consumer))
+        rule, figures = facts.rule(about.rule), figures_text(about.figures)
+        reason = "; ".join(filter(None, (rule.title or about.reason, figures)))
+        ends = set(lineage.members(producer)), set(lineage.members(consumer))
+        return Decision(f"{head}: {pair}", f"{reason} ({rule.code})", ends, head == "Fused")
+
     for result in program.replay.passes:
         refused = grouped((r.steps[-1], r) for r in refusals(result.events, facts) if r.between_kernels)
         for e in result.events:
-            decided = [
-                ("Refused", (r.producer.name, r.consumer_then or ""), r) for r in refused.pop(e.step, ())
-            ]
+            for r in refused.pop(e.step, ()):
+                yield decision("Refused", r.producer.name, r.consumer_then or "", r)
             if e.event == "fuse":
-                decided.append(("Fused", (e.producer or "", e.consumer or ""), e))
-            ends = [[dict.fromkeys(lineage.members(n)) for n in names] for _, names, _ in decided]
+                yield decision("Fused", e.producer or "", e.consumer or "", e)
             lineage.follow(e)
-            for (head, names, about), (producer, consumer) in zip(decided, ends, strict=True):
-                pair = " into ".join(shorten(facts.final_name_of(n) or n, 40) for n in names)
-                rule, figures = facts.rule(about.rule), figures_text(about.figures)
-                reason = "; ".join(filter(None, (rule.title or about.reason, figures)))
-                kernel = dict.fromkeys(lineage.members(e.fusion or "") if head == "Fused" else ())
-                yield Decision(f"{head}: {pair}", f"{reason} ({rule.code})", producer, consumer, kernel)
 
 
 def shown_view(program: Program, view: str | None = None) -> str:

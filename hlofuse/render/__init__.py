@@ -4,9 +4,9 @@ planning/    which parts are drawn open, closed or not at all
 build.py   boxes, frames and arrows of one computation (`scene.py`)
 compose.py    one module, or two side by side
 arranging/   fewer arrows, and no cycles of frames
-dot.py, engine.py, svg.py   DOT, Graphviz, and its SVG without anything active
+dot.py, engine.py, drawing.py   DOT, Graphviz, and its SVG without anything active
 animate.py   the decisions of a replay one after the other
-launched.py, model_explorer.py, perfetto.py   what runs, for the viewers of other projects
+viewers.py   what runs, for the viewers of other projects
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,7 +3,7 @@
 It ends in the final state. A viewer that does not animate, or is to reduce motion, shows nothing else.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from xml.sax.saxutils import escape
@@ -17,13 +17,14 @@ from hlofuse.render.options import Options
 from hlofuse.render.palette import ALERT, FONT, INK, STYLES
 from hlofuse.replay import Replay
 
-MOST = 150
-"""Decisions in one animation at most: nobody follows more."""
-
+MOST = 150  # decisions in one animation: nobody follows more
 _SECONDS = 3  # for each decision, and for the state before the first
-_FUSED = "#0969da"
 _FIRST = "Thick borders: what is decided. An arrow becomes pale when its value stays inside a kernel."
 _LAST = ("Final state", "Boxes in one frame, or with the same number K, are one kernel.")
+_HIDDEN, _VISIBLE = "visibility:hidden", "visibility:visible"
+_BORDER = "stroke:{};stroke-width:{};stroke-dasharray:{}"
+_FUSES, _IS_FUSED = (_BORDER.format("#0969da", width, "none") for width in (5, 2.5))
+_REFUSED = _BORDER.format(ALERT, 4, "7 3")
 _CSS = (
     "svg:active *{animation-play-state:paused!important}"
     "@media (prefers-reduced-motion:reduce){svg *{animation:none!important}}"
@@ -31,14 +32,12 @@ _CSS = (
 
 
 class Decision(NamedTuple):
-    """A fusion or a refusal, with the instructions of the module before fusion that it is about."""
+    """A fusion or a refusal, with what producer and consumer hold of the module before fusion."""
 
     text: str
     reason: str
-    producer: Collection[str]
-    consumer: Collection[str]
-    kernel: Collection[str]
-    """What the fusion holds from then on; empty for a refusal."""
+    ends: tuple[set[str], set[str]]
+    is_fused: bool
 
 
 def animation(
@@ -54,15 +53,13 @@ def animation(
         arrow.key = f"arrow{n}"
     if options.focus is not None:
         names = {b.name for p in scene.panels for b in p.all_boxes()}
-        near = (d for d in decisions if not names.isdisjoint(d.producer) | names.isdisjoint(d.consumer))
-        decisions = list(near)
-    if not decisions:
+        decisions = [d for d in decisions if all(names & end for end in d.ends)]
+    count = len(decisions)
+    if not count:
         raise HlofuseError("no fusion is decided here: there is nothing to animate")
-    if len(decisions) > MOST:
-        raise HlofuseError(
-            f"{len(decisions):,} decisions are too many to follow (at most {MOST}): animate those near an "
-            "instruction with --focus NAME, fewer with a smaller --radius"
-        )
+    if count > MOST:
+        less = "--focus NAME" if options.focus is None else "a smaller --radius"
+        raise HlofuseError(f"{count:,} decisions are too many to follow (at most {MOST}): give {less}")
     return Animation(to_dot(scene), scene, list(scene.notices), decisions)
 
 
@@ -87,7 +84,7 @@ class Animation(Drawing):
         count, looks, chars = len(self.decisions), self._looks(), int(self.size()[0] / 7.5)
         decided = [(f"{k} of {count}: {d.text}", d.reason) for k, d in enumerate(self.decisions, 1)]
         for k, caption in enumerate([(f"Before fusion: {count} to decide", _FIRST), *decided, _LAST]):
-            looks[f".at{k}"] = _from(k) | ({k + 1: "visibility:hidden"} if k <= count else {})
+            looks[f".at{k}"] = {0: _HIDDEN} | {k: _VISIBLE} | ({k + 1: _HIDDEN} if k <= count else {})
             head, reason = (escape(shorten(line, chars)) for line in caption)
             out.append(
                 f'<text class="at{k}" visibility="{"hidden" if k <= count else "visible"}" fill="{INK}" '
@@ -105,34 +102,27 @@ class Animation(Drawing):
         """By CSS selector: from which decision on an element looks how."""
         found: dict[str, dict[int, str]] = {}
         border: dict[str, dict[int, str]] = {}
-        last = len(self.decisions) + 1
+        decided = [(k, set.union(*d.ends), d.is_fused) for k, d in enumerate(self.decisions, 1)]
+
+        def fused_at(names: set[str]) -> int:
+            return next((k for k, held, is_fused in decided if is_fused and names <= held), len(decided) + 1)
+
         for panel in self.scene.panels:
             boxes = {b.key: b for b in panel.all_boxes()}
             for b in boxes.values():
-                border[b.name] = {0: _border(STYLES[b.style].look["color"], 3 if b.marked else 1)}
+                color = STYLES[b.style].look["color"]
+                border[b.name] = {0: _BORDER.format(color, 3 if b.marked else 1, "none")}
                 found[f"#{b.key} :is(polygon,path,ellipse)"] = border[b.name]
             for arrow in panel.arrows:
-                k = self._fused_at(boxes[arrow.source_box].name, boxes[arrow.head].name)
-                found[f"#{arrow.key}"] = {0: "opacity:1"} | ({k: "opacity:.25"} if k < last else {})
+                k = fused_at({boxes[arrow.source_box].name, boxes[arrow.head].name})
+                found[f"#{arrow.key}"] = {0: "opacity:1"} | ({k: "opacity:.25"} if k <= len(decided) else {})
             for o in panel.outlines:
-                found[f"#{o.key},.{o.key}"] = _from(self._fused_at(*(b.name for b in o.boxes)))
+                k = fused_at({b.name for b in o.boxes})
+                found[f"#{o.key},.{o.key}"] = {0: _HIDDEN, k: _VISIBLE}
         fused = set[str]()
-        for k, d in enumerate(self.decisions, 1):
-            fused.update(d.kernel)
-            for n in border.keys() & {*d.producer, *d.consumer}:
-                border[n][k] = _border(_FUSED, 5) if d.kernel else _border(ALERT, 4, "7 3")
-                border[n][k + 1] = _border(_FUSED, 2.5) if n in fused else border[n][0]
+        for k, held, is_fused in decided:
+            fused |= held if is_fused else set()
+            for n in border.keys() & held:
+                border[n][k] = _FUSES if is_fused else _REFUSED
+                border[n][k + 1] = _IS_FUSED if n in fused else border[n][0]
         return found
-
-    def _fused_at(self, *names: str) -> int:
-        """The decision from which on one fusion holds all of these, past the last one if none does."""
-        fused = (k for k, d in enumerate(self.decisions, 1) if all(n in d.kernel for n in names))
-        return next(fused, len(self.decisions) + 1)
-
-
-def _border(color: str, width: float, dashes: str = "none") -> str:
-    return f"stroke:{color};stroke-width:{width};stroke-dasharray:{dashes}"
-
-
-def _from(start: int) -> dict[int, str]:
-    return {0: "visibility:hidden"} | {start: "visibility:visible"}

@@ -70,13 +70,9 @@ def _one(builder: Builder, options: Options, line: str) -> Scene:
 def _both(pair: ModulePair, options: Options) -> Scene:
     sides: list[dict[str, Panel]] = []
     scene = Scene(shorten(pair.after.name, 70), [_change(pair)], legend=options.legend)
-    for side, module in (("before", pair.before), ("after", pair.after)):
-        if side == "before":
-            builder = _before(pair, options)
-        else:
-            numbers, names = kernel_numbers(module), options.final_names
-            builder = Builder(module, "a", numbers, notes=pair.notes, final_names=names)
-        decided = plan(module, for_side(options, pair, module))
+    after = Builder(pair.after, "a", notes=pair.notes, final_names=options.final_names)
+    for side, builder in (("before", _before(pair, options)), ("after", after)):
+        decided = plan(builder.module, for_side(options, pair, builder.module))
         panels = {
             p.computation.name: builder.panel(p, f"{side}: {_panel_title(p.computation)}")
             for p in decided.panels

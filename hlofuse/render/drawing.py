@@ -83,24 +83,22 @@ class _Writer:
             for child in element:
                 self.write(child, outline)
         elif name == "g":
-            self._group(element, element.get("id") if element.get("class") == "cluster" else outline)
+            self.out.append(f"<g{_attributes(element)}>\n")
+            tooltip = self._tooltip(element)
+            if tooltip:
+                self.out.append(f"<title>{escape(tooltip)}</title>\n")
+            for child in element:
+                self.write(child, element.get("id") if element.get("class") == "cluster" else outline)
+            self.out.append("</g>\n")
         elif name == "text":
             text = "".join(element.itertext())
             if text.strip():
                 target = self.out if outline is None else self.headings
                 of = "" if outline is None else f" class={quoteattr(outline)}"
                 target.append(f'<text xml:space="preserve"{of}{_attributes(element)}>{escape(text)}</text>\n')
-        elif name in _ELEMENTS and not _is_background(element):
+        elif name in _ELEMENTS and element.get("stroke") not in ("none", "transparent"):
+            # Only Graphviz's white rectangle, whose place the card takes, has no border.
             self.out.append(f"<{name}{_attributes(element)}/>\n")
-
-    def _group(self, element: ET.Element, outline: str | None) -> None:
-        self.out.append(f"<g{_attributes(element)}>\n")
-        text = self._tooltip(element)
-        if text:
-            self.out.append(f"<title>{escape(text)}</title>\n")
-        for child in element:
-            self.write(child, outline)
-        self.out.append("</g>\n")
 
     def _tooltip(self, element: ET.Element) -> str:
         own = self.tooltips.get(element.get("id", ""))
@@ -113,11 +111,6 @@ class _Writer:
                 if text.strip():
                     return text
         return ""
-
-
-def _is_background(element: ET.Element) -> bool:
-    """Graphviz's white rectangle, whose place the card takes."""
-    return element.tag == _SVG + "polygon" and element.get("stroke") in ("none", "transparent")
 
 
 def _attributes(element: ET.Element) -> str:
