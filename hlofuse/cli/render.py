@@ -93,7 +93,7 @@ def command(
     kernels.
 
     An SVG fits the window of a browser; the wheel zooms and dragging pans. Of a large module --focus draws
-    the neighbourhood of one kernel. With --animate it shows at most 150 decisions, and neither zooms nor pans.
+    the neighbourhood of one kernel. With --animate it shows up to 150 decisions, without zoom or pan.
 
     For other viewers: --format model-explorer writes a graph whose layers are scopes, loops and fusions, and
     next to it FILE.node-data.json with the time of each kernel. --format perfetto writes the kernels of one

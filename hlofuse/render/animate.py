@@ -81,15 +81,15 @@ class Animation(Drawing):
     def content(self) -> list[str]:
         """The elements of the SVG: the captions, the picture below, and a style that animates both."""
         out = ['<g transform="translate(0 44)">\n', *super().content(), "</g>\n"]
-        count, looks, chars = len(self.decisions), self._looks(), int(self.size()[0] / 7.5)
+        count, looks, width = len(self.decisions), self._looks(), self.size()[0]
         decided = [(f"{k} of {count}: {d.text}", d.reason) for k, d in enumerate(self.decisions, 1)]
-        for k, caption in enumerate([(f"Before fusion: {count} to decide", _FIRST), *decided, _LAST]):
+        for k, (head, reason) in enumerate([(f"Before decision 1 of {count}", _FIRST), *decided, _LAST]):
             looks[f".at{k}"] = {0: _HIDDEN} | {k: _VISIBLE} | ({k + 1: _HIDDEN} if k <= count else {})
-            head, reason = (escape(shorten(line, chars)) for line in caption)
             out.append(
                 f'<text class="at{k}" visibility="{"hidden" if k <= count else "visible"}" fill="{INK}" '
-                f'font-family="{FONT}" font-size="13"><tspan x="24" y="24" font-weight="bold">{head}</tspan>'
-                f'<tspan x="24" y="42" font-size="11">{reason}</tspan></text>\n'
+                f'font-family="{FONT}" font-size="13"><tspan x="24" y="24" font-weight="bold">'
+                f'{escape(shorten(head, int(width / 7.5)))}</tspan><tspan x="24" y="42" font-size="11">'
+                f"{escape(shorten(reason, int(width / 5.7)))}</tspan></text>\n"
             )
         css = _CSS
         for n, (selector, look) in enumerate(looks.items()):
@@ -105,7 +105,7 @@ class Animation(Drawing):
         decided = [(k, set.union(*d.ends), d.is_fused) for k, d in enumerate(self.decisions, 1)]
 
         def fused_at(names: set[str]) -> int:
-            return next((k for k, held, is_fused in decided if is_fused and names <= held), len(decided) + 1)
+            return next((k for k, ops, is_fused in decided if is_fused and names <= ops), len(decided) + 1)
 
         for panel in self.scene.panels:
             boxes = {b.key: b for b in panel.all_boxes()}
@@ -120,9 +120,9 @@ class Animation(Drawing):
                 k = fused_at({b.name for b in o.boxes})
                 found[f"#{o.key},.{o.key}"] = {0: _HIDDEN, k: _VISIBLE}
         fused = set[str]()
-        for k, held, is_fused in decided:
-            fused |= held if is_fused else set()
-            for n in border.keys() & held:
+        for k, ops, is_fused in decided:
+            fused |= ops if is_fused else set()
+            for n in border.keys() & ops:
                 border[n][k] = _FUSES if is_fused else _REFUSED
                 border[n][k + 1] = _IS_FUSED if n in fused else border[n][0]
         return found
