@@ -22,6 +22,7 @@ _SECONDS = 3  # for each decision, and for the state before the first
 _FIRST = "Thick borders: what is decided. An arrow becomes pale when its value stays inside a kernel."
 _LAST = ("Final state", "Boxes in one frame, or with the same number K, are one kernel.")
 _HIDDEN, _VISIBLE = "visibility:hidden", "visibility:visible"
+_DARK, _PALE = (f"stroke-opacity:{x};fill-opacity:{x}" for x in (1, 0.25))
 _BORDER = "stroke:{};stroke-width:{};stroke-dasharray:{}"
 _FUSES, _IS_FUSED = (_BORDER.format("#0969da", width, "none") for width in (5, 2.5))
 _REFUSED = _BORDER.format(ALERT, 4, "7 3")
@@ -54,12 +55,11 @@ def animation(
     if options.focus is not None:
         names = {b.name for p in scene.panels for b in p.all_boxes()}
         decisions = [d for d in decisions if all(names & end for end in d.ends)]
-    count = len(decisions)
-    if not count:
+    if not decisions:
         raise HlofuseError("no fusion is decided here: there is nothing to animate")
-    if count > MOST:
+    if len(decisions) > MOST:
         less = "--focus NAME" if options.focus is None else "a smaller --radius"
-        raise HlofuseError(f"{count:,} decisions are too many to follow (at most {MOST}): give {less}")
+        raise HlofuseError(f"{len(decisions):,} decisions are too many to show (at most {MOST}): give {less}")
     return Animation(to_dot(scene), scene, list(scene.notices), decisions)
 
 
@@ -115,7 +115,7 @@ class Animation(Drawing):
                 found[f"#{b.key} :is(polygon,path,ellipse)"] = border[b.name]
             for arrow in panel.arrows:
                 k = fused_at({boxes[arrow.source_box].name, boxes[arrow.head].name})
-                found[f"#{arrow.key}"] = {0: "opacity:1"} | ({k: "opacity:.25"} if k <= len(decided) else {})
+                found[f"#{arrow.key}"] = {0: _DARK} | ({k: _PALE} if k <= len(decided) else {})
             for o in panel.outlines:
                 k = fused_at({b.name for b in o.boxes})
                 found[f"#{o.key},.{o.key}"] = {0: _HIDDEN, k: _VISIBLE}

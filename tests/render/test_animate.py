@@ -64,7 +64,9 @@ def test_without_animation_the_final_state_is_shown(softmax: Report) -> None:
         assert all(
             "#0969da;stroke-width:2.5" in looks[f"#{b.key} :is(polygon,path,ellipse)"] for b in o.boxes
         )
-    assert list(looks.values()).count("opacity:.25") == 2, "one arrow inside each of the two fusions"
+    assert list(looks.values()).count("stroke-opacity:0.25;fill-opacity:0.25") == 2, (
+        "one arrow inside each of the two fusions"
+    )
     assert "prefers-reduced-motion" in svg
     times = [float(t) for t in re.findall(r"([\d.]+)%\{", svg)]
     assert min(times) == 0
@@ -98,11 +100,11 @@ def test_focus_shows_only_decisions_near_it(hlofuse: Run, tmp_path: Path) -> Non
     animate = "render", source, "--assume-input", "--animate", "-o", out
     whole = hlofuse(*animate)
     assert whole.status == 2
-    assert f"399 decisions are too many to follow (at most {MOST}): give --focus NAME" in whole.err
+    assert f"399 decisions are too many to show (at most {MOST}): give --focus NAME" in whole.err
     assert not out.exists()
     wide = hlofuse(*animate, "--focus", "v200", "--radius", "100")
     assert wide.status == 2
-    assert "200 decisions are too many to follow (at most 150): give a smaller --radius" in wide.err
+    assert "200 decisions are too many to show (at most 150): give a smaller --radius" in wide.err
     near = hlofuse(*animate, "--focus", "v200")
     assert near.status == 0, near.err
     decided = [text for _, text in captions(out.read_text(encoding="utf-8"))[1:-1]]
