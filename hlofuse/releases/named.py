@@ -192,6 +192,7 @@ class Release:
     failed_tilings_unnamed: bool = _holds(since="0.12")
     equal_concatenates_shared: bool = _holds(since="0.12")
     tiles_are_powers_of_two: bool = _holds(since="0.12")
+    tiles_parts_of_rows: bool = _holds(since="0.12")
     sorts_config_fields: bool = _holds(since="0.11.2")
 
     def has(self, span: Span, name: str) -> bool:

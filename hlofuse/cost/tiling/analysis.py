@@ -36,8 +36,9 @@ class TiledNode:
 class Analysis:
     """The tiled nodes of a view. Raises NotTiled with XLA's reason where there are none."""
 
-    def __init__(self, view: FusionView) -> None:
-        self.view = view
+    def __init__(self, view: FusionView, gaps: bool = False) -> None:
+        """`gaps` are those that slices leave in rows (`size_and_stride`)."""
+        self.view, self._gaps = view, gaps
         self.sizes, self.first_parameter = self._parameters()
         """Extent of each tiling parameter."""
         self.conditions: list[Condition] = []
@@ -135,7 +136,7 @@ class Analysis:
                 if own is None or symbolic_tile(own) is None:
                     text = "UNDEFINED\n" if own is None else own
                     raise NotTiled("Bailing out on reshape ", Operation(op), " with indexing map ", text)
-        tile = symbolic_tile(node.map)
+        tile = symbolic_tile(node.map, self._gaps)
         if tile is None:
             raise NotTiled("Failed to compute symbolic tile for ", node.map, " for HLO ", Operation(op))
         if tile.condition == NEVER:

@@ -117,7 +117,7 @@ class TilingModel:
         cached = self._analyses.get(view.key)
         if cached is None:
             try:
-                cached = Analysis(view)
+                cached = Analysis(view, self._times.release.tiles_parts_of_rows)
             except NotTiled as refusal:
                 cached = refusal
             self._analyses[view.key] = cached

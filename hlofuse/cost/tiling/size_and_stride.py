@@ -49,8 +49,12 @@ class SizeAndStride:
     condition: Condition = ALWAYS
 
 
-def size_and_stride(expr: Expr, dims: Dims, symbols: Dims) -> SizeAndStride | None:
-    """None where the values are not evenly spaced, or XLA cannot tell (`ExtractSizeAndStride`)."""
+def size_and_stride(expr: Expr, dims: Dims, symbols: Dims, gaps: bool = False) -> SizeAndStride | None:
+    """None where the values are not evenly spaced, or XLA cannot tell (`ExtractSizeAndStride`).
+
+    With `gaps`, rows of which a slice takes a part are spaced evenly by tiles of one row or one column
+    (`VerifyReshapeContiguity`, `xla/codegen/tiling/experimental/tile_propagation.cc`).
+    """
     kind = expr.kind
     if kind == CONSTANT:
         return SizeAndStride(ONE, ZERO)
@@ -60,13 +64,13 @@ def size_and_stride(expr: Expr, dims: Dims, symbols: Dims) -> SizeAndStride | No
         lo, hi = symbols[expr.value - len(dims)]
         return SizeAndStride(constant(hi + 1), ONE) if lo == 0 else None
     if kind == MUL:
-        inner = size_and_stride(expr.lhs, dims, symbols)
+        inner = size_and_stride(expr.lhs, dims, symbols, gaps)
         # XLA forgets the condition of the factor.
         return inner and SizeAndStride(inner.size, mul(inner.stride, expr.rhs))
     if kind == ADD:
-        parts = [size_and_stride(e, dims, symbols) for e in summands(expr)]
+        parts = [size_and_stride(e, dims, symbols, gaps) for e in summands(expr)]
         present = [p for p in parts if p is not None]
-        return _of_sum(present, dims) if len(present) == len(parts) else None
+        return _of_sum(present, dims, gaps) if len(present) == len(parts) else None
     if expr.rhs.kind != CONSTANT:
         return None
     if kind == FLOORDIV:
@@ -104,7 +108,7 @@ def _extent(size: Expr, dims: Dims) -> int | None:
     return hi + 1 if lo == 0 else None
 
 
-def _of_sum(parts: list[SizeAndStride], dims: Dims) -> SizeAndStride | None:
+def _of_sum(parts: list[SizeAndStride], dims: Dims, gaps: bool) -> SizeAndStride | None:
     condition = ALWAYS
     size = ONE
     for part in parts:
@@ -114,17 +118,22 @@ def _of_sum(parts: list[SizeAndStride], dims: Dims) -> SizeAndStride | None:
             return None
     parts = sorted(parts, key=lambda p: -abs(p.stride.value))
     extents: list[int] = []
+    whole: list[bool] = []
     for i, part in enumerate(parts):
         extent = _extent(part.size, dims)
-        # Each part has to fill the step of the one before it.
-        if extent is None or (i and extent * abs(part.stride.value) != abs(parts[i - 1].stride.value)):
+        if extent is None:
+            return None
+        step = abs(parts[i - 1].stride.value) if i else 0
+        whole.append(i == 0 or extent * abs(part.stride.value) == step)
+        # Each part has to fill the step of the one before it, or to stay within it.
+        if not whole[-1] and not (gaps and extent * abs(part.stride.value) < step):
             return None
         extents.append(extent)
     stride = ZERO
     for part, extent in zip(parts, extents, strict=True):
         stride = _unless_one(part.size, extent, part.stride, stride)
     sizes = [p.size for p in parts]
-    return SizeAndStride(size, stride, both(condition, _contiguous(sizes, extents)))
+    return SizeAndStride(size, stride, both(condition, _contiguous(sizes, extents, whole)))
 
 
 def _unless_one(size: Expr, extent: int, otherwise: Expr, if_one: Expr) -> Expr:
@@ -133,12 +142,14 @@ def _unless_one(size: Expr, extent: int, otherwise: Expr, if_one: Expr) -> Expr:
     return add(mul(is_one, if_one), mul(add(negate(is_one), 1), otherwise))
 
 
-def _contiguous(sizes: list[Expr], extents: list[int]) -> Condition:
-    """From the largest stride down: ones, any size, full dimensions, ones."""
+def _contiguous(sizes: list[Expr], extents: list[int], whole: list[bool]) -> Condition:
+    """From the largest stride down: ones, any size, full dimensions, ones. Only a `whole` one can be full."""
     condition = NEVER
     count = len(sizes)
     for partial in range(count):
         for full in range(count - partial):
+            if not all(whole[partial + 1 : partial + full + 1]):
+                break
             conjunction = ALWAYS
             for i, (size, extent) in enumerate(zip(sizes, extents, strict=True)):
                 if i != partial:
@@ -164,19 +175,19 @@ class SymbolicTile:
     condition: Condition
 
 
-_TILES: dict[IndexingMap, SymbolicTile | None] = {}
+_TILES: dict[tuple[IndexingMap, bool], SymbolicTile | None] = {}
 
 
-def symbolic_tile(m: IndexingMap) -> SymbolicTile | None:
+def symbolic_tile(m: IndexingMap, gaps: bool = False) -> SymbolicTile | None:
     """The tile behind a map, None where it has none (`SymbolicTile::FromIndexingMap`)."""
     try:
-        return _TILES[m]
+        return _TILES[m, gaps]
     except KeyError:
-        tile = _TILES[m] = _derive(simplify_keeping_points(m))
+        tile = _TILES[m, gaps] = _derive(simplify_keeping_points(m), gaps)
         return tile
 
 
-def _derive(m: IndexingMap) -> SymbolicTile | None:
+def _derive(m: IndexingMap, gaps: bool) -> SymbolicTile | None:
     # A bound from above on a result itself only means padding; others are not understood.
     if any(lo != 0 or expr not in m.results for expr, (lo, _) in m.constraints):
         return None
@@ -186,7 +197,7 @@ def _derive(m: IndexingMap) -> SymbolicTile | None:
     strides: list[Expr] = []
     condition = ALWAYS
     for expr, offset in zip(m.results, offsets, strict=True):
-        part = size_and_stride(simplifier.simplify(add(expr, constant(-offset.value))), m.dims, m.symbols)
+        part = size_and_stride(simplifier.simplify(add(expr, constant(-offset.value))), m.dims, m.symbols, gaps)
         if part is None:
             return None
         sizes.append(part.size)
