@@ -126,7 +126,7 @@ def _of_sum(parts: list[SizeAndStride], dims: Dims, gaps: bool) -> SizeAndStride
         step = abs(parts[i - 1].stride.value) if i else 0
         whole.append(i == 0 or extent * abs(part.stride.value) == step)
         # Each part has to fill the step of the one before it, or to stay within it.
-        if not whole[-1] and not (gaps and extent * abs(part.stride.value) < step):
+        if not whole[-1] and not (gaps and (extent - 1) * abs(part.stride.value) < step):
             return None
         extents.append(extent)
     stride = ZERO
