@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import IO
 
 from hlofuse.format.escape import printable
+from hlofuse.inputs.excerpt import find_module
+from hlofuse.inputs.suggest import close_matches, names_meant
 from hlofuse.ir.errors import HlofuseError
 
 DEFAULT_LIMIT = 1 << 30
@@ -68,8 +70,6 @@ def read_bytes(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
 
 
 def _missing(path: Path) -> str:
-    from hlofuse.inputs.suggest import close_matches, names_meant
-
     try:
         siblings = sorted(path.parent.iterdir())
     except OSError:
@@ -143,7 +143,5 @@ def decode(data: bytes, name: str, as_module: bool = True) -> str:
     if "\r\n" in text:
         text = text.replace("\r\n", "\n")
     if as_module:
-        from hlofuse.inputs.excerpt import find_module
-
         return find_module(text, name).text
     return text

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from hlofuse.format.escape import printable
+from hlofuse.reports.common.head import head_lines, with_heads
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -69,8 +72,6 @@ class Answer(Sequence[Any], Generic[D]):
 
     def to_json(self) -> dict[str, Any]:
         """The document of `--format json`, with the same schema and figures."""
-        from hlofuse.reports.common.head import with_heads
-
         document = with_heads(self.json(self.data), [h for h in self.heads if h is not None])
         if self.note:
             document = {"approximate": self.note, **document}
@@ -101,8 +102,6 @@ class Answer(Sequence[Any], Generic[D]):
         return as_markdown(lambda console: self.draw(console, **how))
 
     def _draw_heads(self, console: Console, limit: int = 10, **_how: Any) -> None:
-        from hlofuse.reports.common.head import head_lines
-
         if self.prints_heads:
             return
         heads = [h for h in self.heads if h is not None]
@@ -126,8 +125,6 @@ class Answer(Sequence[Any], Generic[D]):
 
     def _repr_html_(self) -> str:
         from html import escape
-
-        from hlofuse.format.escape import printable
 
         lines = "<br>".join(escape(printable(x)) for x in self.to_text(92).rstrip().splitlines())
         return f'<pre style="white-space:pre;overflow-x:auto">{lines}</pre>'

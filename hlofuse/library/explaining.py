@@ -9,11 +9,19 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.format.escape import printable
+from hlofuse.format.escape import command_line, printable
+from hlofuse.format.units import plural
+from hlofuse.inputs import load
+from hlofuse.inputs.choose_target import NO_TARGET
+from hlofuse.inputs.dump_directory import DumpDirectory
+from hlofuse.inputs.dump_names import TPU_PIPELINES
+from hlofuse.inputs.stage import StageError
+from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of, head_of_dump
 from hlofuse.library.naming import final_names_of, has_own_result, resolver_of
+from hlofuse.reports.common.names import launched_in
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -126,10 +134,6 @@ def explained(
 
 def _timeline(options: ReplayOptions) -> tuple[str, str] | None:
     """How many dumps between passes lie in the directory, and the command that tells of them."""
-    from hlofuse.format.escape import command_line
-    from hlofuse.format.units import plural
-    from hlofuse.inputs.dump_directory import DumpDirectory
-
     if not os.path.isdir(options.input):
         return None
     try:
@@ -144,8 +148,6 @@ def _timeline(options: ReplayOptions) -> tuple[str, str] | None:
 
 
 def _check_names(replay: Replay, only_pass: str | None, computation: str | None) -> None:
-    from hlofuse.inputs.suggest import did_you_mean
-
     if only_pass is not None:
         passes = [p.name for p in replay.passes]
         if only_pass not in passes:
@@ -172,9 +174,6 @@ def _of_another_stage(
 
     `name` narrows it to some kernels; `details` has what keeps each two of them apart.
     """
-    from hlofuse.inputs.choose_target import NO_TARGET
-    from hlofuse.inputs.stage import StageError
-    from hlofuse.reports.common.names import launched_in
     from hlofuse.reports.fused.boundaries import explain_fused
     from hlofuse.reports.fused.model import Fused, fused_json
     from hlofuse.reports.fused.text import print_fused
@@ -230,8 +229,6 @@ def _of_another_stage(
 
 
 def _of_tpu(options: ReplayOptions, error: HlofuseError, name: str | None) -> Answer[Any] | None:
-    from hlofuse.inputs.dump_names import TPU_PIPELINES
-    from hlofuse.inputs.stage import StageError
     from hlofuse.reports.tpu.model import DEVICE, compare_tpu, tpu_files
 
     if options.input == "-" or options.target is not None:
@@ -246,7 +243,6 @@ def _of_tpu(options: ReplayOptions, error: HlofuseError, name: str | None) -> An
         return None
     if name is not None:
         raise HlofuseError("explain takes no NAME for a TPU dump; hlofuse trace-op follows one operation")
-    from hlofuse.inputs import load
     from hlofuse.reports.tpu.json import tpu_json
     from hlofuse.reports.tpu.text import print_tpu
 

@@ -8,13 +8,20 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlofuse.account import Account
+from hlofuse.cost.gpu.device import device_names
 from hlofuse.format.units import plural
+from hlofuse.inputs import choose_target
+from hlofuse.inputs.choose_target import NO_TARGET
+from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.profile import NotProfiled, is_profile, read_profile
+from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.options import Defaults, ReplayOptions
 from hlofuse.pipelines import TARGETS
+from hlofuse.reports.common.head import head_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,8 +57,6 @@ def measure_all(
 
 def has_several(path: str) -> bool:
     """A dump directory, a corpus or a profile, whose modules are all meant."""
-    from hlofuse.inputs.dump_directory import is_corpus_case
-
     folder = Path(path)
     return is_profile(path) or (path != "-" and folder.is_dir() and not is_corpus_case(folder))
 
@@ -63,8 +68,6 @@ def each_module(
 
     `finished` takes the module after all passes of a dump without the input of fusion, else the program.
     """
-    from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
-
     folder = Path(request.input)
     if is_profile(request.input) and request.module is None:
         modules = sorted(read_profile(request.input).modules, key=lambda m: (m.name, m.program or 0))
@@ -93,8 +96,6 @@ def each_module(
 
 def _file_of(module: DumpedModule, request: ReplayOptions) -> Path | None:
     """The finished module, of a dump without the stages that a replay takes; None where those are there."""
-    from hlofuse.inputs import choose_target
-
     folder = Path(request.input)
     target = request.target or choose_target(folder, module.label, device=request.device is not None).name
     try:
@@ -105,18 +106,13 @@ def _file_of(module: DumpedModule, request: ReplayOptions) -> Path | None:
 
 
 def _defaults(profile: Profile | None) -> Defaults | None:
-    from hlofuse.cost.gpu.device import device_names
-
     if profile is None or profile.target not in TARGETS or profile.device not in (None, *device_names()):
         return None
     return Defaults(profile.target, profile.device, "the baseline records it")
 
 
 def _one(request: ReplayOptions, name: str | None, root: Path, baseline: Mapping[str, Profile]) -> Measured:
-    from hlofuse.account import Account
     from hlofuse.account.running import running
-    from hlofuse.inputs.choose_target import NO_TARGET
-    from hlofuse.inputs.stage import stage_of
     from hlofuse.library.naming import final_names_of, unoptimized_of
     from hlofuse.reports.check.check import Measured
     from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges
@@ -186,7 +182,6 @@ def checked(
     from hlofuse.reports.check.baseline import updated_files
     from hlofuse.reports.check.markdown import check_markdown
     from hlofuse.reports.check.text import print_check
-    from hlofuse.reports.common.head import head_lines
 
     if update and baseline is None:
         raise HlofuseError("--update needs --baseline FILE, the baseline to write")

@@ -5,15 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hlofuse.account.measured import attach
 from hlofuse.format.escape import printable
+from hlofuse.inputs import load
+from hlofuse.inputs.companions import before_optimizations_of, is_result_of
+from hlofuse.inputs.dump_directory import final_module_of
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Module
 from hlofuse.library.listener import SILENT, Listener
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hlofuse.inputs.profile import Profile
-    from hlofuse.ir.graph import Module
     from hlofuse.replay import Replay
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.final_names import FinalNames
@@ -23,8 +27,6 @@ if TYPE_CHECKING:
 
 def final_names_of(replay: Replay, listener: Listener = SILENT) -> FinalNames:
     """XLA's final names: from its final module next to the input, else from the replay."""
-    from hlofuse.inputs import load
-    from hlofuse.inputs.dump_directory import final_module_of
     from hlofuse.reports.common.final_names import final_names
 
     path = final_module_of(_file(replay), replay.target) if has_own_result(replay) else None
@@ -38,7 +40,6 @@ def final_names_of(replay: Replay, listener: Listener = SILENT) -> FinalNames:
 
 def attach_profile(replay: Replay, profile: Profile) -> None:
     """Join what a replay launches with a profile, through XLA's final module where that is at hand."""
-    from hlofuse.account.measured import attach
     from hlofuse.reports.common.final_names import matched_names
 
     launched, names = replay.final.module, final_names_of(replay)
@@ -64,9 +65,6 @@ def resolver_of(facts: Facts) -> Names:
 
 def unoptimized_of(replay: Replay) -> Module | None:
     """The module before optimizations next to the input; None without one."""
-    from hlofuse.inputs import load
-    from hlofuse.inputs.companions import before_optimizations_of
-
     path = before_optimizations_of(_file(replay))
     try:
         return load(path) if path is not None else None
@@ -112,8 +110,6 @@ def _under(names: Mapping[str, str], event: Event) -> Event:
 
 def has_own_result(replay: Replay) -> bool:
     """False if what XLA left next to the input cannot be the result of this replay."""
-    from hlofuse.inputs.companions import is_result_of
-
     config, identity = replay.config, replay.input.identity
     # A device that was not requested was read from these files: no need to read it again.
     is_requested = identity is None or (identity.device is not None and identity.device.source == "asked")
@@ -131,7 +127,6 @@ def drawn_name(drawn: Module | Replay, view: str, name: str, listener: Listener)
 
     Of several kernels the first; a note says how many more there are.
     """
-    from hlofuse.ir.graph import Module
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.names import matching, plain_name
 

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.listener import SILENT, Listener
-from hlofuse.pipelines import TARGETS
+from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, passes_of
 from hlofuse.pipelines.identity import Fact
+from hlofuse.pipelines.targets import after_fusion
+from hlofuse.releases import AROUND_FUSION, release_of
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
@@ -28,8 +30,6 @@ if TYPE_CHECKING:
 
 def require_end(target: str, device: DeviceDescription | None) -> None:
     """HlofuseError where the passes after fusion are not known; with no device the target decides."""
-    from hlofuse.pipelines.targets import after_fusion
-
     needs_device = TARGETS[target].needs_device
     if TARGETS[target].back is None or (
         (device is not None or not needs_device) and not after_fusion(target, device)
@@ -132,9 +132,7 @@ class ReplayOptions:
         from hlofuse.inputs.choose_target import ChosenTarget, requested_target
         from hlofuse.inputs.companions import compiled_with
         from hlofuse.inputs.identity import settled
-        from hlofuse.pipelines import passes_of
         from hlofuse.pipelines.flags import parse_flags
-        from hlofuse.releases import AROUND_FUSION
         from hlofuse.replay import ReplayInput
 
         if self.target is not None:  # what is wrong with the call is reported before anything is read
@@ -226,7 +224,6 @@ class ReplayOptions:
         from hlofuse.inputs.choose_target import sibling_names
         from hlofuse.inputs.companions import device_of_names, recorded_device
         from hlofuse.inputs.profile import device_of
-        from hlofuse.pipelines import NEEDS_DEVICE
 
         if self.device is not None:
             return self.device, Fact(Path(self.device).stem, "asked", "given by --device"), ""
@@ -462,8 +459,6 @@ class Loaded:
     @property
     def release(self) -> Release:
         """The release whose passes are repeated."""
-        from hlofuse.releases import release_of
-
         return release_of(self.identity.replayed)
 
     @property

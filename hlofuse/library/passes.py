@@ -7,10 +7,13 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from hlofuse.inputs.dump_directory import is_corpus_case
+from hlofuse.inputs.profile.model import NotProfiled
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of_dump
 from hlofuse.library.options import ReplayOptions
+from hlofuse.reports.timeline.timeline import read
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,11 +27,9 @@ def timelines_of(
     directory: str, module: str | None, every_module: bool, listener: Listener, profile: str | None = None
 ) -> Answer[list[PassTimeline]]:
     """The timeline of the module, or of each; without `every_module` of the far largest of several."""
-    from hlofuse.inputs.profile.model import NotProfiled
     from hlofuse.reports.timeline import dump_sequences, timeline
     from hlofuse.reports.timeline.json import timeline_json
     from hlofuse.reports.timeline.text import print_timeline
-    from hlofuse.reports.timeline.timeline import read
 
     options = ReplayOptions(directory, profile=profile, listener=listener)
     chosen = dump_sequences(directory, module, every=every_module)
@@ -62,9 +63,7 @@ def followed(
     directory: str, query: str, module: str | None, listener: Listener, profile: str | None = None
 ) -> Answer[Provenance]:
     """One operation of the module, or of the far largest of several, through every pass."""
-    from hlofuse.inputs.dump_directory import is_corpus_case
     from hlofuse.reports.timeline import dump_sequences
-    from hlofuse.reports.timeline.timeline import read
     from hlofuse.reports.trace_op import follow
     from hlofuse.reports.trace_op.json import provenance_json
     from hlofuse.reports.trace_op.text import print_provenance

@@ -6,9 +6,12 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from hlofuse.inputs.companions import before_optimizations_of
+from hlofuse.inputs.stage import StageError, stage_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.naming import final_names_of, unoptimized_of, with_events
 from hlofuse.library.options import is_before_optimizations
+from hlofuse.pipelines import NEEDS_DEVICE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,10 +72,6 @@ class Program:
 
         HlofuseError without one: `command` needs it.
         """
-        from hlofuse.inputs.companions import before_optimizations_of
-        from hlofuse.inputs.stage import StageError
-        from hlofuse.pipelines import NEEDS_DEVICE
-
         loaded = self.options.read(any_stage=True)  # a replay puts its own module in the order of creation
         if loaded.config is None:
             raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")
@@ -122,15 +121,11 @@ class Program:
     @cached_property
     def is_taken_as_it_is(self) -> bool:
         """True for a fused module of the target, whose kernels are those that are there."""
-        from hlofuse.inputs.stage import stage_of
-
         return self.is_fused and not stage_of(self.module, self.loaded.target).foreign_to(self.loaded.target)
 
     @property
     def is_fused(self) -> bool:
         """True for a module that is not replayed because the fusion passes of some backend were run."""
-        from hlofuse.inputs.stage import stage_of
-
         return stage_of(self.module, self.loaded.target).is_fused and not self.options.takes_any_stage
 
     @cached_property

@@ -7,11 +7,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hlofuse.inputs.dump_directory import is_corpus_case
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import resolver_of
 from hlofuse.library.program import Program
+from hlofuse.pipelines import TARGETS, device_of
+from hlofuse.reports.common.head import identity_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -152,7 +155,6 @@ class Report(Program):
         )
 
     def _selection(self, name: str | None) -> KernelSelection:
-        from hlofuse.pipelines import device_of
         from hlofuse.reports.common.final_names import LaunchedNames
         from hlofuse.reports.common.names import launched_in
         from hlofuse.reports.kernels import kernel_selection
@@ -313,8 +315,6 @@ class Report(Program):
 
     @property
     def _folder(self) -> str:
-        from hlofuse.inputs.dump_directory import is_corpus_case
-
         path = Path(self.options.input)
         if path.is_dir():
             return str(path)
@@ -369,8 +369,6 @@ class Report(Program):
         return str(self.explain())
 
     def __repr__(self) -> str:
-        from hlofuse.reports.common.head import identity_line
-
         return f"<Report of {identity_line(self.identity)}; print() shows it>"
 
     def _repr_html_(self) -> str:
@@ -388,7 +386,6 @@ class Page(str):
 
 def statistics_of(reports: Sequence[Report], after: bool = False) -> Answer[list[ModuleStatistics]]:
     """Figures of several modules, as they were read; `after`, or a profile, replays fusion first."""
-    from hlofuse.pipelines import TARGETS
     from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.stats import statistics
     from hlofuse.reports.stats.json import statistics_json

@@ -9,7 +9,14 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlofuse.account import Account
 from hlofuse.format.escape import printable
+from hlofuse.inputs import load
+from hlofuse.inputs.companions import recorded_device
+from hlofuse.inputs.dump_directory import corpus_file
+from hlofuse.inputs.identity import identify_file
+from hlofuse.inputs.many import modules_at
+from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
@@ -17,7 +24,8 @@ from hlofuse.library.listener import Listener
 from hlofuse.library.measuring import each_module
 from hlofuse.library.options import Loaded, ReplayOptions
 from hlofuse.pipelines import device_of
-from hlofuse.releases import nearest
+from hlofuse.releases import NEWEST, nearest, release_of
+from hlofuse.reports.common.head import Head, head_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,9 +51,6 @@ def read_both(
     Of two profiles it is the costliest program of BEFORE, and that of its name in AFTER.
     HlofuseError for what cannot be read.
     """
-    from hlofuse.inputs import load
-    from hlofuse.inputs.profile import is_profile, read_profile
-
     if before == after == "-":
         raise HlofuseError("only one of BEFORE and AFTER can be standard input")
     if module is None and is_profile(before) and is_profile(after):
@@ -101,11 +106,8 @@ def accounts_of(
 
     Devices and releases are those of the call, else those that the dumps carry.
     """
-    from hlofuse.account import Account
     from hlofuse.account.running import running
     from hlofuse.diff.accounts import Accounts
-    from hlofuse.inputs.companions import recorded_device
-    from hlofuse.inputs.identity import identify_file
 
     modules = diff.before.module, diff.after.module
     finals: list[Account] = []
@@ -128,9 +130,6 @@ def accounts_of(
 
 
 def _of_stage(path: str, module: str | None, stage: str) -> str:
-    from hlofuse.inputs.dump_directory import corpus_file
-    from hlofuse.inputs.many import modules_at
-
     if module is None:
         name = "after" if stage == "output" else "before"
         file = corpus_file(Path(path), name)
@@ -156,8 +155,6 @@ def compared(
     """
     from hlofuse.diff import diff
     from hlofuse.diff.accounts import Accounts
-    from hlofuse.inputs.identity import identify_file
-    from hlofuse.reports.common.head import Head, head_lines
     from hlofuse.reports.diff.json import as_dict
     from hlofuse.reports.diff.model import summarize
     from hlofuse.reports.diff.text import draw as draw_summary
@@ -199,7 +196,6 @@ def upgraded(options: ReplayOptions, to: str | None, compiled: ReplayOptions | N
 
     `compiled` has the same modules as the other release brings them to fusion.
     """
-    from hlofuse.releases import NEWEST, nearest, release_of
     from hlofuse.reports.upgrade import upgrade
     from hlofuse.reports.upgrade.json import upgrade_json
     from hlofuse.reports.upgrade.text import print_upgrade

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hlofuse.pipelines.targets import TARGETS
+
 Source = Literal["default", "text", "directory", "stamp", "asked"]
 SOURCES: tuple[Source, ...] = ("default", "text", "directory", "stamp", "asked")
 """The weakest first."""
@@ -72,7 +74,6 @@ class Identity:
     def differences(self) -> list[str]:
         """What differs between the releases that are left open: rules, behaviours, passes and knobs."""
         from hlofuse.pipelines.differences import differences
-        from hlofuse.pipelines.targets import TARGETS
 
         target = self.backend.value
         return sorted(d.name for d in differences(target, self.releases)) if target in TARGETS else []

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.releases import ANY, Release, Span
+from hlofuse.releases import ANY, REFERENCE, Release, Span, release_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -250,7 +250,6 @@ def compilation(
     """XLA's passes from the front end to the kernels that run."""
     from hlofuse.passes.base import Pipeline
     from hlofuse.passes.registry import make_pass
-    from hlofuse.releases import REFERENCE, release_of
 
     release = release_of(TARGETS[target].release or REFERENCE)
     passes = passes_of(target, release, option)

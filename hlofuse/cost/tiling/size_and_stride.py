@@ -197,7 +197,9 @@ def _derive(m: IndexingMap, gaps: bool) -> SymbolicTile | None:
     strides: list[Expr] = []
     condition = ALWAYS
     for expr, offset in zip(m.results, offsets, strict=True):
-        part = size_and_stride(simplifier.simplify(add(expr, constant(-offset.value))), m.dims, m.symbols, gaps)
+        part = size_and_stride(
+            simplifier.simplify(add(expr, constant(-offset.value))), m.dims, m.symbols, gaps
+        )
         if part is None:
             return None
         sizes.append(part.size)

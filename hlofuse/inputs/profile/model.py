@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from hlofuse.format.escape import printable
+from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 
 DeviceKind = Literal["cpu", "gpu", "tpu"]
@@ -123,9 +125,6 @@ class Profile:
 
         NotProfiled where there is none.
         """
-        from hlofuse.format.escape import printable
-        from hlofuse.inputs.suggest import did_you_mean
-
         for module in self.modules:
             if name is None or name in (module.name, module.label, module.name[4:], str(module.program)):
                 return module

@@ -13,26 +13,8 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.instruction_fusion import CandidatePair, may_fuse_into_in_place
-from hlofuse.rules.priority_fusion.conditions import (
-    Limits,
-    PriorityPair,
-    PriorityState,
-    both_reduce,
-    code_duplication,
-    consumer_is_bitcast,
-    consumer_not_fusible,
-    consumer_unsupported_by_triton,
-    kernel_over_budget,
-    not_tiled,
-    producer_is_root,
-    producer_is_scatter,
-    producer_is_scattered_into,
-    producer_not_fusible,
-    producer_reads_updated,
-    producer_unsupported_by_triton,
-    reduction_becomes_loop,
-    triton_over_limit,
-)
+from hlofuse.rules.priority_fusion import conditions
+from hlofuse.rules.priority_fusion.conditions import Limits, PriorityPair, PriorityState
 from hlofuse.rules.verdict import Verdict
 
 
@@ -43,23 +25,23 @@ def in_place_conflict(pair: PriorityPair) -> Verdict | None:
 
 PairRule: TypeAlias = Callable[[PriorityPair], Verdict | None]
 
-OF_PRODUCER: tuple[PairRule, ...] = (producer_is_root, producer_not_fusible)
-OF_CONSUMER: tuple[PairRule, ...] = (consumer_not_fusible,)
+OF_PRODUCER: tuple[PairRule, ...] = (conditions.producer_is_root, conditions.producer_not_fusible)
+OF_CONSUMER: tuple[PairRule, ...] = (conditions.consumer_not_fusible,)
 TRITON_RULES = (
-    producer_unsupported_by_triton,
-    consumer_unsupported_by_triton,
-    triton_over_limit,
-    not_tiled,
+    conditions.producer_unsupported_by_triton,
+    conditions.consumer_unsupported_by_triton,
+    conditions.triton_over_limit,
+    conditions.not_tiled,
 )
 SCATTER_RULES: tuple[PairRule, ...] = (
-    producer_is_scatter,
-    producer_is_scattered_into,
-    producer_reads_updated,
+    conditions.producer_is_scatter,
+    conditions.producer_is_scattered_into,
+    conditions.producer_reads_updated,
 )
-_REDUCE_RULES: tuple[PairRule, ...] = (both_reduce, reduction_becomes_loop)
-_BUDGET_RULES: tuple[PairRule, ...] = (kernel_over_budget, code_duplication)
+_REDUCE_RULES: tuple[PairRule, ...] = (conditions.both_reduce, conditions.reduction_becomes_loop)
+_BUDGET_RULES: tuple[PairRule, ...] = (conditions.kernel_over_budget, conditions.code_duplication)
 STRUCTURE_RULES: tuple[PairRule, ...] = (
-    consumer_is_bitcast,
+    conditions.consumer_is_bitcast,
     *SCATTER_RULES,
     *_REDUCE_RULES,
     *_BUDGET_RULES,
@@ -86,7 +68,7 @@ def structure_rules(
         and first.ir_size * second.parameter_ir_size[pair.slot] + second.ir_size <= limits.ir_size
         and not (first.splits or second.splits)
     )
-    rules: tuple[PairRule, ...] = (consumer_is_bitcast,) if consumer.opcode == "bitcast" else ()
+    rules: tuple[PairRule, ...] = (conditions.consumer_is_bitcast,) if consumer.opcode == "bitcast" else ()
     if first.is_plain and second.is_plain:
         return rules if has_room and limits.admit_plain else rules + _BUDGET_RULES
     if (first.features | second.features) & SCATTERS:
