@@ -68,6 +68,8 @@ class Totals:
     """Of all launches."""
     launches: int = 0
     """Iterations of loops counted."""
+    per_iteration: int = 0
+    """Kernels that are counted for one iteration, since the module does not tell how many there are."""
     modelled_us: float | None = None
     """By XLA's model, launches included; None without a device."""
     floor_us: float | None = None
@@ -205,12 +207,13 @@ class Account:
 
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
     """The sums over some of what a module launches."""
-    kernels = launches = floors = copies = copy_bytes = 0
+    kernels = launches = floors = copies = copy_bytes = per_iteration = 0
     flops = transcendentals = read = written = unknown = 0
     modelled = floor = 0.0
     for row in rows:
         kernels += 1
         launches += row.runs
+        per_iteration += row.per_iteration
         cost, runs = row.cost, row.runs
         flops += cost.flops * runs
         transcendentals += cost.transcendentals * runs
@@ -227,8 +230,8 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
             modelled += row.us * runs
     total = Cost(flops, transcendentals, read, written, unknown)
     if not timed:
-        return Totals(kernels, total, launches, copies=copies, copy_bytes=copy_bytes)
-    return Totals(kernels, total, launches, modelled, floor, floors, copies, copy_bytes)
+        return Totals(kernels, total, launches, per_iteration, copies=copies, copy_bytes=copy_bytes)
+    return Totals(kernels, total, launches, per_iteration, modelled, floor, floors, copies, copy_bytes)
 
 
 def scaled_saving(base: Account, changed: Account) -> float | None:

@@ -2,7 +2,7 @@
 
 XLA's count (`analysis/cost.py`) differs in four kinds of kernel: a slice behind a bitcast reads its own size
 and not the whole array; an update that is not in place writes the whole array; a scatter writes whole sectors
-of memory; and calls of cuBLAS and cuDNN read their operands and write their first result.
+of memory; and calls of libraries read their operands and write their results.
 """
 
 from hlofuse.analysis.cost import Cost, CostAnalysis
@@ -15,6 +15,7 @@ SECTOR_BYTES = 32
 
 _VIEWS = frozenset({"bitcast", "reshape"})
 _OF_PRODUCTS = ("__cublas$", "__cudnn$")
+_OF_LIBRARIES = ("TopK", "__gpu$TopK", "__cub$", "xla.gpu.ext.cub_", "blas_", "cusolver_", "lapack_")
 
 
 class KernelCosts:
@@ -38,10 +39,12 @@ def traffic(kernel: Instruction, cost: Cost) -> Cost:
         read, written = _fusion(kernel)
     elif kernel.opcode == "scatter":
         read, written = _scatter_alone(kernel)
-    elif (custom_call_target(kernel) or "").startswith(_OF_PRODUCTS):
-        # The other results are workspace.
-        result = kernel.shape.tuple_shapes[0] if kernel.shape.is_tuple else kernel.shape
-        read, written = sum(map(_array_bytes, dict.fromkeys(kernel.operands))), shape_size(result)
+    elif (target := custom_call_target(kernel)).startswith((*_OF_PRODUCTS, *_OF_LIBRARIES)):
+        results = [shape for _, shape in kernel.shape.leaves()]
+        if target.startswith(_OF_PRODUCTS):
+            del results[1:]  # workspace, as bytes of others are
+        read = sum(map(_array_bytes, dict.fromkeys(kernel.operands)))
+        written = sum(shape_size(r) for k, r in enumerate(results) if not k or r.element_type != "u8")
     else:
         return cost
     return Cost(cost.flops, cost.transcendentals, read, written, cost.unknown)

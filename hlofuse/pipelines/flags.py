@@ -19,25 +19,14 @@ _DEFAULTS = ("--xla_gpu_enable_priority_fusion=true",)
 DEFAULT_KINDS = frozenset({"reduce", "individual_convolution", "individual_dot"})
 _CHANGES_FUSION = (
     *_HONOURED,
-    "xla_enable_hlo_passes_only",
-    "xla_gpu_enable_priority_fusion",
-    "xla_gpu_enable_triton_gemm",
-    "xla_gpu_triton_gemm_any",
-    "xla_gpu_unsupported_force_triton_gemm",
-    "xla_gpu_enable_cublaslt",
-    "xla_gpu_cublas_fallback",
-    "xla_gpu_cudnn_gemm_fusion_level",
-    "xla_gpu_enable_cudnn",
-    "xla_gpu_mlir_emitter_level",
-    "xla_gpu_experimental_enable_fusion_block_level_rewriter",
-    "xla_cpu_use_onednn",
-    "xla_cpu_experimental_onednn",
-    "xla_cpu_use_xnnpack",
-    "xla_cpu_experimental_xnn_fusion_type",
-    "xla_cpu_enable_fast_math",
-    "xla_allow_excess_precision",
-    "xla_backend_optimization_level",
-    "xla_backend_extra_options",
+    *"""
+    xla_enable_hlo_passes_only xla_gpu_enable_priority_fusion xla_gpu_enable_triton_gemm
+    xla_gpu_triton_gemm_any xla_gpu_unsupported_force_triton_gemm xla_gpu_enable_cublaslt
+    xla_gpu_cublas_fallback xla_gpu_cudnn_gemm_fusion_level xla_gpu_enable_cudnn xla_gpu_mlir_emitter_level
+    xla_gpu_experimental_enable_fusion_block_level_rewriter xla_cpu_use_onednn xla_cpu_experimental_onednn
+    xla_cpu_use_xnnpack xla_cpu_experimental_xnn_fusion_type xla_cpu_enable_fast_math
+    xla_allow_excess_precision xla_backend_optimization_level xla_backend_extra_options
+    """.split(),
 )
 """How the names of flags begin that change what fuses, or how it is launched."""
 

@@ -168,19 +168,8 @@ TARGETS: dict[str, Target] = {
         "gpu-legacy",
         "XLA:GPU, the four strategies before priority fusion",
         _steps(
-            "variadic-op-splitter",
-            "fusion(may_duplicate=false)",
-            "fusion",
-            "fusion_merger",
-            "cse",
-            "dce",
-            "multi_output_fusion",
-            "cse",
-            "dce",
-            "horizontal_loop_fusion",
-            "horizontal_input_fusion",
-            "cse",
-            "dce",
+            *"""variadic-op-splitter fusion(may_duplicate=false) fusion fusion_merger cse dce
+            multi_output_fusion cse dce horizontal_loop_fusion horizontal_input_fusion cse dce""".split()
         ),
         "exact after every pass in 124 of 124 corpus modules on two devices; same kernels in 1,157 of 1,157"
         " random modules, same result order in 1,153",

@@ -16,6 +16,7 @@ from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.verdict import verdict as module
 from hlofuse.reports.verdict.model import Verdict
 
+from ..fixtures import read_cases
 from ..running import Run
 
 RECIPES = Path(__file__).parents[1] / "recipes" / "data"
@@ -168,3 +169,74 @@ def test_a_suggested_flag_leaves_off_what_is_off(hlofuse: Run, tmp_path: Path) -
     out = hlofuse("explain", path, "--target", "cpu", "--xla-flags", own, "--format", "json").out
     flags = [s["flag"] for s in json.loads(out)["suggestions"] if s["kind"] == "flag"]
     assert f"{own},tree_reduction_rewriter" in flags
+
+
+FLAGS = {case.name: case.text for case in read_cases(Path(__file__).with_name("flags.hlo"))}
+
+
+def test_a_pass_that_saves_time_is_not_offered_to_be_switched_off(hlofuse: Run, tmp_path: Path) -> None:
+    """Library calls or unmodelled work may change with it: the lower bound alone is worse already."""
+    path = tmp_path / "decay.hlo"
+    path.write_text(FLAGS["decay"])
+    assert "simplify-while-loops" not in hlofuse("explain", path, *H100).out
+    without = hlofuse("what-if", path, *H100, "--without-pass", "simplify-while-loops").out
+    assert "+" in next(line for line in without.splitlines() if "simplify-while-loops  " in line)
+
+
+def test_a_flag_that_takes_work_from_a_library_is_to_be_measured(hlofuse: Run, tmp_path: Path) -> None:
+    path = tmp_path / "norm.hlo"
+    path.write_text(FLAGS["norm"])
+    out = hlofuse("explain", path, "--target", "cpu").out
+    assert "to be measured: fewer library calls" in out
+    document = json.loads(hlofuse("explain", path, "--target", "cpu", "--format", "json").out)
+    assert [s["tried"]["has_fewer_library_calls"] for s in document["suggestions"] if s["flag"]] == [True]
+
+
+# Halved until all are small: XLA tells no number of iterations.
+LOOP = """HloModule loop
+least { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] minimum(a, b) }
+condition { x = f32[65536]{0} parameter(0)
+  large = f32[] constant(inf)
+  smallest = f32[] reduce(x, large), dimensions={0}, to_apply=least
+  one = f32[] constant(1)
+  ROOT more = pred[] compare(smallest, one), direction=GT }
+body { y = f32[65536]{0} parameter(0)
+  half = f32[] constant(0.5)
+  halves = f32[65536]{0} broadcast(half), dimensions={}
+  ROOT less = f32[65536]{0} multiply(y, halves) }
+ENTRY e { start = f32[65536]{0} parameter(0)
+  ROOT end = f32[65536]{0} while(start), condition=condition, body=body }
+"""
+
+
+def test_what_is_counted_for_one_iteration_is_said_with_the_total(hlofuse: Run, tmp_path: Path) -> None:
+    path = tmp_path / "loop.hlo"
+    path.write_text(LOOP)
+    out = hlofuse("explain", path, *H100).out
+    total = next(line for line in out.splitlines() if " moved" in line)
+    assert "kernels (" in total
+    assert " counted for one iteration)" in total
+
+
+def test_small_updates_of_several_results_are_found_too(hlofuse: Run, tmp_path: Path) -> None:
+    """As an optimizer with momentum makes them: one kernel an array, with two results."""
+    updates = "".join(
+        f"""  g{k} = f32[64]{{0}} parameter({3 * k})
+  m{k} = f32[64]{{0}} parameter({3 * k + 1})
+  p{k} = f32[64]{{0}} parameter({3 * k + 2})
+  n{k} = f32[64]{{0}} subtract(g{k}, m{k})
+  q{k} = f32[64]{{0}} multiply(p{k}, n{k})
+"""
+        for k in range(8)
+    )
+    results = [f"{x}{k}" for k in range(8) for x in "nq"]
+    shape = ", ".join(["f32[64]{0}"] * 16)
+    path = tmp_path / "update.hlo"
+    path.write_text(
+        f"HloModule m\nENTRY e {{\n{updates}  ROOT r = ({shape}) tuple({', '.join(results)})\n}}\n"
+    )
+    out = hlofuse("explain", path, *H100).out
+    assert "8 kernels" in out
+    assert "May apply, gain unknown: update-as-one-vector" in out

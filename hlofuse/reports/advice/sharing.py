@@ -10,6 +10,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common import make
 from hlofuse.reports.advice.matching import Find, is_column_reduction, reader, readers, value_of
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
+from hlofuse.reports.common import lineage
 
 _MANY = 8
 """Kernels that do the same to different arrays."""
@@ -67,7 +68,7 @@ def _many_kernels(reductions: bool) -> Find:
             if x.opcode != "fusion" or sum(o.shape.byte_size for o in x.operands) > 1 << 20:
                 continue
             body = tuple(i.opcode for i in x.called_computations[0] if i.opcode != "bitcast")
-            is_result = all(u is s.facts.replay.after.entry.root for u in x.users)
+            is_result = all(u is s.facts.replay.after.entry.root for u in lineage.readers(x))
             if (not x.shape.dimensions and "reduce" in body) if reductions else is_result:
                 seen.setdefault((body, len(x.operands)), []).append(x)
         for xs in seen.values():

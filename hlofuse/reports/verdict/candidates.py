@@ -115,11 +115,13 @@ def of_flags(
         accounts = facts.account_after, after
         trial = trial_of(base.totals, after.totals, "replayed with the flag", accounts)
         if base.bounded_work != after.bounded_work:  # there is only a lower bound of its time
-            if trial.us_saved is None:
+            if trial.us_saved is None or trial.us_saved < 0:
                 continue
             trial = replace(trial, us_saved=None, scaled_us_saved=None)
         elif trial.us_saved is not None and trial.us_saved < _GAIN_OF_FLAG * (base.totals.us or 0.0):
             continue
+        calls = [sum(r.kind == "library" for r in a.rows) for a in (base, after)]
+        trial = replace(trial, has_fewer_library_calls=calls[0] > calls[1])
         yield Suggestion("flag", text, rule, (), 0, trial, flag=flag)
 
 

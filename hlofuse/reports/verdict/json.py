@@ -50,6 +50,7 @@ def _trial(t: Trial) -> dict[str, Any]:
         "bytes": t.totals.cost.bytes_accessed if t.totals is not None else None,
         "time_us": us_json(t.totals.us) if t.totals is not None else None,
         **fields(t, "us_saved~ scaled_us_saved~ kernels_saved launches_saved bytes_saved"),
+        "has_fewer_library_calls": t.has_fewer_library_calls,
     }
 
 

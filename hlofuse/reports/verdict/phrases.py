@@ -38,7 +38,8 @@ def identity_lines(head: Head, width: int) -> tuple[str, str]:
 
 def totals_line(t: Totals) -> str:
     """`2 kernels, 7.06 µs est., 16.8 MB moved`; launches where loops make them more."""
-    launches = f", {plural(t.launches, 'launch', 'launches')}" if t.launches != t.kernels else ""
+    launches = f" ({t.per_iteration:,} counted for one iteration)" if t.per_iteration else ""
+    launches += f", {plural(t.launches, 'launch', 'launches')}" if t.launches != t.kernels else ""
     time = f", {us_text(t.measured_us)} measured" if t.measured_us is not None else ""
     time += f", {us_text(t.us, t.floors > 0)} est." if t.us is not None else ""
     peak = f", {bytes_text(t.peak_temporary_bytes)} temporary" if t.peak_temporary_bytes else ""
@@ -99,7 +100,8 @@ def bound_lines(v: Verdict) -> Iterator[str]:
     elif most <= _NOTHING_LEFT * total:
         yield f"Fusion is near its optimum: at most {text(most)}{_part(most, total)} left to save{how}"
     else:
-        low_text = f"{text(low)} to " if 0.001 * total < low < most else "at most "
+        several = 0.001 * total < low < most and text(low) != text(most)
+        low_text = f"{text(low)} to " if several else "at most "
         more = "; the changes below save more" if low > most else _best(v)
         yield f"Fusion could still save {low_text}{text(most)}{_part(most, total)}{how}{more}"
     yield f"Lower bound: {lower}, to move inputs and outputs (library calls included)"
@@ -186,7 +188,9 @@ def _gains(t: Trial, totals: Totals) -> Iterator[str]:
     saved, whole, end = t.us_saved, totals.us, " est." if totals.measured_us else ""
     if t.scaled_us_saved is not None:
         saved, whole, end = t.scaled_us_saved, totals.measured_us, " scaled"
-    if saved is None and totals.us is not None:
+    if saved is None and t.has_fewer_library_calls:
+        yield "to be measured: fewer library calls"
+    elif saved is None and totals.us is not None:
         yield "time unknown: library calls change"
     elif saved is not None:
         share = _part(abs(saved), whole) if whole else ""

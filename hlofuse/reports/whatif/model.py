@@ -77,6 +77,8 @@ class Trial:
     bytes_saved: int
     scaled_us_saved: float | None = None
     """`us_saved` scaled to the measured time of the kernels that change; None where nothing says that."""
+    has_fewer_library_calls: bool = False
+    """XLA's own code does what a library did, which may have been faster."""
 
     @property
     def gain(self) -> tuple[float, int, int]:
