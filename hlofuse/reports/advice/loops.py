@@ -311,7 +311,12 @@ _conditionals = each(_is_small_choice, "conditional")
 _by = partial(partial, unrolled)
 
 LOOPS = (
-    Recipe("unroll-the-scan", "Pass unroll=4 to the scan", _loops(_is_launch_bound, "gpu"), _by(times=4)),
+    Recipe(
+        "unroll-the-scan",
+        "Unroll the loop by 4 (a scan: 4 times its unroll)",
+        _loops(_is_launch_bound, "gpu"),
+        _by(times=4),
+    ),
     Recipe("unroll-the-swap", "Pass unroll=2, so that a swap needs no copy", _loops(_swaps), _by(times=2)),
     Recipe("unroll-the-short-loop", "Pass unroll=True to a short loop", _loops(_is_short), _by(times=None)),
     Recipe(
