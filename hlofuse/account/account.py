@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -17,7 +17,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import shape_size
 from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_value import Readers, subshape_at
-from hlofuse.analysis.kernels import launched_computations, runs_in, trip_count_of
+from hlofuse.analysis.kernels import count_runs, is_small_call, launched_computations
 from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.releases import AROUND_FUSION
@@ -115,7 +115,7 @@ class Account:
         self.module = module
         self._device = device
         self._estimate = estimate if device is not None else None
-        self._costs = KernelCosts()
+        self.costs = KernelCosts()
         self.backend = backend
         self._is_final = is_final
         self.measured = measured_of(module)
@@ -129,7 +129,10 @@ class Account:
 
     @cached_property
     def _often(self) -> tuple[dict[Computation, int], set[Computation]]:
-        return _count_runs(self.module, self._by_computation)
+        rows = self._by_computation
+        order = [c for c in self.module.computation_post_order() if c in rows]
+        time = {c: sum(r.us or 0.0 for r in rows[c]) for c in order}
+        return count_runs({c: (time[c], sum(r.cost.bytes_accessed for r in rows[c])) for c in order})
 
     def runs(self, computation: Computation) -> int:
         """How often a computation runs in one run of the program."""
@@ -140,9 +143,10 @@ class Account:
         """Everything that is launched, the entry's first."""
         found: list[Launched] = []
         for c, own in self._by_computation.items():
-            runs, per_iteration = self.runs(c), c in self._often[1]
-            once = runs == 1 and not per_iteration
-            found += own if once else (replace(r, runs=runs, per_iteration=per_iteration) for r in own)
+            runs, open_ended = self.runs(c), c in self._often[1]
+            if runs != 1 or open_ended:
+                own = [replace(r, runs=runs, per_iteration=open_ended or r.per_iteration) for r in own]
+            found += own
         return tuple(found)
 
     @cached_property
@@ -181,7 +185,7 @@ class Account:
 
     def cost(self, instruction: Instruction) -> Cost:
         """Of one run of an instruction of the module, whether it is launched or not."""
-        return self._costs.instruction(instruction)
+        return self.costs.instruction(instruction)
 
     def _row(self, instruction: Instruction) -> Launched | None:
         launch = launch_of(instruction, self.backend)
@@ -189,6 +193,7 @@ class Account:
             return None
         cost = self.cost(instruction)
         us, is_floor = None, False
+        open_ended = is_small_call(instruction) and bool(self.costs.inside(instruction)[1])
         if self._device is not None and self._estimate is not None:
             from hlofuse.account.floor import floor_us, modelled_product_us  # slow to import
 
@@ -199,10 +204,10 @@ class Account:
             is_floor = modelled is None or modelled < floor * 0.98
             us = (floor if is_floor or modelled is None else modelled) + self._device.launch_overhead_us
         if self.measured is None:
-            return Launched(instruction, launch.kind, 1, False, cost, us, is_floor)
+            return Launched(instruction, launch.kind, 1, open_ended, cost, us, is_floor)
         name = instruction.name
         time, per_run = self.measured.times.get(name), self.measured.us_per_run(name)
-        return Launched(instruction, launch.kind, 1, False, cost, us, is_floor, time, per_run)
+        return Launched(instruction, launch.kind, 1, open_ended, cost, us, is_floor, time, per_run)
 
 
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
@@ -273,55 +278,6 @@ def _without(rows: Iterable[Launched], others: Iterable[Launched]) -> list[Launc
         else:
             found.append(row)
     return found
-
-
-# Trip counts multiply; of a conditional the dearest branch runs.
-
-
-def _count_runs(
-    module: Module, own: dict[Computation, list[Launched]]
-) -> tuple[dict[Computation, int], set[Computation]]:
-    """How often each computation runs, and those of which the module tells only one iteration."""
-    weights: dict[Computation, tuple[float, int]] = {}
-    order = [c for c in module.computation_post_order() if c in own]
-    for c in order:
-        us, moved = 0.0, 0
-        for row in own[c]:
-            us, moved = us + (row.us or 0.0), moved + row.cost.bytes_accessed
-        for _, callee, times in _calls(c, own, weights):
-            us, moved = us + times * weights[callee][0], moved + times * weights[callee][1]
-        weights[c] = us, moved
-    often, open_ended = {module.entry: 1}, set[Computation]()
-    for c in reversed(order):
-        for caller, callee, times in _calls(c, own, weights):
-            often[callee] = often.get(callee, 0) + often.get(c, 0) * times
-            if c in open_ended or (caller.opcode == "while" and trip_count_of(caller) is None):
-                open_ended.add(callee)
-    return often, open_ended
-
-
-def _calls(
-    computation: Computation,
-    within: Collection[Computation],
-    weights: dict[Computation, tuple[float, int]],
-) -> Iterable[tuple[Instruction, Computation, int]]:
-    """What a computation runs: the caller, what it calls, and how many times."""
-    for i in computation:
-        if not i.called:
-            continue
-        callees = [c for _, c in i.called if c in within]
-        if not callees:
-            continue
-        if i.opcode == "conditional":
-            yield i, max(callees, key=lambda c: weights[c]), 1
-        elif i.opcode == "while":
-            trips = trip_count_of(i)
-            for name, callee in i.called:
-                # With a known trip count the runtime does not evaluate the condition.
-                yield i, callee, (1 if trips is None else trips) if runs_in(i, name) else 0
-        else:
-            for callee in callees:
-                yield i, callee, 1
 
 
 # The temporary memory that a module needs at most, from the live ranges of its buffers.

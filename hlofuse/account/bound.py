@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from hlofuse.account.account import Account, Launched
 from hlofuse.account.traffic import border_bytes
 from hlofuse.analysis.elementwise import without_bitcasts
+from hlofuse.analysis.in_place import Index, follow_tuples, in_place_pairs
+from hlofuse.analysis.kernels import is_small_call, iter_kernels
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.releases import AROUND_FUSION
 
 _VIEWS = frozenset({"bitcast", "get-tuple-element"})
+_Place = tuple[Instruction, Index]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +35,16 @@ def fusion_floor(
     arithmetic, `flops` in all, takes as long as on all units at once, whichever is longer.
     """
     fused: dict[Computation, list[Launched]] = {}
-    moved, us = 0, 0.0
+    moved, us, crossing, launches = 0, 0.0, 0, 0
     for row in account.rows:
-        if row.kind == "kernel" and row.instruction.computation is not None and is_fused(row.instruction):
+        if is_small_call(row.instruction):
+            for c, runs in account.costs.inside(row.instruction)[0].items():
+                crossing += _border({i for i in iter_kernels(c) if not is_small_call(i)}) * runs * row.runs
+        elif row.kind == "kernel" and row.instruction.computation is not None and is_fused(row.instruction):
             fused.setdefault(row.instruction.computation, []).append(row)
         else:
             moved += row.cost.bytes_accessed * row.runs
             us += row.total_us or 0.0
-    crossing = launches = 0
     for rows in fused.values():
         runs = rows[0].runs
         crossing += _border({r.instruction for r in rows}) * runs
@@ -51,25 +57,33 @@ def fusion_floor(
 
 
 def _border(kernels: set[Instruction]) -> int:
-    """Bytes that kernels of one computation read from others and write for others, each value once."""
-    read: dict[Instruction, int] = {}
+    """Bytes that kernels of one computation read from others and write for others, each value once.
+
+    An array that is updated in place comes from others, but for what was written.
+    """
+    read: dict[_Place, int] = {}
     written = 0
-    for kernel in kernels:
-        reads, writes = border_bytes(kernel)
+    borders = {kernel: border_bytes(kernel) for kernel in kernels}
+    updated: dict[_Place, tuple[_Place, int]] = {}
+    for kernel, (_, writes) in borders.items():
+        for pair in in_place_pairs(kernel, AROUND_FUSION):
+            new = writes.get((*pair.output_index, 0)[0]) or sum(writes.values())
+            updated[kernel, pair.output_index] = _place(kernel.operands[pair.operand_number]), new
+    for kernel, (reads, writes) in borders.items():
         for operand, size in reads.items():
-            value = without_bitcasts(operand)
-            if _source(value) not in kernels and value.opcode != "constant":
-                read[value] = max(read.get(value, 0), size)
+            place = _place(operand)
+            while place in updated:
+                place, new = updated[place]
+                size -= new
+            if place[0] not in kernels and place[0].opcode != "constant":
+                read[place] = max(read.get(place, 0), size)
         leaving = _leaving(kernel, kernels)
         written += sum(size for k, size in writes.items() if leaving is None or k in leaving)
     return sum(read.values()) + written
 
 
-def _source(value: Instruction) -> Instruction:
-    """What computes a value, views and elements of tuples passed over."""
-    while value.opcode in _VIEWS:
-        value = value.operands[0]
-    return value
+def _place(value: Instruction) -> _Place:
+    return follow_tuples(without_bitcasts(value), ())
 
 
 def _leaving(kernel: Instruction, kernels: set[Instruction]) -> set[int] | None:

@@ -5,10 +5,11 @@ and not the whole array; an update that is not in place writes the whole array; 
 of memory; and calls of libraries read their operands and write their results.
 """
 
-from hlofuse.analysis.cost import Cost, CostAnalysis
+from hlofuse.analysis.cost import NOTHING, Cost, CostAnalysis
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import shape_size, without_views
-from hlofuse.ir.graph import Instruction
+from hlofuse.analysis.kernels import count_runs, is_small_call, iter_kernels, launched_computations
+from hlofuse.ir.graph import Computation, Instruction, callees_first
 
 SECTOR_BYTES = 32
 """The least that a GPU's memory writes."""
@@ -25,8 +26,21 @@ class KernelCosts:
         self._counts = CostAnalysis()
 
     def instruction(self, instruction: Instruction) -> Cost:
-        """The cost of one run."""
+        """The cost of one run; of a small call that of all it runs."""
+        if is_small_call(instruction):
+            inside = self.inside(instruction)[0].items()
+            return Cost(*map(sum, zip(*([n * x for x in self._own(c)] for c, n in inside), strict=True)))
         return traffic(instruction, self._counts.instruction(instruction))
+
+    def inside(self, call: Instruction) -> tuple[dict[Computation, int], set[Computation]]:
+        """How often what a small call runs does so (`count_runs`)."""
+        within = set(launched_computations(call))
+        order = [c for c in callees_first([call.called[0][1]]) if c in within]
+        return count_runs({c: (0, self._own(c).bytes_accessed) for c in order})
+
+    def _own(self, computation: Computation) -> Cost:
+        own = (i for i in iter_kernels(computation) if not is_small_call(i))
+        return sum(map(self.instruction, own), NOTHING)
 
 
 def traffic(kernel: Instruction, cost: Cost) -> Cost:
@@ -65,11 +79,13 @@ def _fusion(fusion: Instruction) -> tuple[int, int]:
 def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int, int]]:
     """Bytes that a kernel has to read of each operand, and to write of each result by its index."""
     if kernel.opcode != "fusion":
-        return {o: _array_bytes(o) for o in kernel.operands}, {0: _array_bytes(kernel)}
+        new = _updates(kernel)
+        reads = {o: _read_by(kernel, o, {kernel} if new else set()) or 0 for o in kernel.operands}
+        return reads, {0: _array_bytes(new or kernel)}
     computation = kernel.fused_computation
     results = _results(computation.root)
     in_place = set(filter(_is_in_place, results))
-    reads: dict[Instruction, int] = {}
+    reads = {}
     for operand, parameter in zip(kernel.operands, computation.parameters, strict=True):
         reads[operand] = reads.get(operand, 0) + _needed(parameter, in_place)
     writes = {}

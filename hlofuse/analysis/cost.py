@@ -20,6 +20,7 @@ from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.custom_calls import is_annotation
 from hlofuse.analysis.elementwise import leaves_size, shape_size, transpose_is_bitcast
 from hlofuse.analysis.flops import fusion_bytes
+from hlofuse.ir.graph import callees_first
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Computation, Instruction
@@ -78,24 +79,11 @@ class CostAnalysis:
 
     def computation(self, computation: Computation) -> Cost:
         """The sum over a computation's instructions."""
-        # Callees first and without recursion: calls may be nested as deep as a dump likes.
-        stack = [computation]
-        while stack:
-            current = stack[-1]
-            if current in self._computations:
-                stack.pop()
-                continue
-            missing = [c for i in current if i.called for _, c in i.called if c not in self._computations]
-            if missing:
-                stack += missing
-                continue
-            stack.pop()
-            self._computations[current] = _sum(self._keep(i) for i in current)
+        if computation not in self._computations:
+            for current in callees_first([computation]):
+                if current not in self._computations:
+                    self._computations[current] = _sum(map(self.instruction, current))
         return self._computations[computation]
-
-    def _keep(self, instruction: Instruction) -> Cost:
-        cost = self._instructions[instruction] = self._cost(instruction)
-        return cost
 
     def _called(self, instruction: Instruction, attribute: int = 0) -> Cost:
         if attribute >= len(instruction.called):

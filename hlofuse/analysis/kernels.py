@@ -46,17 +46,17 @@ def is_small_call(instruction: Instruction) -> bool:
     return attributes.get(SMALL_CALL) == "true"
 
 
-def launched_computations(module: Module) -> list[Computation]:
+def launched_computations(of: Module | Instruction) -> list[Computation]:
     """The entry and what it runs through while, conditional, call and async-start, entry first.
 
     Computations that are applied element by element (of a reduce, a sort, a fusion) are not among
-    them, nor are those nobody calls.
+    them, nor are those nobody calls. Of a small call, what runs in it, through other small calls as well.
     """
-    order = [module.entry]
-    seen = {module.entry}
+    order = [of.entry if isinstance(of, Module) else of.called[0][1]]
+    seen, whole = set(order), isinstance(of, Module)
     for computation in order:  # grows while it is walked
         for instruction in computation:
-            if instruction.opcode in CONTROL_FLOW and not is_small_call(instruction):
+            if instruction.opcode in CONTROL_FLOW and not (whole and is_small_call(instruction)):
                 for _, callee in instruction.called:
                     if callee not in seen:
                         seen.add(callee)
@@ -172,3 +172,43 @@ def trip_count_of(loop: Instruction) -> int | None:
     """None where the dump does not say."""
     found = _TRIPS.search(loop.attributes.raw("backend_config") or "")
     return int(found[1]) if found else None
+
+
+# Trip counts multiply; of a conditional the dearest branch runs.
+
+
+def count_runs(own: dict[Computation, tuple[float, int]]) -> tuple[dict[Computation, int], set[Computation]]:
+    """How often each computation runs, and those of which the module tells only one iteration.
+
+    `own` has microseconds and bytes of each without what it calls; callees first, what runs once last.
+    """
+    weights, order = dict(own), list(own)
+    for c in order:
+        us, moved = own[c]
+        for _, callee, times in _calls(c, weights):
+            us, moved = us + times * weights[callee][0], moved + times * weights[callee][1]
+        weights[c] = us, moved
+    often, open_ended = {order[-1]: 1}, set[Computation]()
+    for c in reversed(order):
+        for caller, callee, times in _calls(c, weights):
+            often[callee] = often.get(callee, 0) + often.get(c, 0) * times
+            if c in open_ended or (caller.opcode == "while" and trip_count_of(caller) is None):
+                open_ended.add(callee)
+    return often, open_ended
+
+
+def _calls(
+    computation: Computation, weights: dict[Computation, tuple[float, int]]
+) -> Iterator[tuple[Instruction, Computation, int]]:
+    """What a computation runs: the caller, what it calls, and how many times."""
+    for i in computation:
+        callees = [c for _, c in i.called if c in weights]
+        if not callees:
+            continue
+        if i.opcode == "conditional":
+            yield i, max(callees, key=lambda c: weights[c]), 1
+        else:
+            trips = trip_count_of(i)
+            for name, callee in i.called:
+                # With a known trip count the runtime does not evaluate the condition.
+                yield i, callee, (1 if trips is None else trips) if runs_in(i, name) else 0

@@ -779,25 +779,8 @@ class Module:
 
     def printed_order(self) -> list[Computation]:
         """Callees before callers, in the order of their callers (the same with `dfs_postorder`)."""
-        order: list[Computation] = []
-        done: set[Computation] = set()
         roots = [c for c in self.computations if not c.callers]
-        for start in (*roots, *self.computations):
-            stack: list[tuple[Computation, Iterator[Computation]]] = []
-            if start not in done:
-                done.add(start)
-                stack.append((start, _callees(start)))
-            while stack:
-                computation, callees = stack[-1]
-                for callee in callees:
-                    if callee not in done:
-                        done.add(callee)
-                        stack.append((callee, _callees(callee)))
-                        break
-                else:
-                    stack.pop()
-                    order.append(computation)
-        return order
+        return callees_first((*roots, *self.computations))
 
     def source_of(self, instruction: Instruction) -> SourceLocation | None:
         """The line of the user's program the instruction came from, where the dump says."""
@@ -820,6 +803,28 @@ class Module:
         if innermost is None or not innermost.installed:
             return None
         return next((frame for frame in frames if not frame.installed), None)
+
+
+def callees_first(starts: Iterable[Computation]) -> list[Computation]:
+    """Some computations and all that they call, callees before callers."""
+    order: list[Computation] = []
+    done: set[Computation] = set()
+    for start in starts:
+        stack: list[tuple[Computation, Iterator[Computation]]] = []
+        if start not in done:
+            done.add(start)
+            stack.append((start, _callees(start)))
+        while stack:
+            computation, callees = stack[-1]
+            for callee in callees:
+                if callee not in done:
+                    done.add(callee)
+                    stack.append((callee, _callees(callee)))
+                    break
+            else:
+                stack.pop()
+                order.append(computation)
+    return order
 
 
 def _callees(computation: Computation) -> Iterator[Computation]:

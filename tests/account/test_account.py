@@ -10,6 +10,7 @@ import pytest
 
 from hlofuse.account import Account, KernelTimes
 from hlofuse.account.account import alias_info_of, peak_temporary_bytes
+from hlofuse.account.bound import fusion_floor
 from hlofuse.account.floor import product_peak, products
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.cost.gpu.device import load_device
@@ -324,3 +325,55 @@ ENTRY e {{
 }}"""
     (row,) = Account(parse_module(text)).rows
     assert (row.cost.bytes_read, row.cost.bytes_written) == (read, written)
+
+
+@pytest.mark.parametrize(("trips", "n"), [(TRIPS, 7), ("", 1)])
+def test_a_loop_in_a_small_call_is_one_launch_and_costs_all_its_iterations(trips: str, n: int) -> None:
+    text = (
+        (LOOP % trips).replace("ENTRY main {", "inside {")
+        + """
+ENTRY main {
+  p = f32[1024] parameter(0)
+  ROOT c = (s32[], f32[1024]) call(p), to_apply=inside, frontend_attributes={xla_cpu_small_call="true"}
+}
+"""
+    )
+    called, alone = (
+        Account(parse_module(text), backend="cpu"),
+        Account(parse_module(LOOP % trips), backend="cpu"),
+    )
+    (row,) = called.rows
+    assert (row.runs, row.per_iteration, called.totals.cost) == (1, not trips, alone.totals.cost)
+    floors = [fusion_floor(a, lambda _: True, 0, None).bytes_accessed for a in (called, alone)]
+    assert floors[0] == floors[1] <= called.totals.cost.bytes_accessed
+    assert row.cost.flops == 1024 * n + n + (not trips)
+
+
+def test_the_lower_bound_reads_what_was_not_written_of_an_array_updated_in_place() -> None:
+    module = parse_module("""HloModule m
+
+update {
+  cache = f32[1024] parameter(0)
+  new = f32[8] parameter(1)
+  at = s32[] parameter(2)
+  ROOT u = f32[1024] dynamic-update-slice(cache, new, at)
+}
+
+negate {
+  x = f32[1024] parameter(0)
+  ROOT n = f32[1024] negate(x)
+}
+
+ENTRY main {
+  cache = f32[1024] parameter(0)
+  new = f32[8] parameter(1)
+  at = s32[] parameter(2)
+  updated = f32[1024] fusion(cache, new, at), kind=kLoop, calls=update
+  read = f32[1024] fusion(updated), kind=kLoop, calls=negate
+  ROOT r = (f32[1024], f32[1024]) tuple(updated, read)
+}
+""")
+    account = Account(module, backend="gpu")
+    # Read: the update, its place and the rest of the cache. Written: the update and the result.
+    floor = fusion_floor(account, lambda _: True, 0, None).bytes_accessed
+    assert floor == 32 + 4 + 32 + (4096 - 32) + 4096 <= account.totals.cost.bytes_accessed
