@@ -1,15 +1,15 @@
 """The catalogue: one entry for each reason XLA can give.
 
-Entries live in one file per pass next to this one, the texts of their pages in `pages/`, by the letters of
-the code. `hlofuse rule` prints them and `make site` builds their pages. Codes are stable: a code is never
-reused for another rule.
+Entries live in one module per pass next to this one; the TOML file next to a module has the texts of their
+pages. `hlofuse rule` prints them and `make site` builds their pages. Codes are stable: a code is never reused
+for another rule.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -20,8 +20,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-_PAGES = Path(__file__).with_name("pages")
-_KNOBS = Path(__file__).with_name("knobs.toml")
+_FOLDER = Path(__file__).parent
+_KNOBS = _FOLDER / "knobs.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +39,12 @@ class Knob:
 
     @property
     def unit(self) -> str:
-        """What it counts; empty where that is nothing."""
+        """The unit of its value; empty for a plain number."""
         return texts(_KNOBS)[self.name].get("unit", "")
 
     @property
     def summary(self) -> str:
-        """What it does, in a sentence."""
+        """Its effect, in a sentence."""
         return texts(_KNOBS)[self.name]["summary"]
 
     def value_in(self, release: Release) -> float | int | bool:
@@ -66,8 +66,15 @@ def family_of(code: str) -> str:
     return code.rstrip("0123456789")
 
 
+@cache
+def page_file(code: str) -> Path:
+    """The file next to the module that registers XLA's rule of this code; it has the texts of its page."""
+    files = sorted(_FOLDER.rglob("*.toml"))
+    return next(file for file in files if f"[{code}]\n" in file.read_text(encoding="utf-8"))
+
+
 class _PageText:
-    """A text of a rule's page, read when it is wanted; empty where the page has none."""
+    """A text of a rule's page, read on first use; empty where the page has none."""
 
     def __set_name__(self, owner: type[Rule], name: str) -> None:
         self._name = name
@@ -75,13 +82,13 @@ class _PageText:
     def __get__(self, rule: Rule, owner: type[Rule]) -> str:
         page = rule.page
         if page is None:
-            page = texts(_PAGES / f"{family_of(rule.code)}.toml")[rule.code]
+            page = texts(page_file(rule.code))[rule.code]
         return page.get(self._name, "")
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Why XLA fuses, or does not."""
+    """A reason for which XLA fuses or rewrites, or does not."""
 
     code: str
     title: str
@@ -93,15 +100,15 @@ class Rule:
     span: Span = ANY
     """The releases that have it."""
     essential: bool = False
-    """Without it the program would be wrong, or have no code: a what-if run cannot switch it off."""
+    """Without it the program would be wrong or could not be compiled: a what-if run cannot disable it."""
     lasting: bool = False
     """A fusion it refuses a producer is refused that producer however it grows."""
     estimated: bool = False
     """XLA's cost model says that fusing takes longer: without the rule the program only gets slower."""
     outcome: bool = False
-    """It names what came out of a pass and asks nothing of its own: there is nothing to switch off."""
+    """It names the result of a pass and has no condition of its own: there is nothing to disable."""
     runs: str = ""
-    """For a rule that settles who runs a kernel: who does, as `hlofuse kernels` says it."""
+    """The implementation of a kernel, as `hlofuse kernels` prints it; empty for other rules."""
     pass_name: str = ""
     """For a pass outside fusion: XLA's name of it."""
     flag: str = ""
@@ -109,22 +116,22 @@ class Rule:
     package: str = ""
     """The package it comes from; empty for XLA's own."""
     page: Mapping[str, str] | None = field(default=None, compare=False)
-    """The texts of its page; None for a rule of XLA's, whose texts are in `pages/`."""
+    """The texts of its page; None for a rule of XLA's, whose texts are in `page_file`."""
 
     condition = _PageText()
-    """What the rule asks of producer and consumer."""
+    """The condition on producer and consumer."""
     why = _PageText()
-    """Why XLA asks it."""
+    """The reason for XLA's condition."""
     mirrors = _PageText()
     """XLA file and function."""
     advice = _PageText()
-    """What a user can do about it; empty where that is nothing."""
+    """A user's remedy; empty where there is none."""
     history = _PageText()
-    """What else differed between releases."""
+    """Other differences between releases."""
 
     @property
     def fixed(self) -> str:
-        """Why a what-if run cannot switch it off; empty where it can."""
+        """The reason why a what-if run cannot disable it; empty where it can."""
         if self.runs:
             return "it names the implementation of a kernel, not a fusion decision"
         if self.essential:

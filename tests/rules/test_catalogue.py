@@ -10,11 +10,12 @@ import pytest
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.rules import catalogue as catalogue_module
-from hlofuse.rules.catalogue import catalogue, family_of, register
+from hlofuse.rules.catalogue import catalogue, family_of, page_file, register
 from hlofuse.rules.pages import FAMILIES, rule_markdown, rules_json, sections
 from hlofuse.rules.settings import AS_XLA, parse_settings
 
 RULES = catalogue()
+RULES_FOLDER = Path(catalogue_module.__file__).parent
 
 
 @pytest.mark.parametrize("code", RULES)
@@ -35,13 +36,24 @@ def test_an_entry_says_all_that_a_page_needs(code: str) -> None:
     assert [heading for heading, _ in sections(rule)][: len(headings)] == headings
 
 
-def test_every_page_is_of_a_rule_and_says_nothing_that_is_not_shown() -> None:
-    folder = Path(catalogue_module.__file__).parent / "pages"
-    for path in folder.glob("*.toml"):
-        pages = tomllib.loads(path.read_text(encoding="utf-8"))
-        assert list(pages) == [code for code in RULES if family_of(code) == path.stem]
-        for page in pages.values():
-            assert set(page) <= {"condition", "why", "advice", "mirrors", "history"}
+REGISTERED = re.compile(r'\w\(\s*"([A-Z]{2,3}\d{3})"')
+
+
+@pytest.mark.parametrize("module", sorted(RULES_FOLDER.rglob("*.py")), ids=lambda path: path.stem)
+def test_the_file_next_to_a_module_has_the_pages_of_its_rules_and_nothing_else(module: Path) -> None:
+    codes = sorted(code for code in REGISTERED.findall(module.read_text(encoding="utf-8")) if code in RULES)
+    file = module.with_suffix(".toml")
+    pages = tomllib.loads(file.read_text(encoding="utf-8")) if codes else {}
+    assert list(pages) == codes
+    assert file.exists() == bool(codes)
+    assert {page_file(code) for code in codes} <= {file}
+    for page in pages.values():
+        assert set(page) <= {"condition", "why", "advice", "mirrors", "history"}
+
+
+def test_every_page_is_next_to_a_module() -> None:
+    files = {path for path in RULES_FOLDER.rglob("*.toml") if path.name != "knobs.toml"}
+    assert files == {page_file(code) for code in RULES}
 
 
 def test_refusals_of_fusion_passes_carry_xla_words() -> None:
