@@ -1,1 +1,1 @@
-"""What a program could change: recipes that XLA has proven, found in a module and tried on it."""
+"""Recipes: changes to a program, found in a module and tried on it."""

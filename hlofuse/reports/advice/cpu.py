@@ -71,7 +71,7 @@ def _adds_sums(x: Instruction) -> bool:
 
 
 def _summed(x: Instruction) -> Instruction | None:
-    """What `x` is the sum of, where nothing else reads the sum."""
+    """The operand whose elements `x` sums, where nothing else reads the sum."""
     if (
         x.opcode != "reduce"
         or not combines_by(x, "add")

@@ -33,7 +33,7 @@ from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 
 
 def _factors(x: Instruction) -> list[Instruction]:
-    """What a product multiplies, also inside of a fusion."""
+    """The factors of a product, also inside a fusion."""
     inside = [i for i in x.called_computations[0] if i.opcode == "dot"] if x.opcode == "fusion" else []
     return [source(o) for i in (x, *inside) for o in i.operands] if is_product(x) else []
 

@@ -182,11 +182,11 @@ class _Loop:
         return whole is not x and is_element(whole, self.given, k) and len(whole.users) == 1
 
     def slices(self) -> Iterator[Instruction]:
-        """What each iteration reads of its own."""
+        """Slices that each iteration reads at its own index."""
         return (x for n in self.numbers for x in n.users if x.opcode == "dynamic-slice")
 
     def steady(self) -> set[Instruction]:
-        """What does not depend on the iteration before."""
+        """Instructions that do not depend on the iteration before."""
         found = {*carried_unchanged(self.body), *self.numbers}
         for x in self.body.post_order():
             if x.opcode in ("constant", "iota") or (x.operands and found.issuperset(x.operands)):

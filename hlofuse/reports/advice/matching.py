@@ -22,7 +22,7 @@ _COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
 
 
 def value_of(x: Instruction) -> Instruction:
-    """What computes a value: bitcasts and the borders of library fusions are passed over."""
+    """The instruction that computes a value, below bitcasts and the borders of library fusions."""
     while True:
         if x.opcode == "bitcast":
             x = x.operands[0]
@@ -138,7 +138,7 @@ def each(where: Callable[[Instruction], object], *opcodes: str, backend: str = "
 
 
 def source(x: Instruction) -> Instruction:
-    """What `x` only shows in another form or type."""
+    """The value below that `x` reshapes, copies, broadcasts or converts."""
     while x.opcode in _FREE:
         x = x.operands[0]
     return x
@@ -157,7 +157,7 @@ def only_reader(x: Instruction) -> Instruction | None:
 
 
 def origins(x: Instruction, limit: int = 60) -> list[Instruction]:
-    """What `x` is worked out from by elementwise operations and changes of form, nearest first."""
+    """Values from which elementwise operations and changes of form compute `x`, nearest first."""
     found, seen = [x], {x}
     for i in found:
         if i.opcode in _FREE or i.opcode in ELEMENTWISE_OPCODES or i.opcode == "concatenate":

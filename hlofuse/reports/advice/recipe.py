@@ -11,7 +11,7 @@ from hlofuse.reports.common.model import Refusal
 
 
 class Situation:
-    """What recipes ask about a replay."""
+    """A replay, as recipes query it."""
 
     def __init__(self, facts: Facts, refused: Sequence[Refusal]) -> None:
         """`refused` are the pairs of kernels that rules keep apart."""
@@ -68,9 +68,9 @@ class Recipe:
     """A change to a program."""
 
     name: str
-    """Of its page: docs/recipes/NAME.md."""
+    """The name of its page: docs/recipes/NAME.md."""
     text: str
-    """What to do: an imperative sentence of at most 70 characters, without a full stop."""
+    """The action: an imperative sentence of at most 70 characters, without a full stop."""
     find: Callable[[Situation], Iterable[Finding]]
     """The places where it applies, each once."""
     rewrite: Callable[..., bool] | None = None

@@ -52,7 +52,7 @@ def _sums_and_biases(s: Situation) -> Iterable[Finding]:
 
 
 def _bias_of(user: Instruction, total: Instruction) -> Instruction | None:
-    """What is added to a sum that nothing else reads, as an array of floating point numbers."""
+    """The floating-point array added to a sum that nothing else reads."""
     only = user.opcode == "add" and len(total.users) == 1 and total in user.operands
     if (
         not only

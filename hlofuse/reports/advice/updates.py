@@ -88,7 +88,7 @@ def _is_row_by_mask(x: Instruction) -> bool:
 
 
 def _row(x: Instruction) -> tuple[int, Instruction] | None:
-    """Of select(iota == position, new, old) the dimension of the iota, and the position."""
+    """The iota's dimension and the position of select(iota == position, new, old)."""
     mask, new = x.operands[:2]
     test = mask.operands[0] if mask.opcode == "broadcast" else mask
     iotas = [o for o in test.operands if o.opcode == "iota"]

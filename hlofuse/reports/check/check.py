@@ -37,13 +37,13 @@ class Measured:
     refused_edges: Callable[[], list[RefusedEdge]]
     """Asked where something broke only: it takes longer than everything else."""
     changes: tuple[str, ...] = ()
-    """What is other than in XLA."""
+    """Differences from XLA, in words."""
     note: str = ""
-    """How the module came to be; empty where XLA made it."""
+    """The origin of the module; empty where XLA wrote it."""
     head: Head | None = None
-    """What it was taken for."""
+    """The head with its identity."""
     verdict: Callable[[], Verdict | None] = lambda: None
-    """What is left to gain, and what to change; called for a module that failed."""
+    """The headroom and the suggestions; called for a module that failed."""
 
 
 def check_modules(
@@ -105,7 +105,7 @@ def compare(
     tolerance: float = 0.0,
     strict: bool = False,
 ) -> list[Finding]:
-    """What differs from the baseline.
+    """The findings of a comparison with the baseline.
 
     More kernels, bytes or time is an error, and so is then every kernel that changed; with figures no worse a
     change is a warning, unless `strict`. `tolerance` is the share by which bytes and time may grow.

@@ -90,8 +90,7 @@ def most_significant(refused_edges: Iterable[RefusedEdge]) -> tuple[RefusedEdge,
 def over_budget(
     profile: Profile, budgets: Iterable[Budget], refused_edges: Callable[[], list[RefusedEdge]]
 ) -> list[Finding]:
-    """What is more than a budget allows; `refused_edges` says what might be fused, and is asked where it
-    matters."""
+    """Figures above the budget; `refused_edges`, called only then, yields the fusions that are refused."""
     found = []
     for budget in budgets:
         if fnmatchcase(profile.name, budget.modules):

@@ -23,7 +23,7 @@ _SILENT = frozenset({"bitcast", "constant", "get-tuple-element", "tuple"})
 
 
 def profile_of_replay(name: str, facts: Facts, root: Path) -> Profile:
-    """What the fusion passes leave of a module."""
+    """The profile of a module after its replayed fusion passes."""
     replay = facts.replay
     release = replay.config.release.title
     found = _profile(name, facts.account_after, replay.target, replay.device, release, root)
@@ -35,7 +35,7 @@ def profile_of_replay(name: str, facts: Facts, root: Path) -> Profile:
 def profile_of_result(
     name: str, account: Account, target: str, device: DeviceDescription | None, root: Path
 ) -> Profile:
-    """What runs of a fused module already."""
+    """The profile of a module that is fused already."""
     return _profile(name, account, target, device.name if device is not None else None, "", root)
 
 
@@ -71,7 +71,7 @@ def _what(kernel: Instruction) -> str:
 
 
 def where_is(module: Module, instruction: Instruction, root: Path) -> Where:
-    """Where an instruction came from; an empty place where the dump does not say."""
+    """The source place of an instruction; an empty one where the dump has none."""
     source = kernel_source(instruction, module)
     if source is None:
         return Where()
@@ -106,7 +106,7 @@ def refused_edges(facts: Facts, root: Path) -> list[RefusedEdge]:
 
 
 def _place(replay: Replay, name: str, final: str, root: Path) -> Where:
-    """Of an operation of the input; of an intermediate fusion, that of the kernel it became."""
+    """The source place of an input operation, or of the kernel that an intermediate fusion became."""
     for module, profile in ((replay.before, name), (replay.after, final)):
         instruction = module.find(profile)
         if instruction is not None:
@@ -115,7 +115,7 @@ def _place(replay: Replay, name: str, final: str, root: Path) -> Where:
 
 
 def between(kernels: tuple[BaselineKernel, ...], refused_edges: list[RefusedEdge]) -> tuple[RefusedEdge, ...]:
-    """What keeps these kernels apart from one another, or else from any other."""
+    """Refused edges between these kernels, or else between them and any other."""
     names = {k.input_name for k in kernels}
     both = [h for h in refused_edges if h.kernels <= names]
     return tuple(both or [h for h in refused_edges if h.kernels & names])

@@ -1,4 +1,4 @@
-"""What a check consists of: plain data, made once and written by the formats in `report/`."""
+"""The parts of a check: plain data, created once and written by a file for each format."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Where:
     """0 where it is not known."""
     function: str = ""
     layer: str = field(default="", compare=False)
-    """Of the model, where the dump's names tell one; no part of the place, and of no baseline."""
+    """The model's layer, where the dump's names show one; it is no part of equality or of a baseline."""
 
     def __str__(self) -> str:
         text = f"{self.file}:{self.line}" if self.line else self.file
@@ -51,7 +51,7 @@ class BaselineKernel:
 
     @property
     def operations(self) -> frozenset[str]:
-        """What is inside, how often left aside."""
+        """The operations inside, without their counts."""
         return frozenset(part.partition("×")[0] for part in self.what.partition(": ")[2].split(", ") if part)
 
 
@@ -72,10 +72,10 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What fusion leaves of one module: what a baseline stores and a check measures."""
+    """The kernels and totals of one module after fusion, as a baseline stores and a check measures them."""
 
     name: str
-    """What it is paired by: the module's name, or that of its folder in a corpus."""
+    """The key for pairing: the module's name, or its folder's in a corpus."""
     target: str
     device: str | None
     release: str
@@ -85,7 +85,7 @@ class Profile:
     loops: tuple[Loop, ...] = field(default=(), repr=False)
     """Outermost loops that launch kernels; none of a baseline, which does not keep them."""
     measured: Measured | None = field(default=None, repr=False)
-    """What a profile has of the module; None without one, and of a baseline."""
+    """The measured times of the module; None without a profile, and for a baseline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class RefusedEdge:
 
 
 class Level(StrEnum):
-    """How much a finding matters: an error fails the check."""
+    """The severity of a finding: an error fails the check."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -115,7 +115,7 @@ class Level(StrEnum):
 
 
 class Code(StrEnum):
-    """What was found. Stable: SARIF and JSON refer to these."""
+    """The kind of a finding. Stable: SARIF and JSON refer to these."""
 
     MAX_KERNELS = "max-kernels"
     MAX_BYTES = "max-bytes"
@@ -163,22 +163,22 @@ class Finding:
     message: str
     where: Where = Where()
     before: tuple[BaselineKernel, ...] = field(default=(), repr=False)
-    """Of the baseline."""
+    """The baseline's kernels."""
     now: tuple[BaselineKernel, ...] = field(default=(), repr=False)
     refused_edges: tuple[RefusedEdge, ...] = field(default=(), repr=False)
-    """What keeps the kernels apart, most telling first."""
+    """The refused edges between the kernels, most significant first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModuleCheck:
-    """What was found of one module."""
+    """The findings about one module."""
 
     profile: Profile
     file: str
     baseline: Profile | None = field(repr=False)
     findings: tuple[Finding, ...] = field(repr=False)
     verdict: Verdict | None = None
-    """What is left to gain, for a module that failed; None where it was not replayed."""
+    """The headroom of a module that failed; None where it was not replayed."""
 
     @property
     def failed(self) -> bool:
@@ -198,9 +198,9 @@ class Check:
     updated: bool = False
     """The baseline has been rewritten."""
     what_if: tuple[str, ...] = ()
-    """What is other than in XLA."""
+    """Differences from XLA, in words."""
     notes: tuple[str, ...] = ()
-    """How modules came to be that XLA did not make."""
+    """The origins of modules that XLA did not write."""
 
     @property
     def findings(self) -> tuple[Finding, ...]:

@@ -1,4 +1,4 @@
-"""Who runs each kernel that is left after fusion, and why: the data, and a file for each format."""
+"""The emitter or library of each final kernel, with the rule: the data, and a file for each format."""
 
 from hlofuse.reports.kernels.choose import kernel_selection
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Note, Runner

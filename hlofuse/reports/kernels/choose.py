@@ -42,9 +42,9 @@ def kernel_selection(
     what_if: tuple[str, ...] = (),
     names: LaunchedNames | None = None,
 ) -> KernelSelection:
-    """Who runs each kernel of a fused module. A GPU target wants the device, a CPU target none.
+    """The emitter or library of each kernel of a fused module. A GPU target needs the device.
 
-    `replay` is what left the module so; `what_if` are the changes it was created with,
+    `replay` is the one that created the module; `what_if` are its changes,
     `names` both names of what it launches.
     """
     costs = KernelCosts()

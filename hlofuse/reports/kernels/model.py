@@ -40,10 +40,10 @@ class Choice:
     us: float | None
     """Estimated time, launch included; None on CPU and where XLA makes no estimate."""
     bytes_accessed: int | None
-    """None for a custom call, whose cost nobody knows."""
+    """None for a custom call, whose cost is not known."""
     source: str | None
     layer: str = ""
-    """Of a model (`format/paths.py`), where the dump says."""
+    """The model's layer (`format/paths.py`), where the dump has one."""
     is_floor: bool = False
     """`us` is a lower bound: XLA has no estimate, or one that no machine reaches."""
     runs: int = 1
@@ -51,11 +51,11 @@ class Choice:
     per_iteration: bool = False
     """`runs` counts one iteration of a loop whose trip count is not known."""
     measured: MeasuredTime | None = None
-    """What a profile has of it."""
+    """Its measured time."""
     final: str | None = None
     """XLA's final name, which a profiler shows; None where it is not known."""
     created_by: tuple[CreatedBy, ...] = ()
-    """What passes before and after fusion tell of it and of what it holds."""
+    """Rewrites before and after fusion that created it or its contents."""
 
     @property
     def shown(self) -> str:
@@ -64,7 +64,7 @@ class Choice:
 
     @property
     def run_by(self) -> str:
-        """Who runs it, in the words of the rule."""
+        """The emitter or library that runs it, in the words of the rule."""
         return self.rule.runs
 
 
@@ -100,13 +100,13 @@ class KernelSelection:
     """Kernels of the module, also those that are left out."""
 
     def only(self, name: str, meant: Container[str]) -> KernelSelection:
-        """Of all kernels those that a name means, by their names at the end of fusion."""
+        """The selection of the kernels that a name means, by their names at the end of fusion."""
         chosen = tuple(k for k in self.kernels if k.name in meant)
         return replace(self, kernels=chosen, selected=name.strip(), launched=len(self.kernels))
 
     @property
     def runners(self) -> list[Runner]:
-        """Who runs how much, most kernels first."""
+        """Emitters and libraries with their shares, most kernels first."""
         found: dict[str, list[Choice]] = {}
         for kernel in self.kernels:
             found.setdefault(kernel.run_by, []).append(kernel)

@@ -28,7 +28,7 @@ _PASSES = 2  # other than those of fusion, of one kernel
 
 
 def result_line(s: KernelSelection) -> str:
-    """How many kernels, of which moment, and their estimated time."""
+    """The number of kernels, their stage, and their estimated time."""
     when = "after fusion, replayed" if s.replayed else "as in the dump"
     line = f"{plural(len(s.kernels), 'kernel')} {when}"
     if s.selected is not None:
@@ -48,7 +48,7 @@ def runner_figure(r: Runner) -> str:
 
 
 def cost_heading(shown: Sequence[Choice], *, timed: bool) -> str:
-    """What `cost_text` gives of these; `timed` where there is a model of the time."""
+    """The heading of the column that `cost_text` fills; `timed` where there is a time model."""
     if not timed:
         return "bytes"
     by_bytes = any(k.us is None and k.bytes_accessed is not None for k in shown)
@@ -56,7 +56,7 @@ def cost_heading(shown: Sequence[Choice], *, timed: bool) -> str:
 
 
 def cost_text(k: Choice) -> str:
-    """Its estimated time, else its bytes, and how often it runs; a dash for what nobody knows."""
+    """Its estimated time, else its bytes, and how often it runs; a dash for an unknown cost."""
     if not k.runs:
         return "not run"
     times = f" × {k.runs:,}" if k.runs != 1 else ""
@@ -73,7 +73,7 @@ def because(k: Choice) -> str:
 
 
 def note_lines(k: Choice) -> list[str]:
-    """What else there is to say, rule by rule."""
+    """Notes on a kernel, one for each rule."""
     found = []
     for note in k.notes:
         figures = figures_text(note.figures)

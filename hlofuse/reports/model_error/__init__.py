@@ -1,1 +1,1 @@
-"""How far XLA's time model is from a profile."""
+"""XLA's time model compared with a profile."""

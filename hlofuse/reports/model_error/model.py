@@ -25,7 +25,7 @@ class KernelError:
     place: Place
     measured: MeasuredTime
     measured_us: float
-    """Of all its launches in one run of the program."""
+    """The time of all its launches in one run of the program."""
     estimate_us: float
     """The same by XLA's model, with its launch overhead; a lower bound where `is_floor`."""
     is_floor: bool
@@ -40,7 +40,7 @@ class KernelError:
 
     @property
     def off_us(self) -> float:
-        """How far the estimate is off in one run; a lower bound only where it is above the measurement."""
+        """The error of the estimate in one run; for a lower bound only what exceeds the measurement."""
         off = self.estimate_us - self.measured_us
         return max(off, 0.0) if self.is_floor else off
 
@@ -64,7 +64,7 @@ class ModelError:
 
     @property
     def modelled(self) -> tuple[KernelError, ...]:
-        """Those that have an estimate."""
+        """Kernels that have an estimate."""
         return tuple(k for k in self.kernels if not k.is_floor)
 
 

@@ -66,7 +66,7 @@ def _row(k: KernelError, e: ModelError) -> list[str]:
 
 
 def _error(ratio: float) -> str:
-    """How far an estimate is from the measurement: `−47%`, `3.1×` from twice as long on."""
+    """The error of an estimate: `−47%`, or `3.1×` from twice as long on."""
     if ratio >= 2:
         return f"{ratio:.1f}×"
     change = round(100 * (ratio - 1))

@@ -1,4 +1,4 @@
-"""What is in a module: instructions by opcode, kernels, fusions, costs."""
+"""The statistics of a module: instructions by opcode, kernels, fusions, costs."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class KernelStatistics:
     holds: int
     """Operations inside, parameters and constants not counted; 1 for what is no fusion."""
     row: Launched
-    """How often its loops run it, as far as the dump says, and the cost of one launch."""
+    """Its runs, as far as the dump has trip counts, and the cost of one launch."""
     source: str | None
     """The line of the user's program, where the dump has it."""
     layer: str
-    """Of the model; empty where the names tell none."""
+    """The model's layer; empty where the names show none."""
     final: str | None
     """XLA's final name, which a profiler shows; None where it is not known."""
 
@@ -49,13 +49,13 @@ class ComputationStatistics:
     role: str
     """`entry`, or how it is called: `while body`, `while condition`, `branch`, `call`…"""
     iterations: int
-    """How often it runs, as far as the dump says; of a loop of known trip count the condition does not."""
+    """Its runs, as far as the dump has trip counts; 0 for the condition of a loop of known trip count."""
     instructions: int
     kernels: int
     opcodes: dict[str, int]
     """Opcode to count, most frequent first."""
     cost: Cost
-    """Of its own kernels, as often as they run."""
+    """The cost of its own kernels, times their runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +67,16 @@ class ModuleStatistics:
     stage: str
     backend: str | None
     instructions: int
-    """Of all computations, the insides of fusions too."""
+    """Instructions of all computations, including those of fusions."""
     opcodes: dict[str, int]
     totals: Totals
     fusions: dict[str, int]
     """Fusions among the kernels by kind."""
     computations: tuple[ComputationStatistics, ...] = field(repr=False)
-    """Those that run, the entry first."""
+    """Computations that run, the entry first."""
     fusion_bodies: int
     applied_computations: int
-    """Functions applied by reduce, sort, scatter and so on, and computations nobody calls."""
+    """Functions applied by reduce, sort, scatter and so on, and computations without a caller."""
     heaviest: tuple[KernelStatistics, ...] = field(repr=False)
     """By measured time, bytes accessed, then by FLOP, of all iterations."""
 

@@ -33,7 +33,7 @@ def headline(m: ModuleStatistics) -> tuple[str, ...]:
 
 
 def uncounted_line(m: ModuleStatistics) -> str:
-    """What the figures leave out; empty for nothing."""
+    """A line about what the figures leave out; empty for nothing."""
     if not m.totals.cost.unknown:
         return ""
     return f"{plural(m.totals.cost.unknown, 'custom call')} not counted: XLA does not know their cost"

@@ -56,7 +56,7 @@ class Replacement:
     """Opcodes of one group, the telling first."""
     added: tuple[str, ...]
     count: int
-    """How many groups."""
+    """The number of groups."""
     example: str
     """The first instruction of the first group."""
 
@@ -87,9 +87,9 @@ class Step:
     """Opcodes whose number changed: before and after, the largest change first."""
     rewrites: tuple[Replacement, ...] = field(default=(), repr=False)
     fusions: tuple[tuple[str, int], ...] = ()
-    """What became of fusions: `new`, `merged`…, and how many."""
+    """Changes of fusions (`new`, `merged`…), each with its number."""
     changes: tuple[tuple[str, int], ...] = ()
-    """What else changed on instructions that stayed: `layout`, `type`, `operand`…, and on how many."""
+    """Other changes of instructions that stayed (`layout`, `type`, `operand`…), each with its number."""
     header: tuple[str, ...] = ()
     """Attributes of the module that changed."""
     weight: int = 0
@@ -107,11 +107,11 @@ class PassTimeline:
     steps: tuple[Step, ...] = field(repr=False)
     """One for each dump, in order."""
     notes: tuple[str, ...] = ()
-    """What is missing, damaged or doubtful."""
+    """Notes on missing, damaged or doubtful dumps."""
     times: str = ""
     """Why there are no times; empty where there are."""
     measured: Measured | None = None
-    """What a profile says about the last dump."""
+    """Measured times of the last dump."""
 
     @cached_property
     def changed(self) -> tuple[Step, ...]:
@@ -149,7 +149,7 @@ class DumpSequence:
     notes: tuple[str, ...] = field(default=())
     """Gaps and doubles in the numbers."""
     final_copy: Path | None = None
-    """Of a corpus folder, another copy of the last dump: of the same time, where files kept it."""
+    """Another copy of a corpus folder's last dump; its time is the same where files kept it."""
 
 
 def dump_sequences(

@@ -20,7 +20,7 @@ def pass_name(dump: PassDump) -> str:
 
 
 def what(step: Step) -> str:
-    """What a pass did, in a line."""
+    """A pass's changes in one line."""
     if step.problem is not None:
         return f"cannot be read: {step.problem}"
     if step.since is None:
@@ -72,7 +72,7 @@ def _replaced(rewrites: Iterable[Replacement]) -> Counter[tuple[str, str]]:
 
 
 def _all_of(rewrites: Iterable[Replacement], kind: str) -> str:
-    """What was removed, or added, without anything in its place; constants are not reported."""
+    """Instructions removed or added without a counterpart, constants left out."""
     opcodes: Counter[str] = Counter()
     for r in rewrites:
         for opcode in (*r.removed, *r.added) if r.kind == kind else ():

@@ -44,7 +44,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class StepDetails:
-    """What a step changed."""
+    """The changes of one step."""
 
     groups: tuple[Group, ...] = ()
     hidden: int = 0

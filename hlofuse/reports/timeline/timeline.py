@@ -30,8 +30,9 @@ Watch = Callable[[int, Module, ModuleDiff | None], None]
 def timeline(
     sequence: DumpSequence, progress: Callable[[int, int], None] | None = None, watch: Watch | None = None
 ) -> PassTimeline:
-    """What each pass did. A dump that cannot be read is a step with a problem, and the next one is compared
-    with the last that could be.
+    """The changes of each pass.
+
+    A dump that cannot be read is a step with a problem; the next is compared with the last readable one.
     """
     times, why_none = written_at(sequence)
     steps: list[Step] = []

@@ -1,4 +1,4 @@
-"""What could be changed, tried on the module: recipes, flags, and rules that no program can avoid."""
+"""Possible changes, tried on the module: recipes, flags, and rules that no program can avoid."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -152,7 +152,7 @@ def _with_own(flag: str, own: tuple[str, ...]) -> str:
 
 
 def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) -> Account | None:
-    """What runs with these flags, from before optimizations, or of None from the input of fusion.
+    """The account with these flags, compiled from before optimizations; for None from the fusion input.
 
     None where it cannot be compiled.
     """
@@ -200,9 +200,9 @@ def _with_module(input: ReplayInput, module: Module) -> ReplayInput:
 def tried_around(
     recipe: Recipe, findings: Sequence[Finding], observed: Observed, cutter: Cutter
 ) -> tuple[Trial, list[Finding]] | None:
-    """What the change comes to on the kernels around its places, and the places where it helps.
+    """The trial of a change on the kernels around its places, and the places where it helps.
 
-    Of places in equal kernels one is replayed. None where nothing could be replayed.
+    One of several places in equal kernels is replayed. None where nothing could be replayed.
     """
     config, cache, account = observed.replay.config, observed.cache, cutter.facts.account_after
     changed, helped = account.totals, list[Finding]()

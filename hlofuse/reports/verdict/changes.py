@@ -43,7 +43,7 @@ class Change:
 
 
 def changes(v: Verdict, ranking: Ranking, also: Sequence[Change] = ()) -> list[Change]:
-    """What was tried and changes something: suggestions, rules one at a time, what was asked for besides."""
+    """Tried changes with an effect: suggestions, single rules, and changes that were asked for."""
     rows = list(also)
     for s in v.suggestions:
         if s.kind != "report":
@@ -108,7 +108,7 @@ def without_passes(
 
 
 def print_passes(totals: Totals, rows: Sequence[Change], console: Console) -> None:
-    """What the module has more, or less, without each pass."""
+    """Print how the totals of the module differ without each pass."""
     console.print(
         Text(f"The module without each pass; with all: {phrases.totals_line(totals)}", style="bold")
     )

@@ -19,7 +19,7 @@ _HOPS = 2
 _MOST = 1_000
 """Instructions in kernels with their neighbors; with more, neighbors are left out."""
 _ELSEWHERE = "elsewhere"
-"""What stands for everything that reads results of the kernels elsewhere: XLA fuses nothing into it."""
+"""The placeholder for every reader elsewhere of the kernels' results: XLA fuses nothing into it."""
 
 
 class Cutter:
@@ -38,7 +38,7 @@ class Cutter:
         return finding.rule, self.runs(finding), tuple(sorted((x.opcode, str(x.shape)) for x in inside))
 
     def runs(self, finding: Finding) -> int:
-        """How often the computation with the place runs in one run of the program."""
+        """Runs of the computation with the place in one run of the program."""
         x = self.facts.before[finding.at]
         return self.facts.account_before.runs(x.computation) if x.computation is not None else 0
 
@@ -85,9 +85,9 @@ class Cutter:
                 yield x.name
 
     def matched(self, replay: Replay) -> dict[str, str] | None:
-        """Of a replay of a cut: its kernels by their final names in the whole module.
+        """The kernels of a replayed cut by their final names in the whole module.
 
-        None where it has not fused what the replay of the whole module has.
+        None where the cut was fused otherwise than the whole module.
         """
         lineage, found = Lineage(replay.events), {}
         final = {n: f for f, n in replay.final.names_at_fusion.items()}
@@ -140,7 +140,7 @@ class Cutter:
 
 
 def _inside(x: Instruction) -> Iterator[Instruction]:
-    """What an instruction calls, and what that does."""
+    """Every instruction of the computations that it calls, directly or through others."""
     for computation in x.called_computations:
         for y in computation:
             yield y
@@ -162,7 +162,7 @@ class _Copy:
             self.copies[x] = self._add(x, [self._value(o) for o in x.operands])
 
     def _value(self, x: Instruction) -> Instruction:
-        """What stands for an operand: constants and views are copied, others become parameters."""
+        """The cut's own value for an operand: constants and views are copied, others become parameters."""
         if x not in self.copies:
             is_leaf = not x.operands and x.opcode != "parameter"
             if is_leaf or x.opcode == "tuple" or (is_view(x) and self._is_inside(x)):

@@ -1,4 +1,4 @@
-"""What a verdict consists of: plain data."""
+"""The parts of a verdict: plain data."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -47,7 +47,7 @@ class Share:
     measured_us: float | None = None
     """From a profile; None without one, and for launches."""
     in_command_buffers: int | None = None
-    """Of the launches; None where it is not known, and for other kinds."""
+    """Launches in command buffers; None where it is not known, and for other kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class Verdict:
     best: Trial | None
     """The best of all replays, those of rules that are no program's to change among them; None for none."""
     best_of: str
-    """What was different in it: `without PF009`, or the suggestion's text."""
+    """The change of the best replay: `without PF009`, or the suggestion's text."""
     replays: int
-    """How many were tried."""
+    """Replays that were tried."""
     is_ranked: bool
     """False for a module so large that rules were not replayed one by one."""
     hot_kernels: tuple[HotKernel, ...] = field(repr=False)
@@ -73,7 +73,7 @@ class Verdict:
     untried: tuple[Suggestion, ...] = field(default=(), repr=False)
     """Recipes whose symptom is there, and of which nothing says what they gain here."""
     measured: Measured | None = None
-    """What a profile has of the program; None without one."""
+    """The profile's times of the program; None without a profile."""
     is_replayed: bool = True
     """False for a module that is fused already: nothing was tried."""
 

@@ -27,7 +27,7 @@ def cut(line: str, width: int) -> str:
 
 
 def identity_lines(head: Head, width: int) -> tuple[str, str]:
-    """What the module was taken for; what has no room, and what is least certain."""
+    """The line about the module's identity; then what does not fit, and the least certain fact."""
     line = identity_line(head.identity, head.order, head.follows_log)
     line, _, least = line.rpartition(". Least certain: ")
     first, *others = line.split(" · ")
@@ -84,7 +84,7 @@ def _part(value: float, whole: float) -> str:
 
 
 def bound_lines(v: Verdict) -> Iterator[str]:
-    """What fusion could still save, from both sides, and the floor; bytes where there are no times."""
+    """Lines on the headroom of fusion (found, and at most) and the floor; bytes where there are no times."""
     total, floor, how = v.totals.us, v.floor.us, ""
     text: Callable[[float], str] = us_text
     low = v.best.us_saved if v.best is not None else None
@@ -125,7 +125,7 @@ def answer_lines(v: Verdict, most: int = 3) -> Iterator[str]:
 
 
 def suggestion_text(s: Suggestion) -> str:
-    """What to do; for a flag, the words to set."""
+    """The action as text; for a flag, the words to set."""
     return f"XLA_FLAGS={s.flag}" if s.flag else s.text
 
 
@@ -176,7 +176,7 @@ def name_text(s: Suggestion) -> str:
 def change_line(
     t: Trial, totals: Totals, sources: Sequence[str], name: str, places: int = 0, width: int | None = None
 ) -> str:
-    """What a change gains, where it is made, its name, then counts; in `width` columns all but counts fit."""
+    """Gain, place, name, then counts of a change; all but the counts fit in `width` columns."""
     gain, *counts = [*_gains(t, totals), ""]
     room = None if width is None else width - len(f"{gain} ·  · {name}") - (len(" …") if any(counts) else 0)
     where = where_text(sources, places, room)

@@ -41,7 +41,7 @@ def verdict(
     unoptimized: Callable[[], Module | None] = lambda: None,
     about_all: bool = True,
 ) -> Verdict:
-    """What a replay comes to, and what would make it better.
+    """The totals of a replay, and the changes that improve them.
 
     Changes are tried up to `TRIED_UP_TO` instructions; `ranking` is that of the same replay, where it is at
     hand. Without `about_all` it is about some kernels alone, and nothing is suggested.
@@ -128,7 +128,7 @@ def _may_change(backend: str, release: Release) -> Callable[[Instruction], bool]
 
 
 def _ranked(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggestion, ...]:
-    """Those that help, greatest gain first; of several for one rule at the same lines only the first."""
+    """Suggestions with a gain, largest first; one for each rule and place."""
     best: dict[object, Suggestion] = {}
     for s in sorted(suggestions, key=lambda s: tuple(-x for x in s.trial.gain)):
         if s.trial.helps(account.totals):
@@ -147,7 +147,7 @@ def _best(suggestions: Sequence[Suggestion], ranking: Ranking | None) -> tuple[T
 
 
 def _in_command_buffers(account: Account, final: Module, release: str, flags: Sequence[str]) -> int | None:
-    """Of what a GPU launches, how much is in command buffers; None where that is not known.
+    """The number of a GPU's launches in command buffers; None where that is not known.
 
     `final` is XLA's own final module, where that is at hand, and else that of the account.
     """
@@ -162,7 +162,7 @@ def _in_command_buffers(account: Account, final: Module, release: str, flags: Se
 
 
 def _shares(account: Account, fused: Callable[[Instruction], bool], together: int | None) -> Iterable[Share]:
-    """What runs by kind, slowest first; launch overhead is a kind of its own where there are times."""
+    """Shares of the total by kind, slowest first; launch overhead is its own kind where there are times."""
     rows: dict[str, list[Launched]] = {}
     for row in account.rows:
         is_fusion = row.kind == "kernel" and fused(row.instruction)

@@ -1,4 +1,4 @@
-"""What-if runs: sweeps over knobs and devices, and the rule that costs a module most."""
+"""Sweeps over knobs and devices, and the rule that costs a module most."""
 
 from hlofuse.reports.whatif.model import FixedRule, Point, Ranking, RelaxedRule, Sweep, SweepAxis
 

@@ -1,4 +1,4 @@
-"""What sweeps and rankings consist of: plain data, drawn by the reports beside it."""
+"""Sweeps and rankings: plain data, printed by the reports."""
 
 from dataclasses import dataclass, field
 
@@ -46,7 +46,7 @@ class Sweep:
     target: str
     release: str
     changes: tuple[str, ...]
-    """What every point changes besides the axes."""
+    """Changes that every point has in common."""
     axes: tuple[SweepAxis, ...]
     devices: tuple[str | None, ...]
     xla_values: tuple[tuple[str, ...], ...]
@@ -64,12 +64,12 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What a change comes to on this module."""
+    """The result of a change on this module."""
 
     totals: Totals | None
-    """Of the module with the change; None where nothing was replayed."""
+    """The totals with the change; None where nothing was replayed."""
     how: str
-    """How it was tried, in words."""
+    """The way in which it was tried, in words."""
     us_saved: float | None
     """None where no time is estimated."""
     kernels_saved: int
@@ -82,7 +82,7 @@ class Trial:
 
     @property
     def gain(self) -> tuple[float, int, int]:
-        """What changes are ranked by: scaled or estimated time, else launches, then bytes."""
+        """The ranking key: scaled or estimated time, else launches, then bytes."""
         us = self.us_saved if self.scaled_us_saved is None else self.scaled_us_saved
         return round(us or 0.0, 4), self.launches_saved, self.bytes_saved
 
@@ -102,7 +102,7 @@ class Trial:
 def trial_of(
     before: Totals, after: Totals, how: str, accounts: tuple[Account, Account] | None = None
 ) -> Trial:
-    """What replaying a change gives; `accounts` with the measured times of before, where they are at hand."""
+    """The trial of a replayed change; `accounts` with the measured times of before, where they are at hand."""
     us = before.us - after.us if before.us is not None and after.us is not None else None
     return Trial(
         after,
@@ -124,11 +124,11 @@ class RelaxedRule:
     blocks: tuple[Refusal, ...] = field(repr=False)
     """The edges between kernels that it keeps apart in XLA's result, greatest value first."""
     refusals: int
-    """How often it said no in XLA's replay, to whatever pair."""
+    """Pairs that it refused in XLA's replay."""
 
     @property
     def trial(self) -> Trial:
-        """What the module gains without it."""
+        """The gain of the module without it."""
         found = self.difference
         return trial_of(found.xla, found.replayed, f"replayed without {self.rule.code}")
 
@@ -151,7 +151,7 @@ class FixedRule:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Which single rule costs a module most."""
+    """Single rules by what they cost a module."""
 
     module: str
     filename: str | None
@@ -159,10 +159,10 @@ class Ranking:
     device: str | None
     release: str
     changes: tuple[str, ...]
-    """What was changed before rules were relaxed; empty for XLA's own passes."""
+    """Changes made before rules were relaxed; empty for XLA's own passes."""
     before: Totals
     after: Totals
-    """What the passes leave with all rules in force."""
+    """The totals with all rules in force."""
     relaxed: tuple[RelaxedRule, ...] = field(repr=False)
     """Greatest saving first."""
     fixed: tuple[FixedRule, ...] = field(repr=False)

@@ -26,7 +26,7 @@ _MARK = " *"
 
 
 def marks_line(differences: Iterable[Difference]) -> str:
-    """What a mark at a time means; empty where there is none."""
+    """The meaning of the marks at times; empty where there is none."""
     if not any(map(_marked, differences)):
         return ""
     return "*: this time includes lower bounds for more or fewer kernels than the time it is compared with."
@@ -77,7 +77,7 @@ def sweep_columns(s: Sweep) -> tuple[str, ...]:
 
 
 def sweep_headline(s: Sweep) -> str:
-    """What is swept, and that it is not XLA."""
+    """The headline: the swept knobs, and that the result is not XLA's."""
     names = " × ".join(printable(a.name) for a in s.axes)
     fixed = f", changed: {', '.join(map(printable, s.changes))}" if s.changes else ""
     devices = [printable(d) for d in s.devices if d]
@@ -86,7 +86,7 @@ def sweep_headline(s: Sweep) -> str:
 
 
 def axis_line(a: SweepAxis, xla: list[str]) -> str:
-    """What a knob is, and XLA's value."""
+    """The description of a knob, and XLA's value."""
     unit = f" {a.unit}" if a.unit else ""
     values = ", ".join(dict.fromkeys(x for x in xla if x))
     xla_text = f"; XLA: {values}{unit}" if values else ""
