@@ -26,7 +26,7 @@ ByModule: TypeAlias = dict[tuple[str, str], list[Row]]
 
 
 def compared(before: Path, after: Path, tolerance: float = 0.0, strict: bool = False) -> Answer[Check]:
-    """What changed from one run to another, worst first; modules without a change are counted only.
+    """The changes from one run to another, worst first; modules without a change are counted only.
 
     Modules are paired by their path in the source and their name, whatever device and release they are for.
     `tolerance` is in percent. HlofuseError for a folder that is no finished run.

@@ -1,4 +1,4 @@
-"""Who works: local processes, Ray or Dask. Each runs `in_child`, so limits are the same everywhere."""
+"""Engines: local processes, Ray or Dask. Each runs `in_child`, so limits are the same everywhere."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Submit: TypeAlias = Callable[..., "Future[Rows]"]
 """Calls a function with arguments somewhere, as `Executor.submit`."""
 
 _LOST = 20
-"""How often a unit is handed out again after the engine lost it: a worker that dies is no fault of its."""
+"""Retries of a unit that the engine lost: the death of a worker is not the unit's fault."""
 _EACH = 8
 """Units handed out for each worker: enough that none waits, few enough that little is lost."""
 _UNITS = 200
@@ -69,7 +69,7 @@ _ENGINES = {"local": _local, "ray": _ray, "dask": _dask}
 
 @contextmanager
 def engine(name: str, workers: int, address: str | None) -> Iterator[Submit]:
-    """What hands out units; HlofuseError where it cannot be started or reached."""
+    """A function that hands out units; HlofuseError where the engine cannot be started or reached."""
     with ExitStack() as stack:
         try:
             submit = stack.enter_context(_ENGINES[name](workers, address))
@@ -140,7 +140,7 @@ def _started() -> Any:
 
 
 def serve() -> None:
-    """What a child does: units from standard input, rows to standard output, until there are no more."""
+    """Read units from standard input and write their rows to standard output until there are no more."""
     units, rows = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what anybody prints is no row
     for left in reversed(range(_UNITS)):

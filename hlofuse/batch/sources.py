@@ -25,10 +25,10 @@ _ARCHIVES = {"zip": (".zip",), "tar": (".tar", ".tgz", ".tar.gz", ".tar.xz", ".t
 _XPLANE, _RUNS = ".xplane.pb", ["plugins", PROFILE]
 _PROFILES = (_XPLANE, ".trace.json", ".trace.json.gz", ".sqlite")
 _MODULES = (".hlo", ".txt", ".hlo.pb", ".mlir", ".stablehlo", ".log", *_PROFILES)
-"""What a file ends with that may hold a module or a profile; `.gz` may follow."""
+"""Suffixes of files that may hold a module or a profile; `.gz` may follow."""
 _CASE = ("before.hlo", "before.hlo.gz")
 _CHECKSUMS = ("ETag", "etag", "md5Hash", "content_md5", "checksum")
-"""What object stores call the checksum of a file."""
+"""Object stores' names for the checksum of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Item:
     """The files of one module, or one file, which may hold several."""
 
     source: str
-    """What it is called in every table: the address of the file, or of the folder and the module in it."""
+    """Its name in every table: the address of the file, or of the folder and the module in it."""
     path: str
     """The same from the source on, the module left out: what two runs are paired by."""
     folder: str
@@ -47,7 +47,7 @@ class Item:
     module: str | None
     """Its label in a dump directory; None for a file or a folder of its own."""
     key: str
-    """Of its content, of hlofuse and of the options; equal for what need not be worked out twice."""
+    """A hash of content, version and options; items with equal keys have equal rows."""
 
     @property
     def name(self) -> str:
@@ -123,7 +123,7 @@ class _Listing:
 
     storage: Any
     base: str
-    """What paths of items begin after."""
+    """The prefix that paths of items leave out."""
     infos: Mapping[str, Mapping[str, Any]]
     salt: str
     archive: str = ""
@@ -175,7 +175,7 @@ class _Listing:
         return [*own, *takewhile(lambda path: path.startswith(below), inside)]
 
     def _item(self, folder: str, files: Sequence[str], name: str = "", module: str | None = None) -> Item:
-        """Of the file `name`, of the module in a dump directory, or of the whole folder."""
+        """The item for the file `name`, for a module of a dump directory, or for the whole folder."""
         if self.archive:
             address = self.archive.replace("://", f"://{folder}", 1)
         else:
@@ -188,7 +188,7 @@ class _Listing:
         return Item(source, path, address, tuple(files), name, module, digest.hexdigest())
 
     def _in_archive(self, kind: str, path: str) -> Iterator[Item]:
-        """What an archive holds; one item that fails when it is opened, for one that cannot be read."""
+        """The items of an archive; for an unreadable one a single item that fails when it is opened."""
         base = dirname(path).removeprefix(self.base).strip("/")
         address = f"{kind}://::{self.storage.unstrip_protocol(path)}"
         try:
@@ -218,7 +218,7 @@ class _Listing:
 
 
 def _label(path: str) -> str:
-    """What all files of a module in a dump directory begin with; empty for another file."""
+    """The common prefix of a module's files in a dump directory; empty for another file."""
     file = read_name(Path(path))
     return DumpedModule(file.module, file.module_id, file.prefix).label if file is not None else ""
 

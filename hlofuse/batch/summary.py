@@ -1,4 +1,4 @@
-"""What a run found, as an answer: sections of `queries.toml`, each a query; also as one HTML file."""
+"""The summary of a run: sections of `queries.toml`, each a query; also as one HTML file."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def summary(folder: Path) -> Answer[Sections]:
 
 
 def query(folder: Path, sql: str) -> Answer[Sections]:
-    """What a query over the tables of a run gives. HlofuseError with DuckDB's words for a wrong one."""
+    """The result of a query over the tables of a run; HlofuseError with DuckDB's words for a wrong one."""
     link = opened(folder)
     try:
         return _answer(str(folder), {_QUERY: _rows(link, sql)})

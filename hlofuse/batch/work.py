@@ -36,7 +36,7 @@ Rows: TypeAlias = dict[str, list[dict[str, Any]]]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is done with every unit, and what one unit may take."""
+    """The work on every unit, and the limits of one unit."""
 
     request: Mapping[str, Any] = field(default_factory=dict)
     """Options of the replay: the fields of `ReplayOptions` that are not of one module."""
@@ -53,7 +53,7 @@ class Task:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What rows depend on besides the files: they are worked out again where it changes."""
+        """The settings that rows depend on; rows are computed again where they change."""
         options = {name: value for name, value in self.request.items() if value}
         return {"schema": SCHEMA, "hlofuse": __version__, "options": options, "suggestions": self.suggests}
 

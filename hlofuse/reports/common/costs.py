@@ -8,7 +8,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields, us_json
 from hlofuse.format.units import bytes_text, plural, quantity, us_text
 
-_NOTABLE = 0.005  # microseconds: less than half of the last digit shown is not told
+_NOTABLE = 0.005  # microseconds: less than half of the last digit shown is left out
 
 _UNITS = {
     "memory_bandwidth": ("memory bandwidth", "B/s"),
@@ -34,7 +34,7 @@ def roofline(k: KernelTime) -> str:
 
 
 def _access(k: KernelTime) -> str:
-    """How it reads: Triton by tiles, the others by threads that lie side by side or do not."""
+    """The access pattern: Triton reads tiles; others read with or without coalescing."""
     if k.tile_sizes:
         return f"tile {_tiles(k)}"
     if k.emitter == "triton":
@@ -52,7 +52,7 @@ def factor_text(factor: float) -> str:
 
 
 def why_saves(cost: StepCost, producer_opcode: str = "") -> str:
-    """What a fusion gained and what it paid, in order of weight: the reason in one line."""
+    """The gains and costs of a fusion in order of weight, in one line."""
     gains: list[tuple[float, str]] = []
     pays: list[tuple[float, str]] = []
     if cost.leaves:
@@ -139,7 +139,7 @@ def number_text(number: str, value: Any) -> str:
 
 
 def turning_text(d: PairDetail, *, forbidden: bool = False) -> str:
-    """Which number of the device would decide otherwise; empty for none."""
+    """The device number that would change the decision; empty for none."""
     if not d.flips:
         return ""
     effect = "pay" if d.us_saved < 0 else "cost time" if forbidden else "no longer pay off"
@@ -184,7 +184,7 @@ def kernel_json(k: KernelTime | None) -> dict[str, Any] | None:
 
 
 def step_json(c: StepCost | None) -> dict[str, Any] | None:
-    """What one fusion rested on."""
+    """The estimates behind one fusion."""
     if c is None:
         return None
     return {

@@ -1,4 +1,4 @@
-"""What a report says of its modules before all else."""
+"""The head of a report: the identity of its modules."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ def identity_line(
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What a report says of one module before all else."""
+    """The first lines of a report on one module."""
 
     identity: Identity
     order: OrderSource | None = None
     """The order that decisions rest on; None where none does, and for a module that is not replayed."""
     follows_log: bool = False
     build: XlaBuild | None = None
-    """What is replayed; None for a module that is not."""
+    """The replayed build; None for a module that is not replayed."""
     result: XlaResult | None = None
-    """How the replay compares with XLA's own result; None where that is not at hand."""
+    """The comparison with XLA's own result; None where that is not at hand."""
     final_names: NamesSource | None = None
-    """Where final names come from; None in a report without them."""
+    """The source of final names; None in a report without them."""
 
     def to_json(self) -> dict[str, Any]:
         """`module`, `stage`, `xla`, `order` and the rest of `Identity.to_json`."""

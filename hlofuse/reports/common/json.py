@@ -34,7 +34,7 @@ def totals_json(t: Totals) -> dict[str, Any]:
 
 
 def kernels_json(kernels: Iterable[FinalKernel]) -> list[dict[str, Any]]:
-    """What is launched: `time_us` and `bytes` are of one run, of `runs` runs."""
+    """The launched kernels; `time_us` and `bytes` are of one run, of `runs` runs."""
     return [
         {
             "name": k.place.final or k.place.name,
@@ -50,7 +50,7 @@ def kernels_json(kernels: Iterable[FinalKernel]) -> list[dict[str, Any]]:
 
 
 def measured_json(time: MeasuredTime | None) -> dict[str, Any]:
-    """`measured_us` of one launch, None without a profile, and `measured` with the figures behind it."""
+    """`measured_us` of one launch, None without a profile, and `measured` with the figures it rests on."""
     spec = "calls total_us~ median_us~ min_us~ max_us~ lines"
     return {
         "measured_us": us_json(time.us) if time is not None else None,
@@ -59,7 +59,7 @@ def measured_json(time: MeasuredTime | None) -> dict[str, Any]:
 
 
 def created_by_json(m: CreatedBy) -> dict[str, Any]:
-    """What a pass before fusion tells of its work; `flag` leaves the pass out."""
+    """A rewrite before fusion; `flag` leaves its pass out."""
     return fields(m, "pass=pass_name rule=rule.code flag=rule.flag? reason from=removed about=created")
 
 

@@ -1,4 +1,4 @@
-"""What the reports of several questions are made of: plain data."""
+"""Data that the reports of several questions share."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class RuleText:
 
 @dataclass(frozen=True, slots=True)
 class CreatedBy:
-    """What a pass before fusion tells of an instruction that it made, or would not take in."""
+    """A decision of a pass before fusion about an instruction that it created or did not include."""
 
     pass_name: str
     rule: RuleText
@@ -60,7 +60,7 @@ class Place:
     final: str | None = None
     """XLA's final name, which a profiler shows; None where it is not known or nothing runs under one."""
     measured: MeasuredTime | None = None
-    """What a profile has of it."""
+    """Its measured time."""
 
     @property
     def shown(self) -> str:
@@ -80,13 +80,13 @@ class FinalKernel:
     per_iteration: bool
     """It is in a loop that does not tell how often it runs: `runs` counts one iteration."""
     bytes_accessed: int
-    """Of one run."""
+    """Bytes of one run."""
     us: float | None
-    """Of one run, launch included."""
+    """The time of one run in microseconds, launch included."""
     is_floor: bool
     """`us` is a lower bound."""
     measured: MeasuredTime | None = None
-    """What a profile has of it."""
+    """Its measured time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +111,13 @@ class Refusal:
     refused_user: str | None = None
     """The user that was asked about, where that is another: priority fusion takes all users or none."""
     kernel: str | None = None
-    """What finally computes the producer's value, views passed over; None where nothing does."""
+    """The final kernel that computes the producer's value, below views; None where none does."""
     consumer_final: str | None = None
     """XLA's final name of the consumer, where it is known."""
     created_by: tuple[CreatedBy, ...] = ()
-    """What passes before fusion tell of the two, what is about both first."""
+    """Decisions before fusion about the two; those about both come first."""
     us_at_stake: float | None = None
-    """What fusing the producer into its users would save if the rule allowed it, in microseconds of all runs;
-    None if not estimated."""
+    """The saving of fusing the producer into its users, in µs of all runs; None if not estimated."""
 
 
 def us_at_stake(refusals: Iterable[Refusal]) -> float | None:
@@ -133,7 +132,7 @@ def us_at_stake(refusals: Iterable[Refusal]) -> float | None:
 
 
 class Replayed(Protocol):
-    """What a report says of a replay: of which module, for what, by which XLA, and what was changed."""
+    """A replay as a report describes it: module, target, release and changes."""
 
     @property
     def module(self) -> str: ...

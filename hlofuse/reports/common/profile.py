@@ -1,4 +1,4 @@
-"""What a profile says about the program as a whole: sentences and JSON."""
+"""A profile's figures of the whole program: sentences and JSON."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ _UNMATCHED = 3
 
 
 def profile_lines(m: Measured) -> Iterator[str]:
-    """Which program the times are of and how many found their instruction; then how busy the device was."""
+    """The measured program and how many times found their instruction; then how busy the device was."""
     modules, total = m.profile.modules, m.profile.total_us or 1.0
     line = joined_line(m)
     others = [x for x in modules if x is not m.source and x.total_us >= _LEAST * total]
@@ -30,7 +30,7 @@ def profile_lines(m: Measured) -> Iterator[str]:
 
 
 def joined_line(m: Measured) -> str:
-    """Which program the times are of, and how many found their instruction."""
+    """The measured program, and how many times found their instruction."""
     line = f"Profile: {plural(m.runs, 'run')} of {_label(m.source, m.profile.modules)}"
     line += f", {_percent(m.share)} of its time matched to kernels"
     if m.share < 1 and (lost := [t for t in m.unmatched if t.total_us >= _LEAST * m.source.total_us]):

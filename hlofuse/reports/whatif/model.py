@@ -102,7 +102,7 @@ class Trial:
 def trial_of(
     before: Totals, after: Totals, how: str, accounts: tuple[Account, Account] | None = None
 ) -> Trial:
-    """The trial of a replayed change; `accounts` with the measured times of before, where they are at hand."""
+    """The trial of a replayed change; `accounts` have the measured times from before, if there are any."""
     us = before.us - after.us if before.us is not None and after.us is not None else None
     return Trial(
         after,
