@@ -1,4 +1,4 @@
-"""Both cost models behind one face: tiles for what Triton emits, kernels for the rest.
+"""Both cost models: tiles for fusions that Triton emits, kernels for the rest.
 
 Mirrors `CombinedGpuPerformanceModel` (`xla/service/gpu/model/combined_gpu_performance_model.cc`).
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class CombinedModel(KernelModel):
-    """A `KernelModel` that asks a `TilingModel` about generic Triton fusions."""
+    """A `KernelModel` that estimates generic Triton fusions by a `TilingModel`."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class CombinedModel(KernelModel):
 
     @property
     def tiling(self) -> TilingModel:
-        """Made when it is first asked for: without Triton fusions numpy is not even imported."""
+        """The tiled model, made on first use: without Triton fusions numpy is not imported."""
         tiling = self.tables.tiling
         if tiling is None:
             from hlofuse.cost.tiling.model import TilingModel
@@ -59,7 +59,7 @@ class CombinedModel(KernelModel):
 
 
 def estimate_of(tiling: Tiling) -> Estimate:
-    """A tiling's cost as an estimate; coalescing is in its rates already."""
+    """A tiling's cost as an estimate; its rates include coalescing."""
     return Estimate(
         tiling.exec_time,
         tiling.flops,
@@ -74,7 +74,7 @@ def estimate_of(tiling: Tiling) -> Estimate:
 
 
 def model_of(device: DeviceDescription, release: Release, tables: SharedTables | None = None) -> KernelModel:
-    """What estimates kernels in that release; only that of priority fusion knows tiles."""
+    """The kernel model of that release; only that of priority fusion includes tiles."""
     if release.mlir_emitters:
         return CombinedModel(device, release, tables=tables)
     return kernel_model(device, release, tables)

@@ -1,4 +1,4 @@
-"""Work that makes no garbage: looking for some takes up to a third of the time."""
+"""Work without cyclic garbage: looking for some takes up to a third of the time."""
 
 import gc
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collection() -> Iterator[None]:
-    """Python's garbage collector rests meanwhile; also a decorator, `@no_collection()`."""
+    """Pause Python's garbage collector; also a decorator, `@no_collection()`."""
     collecting = gc.isenabled()
     gc.disable()
     try:

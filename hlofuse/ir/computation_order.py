@@ -25,7 +25,7 @@ class OnlineOrder:
         self._next_index = 0
         self._edges = 0
         self._delta = 0
-        """How many edges a search backward visits: min(edges^(1/2), nodes^(2/3)), rounded up."""
+        """The limit of edges visited by a backward search: min(edges^(1/2), nodes^(2/3)), rounded up."""
 
     def copy(self, computations: Mapping[Computation, Computation]) -> OnlineOrder:
         """The same order of the copies of the computations."""
@@ -42,7 +42,7 @@ class OnlineOrder:
         return sorted(self._level, key=self._place, reverse=True)
 
     def add(self, computation: Computation) -> None:
-        """A new computation, and the edges to those that it calls and is called by."""
+        """Add a computation with its callers and callees."""
         self._level[computation] = 0
         self._id[computation] = len(self._id)
         self._set_index(computation)
@@ -57,7 +57,7 @@ class OnlineOrder:
         self._index.pop(computation, None)
 
     def add_edge(self, caller: Computation, callee: Computation) -> None:
-        """An instruction of `caller` calls `callee`."""
+        """Add the edge of an instruction of `caller` that calls `callee`."""
         level = self._level
         if caller not in level or callee not in level:
             return
@@ -81,7 +81,7 @@ class OnlineOrder:
         return self._level[computation], self._index[computation]
 
     def _set_index(self, computation: Computation) -> None:
-        """The first on its level."""
+        """Move the computation to the front of its level."""
         self._index[computation] = self._next_index
         self._next_index -= 1
 
@@ -115,7 +115,7 @@ class OnlineOrder:
         return found, False
 
     def _search_forward(self, start: Computation, found: list[Computation]) -> None:
-        """What `start` calls and has to rise with it, each after what it calls."""
+        """Raise the callees of `start` that have to move; `found` gets each after its callees."""
         visited: set[Computation] = set()
         raised, agenda = {start}, [(start, False)]
         while agenda:
@@ -143,10 +143,9 @@ class OnlineOrder:
 
 
 def order_of_front_end(module: Module) -> OnlineOrder:
-    """The order in which a module before optimizations has its computations.
+    """The order of computations in a module before optimizations.
 
-    A front end creates callees first. They come as an HLO proto lists them, else by the numbers in their
-    names.
+    A front end creates callees first: as the HLO proto lists them, else by the numbers in their names.
     """
     written = module.computation_post_order()
     place = {c: k for k, c in enumerate(module.processing_order)}

@@ -1,4 +1,4 @@
-"""What goes wrong with an input, said to a person."""
+"""Errors in the input, phrased for the user."""
 
 from collections.abc import Sequence
 

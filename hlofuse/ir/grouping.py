@@ -1,4 +1,4 @@
-"""Items by a key that they share, and what sequences have in common."""
+"""Grouping by a key, and common parts of sequences."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +10,7 @@ _V = TypeVar("_V")
 
 
 def grouped(pairs: Iterable[tuple[_K, _V]]) -> dict[_K, list[_V]]:
-    """The values of each key, both in the order in which they come."""
+    """The values of each key, keys and values in the order of `pairs`."""
     found: dict[_K, list[_V]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -28,5 +28,5 @@ def unmatched(pairs: Iterable[tuple[_K, _V]], other: Counter[_K]) -> Iterator[_V
 
 
 def common_length(one: Sequence[object], other: Sequence[object]) -> int:
-    """How many elements the two begin with alike."""
+    """The length of the common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))

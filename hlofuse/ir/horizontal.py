@@ -15,10 +15,10 @@ _PREFIX = "horizontally_fused_computation"
 def join_fusions(
     fusions: Sequence[Instruction], has_side_effect: Callable[[Instruction], bool], *, sliced: bool
 ) -> Instruction:
-    """One fusion in place of several with equally many results each.
+    """One fusion that replaces several with equally many results each.
 
-    `sliced`: results are flattened and concatenated, and what users read are slices of that; otherwise
-    they stay results of their own.
+    With `sliced`, results are flattened and concatenated, and users read slices; otherwise they stay
+    separate.
     """
     computation = fusions[0].computation
     assert computation is not None
@@ -88,7 +88,7 @@ def _joined_body(fusions: Sequence[Instruction], sliced: bool) -> Computation:
 
 
 def _slices(body: Computation, results: Sequence[Instruction]) -> list[Instruction]:
-    """The results again, as slices of all of them behind each other."""
+    """Slices of the concatenated results, one for each result."""
     flat = []
     for result in results:
         if result.shape.rank != 1:

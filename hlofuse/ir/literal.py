@@ -1,4 +1,4 @@
-"""Constant values (`xla/literal.h`), kept as written and read on demand."""
+"""Constant values (`xla/literal.h`), stored as written and read on demand."""
 
 import re
 from dataclasses import dataclass

@@ -16,19 +16,19 @@ class _ParameterNames(dict[int, str]):
 
 
 PARAMETER_NAMES = _ParameterNames()
-"""What the parameters of fusions are called, by number, before that is made unique."""
+"""Names of a fusion's parameters by number, before they are made unique."""
 
 
 class _Root:
-    """What was handed out with one root."""
+    """The numbers taken for one root."""
 
     __slots__ = ("name", "next", "requested")
 
     name: str
     next: int
-    """Searching goes on here: all numbers from 0 up to it are taken."""
+    """The number from which a search continues: all smaller ones are taken."""
     requested: set[int]
-    """Numbers taken because a name asked for them."""
+    """Larger numbers taken because a name asked for them."""
 
 
 def _new_root(name: str) -> _Root:
@@ -38,10 +38,10 @@ def _new_root(name: str) -> _Root:
 
 
 class NameUniquer:
-    """Hands out names that are unique among those it has handed out.
+    """Hands out unique names.
 
-    A trailing `.digits` is a number asked for; a free number is granted, otherwise the smallest
-    free one is taken, searching upwards from the last one searched to.
+    A trailing `.digits` requests a number. A free one is granted; otherwise the search for the smallest free
+    number continues from the last one found.
     """
 
     __slots__ = ("_parameters", "_reserved", "_roots", "_taken")
@@ -49,14 +49,14 @@ class NameUniquer:
     def __init__(self) -> None:
         self._roots: dict[str, _Root] = {}
         self._parameters: dict[int, _Root] = {}
-        """Of the names of parameters of fusions, by number, once they are taken."""
+        """The roots of fusion parameters' names by number, once in use."""
         self._taken: dict[str, str] = {}
-        """Roots of names that are certainly taken: nearly every name asked for is that of an instruction."""
+        """Roots of taken names: most requests are for the name of an existing instruction."""
         self._reserved: tuple[str, ...] = ()
-        """Names yet to be taken note of; only as long as there is no other."""
+        """Names yet to be registered; only before the first request."""
 
     def copy(self) -> NameUniquer:
-        """A uniquer that has handed out the same names; what they are made of is worked out for both."""
+        """A uniquer with the same names taken; pending names are registered first."""
         self._note_reserved()
         new = NameUniquer()
         roots = new._roots
@@ -67,17 +67,16 @@ class NameUniquer:
         return new
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Take note of names known to be different from each other and in the form `unique` gives.
+        """Register distinct names in the form that `unique` returns.
 
-        Nothing is worked out before the first new name is asked for: a dump that is only looked at
-        does not pay for this.
+        The work waits for the first new name, so that a dump that is only read does not pay for it.
         """
         self._reserved = (*self._reserved, *names)
         if self._taken:
             self._note_reserved()
 
     def unique(self, name: str) -> str:
-        """A name never given out before, `name` itself if it is free."""
+        """A name never returned before, `name` itself if it is free."""
         taken = self._taken
         if (of_root := taken.get(name)) is not None:
             root = self._roots[of_root]
@@ -95,17 +94,17 @@ class NameUniquer:
         return unique
 
     def parameter(self, number: int) -> str:
-        """The same for a fusion's parameter of that number: most new names are for those."""
+        """`unique` for the fusion parameter of that number, the most frequent request."""
         root = self._parameters.get(number)
         if root is None:
             name = self.unique(PARAMETER_NAMES[number])
             self._parameters[number] = self._roots[self._taken[PARAMETER_NAMES[number]]]
             return name
-        # Nobody asks for such a name again: there are too many of them to take note of each.
+        # Such a name is never requested again, and there are too many to record each.
         return f"{root.name}.{_next_number(root)}"
 
     def skip_parameter(self, number: int) -> None:
-        """A name of such a one that nobody will look at."""
+        """Take the name of the parameter with that number without returning it."""
         root = self._parameters.get(number)
         if root is None:
             self.parameter(number)
@@ -113,7 +112,7 @@ class NameUniquer:
             _next_number(root)
 
     def skip(self, names: Iterable[str]) -> None:
-        """`unique`, one after the other, for names that nobody will look at."""
+        """Take a unique name for each in turn, without returning them."""
         taken = self._taken
         for name in names:
             text = taken.get(name)
@@ -141,7 +140,7 @@ class NameUniquer:
 
 
 def _next_number(root: _Root) -> int:
-    """The smallest free number, which is taken with this."""
+    """The smallest free number, now taken."""
     free, requested = root.next, root.requested
     while free in requested:
         free += 1
@@ -150,7 +149,7 @@ def _next_number(root: _Root) -> int:
 
 
 def _split(name: str) -> tuple[str, int, bool]:
-    """Root, number (0 where there is none), and whether a number is written."""
+    """Root, number (0 where there is none), and True if a number is written."""
     text, _, digits = name.rpartition(".")
     if text and digits.isdigit() and digits.isascii() and len(digits) < 19:
         return text, int(digits), True

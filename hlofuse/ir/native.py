@@ -1,4 +1,4 @@
-"""What is different where the hot modules are compiled (`docs/compiled.md`)."""
+"""Differences where the hot modules are compiled (`docs/compiled.md`)."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -9,7 +9,7 @@ else:
     T = TypeVar("T")
 
     def mypyc_attr(**_: bool) -> Callable[[T], T]:
-        """What mypyc shall do with a class; it reads this, and running it does nothing."""
+        """A decorator with options for mypyc; it has no effect at run time."""
         return lambda decorated: decorated
 
 

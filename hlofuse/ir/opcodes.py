@@ -60,7 +60,7 @@ class PrintOptions:
     large_constants: bool = True
     """Constants of more than ten elements in full where the module has them, otherwise `{...}`."""
     operand_numbers: int = 5
-    """Every how many operands a `/*index=5*/` stands; 0 for never."""
+    """The interval of `/*index=5*/` comments among operands; 0 for none."""
     compact_elements: bool = False
     """`%x#1` for an operand that is an element of x, without the instruction that takes it."""
     names_after_braces: bool = False
@@ -79,7 +79,7 @@ class PrintOptions:
 
     @classmethod
     def canonical(cls) -> PrintOptions:
-        """A text that is equal for modules that are (`HloPrintOptions::Canonical`); not for reading again."""
+        """A text equal for equal modules (`HloPrintOptions::Canonical`); it cannot be read again."""
         return cls(
             nested_bodies=True,
             metadata=False,

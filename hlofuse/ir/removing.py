@@ -1,4 +1,4 @@
-"""Taking out what nobody uses (`HloComputation::RemoveInstructionAndUnusedOperands`)."""
+"""Removing unused instructions (`HloComputation::RemoveInstructionAndUnusedOperands`)."""
 
 from collections import deque
 from collections.abc import Callable
@@ -8,12 +8,12 @@ from hlofuse.ir.graph import Computation, Instruction
 
 
 def is_dead(instruction: Instruction) -> bool:
-    """Neither used nor a result (`IsDead`)."""
+    """True if it has no users and is not the root (`IsDead`)."""
     return not instruction.users and not instruction.is_root
 
 
 def is_safely_removable(instruction: Instruction, *, ignore_control_dependencies: bool = False) -> bool:
-    """Nothing waits for it, and no caller would have to follow (`IsSafelyRemovable`)."""
+    """True if no instruction waits for it and no caller would have to follow (`IsSafelyRemovable`)."""
     if not ignore_control_dependencies and (
         instruction.control_predecessors or instruction.control_successors
     ):
@@ -29,10 +29,10 @@ def remove_with_unused_operands(
     *,
     ignore_control_dependencies: bool = False,
 ) -> list[str]:
-    """Remove a dead instruction and whatever only it kept alive; the names of all that went.
+    """Remove a dead instruction and operands that die with it; returns the removed names.
 
-    A parameter of a fusion goes together with the fusion's operand, which may die of it in turn.
-    With `ignore_control_dependencies` what ran before a removed instruction runs before what ran after it.
+    A fusion's parameter is removed together with the fusion's operand, which may die in turn. With
+    `ignore_control_dependencies`, predecessors of a removed instruction then precede its successors.
     """
     computation = instruction.computation
     if computation is None or not is_dead(instruction):
@@ -65,14 +65,15 @@ def remove_with_unused_operands(
             parameters[dead] = None
         else:
             computation.remove_instruction(dead)
-    # From the last one down: removing one renumbers those behind it.
+    # From the last one down: removing one renumbers later ones.
     for parameter in sorted(parameters, key=lambda p: -p.parameter_number):
         removed += _remove_fused_parameter(computation, parameter.parameter_number, has_side_effect)
     return removed
 
 
 def _bridge_control_dependencies(instruction: Instruction) -> None:
-    """Leave it without any, but keep those that lead through it (`SafelyDropAllControlDependencies`)."""
+    """Drop its control dependencies but keep those that lead through it
+    (`SafelyDropAllControlDependencies`)."""
     for predecessor in instruction.control_predecessors:
         for successor in instruction.control_successors:
             predecessor.add_control_dependency_to(successor)
@@ -80,9 +81,9 @@ def _bridge_control_dependencies(instruction: Instruction) -> None:
 
 
 def remove_parameter(body: Computation, number: int) -> None:
-    """Drop an unused parameter; every later one gets a new number, name and id (`RemoveParameter`).
+    """Drop an unused parameter and renumber, rename and re-id the later ones (`RemoveParameter`).
 
-    XLA recreates the later ones; here they stay the same objects, which nobody can tell.
+    XLA recreates the later ones; here they stay the same objects.
     """
     body.remove_instruction(body.parameters[number])
     body.drop_parameter(number)
@@ -103,13 +104,13 @@ def _remove_fused_parameter(
 
 # Putting one instruction in the place of another (`HloComputation::ReplaceInstruction`).
 
-# What stands behind an instruction's own attributes, in XLA's order
+# Attributes after an instruction's own, in XLA's order
 # (`HloInstruction::PrintExtraAttributes`, then the metadata).
 _COMMON = ("sharding", "frontend_attributes", "control-predecessors", "metadata")
 
 
 def set_attribute(instruction: Instruction, name: str, text: str) -> None:
-    """Write one attribute where XLA prints it: own attributes first, the common ones behind."""
+    """Write one attribute where XLA prints it: own attributes first, then the common ones."""
     raw = instruction.attributes.raw_items
     if name in raw or name not in _COMMON:
         instruction.attributes = instruction.attributes.updated(**{name: text})
@@ -125,7 +126,7 @@ def set_attribute(instruction: Instruction, name: str, text: str) -> None:
 
 
 def move_control_dependencies(old: Instruction, new: Instruction) -> None:
-    """`new` takes over what must run before and after `old` (`CopyAllControlDepsFrom`)."""
+    """Move the control dependencies of `old` to `new` (`CopyAllControlDepsFrom`)."""
     if old._control is None:
         return
     predecessors, successors = list(old.control_predecessors), list(old.control_successors)
@@ -139,7 +140,7 @@ def move_control_dependencies(old: Instruction, new: Instruction) -> None:
 
 
 def renew_control_dependencies(instruction: Instruction) -> None:
-    """Its control dependencies are added again, as for a new instruction."""
+    """Add its control dependencies again, as for a new instruction."""
     predecessors, successors = instruction.control_predecessors, instruction.control_successors
     instruction.drop_all_control_dependencies()
     for predecessor in predecessors:
@@ -156,7 +157,8 @@ def replace_instruction(
     relay_control_dependencies: bool = False,
     preserve_sharding: bool = False,
 ) -> bool:
-    """`new` takes over `old`'s uses, root role, metadata and sharding; `old` and what only it used go.
+    """Give `old`'s uses, root role, metadata and sharding to `new`; remove `old` and operands that die with
+    it.
 
     False where XLA refuses: `old` has control dependencies that are not to be relayed, or with
     `preserve_sharding` the two have different shardings.

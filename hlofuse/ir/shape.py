@@ -1,7 +1,4 @@
-"""Shapes and layouts: what XLA calls `Shape` and `Layout` (`xla/shape.h`, `xla/layout.h`).
-
-Both are immutable and are shared freely; equality is by value.
-"""
+"""Shapes and layouts (`xla/shape.h`, `xla/layout.h`), immutable and equal by value."""
 
 from __future__ import annotations
 
@@ -39,7 +36,7 @@ ELEMENT_TYPES = """
     s4 u4 f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz s2 u2 f8e4m3 f8e3m4 s1 u1 f4e2m1fn f8e8m0fnu buffer f6e3m2fn
     f6e2m3fn
     """.split()
-"""In the order of their numbers (`xla/xla_data.proto: PrimitiveType`)."""
+"""Ordered by number (`xla/xla_data.proto: PrimitiveType`)."""
 
 POINTER_SIZE = 8
 UNBOUNDED = -1
@@ -48,10 +45,10 @@ UNBOUNDED = -1
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How an array lies in memory (`xla::Layout`): dimension numbers from minor to major, and extras.
+    """Memory layout of an array (`xla::Layout`): dimension numbers from minor to major, and extras.
 
-    `suffix` keeps every further property in XLA's own notation, in the order XLA prints them,
-    without the leading colon: `T(8,128)(2,1)S(1)`.
+    `suffix` has every further property in XLA's own notation, in the order XLA prints them, without the
+    leading colon: `T(8,128)(2,1)S(1)`.
     """
 
     minor_to_major: tuple[int, ...]
@@ -59,7 +56,7 @@ class Layout:
 
     @property
     def is_default(self) -> bool:
-        """True for row-major order with nothing else said (`LayoutUtil::IsMonotonicWithDim0Major`)."""
+        """True for row-major order without further properties (`LayoutUtil::IsMonotonicWithDim0Major`)."""
         n = len(self.minor_to_major)
         return not self.suffix and self.minor_to_major == tuple(range(n - 1, -1, -1))
 
@@ -111,7 +108,7 @@ class Shape:
 
     @classmethod
     def maybe_tuple_of(cls, shapes: list[Shape] | tuple[Shape, ...]) -> Shape:
-        """The tuple of the shapes, or the only one by itself (`ShapeUtil::MakeMaybeTupleShape`)."""
+        """The tuple of several shapes, or the only shape itself (`ShapeUtil::MakeMaybeTupleShape`)."""
         return shapes[0] if len(shapes) == 1 else cls.tuple_of(shapes)
 
     @cached_property
@@ -129,7 +126,7 @@ class Shape:
 
     @property
     def is_row_major(self) -> bool:
-        """It lies in memory as its dimensions say."""
+        """True if the layout is row-major."""
         return self.minor_to_major == tuple(range(self.rank - 1, -1, -1))
 
     @cached_property
@@ -151,7 +148,7 @@ class Shape:
 
     @property
     def is_effective_scalar(self) -> bool:
-        """An array of exactly one element by its dimensions (`ShapeUtil::IsEffectiveScalar`)."""
+        """True for an array of exactly one element by its dimensions (`ShapeUtil::IsEffectiveScalar`)."""
         return self.is_array and self.true_rank == 0
 
     @property
@@ -163,8 +160,8 @@ class Shape:
     def byte_size(self) -> int:
         """Bytes of the array, whole bytes for each element (`ShapeUtil::ByteSizeOf`).
 
-        A tuple counts as the sum of its leaves; XLA's table of pointers is not counted. What is unbounded
-        has no size.
+        A tuple counts as the sum of its leaves, without XLA's table of pointers. An unbounded array has no
+        size.
         """
         if self.tuple_shapes:
             return sum(s.byte_size for s in self.tuple_shapes)
@@ -174,8 +171,8 @@ class Shape:
     def buffer_size(self) -> int:
         """Bytes of one buffer of this shape (`CpuExecutable::ShapeSizeBytes`, `ShapeUtil::ByteSizeOf`).
 
-        A tuple is its table of pointers, without what they point at. A packed array (`E(4)` in the
-        layout) takes whole bytes in sum only; a dynamic one carries an int32 for each dimension.
+        A tuple is its table of pointers, without the arrays. A packed array (`E(4)` in the layout) takes
+        whole bytes in sum only; a dynamic one has an int32 for each dimension.
         """
         if self.is_tuple:
             return POINTER_SIZE * len(self.tuple_shapes)
@@ -192,7 +189,7 @@ class Shape:
 
     @cached_property
     def leaves_size(self) -> int:
-        """Bytes of all buffers inside, tables of pointers left out."""
+        """Bytes of all leaves, without tables of pointers."""
         return sum(s.leaves_size for s in self.tuple_shapes) if self.is_tuple else self.buffer_size
 
     @cached_property
@@ -204,7 +201,7 @@ class Shape:
 
     @cached_property
     def key_ignoring_element_type(self) -> tuple[object, ...]:
-        """Equal keys are equal shapes up to element type, layouts compared (`EqualIgnoringElementType`)."""
+        """A key equal for shapes equal up to element type, layouts compared (`EqualIgnoringElementType`)."""
         if self.tuple_shapes or self.is_tuple:
             return ("tuple", *(s.key_ignoring_element_type for s in self.tuple_shapes))
         return (
@@ -216,14 +213,14 @@ class Shape:
 
     @cached_property
     def key(self) -> tuple[object, ...]:
-        """Equal keys are equal shapes, an absent layout being the row-major one (`ShapeUtil::Equal`)."""
+        """A key equal for equal shapes, an absent layout being row-major (`ShapeUtil::Equal`)."""
         if self.tuple_shapes or self.is_tuple:
             return (self.element_type, *(s.key for s in self.tuple_shapes))
         return (self.element_type, *self.key_ignoring_element_type)
 
     @cached_property
     def key_ignoring_layout(self) -> tuple[object, ...]:
-        """Equal keys are compatible shapes (`ShapeUtil::Compatible`)."""
+        """A key equal for compatible shapes (`ShapeUtil::Compatible`)."""
         if self.tuple_shapes or self.is_tuple:
             return (self.element_type, *(s.key_ignoring_layout for s in self.tuple_shapes))
         return (self.element_type, self.dimensions, self.dynamic_dimensions)
@@ -240,7 +237,7 @@ class Shape:
             yield from s.leaves((*index, i))
 
     def subshapes(self) -> Iterator[Shape]:
-        """The shape and everything inside it, outermost first (`ShapeUtil::ForEachSubshape`)."""
+        """The shape and its subshapes, outermost first (`ShapeUtil::ForEachSubshape`)."""
         yield self
         for s in self.tuple_shapes:
             yield from s.subshapes()

@@ -1,7 +1,6 @@
-"""Whether dimensions fit together, as XLA's verifier asks of every module (`xla/service/hlo_verifier.cc`).
+"""Checks that dimensions fit together, as XLA's verifier does (`xla/service/hlo_verifier.cc`).
 
-Layouts do not matter here, nor the precision of floating-point numbers. Opcodes that are not listed may have
-any shape.
+Layouts and the precision of floating-point numbers are not compared; unlisted opcodes may have any shape.
 """
 
 import re
@@ -18,7 +17,7 @@ Check = Callable[[Instruction], str | None]
 
 
 def first_misfit(module: Module) -> tuple[Instruction, str] | None:
-    """The first instruction whose shapes do not fit, and what was expected; None if all is well."""
+    """The first instruction whose shapes do not fit, and the expected ones; None if all fit."""
     check_of = _CHECKS.get
     # Most instructions are like another, up to names and metadata. The module keeps the shapes alive.
     passed: set[tuple[object, ...]] = set()
@@ -50,7 +49,7 @@ def first_misfit(module: Module) -> tuple[Instruction, str] | None:
 
 
 def misfit_error(text: str, x: Instruction, problem: str, filename: str | None) -> HloParseError:
-    """The misfit as an error at the instruction's opcode in the text that it was read from."""
+    """The misfit as an error at the opcode in the source text."""
     assert x.computation is not None
     head = re.search(rf"^(?:ENTRY )?%?{re.escape(x.computation.name)} .*{{", text, re.MULTILINE)
     place = head.start() if head is not None else 0
@@ -63,14 +62,14 @@ def misfit_error(text: str, x: Instruction, problem: str, filename: str | None) 
 
 
 def _same(a: Sequence[int], b: Sequence[int]) -> bool:
-    """Equal sizes, where an unbounded dynamic one is any."""
+    """True for equal sizes; an unbounded dynamic size equals any."""
     if a == b:
         return True
     return len(a) == len(b) and all(x == y or UNBOUNDED in (x, y) for x, y in zip(a, b, strict=True))
 
 
 def _fits(a: Shape, b: Shape) -> bool:
-    """The same dimensions, element by element of tuples."""
+    """True for the same dimensions, element by element of tuples."""
     if a is b:
         return True
     if a.is_tuple or b.is_tuple:
@@ -89,7 +88,7 @@ def _dimensions(sizes: Sequence[int]) -> str:
 
 
 def _result(x: Instruction, expected: Sequence[int]) -> str | None:
-    """What to say of a result that has other dimensions than those."""
+    """The message for a result without the expected dimensions; None where they fit."""
     if _same(x.shape.dimensions, expected):
         return None
     given = ", ".join(str(o.shape) for o in x.operands)
@@ -121,7 +120,7 @@ def _arithmetic(x: Instruction) -> str | None:
 
 
 def _choice(x: Instruction) -> str | None:
-    """`select` and `clamp`: what chooses, or limits, may be scalars."""
+    """Check `select` and `clamp`, whose predicate or limits may be scalars."""
     scalars = (x.operands[0],) if x.opcode == "select" else (x.operands[0], x.operands[2])
     return _one_shape(x, [o for o in x.operands if o not in scalars or o.shape.dimensions])
 
@@ -138,7 +137,7 @@ def _broadcast(x: Instruction) -> str | None:
 
 
 def _inferred(x: Instruction) -> str | None:
-    """The dimensions that follow from the operands and attributes."""
+    """Check the dimensions inferred from operands and attributes."""
     shapes = [o.shape for o in x.operands]
     if "sparsity" in x.attributes.text or any(UNBOUNDED in s.dimensions for s in shapes):
         return None

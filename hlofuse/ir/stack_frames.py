@@ -1,7 +1,7 @@
-"""The tables at the top of a dump that say where in the user's program an operation came from.
+"""The tables at the top of a dump with the source locations of operations.
 
-Mirrors `StackFrameIndexProto` (`xla/service/hlo.proto`): file names, function names, locations and
-frames, each referring to the one before by its number, counted from 1; 0 is none.
+Mirrors `StackFrameIndexProto` (`xla/service/hlo.proto`): file names, function names, locations and frames,
+each referring to the one before by its number, counted from 1; 0 is none.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SourceLocation:
         return _PACKAGES.match(self.file) is not None
 
     def __str__(self) -> str:
-        """`file:line`; a file of an installed package is called by its path within that."""
+        """`file:line`; the file of an installed package by its path within the package."""
         file = _PACKAGES.sub("", self.file)
         return f"{file}:{self.line}" if self.line else file
 
@@ -45,7 +45,7 @@ class StackFrames:
     _numbers: dict[tuple[int, int], int] = field(default_factory=dict, repr=False, compare=False)
 
     def copy(self) -> StackFrames:
-        """Tables to which frames can be added without the others being informed."""
+        """A copy to which frames can be added."""
         return StackFrames(self.files, self.functions, self.locations, self.frames.copy())
 
     def __bool__(self) -> bool:
@@ -64,13 +64,13 @@ class StackFrames:
         return SourceLocation(file, place.get("line", 0), function, place.get("column", 0))
 
     def trace(self, frame_id: int) -> Iterator[SourceLocation]:
-        """Innermost first."""
+        """The locations of a frame and its callers, innermost first."""
         for frame in self.with_callers(frame_id):
             if (place := self.location(frame)) is not None:
                 yield place
 
     def with_callers(self, frame_id: int) -> Iterator[int]:
-        """The frame and those of its callers, outwards; a damaged table that loops is cut off."""
+        """The frame and its callers, outwards; stops at a loop in damaged tables."""
         seen: set[int] = set()
         while frame_id > 0 and frame_id not in seen:
             seen.add(frame_id)
@@ -78,10 +78,10 @@ class StackFrames:
             frame_id = _caller(self.frames.get(frame_id, {}))
 
     def joined(self, outer: int, inner: int) -> int:
-        """The frame `inner` with its callers, all called out of `outer`; added where there is none yet.
+        """The frame `inner` with its callers, all called from `outer`; added if missing.
 
-        Mirrors `StackFrames::Concatenate` (`xla/hlo/ir/stack_frames.cc`). `inner` itself where it has been
-        called out of `outer` already, or the tables lack that.
+        Mirrors `StackFrames::Concatenate` (`xla/hlo/ir/stack_frames.cc`). Returns `inner` itself where it is
+        called from `outer` already, or the tables lack that.
         """
         callers = [*self.with_callers(inner)]
         if outer not in self.frames or outer in callers:

@@ -1,4 +1,4 @@
-"""Texts that stand in TOML files: a table for each name, a key for each text."""
+"""Texts from TOML files: a table for each name, a key for each text."""
 
 from functools import cache
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 
 @cache
 def texts(file: Path) -> dict[str, dict[str, str]]:
-    """By name, the texts of a file, each as one line."""
+    """The texts of a file by name, each joined to one line."""
     import tomllib  # few commands show a text
 
     tables = tomllib.loads(file.read_text(encoding="utf-8")).items()

@@ -1,4 +1,4 @@
-"""Putting what a fusion or a call computes where it stands: the opposite of fusing and outlining."""
+"""Inlining the computation of a fusion or call: the opposite of fusing and outlining."""
 
 from collections.abc import Callable
 
@@ -8,12 +8,12 @@ from hlofuse.ir.graph import Instruction, Module
 
 
 def most_instructions(module: Module) -> int:
-    """What putting things in place may make of a module: bodies with many callers multiply."""
+    """The limit of instructions after inlining: bodies with many callers multiply."""
     return 20 * sum(len(c) for c in module.computations) + 100_000
 
 
 def check_growth(module: Module, most: int) -> None:
-    """HlofuseError for a module that has grown beyond `most` instructions."""
+    """Raise `HlofuseError` for a module with more than `most` instructions."""
     if sum(len(c) for c in module.computations) > most:
         raise HlofuseError(
             f"{module.name} has computations called so often that, each call put in place, it would have"
@@ -22,10 +22,10 @@ def check_growth(module: Module, most: int) -> None:
 
 
 def unfuse(caller: Instruction) -> None:
-    """Put the instructions of a fusion or a call in its place; they keep the names they have in it.
+    """Replace a fusion or a call by its instructions, which keep their names.
 
-    What fusing forgets stays forgotten: copies that went into several fusions stay copies, and the order of
-    users is that in which things are put back.
+    Inlining does not undo all of fusing: an instruction copied into several fusions stays copied, and use
+    lists follow the order of inlining.
     """
     body = caller.called_computations[0]
     computation = computation_of(caller)
@@ -60,9 +60,9 @@ def unfuse(caller: Instruction) -> None:
 
 
 def inline_calls(module: Module, chosen: Callable[[Instruction], bool]) -> bool:
-    """Put the computations of all `chosen` calls in place, those inside them too; True if there was one.
+    """Inline all `chosen` calls, nested ones included; True if there was one.
 
-    HlofuseError where that would multiply beyond reason.
+    Raises `HlofuseError` for excessive growth.
     """
     most = most_instructions(module)
     changed, pending = False, True

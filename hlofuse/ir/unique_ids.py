@@ -1,4 +1,4 @@
-"""Unique ids of instructions, which XLA's passes see and a text dump does not carry."""
+"""Unique ids of instructions, which XLA's passes read and a text dump lacks."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -11,7 +11,7 @@ class Element(NamedTuple):
 
     name: str
     has_metadata: bool
-    """That of its operand, then: XLA's passes make none of their own."""
+    """True if the operand's metadata applies; XLA's passes create elements without."""
 
 
 @dataclass(slots=True)
@@ -20,17 +20,17 @@ class ComputationIds:
 
     by_name: dict[str, int] = field(default_factory=dict)
     elements: dict[tuple[int, int], Element] = field(default_factory=dict)
-    """By operand's id and index."""
+    """Elements by operand id and index."""
 
 
 @dataclass(slots=True)
 class UniqueIds:
-    """Ids of a module, computations in the order in which passes go through them."""
+    """Ids of a module, computations in the order in which passes visit them."""
 
     computations: dict[str, ComputationIds] = field(default_factory=dict)
 
     def fit(self, module: Module) -> bool:
-        """True if they are of this module."""
+        """True if the ids belong to this module."""
         entry = self.computations.get(module.entry.name)
         return entry is not None and module.entry.root.name in entry.by_name
 
@@ -41,7 +41,7 @@ class UniqueIds:
         ]
         for computation, ids in existing:
             _name_elements(computation, ids)
-            # What is not known by name (a pass ran in between) stays behind its operands.
+            # An instruction without a known name (a pass ran in between) stays after its operands.
             order: dict[Instruction, float] = {}
             for instruction in computation:
                 number = ids.by_name.get(instruction.name)
@@ -52,9 +52,9 @@ class UniqueIds:
         module.processing_order = sorted((c for c, _ in existing), key=lambda c: place[c.name])
 
     def give_metadata(self, module: Module) -> None:
-        """Get-tuple-elements that the text folded into operands get back what they say of the program.
+        """Give get-tuple-elements folded into operands the metadata of their operands.
 
-        Apart from `apply`: how users are restored rests on what a text says.
+        Separate from `apply`, since restoring users relies on what the text says.
         """
         for computation in module.computations:
             ids = self.computations.get(computation.name)
@@ -69,7 +69,7 @@ class UniqueIds:
 
 
 def _name_elements(computation: Computation, ids: ComputationIds) -> None:
-    """Get-tuple-elements that the text folded into operands get their own names back."""
+    """Name the get-tuple-elements that the text folded into operands."""
     for instruction in computation:
         if instruction.opcode != "get-tuple-element" or instruction.name in ids.by_name:
             continue

@@ -1,4 +1,4 @@
-"""Where ids and use-lists come from: XLA, its earlier passes repeated, an estimate, or the text."""
+"""The source of ids and use-lists: XLA, its earlier passes repeated, an estimate, or the text."""
 
 from hlofuse.order.restore import is_open, restore, source_of
 

@@ -1,7 +1,7 @@
 """An estimate of XLA's ids from a text, which is in post-order and does not carry them.
 
-Whatever the compiler creates is put after what there is (`HloComputation::AddInstruction`), and what is
-removed leaves no gap (`Cleanup`), so ids are in the order of who created an instruction last, and when.
+New instructions are appended (`HloComputation::AddInstruction`), and removed ones leave no gap (`Cleanup`).
+So ids follow the pass that created an instruction last, and the time at which it did.
 """
 
 import re
@@ -33,7 +33,7 @@ _OF_PASSES = frozenset({"bitcast", "fusion", "get-tuple-element", "tuple"})
 
 
 def processing_order(module: Module) -> list[Computation]:
-    """All computations in that order, the entry last."""
+    """All computations in XLA's processing order, the entry last."""
     later = [*_added_later(module.computations)]
     fresh = {c for added, _ in later for c in added}
     repeated = repeated_calls(module)
@@ -55,7 +55,8 @@ def processing_order(module: Module) -> list[Computation]:
 
 
 def _first_place(computation: Computation, written: dict[Computation, int]) -> tuple[int, ...]:
-    """By number, or when a pass added it: bodies of loops after conditions (`WhileUtil::MakeCountedLoop`)."""
+    """The place by number, or when a pass added it: loop bodies follow conditions
+    (`WhileUtil::MakeCountedLoop`)."""
     if (match := _NUMBERED.fullmatch(computation.name)) is not None:
         return (0, 0, int(match[1]))
     caller = computation.first_caller
@@ -67,7 +68,7 @@ def _first_place(computation: Computation, written: dict[Computation, int]) -> t
 
 
 def _added_later(order: list[Computation]) -> Iterator[tuple[set[Computation], bool]]:
-    """What passes after FlattenCallGraph have others call, and whether they go backward, as softmax does."""
+    """Computations called since passes after FlattenCallGraph; True for backward order, as for softmax."""
     fusions = {c for c in order if c.fusion is not None}
     softmax = {c for c in fusions if c.name.startswith(_SOFTMAX)}
     late = {c for c in fusions if c.name.startswith(_LATE_FUSION)}
@@ -87,9 +88,8 @@ def _sums_split_product(x: Computation) -> bool:
 def repeated_calls(module: Module) -> dict[Computation, int]:
     """Loop bodies, conditions and branches that call a function that was called before.
 
-    FlattenCallGraph leaves a function to the first that calls it and clones it for everybody else. Only what
-    was inlined tells: of a function that was called twice each operation is there twice. The value is the
-    number of the first caller.
+    FlattenCallGraph leaves a function to its first caller and clones it for the others. Evidence is inlined
+    code: each operation of a function called twice occurs twice. The value is the number of the first caller.
     """
     numbered = [
         (int(match[1]), c)
@@ -114,7 +114,7 @@ def repeated_calls(module: Module) -> dict[Computation, int]:
 
 
 def _functions(computation: Computation) -> dict[str, Counter[object]]:
-    """The operations that were inlined, by the paths of the functions."""
+    """The inlined operations, by the paths of their functions."""
     found: dict[str, Counter[object]] = {}
     for x in computation:
         if x.op_name and x.opcode not in _OF_PASSES | {"parameter"} and not _is_constant(x):
@@ -129,16 +129,16 @@ def _is_constant(x: Instruction) -> bool:
 
 
 def _place(x: Instruction) -> object:
-    """Its line in the source: the frame also says what it was called from."""
+    """Its source line: a stack frame would include the callers."""
     assert x.computation is not None
     assert x.computation.module is not None
     return x.computation.module.stack_frames.location(stack_frame(x)) or stack_frame(x)
 
 
 def estimate_order(module: Module) -> None:
-    """Give the instructions outside of fusions ids in their likely order of creation.
+    """Give the instructions outside of fusions ids in their estimated order of creation.
 
-    Where nothing is known of the program (no op_name in the dump) the order of the text is as good as any.
+    Without op_names in the dump, the order of the text stays.
     """
     module.processing_order = processing_order(module)
     named = named_by_front_end(module)
@@ -148,7 +148,7 @@ def estimate_order(module: Module) -> None:
 
 
 def _with_elements_after(order: list[Instruction]) -> list[Instruction]:
-    """Elements right after the tuple that they are of: they are taken out of it when it is created."""
+    """The order with get-tuple-elements right after their tuple, as passes create them."""
     place = {x: (k, 0) for k, x in enumerate(order)}
     for k, x in enumerate(order, 1):
         if x.opcode == "get-tuple-element":

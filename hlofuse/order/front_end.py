@@ -1,11 +1,10 @@
-"""Which instructions still bear the name and number that the front end gave them.
+"""Instructions that still have the name and number given by the front end.
 
-JAX's module is named while its functions are lowered, one within another: the operations of a stem get the
-next free numbers when they are made, and once more when their computation is finished, callees before
-callers and the entry last. The first numbers are free again then, and what passes make (clones of callees,
-too) takes them, the smallest first, and goes on after the last one. So the numbers of a computation lie in a
-window of its own, in the order of the program, and nobody else's are in there. Of N operations the entry's
-are the last ones up to 2N - 1.
+JAX names its module while lowering functions, one within another. The operations of a stem get the next free
+numbers when they are created, and once more when their computation is finished, callees before callers and
+the entry last. Passes then take the freed first numbers (clones of callees, too), the smallest first, and
+continue after the last one. So the numbers of a computation form a window of its own, in program order,
+without others. Of N operations the entry's are the last ones up to 2N - 1.
 """
 
 import heapq
@@ -28,11 +27,11 @@ from hlofuse.order.names import (
 )
 
 _SHARED = frozenset({"broadcast", "constant"})
-"""Stems that the compiler gives as well."""
+"""Stems that the compiler also assigns."""
 
 
 def named_by_front_end(module: Module) -> frozenset[Instruction]:
-    """The instructions outside of fusions whose numbers lie in the window of their stem and computation."""
+    """The instructions outside of fusions with numbers in the window of their stem and computation."""
     candidates: dict[str, dict[Computation, dict[Instruction, int]]] = {}
     others: dict[str, list[int]] = {}
     in_clones: dict[str, list[int]] = {}
@@ -74,9 +73,9 @@ def is_clone(computation: Computation) -> bool:
 
 
 def constants_of_program(computation: Computation) -> frozenset[Instruction]:
-    """The constants that the front end may have made: those without an op_name, or with their reader's.
+    """The constants that the front end may have created: without an op_name, or with their reader's.
 
-    In a loop or a branch a constant got the op_name of a call around it, if that was inlined.
+    In a loop or a branch a constant got the op_name of an inlined call around it.
     """
     named = (x for x in computation if x.op_name and not is_constant(x) and is_of_program(x))
     depth = min((loops_around(x) for x in named if not is_named_around_loop(x)), default=0)
@@ -95,10 +94,10 @@ def _is_named_after_broadcast(x: Instruction) -> bool:
 
 
 def _top(numbers: list[int], others: list[int], cloned: list[int], stem: str) -> int:
-    """The upper end of the entry's window: it holds the most of the numbers, and the fewest of the others.
+    """The upper end of the entry's window: it has the most of the numbers, and the fewest of the others.
 
-    What a pass recreates takes a free number and leaves one in the window: those in it and below it are no
-    more than the front end made. If there is no such window, all were recreated.
+    An operation that a pass recreates takes a free number and leaves one in the window: those in it and below
+    it are no more than the front end created. Without such a window, all were recreated.
     """
 
     def agreed(top: int) -> int:
@@ -122,14 +121,14 @@ def _top(numbers: list[int], others: list[int], cloned: list[int], stem: str) ->
 
 
 def _ending_at_last(numbers: list[int], foreign: list[int]) -> range:
-    """The best window up to the last number: it holds the most of the numbers, and few others."""
+    """The best window up to the last number: it has the most of the numbers, and few others."""
     agreed = ((len(numbers) - k - 2 * _within(foreign, n, numbers[-1]), n) for k, n in enumerate(numbers))
     score, first = max(agreed, default=(0, 0))
     return range(first, numbers[-1] + 1) if score > 0 else range(0)
 
 
 def _fullest(numbers: list[int], foreign: list[int]) -> range:
-    """The last one of the best windows: the body of a loop and a branch may have any."""
+    """The last of the best windows; for the body of a loop or branch, which may have any."""
     best, found = 0, range(0)
     score, first = 0, 0
     for k, number in enumerate(numbers):
@@ -147,9 +146,9 @@ def _within(numbers: list[int], first: int, last: int) -> int:
 
 
 def in_program_order(operations: list[Instruction]) -> list[Instruction]:
-    """The operations, given in the order of the text, in that of the program.
+    """The operations, given in text order, in program order.
 
-    The front end has put its constants in front of everything, each before those that were there.
+    The front end has put its constants first, each before the existing ones.
     """
     place = {x: k for k, x in enumerate(operations)}
     number = {x: name_before_renaming(x).number for x in operations}
@@ -178,16 +177,16 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
     }
     heads = {chain[0] for chain in chains.values()}
     of_constants = {0, *(stack_frame(x) for x in operations if is_constant(x))}
-    """Places in the source that were numbered early, as constants are written in front."""
+    """Source locations numbered early, as constants are written first."""
     ready = [(rank[x], place[x]) for x in heads if not unread[x]]
     heapq.heapify(ready)
     backwards: list[Instruction] = []
     needed_once = _needed_once(sources)
     pending: list[Instruction] = []
-    """What only one that is placed already needs, the latest of which goes first."""
+    """Operations whose only reader is placed already; the latest goes first."""
 
     def latest(found: list[Instruction]) -> Instruction:
-        """The one of the latest place in the source, if all that it needs comes later than the others."""
+        """The operation with the latest source location, if its sources follow all others."""
         reported = all(stack_frame(x) not in of_constants and not is_of_derivative(x) for x in found)
         x = min(found, key=lambda x: (-stack_frame(x) if reported else 0, rank[x]))
         others = max((stack_frame(y) for y in found if y is not x), default=0)
@@ -241,7 +240,8 @@ def in_program_order(operations: list[Instruction]) -> list[Instruction]:
 def _needed_once(
     sources: Mapping[Instruction, Iterable[Instruction]],
 ) -> dict[Instruction, list[Instruction]]:
-    """What nothing else needs, the root apart: a text has it right before that, whenever it was made."""
+    """Sources with a single reader, which a text has right before it at any time of creation;
+    without the root."""
     readers: dict[Instruction, list[Instruction]] = {}
     for x, needed in sources.items():
         if x.computation is not None and x is not x.computation.root:
@@ -251,12 +251,12 @@ def _needed_once(
 
 
 def _is_tuple_at_root(x: Instruction) -> bool:
-    """The front end makes the root when all else is there, what nothing reads any more included."""
+    """True for the tuple at the root, which the front end creates last, after unread operations."""
     return x.opcode == "tuple" and x.computation is not None and x is x.computation.root
 
 
 def _is_in_front(x: Instruction) -> bool:
-    """True if it is a constant in front; WhileLoopConstantSinking put others into loops."""
+    """True for a constant placed first, rather than in a loop by WhileLoopConstantSinking."""
     return is_constant(x) and ".sunk" not in _constant(x).name
 
 
@@ -265,7 +265,7 @@ def _constant(x: Instruction) -> Instruction:
 
 
 def _sources(x: Instruction, members: dict[Instruction, int]) -> dict[Instruction, None]:
-    """Members whose values reach it, others between them or not."""
+    """Members whose values reach it, directly or not."""
     found: dict[Instruction, None] = {}
     pending, seen = list(x.operands), set(x.operands)
     while pending:

@@ -1,4 +1,4 @@
-"""What names and metadata say of the operation, call or loop that an instruction came from."""
+"""Operation, call and loop of an instruction, read from its name and metadata."""
 
 import re
 from functools import lru_cache
@@ -12,7 +12,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_]")
 _BODIES = re.compile(r"body|cond|branch_\d+_fun")
 """The computations of loops and conditionals."""
 _FUNCTIONS_OF_SCAN = frozenset({"eval_jaxpr", "closed_call"})
-"""Functions that the framework makes of parts of a program without jit."""
+"""Functions that the framework creates for parts of a program without jit."""
 _NOT_RENAMED = frozenset({"parameter", "fusion", "custom-call"})
 _OPCODES = {
     **dict.fromkeys(("eq", "ge", "gt", "le", "lt", "ne"), "compare"),
@@ -32,7 +32,7 @@ _OPCODES = {
     "sin": "sine",
     "sub": "subtract",
 }
-"""Element-wise operations of the framework by another name than XLA's."""
+"""Element-wise operations of the framework with another name than XLA's."""
 LOWERED = _OPCODES | {
     "convert_element_type": "convert",
     "dynamic_slice": "dynamic-slice",
@@ -42,13 +42,13 @@ LOWERED = _OPCODES | {
     "shift_right_arithmetic": "shift-right-arithmetic",
     "shift_right_logical": "shift-right-logical",
 }
-"""The opcode that an operation of the framework is lowered to."""
+"""The opcode to which an operation of the framework is lowered."""
 _CACHED = 1 << 15
-"""A module has at most about so many names and paths, and each is read many times."""
+"""The limit of distinct names and paths of a module; each is read many times."""
 
 
 class Name(NamedTuple):
-    """A name taken apart."""
+    """Parts of a name."""
 
     stem: str
     number: int
@@ -82,7 +82,7 @@ def number(x: Instruction) -> int:
 
 
 def operation(x: Instruction) -> str:
-    """The framework's name of the operation that it came from, such as `dot_general`; "" for none."""
+    """The framework's operation, such as `dot_general`; "" for none."""
     return _operation(x.op_name or "")
 
 
@@ -93,13 +93,13 @@ def _operation(op_name: str) -> str:
 
 
 def is_without_op_name(x: Instruction) -> bool:
-    """True if it had no op_name when the compiler got it: XLA has noted its own name since."""
+    """True if the front end gave it no op_name: XLA has added its own since."""
     name = x.op_name or ""
     return not name or ("/" not in name and _operation(name) == stem(x) != name)
 
 
 def is_of_program(x: Instruction) -> bool:
-    """True if it is named after the framework's operation, not by a pass after its opcode."""
+    """True if it has the name of the framework's operation, not one from a pass and its opcode."""
     op_name = x.op_name
     return bool(op_name) and x.opcode != "parameter" and _is_named_after(x.name, op_name or "", x.opcode)
 
@@ -114,7 +114,7 @@ def _is_named_after(name: str, op_name: str, opcode: str) -> bool:
 
 
 def stack_frame(x: Instruction) -> int:
-    """The number of its place in the source; 0 for none. Places are numbered as they are first written."""
+    """The number of its source location; 0 for none. Locations are numbered when first written."""
     metadata = x.attributes.get("metadata")
     return (metadata.stack_frame_id or 0) if metadata is not None else 0
 
@@ -134,7 +134,7 @@ def is_of_call(x: Instruction) -> bool:
 
 @lru_cache(maxsize=_CACHED)
 def _innermost(op_name: str) -> tuple[bool, bool]:
-    """Whether the innermost thing around is the body of a loop or a branch, or a call."""
+    """True for the body of a loop or branch, and True for a call, as the innermost scope."""
     for part in reversed(_parts(op_name)):
         if _BODIES.fullmatch(part):
             return True, False
@@ -145,7 +145,7 @@ def _innermost(op_name: str) -> tuple[bool, bool]:
 
 @lru_cache(maxsize=_CACHED)
 def calls_within(op_name: str) -> tuple[tuple[str, str], ...]:
-    """The functions that the innermost loop or branch calls: the path to each, and the path in it."""
+    """The functions called by the innermost loop or branch: the path to each, and the path in it."""
     parts = _parts(op_name)
     loop = max((k for k, part in enumerate(parts) if _BODIES.fullmatch(part)), default=-1)
     own = parts[loop + 1 :]
@@ -154,12 +154,12 @@ def calls_within(op_name: str) -> tuple[tuple[str, str], ...]:
 
 
 def is_body_of_scan(call: str) -> bool:
-    """True if the call is of a function that is called once, the body of a scan."""
+    """True if the call is of a function called once, the body of a scan."""
     return call.rpartition("/")[2] in _FUNCTIONS_OF_SCAN
 
 
 def is_named_around_loop(x: Instruction) -> bool:
-    """True if it is in a body but bears the name of the loop, or of what is around that."""
+    """True if it is in a body but has the name of the loop, or of an outer scope."""
     loop = x.computation.first_caller if x.computation is not None else None
     if loop is None or loop.opcode not in {"while", "conditional"} or not loop.op_name or not x.op_name:
         return False
@@ -167,7 +167,7 @@ def is_named_around_loop(x: Instruction) -> bool:
 
 
 def loops_around(x: Instruction) -> int:
-    """The number of loops and branches in its op_name, the parts of each of them counted."""
+    """The number of loops and branches in its op_name, all their parts counted."""
     return sum(_BODIES.fullmatch(part) is not None for part in _parts(x.op_name or ""))
 
 

@@ -1,8 +1,8 @@
-"""Which part of the compiler created an instruction last, as names and neighbours tell.
+"""The part of the compiler that created an instruction last, from names and neighbours.
 
-A pass names what it creates after the opcode (`multiply.7`), but an instruction that takes the place of
-another one of its opcode takes the name as well (`HloComputation::ReplaceInstruction`): so a name of the
-program may be on something young. Then the operands tell: they have not been there before either.
+A pass names new instructions after the opcode (`multiply.7`), but one that replaces another of its opcode
+takes over the name (`HloComputation::ReplaceInstruction`). So a late instruction may have a name of the
+program. Its operands then give the phase, since they are new as well.
 """
 
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class Phase(IntEnum):
     CALLS = 1
     """CallInliner clones callees after everything else."""
     SIMPLIFIED = 3
-    """AlgebraicSimplifier, the first time around."""
+    """AlgebraicSimplifier, first run."""
     SIMPLIFIED_AGAIN = 4
     """AlgebraicSimplifier and ReshapeMover afterwards."""
     DOTS = 5
@@ -48,13 +48,13 @@ class Phase(IntEnum):
     FLOATS = 10
     """FloatNormalization."""
     SIMPLIFIED_LAST = 11
-    """AlgebraicSimplifier after that."""
+    """AlgebraicSimplifier, last run."""
     BITCASTS = 12
-    """Any pass: numbers tell which."""
+    """Any pass: numbers decide."""
 
 
 class Evidence:
-    """What is known of one computation; `named` bear names of the front end."""
+    """Facts about one computation; `named` have names of the front end."""
 
     def __init__(self, computation: Computation, named: frozenset[Instruction]) -> None:
         self.root = computation.root
@@ -62,9 +62,9 @@ class Evidence:
         self.named = named
         program = [x for x in computation if is_of_program(x) and (x in named or not is_of_call(x))]
         remaining = [x for x in program if x in named]
-        # Nobody clones the entry: ReshapeMover may have recreated all of it.
+        # The entry is never cloned: ReshapeMover may have recreated all of it.
         self.cloned = not program or (not computation.is_entry and 2 * len(remaining) < len(program))
-        """Most numbers are those of the clone of a computation; a few fall into the windows."""
+        """True if most numbers are those of a computation's clone; a few are in the windows."""
         self._operations = set() if self.cloned else {(operation(x), x.opcode) for x in remaining}
         self._names = {name_before_renaming(x) for x in computation}
         self._last: dict[str, int] = {}
@@ -74,7 +74,7 @@ class Evidence:
                 self._last[name.stem] = max(name.number, self._last.get(name.stem, 0))
 
     def by_name(self, x: Instruction) -> Phase:
-        """The phase that the name alone tells."""
+        """The phase by the name alone."""
         if is_of_program(x):
             if is_of_call(x) and x not in self.named:
                 return Phase.CALLS
@@ -85,12 +85,12 @@ class Evidence:
         return self._recreated(x) if ordered or LOWERED.get(operation(x)) == x.opcode else Phase.SIMPLIFIED
 
     def _recreated(self, x: Instruction) -> Phase:
-        """ReshapeMover's where there is but one layout: dimensions of size one hardly have others."""
+        """ReshapeMover's phase where there is only one layout: dimensions of size one rarely have others."""
         rank = x.shape.true_rank if self.in_entry else x.shape.rank
         return Phase.SIMPLIFIED_AGAIN if rank < 2 and not x.shape.is_tuple else Phase.LAYOUTS
 
     def is_new(self, x: Instruction) -> bool:
-        """True if a pass created it, in nobody's place."""
+        """True if a pass created it without replacing another instruction."""
         return x not in self.named and not is_of_program(x) and not is_of_call(x)
 
     def are_missing_before(self, x: Instruction, count: int) -> bool:
@@ -103,7 +103,7 @@ class Evidence:
 
 
 class Entry(NamedTuple):
-    """A line of the table: instructions that the predicate holds for are of the phase."""
+    """A row of the table: the phase of instructions that satisfy the predicate."""
 
     name: str
     holds: Callable[[Evidence, Instruction], bool]
@@ -126,7 +126,7 @@ def _is_constant_of_front_end(e: Evidence, x: Instruction) -> bool:
 
 
 def _is_spread_by_pass(e: Evidence, x: Instruction) -> bool:
-    """True if nothing reads it that was where the front end would have put it."""
+    """True if no reader is where the front end would have put it."""
     new = [u for u in x.users if e.is_new(u)]
     if x.operands[0] in e.named and len(new) == len(x.users):
         return False
@@ -145,7 +145,7 @@ def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
 
 
 def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
-    """True if a reshape went into a broadcast of the program."""
+    """True if a reshape was merged into a broadcast of the program."""
     if x.opcode != "broadcast" or not is_of_program(x):
         return False
     source = x.operands[0]
@@ -234,7 +234,7 @@ def _is_merged_factor(e: Evidence, x: Instruction) -> bool:
     )
 
 
-def _is_moved_by_nobody(e: Evidence, x: Instruction) -> bool:
+def _is_not_moved(e: Evidence, x: Instruction) -> bool:
     if x.opcode not in _MOVES or not is_of_program(x) or stem(x) != x.opcode:
         return False
     return e.by_name(x) == Phase.LAYOUTS and any(n.opcode in _TELLING for n in (*x.operands, *x.users))
@@ -253,9 +253,9 @@ TABLE = (
     Entry("regrouped reduction", _is_regrouped, Phase.REDUCTIONS),
     Entry("former copy", lambda e, x: x.opcode == "transpose" and not is_of_program(x), Phase.LAYOUTS),
     Entry("merged factor", _is_merged_factor, Phase.SIMPLIFIED),
-    Entry("moved by nobody", _is_moved_by_nobody, Phase.FRONT_END),
+    Entry("not moved", _is_not_moved, Phase.FRONT_END),
 )
-"""The first entry that holds decides; without one the name alone does."""
+"""The first row that holds decides; without one the name alone does."""
 
 
 def phase_of(e: Evidence, x: Instruction) -> Phase:
@@ -269,6 +269,6 @@ def phase_of(e: Evidence, x: Instruction) -> Phase:
 
 
 def reduced_by(x: Instruction) -> Instruction:
-    """What a reduction reads, which float normalization may have widened."""
+    """The operand of a reduction, which float normalization may have widened."""
     source = x.operands[0]
     return source.operands[0] if source.opcode == "convert" and not is_of_program(source) else source

@@ -1,9 +1,9 @@
-"""What ReshapeMover and AlgebraicSimplifier recreated together, and in which round.
+"""Instructions recreated by ReshapeMover and AlgebraicSimplifier together, and their rounds.
 
-The pipeline that holds the two is run until nothing changes. Once around, ReshapeMover
-(`xla/hlo/transforms/simplifiers/reshape_mover.cc`) puts a reshape after the element-wise operations that read
-it, not after those that read their results, and leaves it where somebody else reads it as well. The next time
-around AlgebraicSimplifier takes it into the broadcasts that read it.
+The pipeline with the two runs until nothing changes. In one round, ReshapeMover
+(`xla/hlo/transforms/simplifiers/reshape_mover.cc`) moves a reshape after the element-wise operations that
+read it, but not after the readers of their results, and leaves it where it has other users. In the next round
+AlgebraicSimplifier merges it into the broadcasts that read it.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,11 +18,11 @@ Phases = dict[Instruction, Phase]
 
 _EARLIER = (Phase.FRONT_END, Phase.CALLS, Phase.SIMPLIFIED)
 _SAME_NAMES = (Phase.CALLS, Phase.SIMPLIFIED, Phase.LAYOUTS)
-"""Phases whose instructions bear the same names as those that ReshapeMover puts in their place."""
+"""Phases whose instructions have the same names as those that ReshapeMover creates."""
 
 
 def add_recreated(phases: Phases) -> None:
-    """Put in what was recreated with what seems to be of a later round, and what was spread for it."""
+    """Add instructions recreated together with those of a later round, and the broadcasts for them."""
     for find in (
         _read_moved,
         _between_mean_and_moved,
@@ -38,7 +38,7 @@ def _is_moved(x: Instruction, phases: Phases) -> bool:
 
 
 def _read_moved(phases: Phases) -> Iterable[Instruction]:
-    """The element-wise operations that read what was moved."""
+    """The element-wise operations that read moved ones."""
     found: dict[Instruction, None] = {}
     pending = [x for x in phases if _is_moved(x, phases)]
     for source in pending:
@@ -50,7 +50,7 @@ def _read_moved(phases: Phases) -> Iterable[Instruction]:
 
 
 def _between_mean_and_moved(phases: Phases) -> Iterable[Instruction]:
-    """A mean that keeps its dimensions and what stands between it and what was moved."""
+    """A mean that keeps its dimensions, and the operations between it and moved ones."""
     found: dict[Instruction, None] = {}
     for x in phases:
         if not _is_moved(x, phases):
@@ -66,7 +66,7 @@ def _between_mean_and_moved(phases: Phases) -> Iterable[Instruction]:
 
 
 def _converted_for_moved(phases: Phases) -> Iterable[Instruction]:
-    """A sum that keeps its dimensions is converted after the reshape, which is in its broadcasts now."""
+    """Sums that keep their dimensions, converted after the reshape that is in their broadcasts now."""
     return [
         x
         for x, phase in phases.items()
@@ -76,7 +76,7 @@ def _converted_for_moved(phases: Phases) -> Iterable[Instruction]:
 
 
 def _spread_for_moved(phases: Phases) -> Iterable[Instruction]:
-    """What was moved as its readers were, and the broadcasts that only what was moved reads."""
+    """Operations moved like their readers, and the broadcasts that only moved ones read."""
     moved = [x for x in phases if _is_moved(x, phases)]
     merged = [x for x, p in phases.items() if p == Phase.SIMPLIFIED_AGAIN and x.opcode == "broadcast"]
     found = dict.fromkeys(x for x, p in phases.items() if p == Phase.SIMPLIFIED and _ends_in_reshape(x))
@@ -96,7 +96,7 @@ def _spread_for_moved(phases: Phases) -> Iterable[Instruction]:
 
 
 def _spread_of_moved(phases: Phases) -> Iterable[Instruction]:
-    """The broadcasts that took in the reshape after what was moved."""
+    """The broadcasts that absorbed the reshape after a moved operation."""
     return [
         x
         for x, phase in phases.items()
@@ -108,7 +108,7 @@ def _spread_of_moved(phases: Phases) -> Iterable[Instruction]:
 
 
 def arrays_read_by(x: Instruction) -> list[Instruction]:
-    """The operands but for constants and what is spread of them."""
+    """The operands without constants and broadcasts of constants."""
     return [o for o in x.operands if not is_constant(o)]
 
 
@@ -135,10 +135,10 @@ def _ends_in_reshape(x: Instruction) -> bool:
 
 
 def alone_in_layout(phases: Phases) -> list[Instruction]:
-    """What has nothing around it in another layout, but a stem that framework and compiler share.
+    """Operations without neighbours in another layout, but with a stem shared by framework and compiler.
 
-    LayoutNormalization recreated all that was in one layout, or none of it. What was moved after a reshape
-    keeps its stem as well.
+    LayoutNormalization recreated all operations in one layout, or none. One moved after a reshape also keeps
+    its stem.
     """
     shared = [
         x
@@ -174,13 +174,13 @@ _CERTAINTY = {
     Phase.LAYOUTS: 8,
     Phase.SIMPLIFIED_LAST: 16,
 }
-"""Phases that name after the opcode, and how surely neighbours tell each."""
+"""Phases that name after the opcode, and the certainty of neighbours for each."""
 
 
 def by_numbers(phases: Phases) -> Phases:
-    """The phases of what passes named after its opcode, such that no stem's numbers go back.
+    """The phases of instructions that passes named after the opcode, such that no stem's numbers fall.
 
-    The ways to do that are compared by how much they agree with what neighbours tell.
+    The candidates are compared by their agreement with the neighbours.
     """
     iterations = [*_CERTAINTY]
 
@@ -210,7 +210,7 @@ def by_numbers(phases: Phases) -> Phases:
 
 
 def in_rounds(recreated: Iterable[Instruction]) -> list[list[Instruction]]:
-    """What was recreated after the first time around, round by round of the two passes."""
+    """The instructions recreated after the first round, by round of the two passes."""
     rest = dict.fromkeys(recreated)
     rounds: list[list[Instruction]] = []
     while True:
@@ -227,7 +227,7 @@ def in_rounds(recreated: Iterable[Instruction]) -> list[list[Instruction]]:
 
 
 def _with_numbers_rising(rounds: list[list[Instruction]]) -> list[list[Instruction]]:
-    """The same rounds, but for what has a higher number than something of its stem that came later."""
+    """The rounds, without instructions numbered higher than a later one of their stem."""
     at = {x: k for k, members in enumerate(rounds) for x in members}
     for chain in chains_of(at, lambda x: not is_of_program(x) and _has_its_own_number(x)):
         at.update(zip(chain, accumulate((at[x] for x in chain), max), strict=True))
@@ -240,7 +240,7 @@ def _with_numbers_rising(rounds: list[list[Instruction]]) -> list[list[Instructi
 def chains_of(
     members: Iterable[Instruction], wanted: Callable[[Instruction], bool]
 ) -> list[list[Instruction]]:
-    """Those of each stem by their numbers, which rise in what passes create."""
+    """The wanted members of each stem, sorted by number, which rises in passes."""
     chains: dict[str, list[Instruction]] = {}
     for x in members:
         if wanted(x):
@@ -255,14 +255,14 @@ def _has_its_own_number(x: Instruction) -> bool:
 
 
 def _takes_reshape(x: Instruction, rest: dict[Instruction, None]) -> bool:
-    """True if nothing that a broadcast needs is still to come."""
+    """True if none of a broadcast's sources is still to come."""
     if x.opcode not in ("broadcast", "iota"):
         return False
     return rest.keys().isdisjoint(x.users[:1] if is_broadcast_of_constant(x) else x.operands[:1])
 
 
 def _moved(rest: dict[Instruction, None]) -> list[Instruction]:
-    """Those that read nothing that is still to come, unless somebody who stays reads it as well."""
+    """Instructions with no source still to come, unless a remaining one shares an operand."""
     moved = {
         x
         for x in rest
@@ -277,13 +277,13 @@ def _moved(rest: dict[Instruction, None]) -> list[Instruction]:
 
 
 def _blocking_arrays(x: Instruction) -> list[Instruction]:
-    """Its arrays but for broadcasts: ReshapeMover rearranges those along with it."""
+    """Its arrays without broadcasts: ReshapeMover moves those with it."""
     arrays = arrays_read_by(x)
     return [o for o in arrays if o.opcode != "broadcast" or o.operands[0].shape.true_rank > 1] or arrays
 
 
 def _as_read(is_earlier: list[Instruction], moved: list[Instruction]) -> list[Instruction]:
-    """What was moved in the order of what it reads, where all of it reads one of what is older."""
+    """The moved ones in the order of their operands, if each reads one earlier array."""
     place = {x: k for k, x in enumerate(is_earlier)}
     read = {x: [*dict.fromkeys(arrays_read_by(x))] for x in moved}
     if any(len(arrays) != 1 or arrays[0] not in place for arrays in read.values()):

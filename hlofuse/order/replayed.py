@@ -1,7 +1,7 @@
-"""The order in which XLA's memory holds a module, from repeating the passes that made it.
+"""The order in which XLA's memory has a module, from repeating the passes that made it.
 
-PriorityFusion breaks ties by ids and visits users in the order of XLA's use-lists. No text carries either,
-but both result from what the passes before fusion did, in order, to the module before optimizations.
+PriorityFusion breaks ties by ids and visits users in the order of XLA's use-lists. No text carries either.
+Both follow from the passes before fusion, repeated on the module before optimizations.
 """
 
 from collections.abc import Hashable, Iterable
@@ -23,7 +23,7 @@ def with_replayed_order(
 ) -> Module | None:
     """A copy of `module` with the ids and use-lists that the passes before fusion give `unoptimized`.
 
-    None where these passes make another module. HlofuseError where calls would multiply beyond reason.
+    None where these passes give another module. Raises `HlofuseError` for excessive growth by inlining.
     """
     replayed = lower_to_fusion_input(unoptimized, target, device, without=_left_out(module), flags=flags)
     copy = copy_module(module)
@@ -65,10 +65,10 @@ _NOT_COMPARED = frozenset(
 
 
 def counterparts(one: Module, other: Module) -> dict[Instruction, Instruction] | None:
-    """The instructions of `one`, each with that of `other`; None where the modules differ.
+    """The instruction of `other` for each of `one`; None where the modules differ.
 
-    Parameters and roots belong together, and whatever they are made of. What no root needs is found by
-    what it reads. Unread get-tuple-elements have none: XLA's texts leave them out.
+    Parameters and roots correspond, and so do their operands. Dead instructions are matched by their
+    operands. Unread get-tuple-elements have none: XLA's texts omit them.
     """
     pairs = _Pairs()
     pairs.computation(one.entry, other.entry)
@@ -95,7 +95,7 @@ class _Pairs:
         return paired in (None, other)
 
     def add(self, one: Instruction, other: Instruction) -> bool:
-        """Note the two; False where they differ, or call what belongs elsewhere."""
+        """Add the pair; False where they differ, or call computations paired otherwise."""
         if other in self.taken or len(one.operands) != len(other.operands) or not _agree(one, other):
             return False
         self.of[one] = other
@@ -134,7 +134,7 @@ def _left(computation: Computation, done: Iterable[Instruction]) -> list[Instruc
 
 
 def _by_operands(some: list[Instruction], others: list[Instruction], pairs: _Pairs) -> bool:
-    """What no root needs: operands before users, so that those have their counterparts."""
+    """Match dead instructions: operands before users, so that the operands have counterparts."""
     if len(some) != len(others):
         return False
     open_: dict[tuple[Instruction, ...], list[Instruction]] = {}
@@ -151,18 +151,19 @@ def _by_operands(some: list[Instruction], others: list[Instruction], pairs: _Pai
 
 
 def _agree(one: Instruction, other: Instruction) -> bool:
-    """True if the contents are equal; an array that one text leaves out may be any."""
+    """True if the contents are equal; an array elided in one text equals any."""
     hidden = one.opcode == "constant" == other.opcode and (one.literal.is_elided or other.literal.is_elided)
     return _content(one, hidden) == _content(other, hidden)
 
 
 def _shape_of(i: Instruction) -> Hashable:
-    """How much memory CUB asks for beside what it sorts is nobody's but the device's to say."""
+    """The shape; for a radix sort without the size of CUB's workspace, which depends on the device."""
     return tuple(s.key for s in i.shape.tuple_shapes[:-1]) if is_radix_sort(i) else i.shape.key
 
 
 def _content(i: Instruction, hidden: bool = False) -> Hashable:
-    """What an instruction is, apart from what it reads and calls (and, where `hidden`, its elements)."""
+    """The content of an instruction without operands and called computations (with `hidden`,
+    without elements)."""
     raw = i.attributes.raw_items
     attributes = tuple(sorted((k, "".join(v.split())) for k, v in raw.items() if k not in _NOT_COMPARED))
     payload = "" if hidden else (i.payload or "").strip()

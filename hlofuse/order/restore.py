@@ -1,4 +1,4 @@
-"""The one place that gives a module the order in which XLA's fusion passes find it."""
+"""Restores the order in which XLA's fusion passes find a module."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def is_open(source: OrderSource) -> bool:
 def restore(module: Module, target: Target, release: Release, ids: UniqueIds | None = None) -> None:
     """Give the module ids and use-lists, and reserve the names that earlier passes spent.
 
-    `ids` are XLA's. Without them the source that the module names is in force already, or an estimate is
-    made. For priority fusion use-lists stay as they are, those of the text or of the repeated passes, but for
-    the releases in which the last passes before it left others (`users_by_layout_passes`): these are
-    estimated, as they are for XLA without it, which breaks no ties by ids but follows use-lists.
+    `ids` are XLA's. Without them the module's own order source is applied already, or an estimate is made.
+    Priority fusion keeps the use-lists of the text or of the repeated passes. In releases whose last passes
+    before it left others (`users_by_layout_passes`), and without priority fusion, they are estimated: that
+    fusion breaks no ties by ids but follows use-lists.
     """
     source = source_of(module, target, ids)
     if target.has_history:
@@ -64,7 +64,7 @@ _SOFTMAX = re.compile(r"triton_softmax(?:_computation)?(?:\.(\d+))?")
 
 
 def reserve_fusion_names(module: Module) -> None:
-    """Reserve the names that the fusions in the module once had."""
+    """Reserve the names that the module's fusions once had."""
     module.instruction_names.reserve([f"fusion.{k}" for k in range(spent_fusion_names(module))])
 
 
@@ -76,7 +76,7 @@ def reserve_names_before_renaming(module: Module) -> None:
 
 
 def _name_before_renaming(name: str) -> str | None:
-    """The pass before fusion (`rename-instructions`) appended .0 to names; the old ones stay spent."""
+    """The old name, which stays spent: `rename-instructions` before fusion appended .0."""
     root, dot, number = name.rpartition(".")
     if not dot or not number.isdecimal():
         return None
@@ -85,9 +85,9 @@ def _name_before_renaming(name: str) -> str | None:
 
 
 def reserve_counted_names(module: Module) -> None:
-    """Reserve the names that XLA's passes handed out by counting, of what is no longer there.
+    """Reserve the counted names of removed instructions.
 
-    An opcode alone as a name shows that they did. Then the first numbers are of them, up to a gap: those of
+    A bare opcode as a name shows that passes counted. Then they took the first numbers, up to a gap: those of
     the front end are as large as the program.
     """
     numbers: dict[str, set[int]] = {}
@@ -112,10 +112,10 @@ def reserve_counted_names(module: Module) -> None:
 
 
 def _has_replaced(reduction: Instruction) -> bool:
-    """It had a name of its own for a moment, before it took that of the one it replaced.
+    """True if it briefly had its own name before it took that of the replaced one.
 
-    Replaced so are those whose dimensions were grouped (`ReductionDimensionGrouper`) and the second half of
-    those cut in two (`TreeReductionRewriter`).
+    This holds for reductions with grouped dimensions (`ReductionDimensionGrouper`) and the second half of
+    those split in two (`TreeReductionRewriter`).
     """
     operand = reduction.operands[0]
     if operand.opcode == "bitcast":
@@ -128,11 +128,11 @@ def _extents(instruction: Instruction) -> int:
 
 
 def spent_fusion_names(module: Module) -> int:
-    """How many of the names fusion, fusion.1, … have been handed out before.
+    """The number of names fusion, fusion.1, … spent so far.
 
-    Every fusion is called so when it is made and renamed afterwards. Softmax fusions that were made
-    and given up again show in the numbers of those that stayed, or in their computations: those stay,
-    called by nobody, until PriorityFusion is over.
+    Every fusion is named so when created and renamed afterwards. Abandoned softmax fusions show in the
+    numbers of those that stayed, or in their computations, which remain, without callers, until
+    PriorityFusion ends.
     """
     others, softmax = 0, 0
     for computation in module.computations:

@@ -1,1 +1,1 @@
-"""XLA's model of how long a kernel runs on a GPU, as jaxlib 0.11.1 has it (`xla/service/gpu/model`)."""
+"""XLA's model of kernel run times on a GPU, as in jaxlib 0.11.1 (`xla/service/gpu/model`)."""

@@ -1,7 +1,7 @@
-"""What the models know of a single instruction, shared by all instructions like it.
+"""Facts about a single instruction, shared by equal instructions.
 
-An `Atom` depends on opcode, shapes and the few attributes a model reads, never on names or
-neighbours, so that the layers of a deep network share them.
+An `Atom` depends on opcode, shapes and the few attributes a model reads, never on names or neighbours, so
+that the layers of a deep network share them.
 """
 
 import math
@@ -44,7 +44,7 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "custom-call": ("custom_call_target",),
 }
 _LLVM_KEEPS_ROLLED = frozenset({"sine", "cosine", "tan", "power", "atan2"})
-"""Besides what others do not unroll: not vectorised by the emitters that wrote LLVM IR."""
+"""Further operations that the emitters of LLVM IR do not unroll, since they are not vectorised."""
 _TRANSPARENT = frozenset({"parameter", "tuple", "get-tuple-element"})
 LARGE = 1 << 62
 
@@ -54,7 +54,7 @@ KEEPS_ROLLED = 1
 HAS_REDUCE = 2
 HAS_PAD = 4
 IS_STRIDED = 8
-"""A slice that leaves elements out."""
+"""A slice that skips elements."""
 SCATTERS = 16
 
 
@@ -72,32 +72,32 @@ class Atom:
     operand_utilization: list[float]
     elementwise: bool
     passes_use: bool
-    """Operands are used as the result is: element-wise, a bitcast of equal shape, tuples."""
+    """True if operands are used as the result is: element-wise, a bitcast of equal shape, tuples."""
     intermediate: bool
-    """A hero may lie beyond it (`IsIntermediate` with up to three operands)."""
+    """True if a hero may lie beyond it (`IsIntermediate` with up to three operands)."""
     intermediate_chain: bool
-    """The same with one operand."""
+    """`intermediate` with one operand."""
     transpose: TiledTranspose | None
     reduction: Reduction | None
-    """Set for a reduce that the reduction emitter is good for."""
+    """Set for a reduce that the reduction emitter takes."""
     race_free: bool
     reads_complex: bool
     features: int
     key: int
-    """Tells atoms apart in keys."""
+    """A unique number, for keys."""
     minor_of_transpose: int
-    """The size a transpose moves as one piece; huge for anything else."""
+    """The size a transpose moves as one block; huge for other operations."""
     transposes_minor: bool
     shared_memory: int
     unnested_reductions: int
     significant_reduce: bool
     splits_block: bool
-    """What it computes is not reused across it (`OpInvalidatesCache`)."""
+    """True if values are not reused across it (`OpInvalidatesCache`)."""
     attributes: tuple[str | None, ...]
 
     @property
     def is_transparent(self) -> bool:
-        """Hidden from whoever walks a fusion."""
+        """True if traversals of a fusion skip it."""
         return self.opcode in _TRANSPARENT
 
 
@@ -144,7 +144,7 @@ class AtomTable:
         return cached
 
     def forget_regions(self) -> None:
-        """Let go of called computations."""
+        """Drop the cached figures of called computations."""
         self._regions.clear()
 
     def _make(self, instruction: Instruction, result: ShapeFacts, operands: list[ShapeFacts]) -> Atom:
@@ -208,7 +208,8 @@ class AtomTable:
 
 
 def is_intermediate(instruction: Instruction, elementwise: bool) -> bool:
-    """A hero may lie beyond it (`IsIntermediate` in `xla/codegen/ir_emission_utils.cc`), operands aside."""
+    """True if a hero may lie beyond it, operands aside (`IsIntermediate` in
+    `xla/codegen/ir_emission_utils.cc`)."""
     opcode = instruction.opcode
     if not instruction.operands:
         return False
@@ -220,7 +221,7 @@ def is_intermediate(instruction: Instruction, elementwise: bool) -> bool:
 
 
 def is_strided(instruction: Instruction) -> bool:
-    """A slice with a step other than 1."""
+    """True for a slice with a step other than 1."""
     bounds = (instruction.attributes.raw("slice") or "").split("]")
     return any(bound.count(":") > 1 and not bound.endswith(":1") for bound in bounds)
 
@@ -257,7 +258,7 @@ def _minor_dimension(facts: ShapeFacts) -> tuple[int, int]:
 
 
 def _transposes_minor(instruction: Instruction, result: ShapeFacts, operands: list[ShapeFacts]) -> bool:
-    """Reads across the grain of its operand (`TransposesMinorDimension`)."""
+    """True if it reads its operand across the minor dimension (`TransposesMinorDimension`)."""
     if instruction.opcode == "copy" and instruction.shape.is_array:
         return _minor_dimension(operands[0])[0] != _minor_dimension(result)[0]
     if instruction.opcode == "transpose":

@@ -1,5 +1,5 @@
-"""Backend configs of XLA:GPU (`xla/service/gpu/backend_configs.proto`): what one says of a fusion's emitter,
-and writing one."""
+"""Backend configs of XLA:GPU: a fusion's emitter (`xla/service/gpu/backend_configs.proto`),
+read and written."""
 
 import json
 import math
@@ -21,10 +21,10 @@ class FusionConfig(NamedTuple):
 
     kind: str = ""
     tile_sizes: tuple[tuple[int, ...], ...] = ()
-    """Of each output."""
+    """Tile sizes of each output."""
     num_warps: int = 0
     num_stages: int = 0
-    """How many steps of a dot's loop are under way at once; 0 where it says nothing."""
+    """The loop steps of a dot in flight at once; 0 where not given."""
 
     @property
     def is_triton(self) -> bool:
@@ -36,13 +36,13 @@ _NONE = FusionConfig()
 
 
 def fusion_config(instruction: Instruction) -> FusionConfig | None:
-    """The config; None where the instruction has no backend config at all."""
+    """The config; None where the instruction has no backend config."""
     text = instruction.attributes.raw("backend_config")
     return None if text is None else _parse(text)
 
 
 def is_generic_triton_fusion(instruction: Instruction) -> bool:
-    """`IsGenericTritonFusion`: what PriorityFusion may still fuse into and out of."""
+    """True where PriorityFusion may still fuse into and out of it (`IsGenericTritonFusion`)."""
     if instruction.opcode != "fusion" or instruction.fusion_kind != "kCustom":
         return False
     config = fusion_config(instruction)
@@ -50,7 +50,7 @@ def is_generic_triton_fusion(instruction: Instruction) -> bool:
 
 
 def is_tuned_product(instruction: Instruction) -> bool:
-    """A matrix product that Triton computes, whose kernel and tile sizes the autotuner chooses."""
+    """True for a Triton matrix product whose kernel and tile sizes the autotuner chooses."""
     config = fusion_config(instruction)
     return config is not None and config.kind == "__triton_gemm"
 
@@ -82,7 +82,7 @@ _FRACTION = re.compile(r"(?<=[:,\[])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?=[,\]}])")
 
 
 def _printed_fraction(match: re.Match[str]) -> str:
-    """As protobuf writes it: with 15 digits, or 17 where those are not enough (never 16)."""
+    """A number as protobuf writes it: with 15 digits, or 17 where those are not enough (never 16)."""
     text = match[0]
     if text.lstrip("-").isdecimal():
         return text
@@ -92,7 +92,7 @@ def _printed_fraction(match: re.Match[str]) -> str:
 
 
 _LAST = frozenset({"dynamic_slice_config"})
-"""Fields of later numbers than those always printed."""
+"""Fields with larger numbers than the always printed ones."""
 
 
 @lru_cache(maxsize=1024)

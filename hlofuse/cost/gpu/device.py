@@ -1,8 +1,8 @@
-"""What the models know of a device (`stream_executor::DeviceDescription`).
+"""The device numbers that the models read (`stream_executor::DeviceDescription`).
 
-The numbers are data: one file a device in `devices/`, named as XLA names its target
-configurations (`xla/backends/gpu/target_config/specs`). A device of one's own comes from such a
-file, or from the text proto that XLA's `--xla_gpu_target_config_filename` reads.
+Each file in `devices/` describes one device, named as in XLA's target configurations
+(`xla/backends/gpu/target_config/specs`). A user's device comes from such a file, or from the text proto that
+XLA's `--xla_gpu_target_config_filename` reads.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from hlofuse.ir.shape import ELEMENT_TYPES
 
 _PACKAGED = Path(__file__).parent / "devices"  # importlib.resources takes longer to import than to read one
 XLAS_OWN = "XLA's target configurations"
-"""Where the numbers of packaged devices come from, unless one says otherwise."""
+"""The default source of a packaged device's numbers."""
 _MI300_SERIES = ("gfx942", "gfx950")
 _RATED_TYPES = ELEMENT_TYPES.index("buffer")
-"""The packaged devices have no rates of the element types that came later."""
+"""The packaged devices have no rates for the element types after this one."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +46,9 @@ class DeviceDescription:
     platform: str = "CUDA"
     """CUDA, ROCM or SYCL."""
     compute_capability: tuple[int, int] = (0, 0)
-    """Of CUDA devices; (0, 0) for others."""
+    """The CUDA compute capability; (0, 0) for other platforms."""
     gcn_arch_name: str = ""
-    """Of ROCm devices: `gfx90a:sramecc+:xnack-`."""
+    """The architecture of a ROCm device: `gfx90a:sramecc+:xnack-`."""
     threads_per_warp: int = 32
     threads_per_block_limit: int = 1024
     shared_memory_per_block_optin: int = 0
@@ -58,27 +58,27 @@ class DeviceDescription:
     block_dim_limit_x: int = 2**31 - 1
     block_dim_limit_y: int = 65535
     max_blocks_per_multiprocessor: int = 0
-    """Blocks that one core can hold; 0 where XLA does not say."""
+    """Blocks that one core can hold; 0 where unknown."""
     matrix_units: tuple[tuple[str, float, int, int], ...] = ()
     """Element type, clock in GHz, units in a core and operations of each in a cycle
     (`ExecutionUnitDescription`)."""
     toolkit_version: tuple[int, int, int] = field(default=(0, 0, 0))
-    """Of the CUDA toolkit XLA was built with; some choices for Blackwell depend on it."""
+    """Version of the CUDA toolkit that XLA was built with; some choices for Blackwell depend on it."""
     # What follows XLA supposes of every device (constants of its cost model); what-if runs change it.
     launch_overhead_us: float = 1.0
-    """Microseconds for launching a kernel (`kKernelLaunchOverhead`)."""
+    """Microseconds to launch a kernel (`kKernelLaunchOverhead`)."""
     memory_compute_parallelism: float = 0.95
-    """The part of the shorter of compute and memory time that runs beside the other."""
+    """The overlapping part of the shorter of compute and memory time."""
     l2_cache_speedup: float = 2.5
-    """How many times faster than memory the second cache is."""
+    """Speed of the L2 cache relative to memory."""
     l1_cache_speedup: float = 8.0
-    """How many times faster than the second the first cache is."""
+    """Speed of the L1 cache relative to the L2 cache."""
     concatenate_flops: int = 6
-    """For each element of a concatenate."""
+    """FLOP for each element of a concatenate."""
     straddled_concatenate_flops: int = 400
-    """The same where a warp would straddle the seam: a brake against fusing it."""
+    """FLOP for each element where a warp would straddle the seam: a penalty against fusing it."""
     origin: str = XLAS_OWN
-    """Where the numbers come from."""
+    """Source of the numbers."""
 
     @property
     def gfx_version(self) -> str:
@@ -91,7 +91,7 @@ class DeviceDescription:
 
     @property
     def is_blackwell(self) -> bool:
-        """Compute capability 10.x; 12.x is not meant (`CudaComputeCapability::IsBlackwell`)."""
+        """True for compute capability 10.x, not 12.x (`CudaComputeCapability::IsBlackwell`)."""
         return self.compute_capability[0] == 10
 
     @cached_property
@@ -101,7 +101,7 @@ class DeviceDescription:
 
     @cached_property
     def l1_cache_size_per_core(self) -> int:
-        """Bytes XLA supposes to stay in the first cache (`l1_cache_size_per_SM`)."""
+        """Bytes that XLA assumes to stay in the L1 cache (`l1_cache_size_per_SM`)."""
         if self.is_rocm and self.gfx_version in ("gfx908", "gfx90a"):
             return 16 * 1024
         return 32 * 1024 if self.is_rocm and self.gfx_version in _MI300_SERIES else 2 * 1024
@@ -113,17 +113,17 @@ class DeviceDescription:
 
     @cached_property
     def bytes_per_clock_and_core(self) -> int:
-        """What one core can ask of memory in a cycle (`memory_transactions_per_clock`)."""
+        """Bytes that one core can request from memory in a cycle (`memory_transactions_per_clock`)."""
         return 16 if self.is_rocm and self.gfx_version in _MI300_SERIES else 32
 
     @cached_property
     def op_profile(self) -> str:
-        """The table of clock cycles to use (`HloOpProfiles::GetProfileName`)."""
+        """The name of the table of clock cycles (`HloOpProfiles::GetProfileName`)."""
         major, minor = self.compute_capability
         return f"sm_{major}{minor}" if self.platform == "CUDA" else self.gfx_version
 
     def with_overrides(self, overrides: dict[str, str]) -> DeviceDescription:
-        """The device with single numbers changed: `{"memory_bandwidth": "2e12"}`."""
+        """The device with some numbers changed: `{"memory_bandwidth": "2e12"}`."""
         names = {f.name for f in fields(self)}
         for name in overrides:
             if name not in names:
@@ -132,12 +132,12 @@ class DeviceDescription:
 
 
 def device_names() -> list[str]:
-    """The devices that come with the package."""
+    """Names of the packaged devices."""
     return sorted(path.stem for path in _PACKAGED.glob("*.toml"))
 
 
 def load_device(name: str) -> DeviceDescription:
-    """The device of that name, or of the file at that path (TOML, or XLA's target configuration)."""
+    """The device of that name, or from the file at that path (TOML, or XLA's target configuration)."""
     packaged = _PACKAGED / f"{name}.toml"
     if re.fullmatch(r"[\w.-]+", name) and packaged.is_file():
         return _packaged(packaged)
@@ -166,7 +166,7 @@ def _packaged(path: Path) -> DeviceDescription:
 def device_from_text_proto(text: str, name: str = "device", *, source: str = "") -> DeviceDescription:
     """The device in the text of a `GpuTargetConfigProto` or `GpuDeviceInfoProto`.
 
-    It is called `name` where the text has no name for it; an error calls the text `source`.
+    `name` is used where the text has none; an error calls the text `source`.
     """
     source = source or name
     try:
@@ -190,7 +190,7 @@ def device_from_text_proto(text: str, name: str = "device", *, source: str = "")
 
 
 def _message(within: dict[str, Any], name: str) -> Any:
-    """A field that holds others; None where it is not given."""
+    """The message in a field; None where it is not set."""
     found = within.get(name)
     if found is not None and not isinstance(found, dict):
         raise DeviceError(f"{name} must be a message")
@@ -198,7 +198,7 @@ def _message(within: dict[str, Any], name: str) -> Any:
 
 
 def _matrix_units(description: dict[str, Any]) -> dict[str, list[Any]]:
-    """Rates by element type, of an `ExecutionUnitDescriptionProto`."""
+    """Rates by element type, from an `ExecutionUnitDescriptionProto`."""
     infos = description.get("rate_infos", [])
     units: dict[str, list[Any]] = {}
     for info in infos if isinstance(infos, list) else [infos]:

@@ -1,4 +1,4 @@
-"""Numbers of a device as files and command lines have them, made the types that the models read."""
+"""Numbers of a device in files and command lines, converted to the models' types."""
 
 import math
 import re
@@ -90,19 +90,19 @@ _DIVISORS = (
     *("core_count", "fpus_per_core", "clock_rate_ghz", "memory_bandwidth"),
     *("threads_per_warp", "block_dim_limit_x", "block_dim_limit_y", *_SPEEDUPS),
 )
-"""A time is something divided by one of these."""
+"""Numbers that a time is divided by."""
 _MAY_BE_UNKNOWN = ("registers_per_block_limit", "registers_per_core_limit")
-"""XLA has -1 here for Intel's devices."""
+"""Limits for which XLA has -1 on Intel's devices."""
 
 
 class DeviceError(ValueError):
-    """No such device, or a description that cannot be read."""
+    """Unknown device, or an unreadable description."""
 
 
 def typed_numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Texts and lists of a file as the types of `DeviceDescription`'s fields.
+    """Texts and lists of a file, converted to the types of `DeviceDescription`'s fields.
 
-    DeviceError for what is no number, or one no device can have.
+    Raises `DeviceError` for anything but a number that a device can have.
     """
     return {key: _typed(key, value) for key, value in values.items()}
 

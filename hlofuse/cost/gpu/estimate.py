@@ -1,4 +1,4 @@
-"""A run time and what it is made of."""
+"""A run time and its parts."""
 
 from dataclasses import dataclass
 
@@ -10,10 +10,10 @@ from hlofuse.ir.graph import Instruction
 
 @dataclass(slots=True)
 class Estimate:
-    """`EstimateRunTimeData`. Times are ticks of 0.25 ns."""
+    """Run time of a kernel (`EstimateRunTimeData`). Times are ticks of 0.25 ns."""
 
     ticks: int
-    """`exec_time`: compute and memory, overlapping."""
+    """Compute and memory time, overlapping (`exec_time`)."""
     flops: int
     bytes_read: int
     bytes_written: int
@@ -39,13 +39,14 @@ class Estimate:
 
 
 def is_broadcast(instruction: Instruction) -> bool:
-    """A broadcast or iota, or one seen through bitcasts and one-operand element-wise operations
-    (`IsReadCoalescedHeuristic`)."""
+    """True for a broadcast or iota, also through bitcasts and one-operand element-wise
+    operations (`IsReadCoalescedHeuristic`)."""
     return chain_end(instruction).opcode in ("broadcast", "iota")
 
 
 def chain_end(instruction: Instruction) -> Instruction:
-    """Upwards through bitcasts and one-operand element-wise operations, to a broadcast or iota at most."""
+    """The start of a chain of bitcasts and one-operand element-wise operations, at most a
+    broadcast or iota."""
     while instruction.opcode not in ("broadcast", "iota") and len(instruction.operands) == 1:
         if instruction.opcode != "bitcast" and not is_elementwise(instruction):
             break

@@ -1,9 +1,8 @@
-"""What decides the emitter of a kernel: its roots and the operations behind them.
+"""Roots of a kernel and their heroes, which decide its emitter.
 
 Mirrors `FindNonTrivialHero` (`xla/service/gpu/ir_emission_utils.cc`) and `FindHero`
-(`xla/codegen/ir_emission_utils.cc`). The search is kept in a form that composes: for each root what
-was found inside, and which parameters the search left through. What a producer adds when it is
-fused at one of them follows without walking the graph again.
+(`xla/codegen/ir_emission_utils.cc`). The result of a search composes: it has the candidates found for each
+root, and the parameters at which the search left the fusion. Fusing a producer there needs no new traversal.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,34 +13,34 @@ from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.ir.graph import Instruction
 
 Candidate = tuple[Atom, bool]
-"""A possible hero, and whether only elementwise and similar operations use it."""
+"""A possible hero, and True if only elementwise and similar operations use it."""
 _NOWHERE: Sequence[bool] = ()
 
 
 @dataclass(slots=True, eq=False)
 class Root:
-    """One output of a kernel, and what was found above it."""
+    """One output of a kernel, and the candidates found above it."""
 
     result: ShapeFacts
     atom: Atom | None
-    """None when the root is a parameter, whose number is then `parameter`."""
+    """None when the root is a parameter, with the number `parameter`."""
     parameter: int = -1
     chain_end: Atom | None = None
-    """Where the chain of one-operand element-wise operations above the root ends."""
+    """The start of the chain of one-operand element-wise operations above the root."""
     chain_is_root: bool = False
     transposes: tuple[Candidate, ...] = ()
-    """Tiled transposes met, at most two: two make none a hero."""
+    """Tiled transposes found, at most two: two make none a hero."""
     concatenates: tuple[Candidate, ...] = ()
     reached: Sequence[bool] = _NOWHERE
-    """For each parameter: did the search leave the fusion there? Empty where it did nowhere."""
+    """For each parameter, True if the search left the fusion there; empty if it did nowhere."""
     update: ShapeFacts | None = None
-    """The update's shape when the root is a dynamic-update-slice or a bitcast of one."""
+    """The update's shape for a dynamic-update-slice root or a bitcast of one."""
     updated_parameter: int = -1
-    """The parameter that a root bitcast reads; -1 for other roots."""
+    """The parameter read by a root bitcast; -1 for other roots."""
 
     @property
     def hero(self) -> tuple[Atom | None, bool]:
-        """The hero, and whether it is the root itself (`FindNonTrivialHero`)."""
+        """The hero, and True if it is the root itself (`FindNonTrivialHero`)."""
         transposes = self.transposes
         if len(transposes) == 1 and transposes[0][1]:
             return transposes[0][0], False
@@ -54,18 +53,18 @@ class Root:
 
     @property
     def updates(self) -> bool:
-        """The root is a dynamic-update-slice."""
+        """True if the root is a dynamic-update-slice."""
         return self.atom is not None and self.atom.opcode == "dynamic-update-slice"
 
     @property
     def is_reduction(self) -> bool:
-        """The hero is a reduce for the reduction emitter (`IsRealReductionHero`)."""
+        """True if the hero is a reduce for the reduction emitter (`IsRealReductionHero`)."""
         hero, is_root = self.hero
         return hero is not None and hero.reduction is not None and (is_root or hero.race_free)
 
 
 def roots_of_atom(atom: Atom, slots: int) -> list[Root]:
-    """The root of an instruction on its own."""
+    """The roots of a single instruction."""
     everywhere = [True] * slots if atom.intermediate else _NOWHERE
     return [
         Root(
@@ -89,8 +88,10 @@ def root_of_output(
     facts: Callable[[Instruction], ShapeFacts],
     count: int,
 ) -> Root:
-    """The root that an output of a fused computation of `count` parameters is; `clean` tells what only
-    Intermediate operations use."""
+    """The root for an output of a fused computation with `count` parameters.
+
+    `clean` is True for instructions that only intermediate operations use.
+    """
     if output.opcode == "parameter":
         return Root(facts(output), None, parameter=output.parameter_number)
     root = Root(facts(output), atoms[output])
@@ -127,8 +128,10 @@ def root_of_output(
 
 
 def fuse_root(root: Root, clean: bool, slot: int, producer: Root) -> Root:
-    """A root of a consumer with the producer's root in place of a parameter; `clean` is what the consumer
-    says of that. The same object if nothing changes, otherwise one that reaches nothing yet."""
+    """The consumer's root after the producer's root has replaced a parameter.
+
+    `clean` is the consumer's entry for that parameter. Returns `root` if nothing changes.
+    """
     if root.atom is None:
         return producer if root.parameter == slot else root
     if producer.atom is None or not root.reached or not root.reached[slot]:

@@ -1,8 +1,7 @@
-"""The summary of a fusion from the summaries of its two parts, without walking it.
+"""The summary of a fusion, computed from the summaries of its two parts.
 
-A producer adds to its consumer what it has inside; where the consumer reads it once and in step,
-nothing inside the producer changes but that its root is now the consumer's. Other cases are few and
-left to the walk (`summary`): the two agree, and the tests hold them against each other.
+Where the consumer reads the producer once and in step, only the producer's root changes: it becomes the
+consumer's. Other cases are traversed (`summary`); tests compare the two.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,14 +18,14 @@ from hlofuse.cost.gpu.utilization import bytes_of, elements_read, lowest_bit, re
 from hlofuse.ir.graph import Instruction
 
 Origin = tuple[int, int]
-"""Where a parameter of the new fusion comes from: slots of the consumer and of the producer, or -1."""
+"""The source of a new fusion's parameter: slots of the consumer and of the producer, or -1."""
 SIDE_BY_SIDE: Sequence[Origin] = ((-1, -1),)
-"""Stands for what nearly all have: the consumer's slots but for where it read the producer, then all of the
+"""The usual origins: the consumer's slots without that of the producer, then all of the
 producer's (`spelled_out`)."""
 
 
 def origins_of(fusion: Instruction, pair: SummaryPair, producer: Instruction) -> Sequence[Origin] | None:
-    """Where each operand of a fusion just made from such a pair comes from; None if that is not plain.
+    """The origin of each operand of a new fusion of such a pair; None for an irregular one.
 
     Fusing keeps the consumer's operands in their order and appends the producer's new ones.
     """
@@ -56,7 +55,7 @@ def origins_of(fusion: Instruction, pair: SummaryPair, producer: Instruction) ->
 
 
 def spelled_out(origins: Sequence[Origin], pair: SummaryPair) -> Sequence[Origin]:
-    """The origins one by one."""
+    """The origins, with `SIDE_BY_SIDE` written out."""
     if origins is not SIDE_BY_SIDE:
         return origins
     own_count = [(k, -1) for k in range(len(pair.consumer.operands)) if k != pair.slot]
@@ -68,8 +67,8 @@ _T = TypeVar("_T")
 
 
 def side_by_side(own: Sequence[_T], slot: int, other: Iterable[_T]) -> list[_T]:
-    """What there is for each parameter where the parts share none: the consumer's, but for where it read the
-    producer, and the producer's."""
+    """Values by parameter of parts that share none: the consumer's without slot `slot`, then
+    the producer's."""
     both = list(own)
     del both[slot]
     both += other
@@ -77,8 +76,11 @@ def side_by_side(own: Sequence[_T], slot: int, other: Iterable[_T]) -> list[_T]:
 
 
 def join_in_step(fused: Summary, producer: Summary, consumer: Summary, slot: int) -> bool:
-    """What `join` does where the two share no operand and the producer is evaluated once: all figures stay
-    what they are in the parts. False where that is not so, or not known."""
+    """`join` for parts without shared operands and a producer evaluated once: all figures stay as in the
+    parts.
+
+    False where that does not hold, or is not certain.
+    """
     own, other, joint = consumer.inside, producer.inside, consumer.parameter_uses[slot]
     if own is None or other is None or len(joint) != 1:
         return False
@@ -122,8 +124,8 @@ def join_in_step(fused: Summary, producer: Summary, consumer: Summary, slot: int
 
 
 def join(fused: Summary, producer: Summary, consumer: Summary, slot: int, origins: Sequence[Origin]) -> bool:
-    """Set what `fused` has for each parameter, and its sums; False if single precision could round them
-    otherwise."""
+    """Set the figures of `fused` for each parameter, and its sums; False if single precision
+    might round them differently."""
     merged = _Uses(producer, consumer, slot)
     if not merged.is_cached:
         return False
@@ -138,7 +140,7 @@ def join(fused: Summary, producer: Summary, consumer: Summary, slot: int, origin
 
 
 def _renumbered(use: frozenset[int], joint: frozenset[int], shift: int) -> frozenset[int]:
-    """The producer's roots of use in the consumer's numbering, where its number 0 stands for `joint`."""
+    """The producer's roots of use in the consumer's numbering, where its number 0 becomes `joint`."""
     if len(use) == 1:
         (number,) = use
         return frozenset((number + shift,)) if number else joint
@@ -151,7 +153,7 @@ class _Uses:
 
     def __init__(self, producer: Summary, consumer: Summary, slot: int) -> None:
         joint = self.joint = consumer.parameter_uses[slot]
-        """What the producer's root belongs to: its number 0 stands for these."""
+        """The consumer's roots of use that replace the producer's root, number 0."""
         evaluated, emitted = consumer.root_utilization, consumer.root_emitted
         if len(joint) == 1:
             (number,) = joint
@@ -169,7 +171,7 @@ class _Uses:
         if often == 1.0:
             self.whole = producer.whole
         elif producer.atom is None:
-            # The inside of a fusion would have to be gone through, but where nothing is rounded.
+            # Unless nothing is rounded, the inside of a fusion would have to be traversed.
             self.is_cached = producer.whole and all(map(self._scales, producer.root_utilization))
             more = [e * often for e in more]
         elif more:
@@ -181,11 +183,11 @@ class _Uses:
         self.own_ir_size = consumer.own_ir_size + copies * producer.own_ir_size
 
     def of_producer(self, parameter: int) -> frozenset[int]:
-        """What one of the producer's parameters belongs to."""
+        """The roots of use of one of the producer's parameters."""
         return _renumbered(self.producer_uses[parameter], self.joint, self.shift)
 
     def _reads(self, instruction: Summary, atom: Atom) -> list[float]:
-        """How often an instruction reads each operand, none of them used as it is."""
+        """The evaluations of each operand by an instruction that uses none element-wise."""
         evaluated = [0.0] * len(atom.operands)
         for slot, number in enumerate(instruction.first_slots or range(len(atom.operands))):
             share, operand = atom.operand_utilization[slot], atom.operands[slot]
@@ -194,7 +196,7 @@ class _Uses:
         return evaluated
 
     def _scales(self, evaluated: float) -> bool:
-        """A rate within the producer is exact, and so are its sums, when multiplied."""
+        """True if a rate within the producer, and its sums, stay exact when multiplied."""
         often = self.often
         return (
             frexp(often)[0] == 0.5 and often >= 1.0 and evaluated.is_integer() and evaluated * often < EXACT
@@ -257,7 +259,7 @@ def _set_uses(fused: Summary, consumer: Summary, merged: _Uses, origins: Sequenc
 
 
 def _renumber(fused: Summary) -> None:
-    """Leave out the roots of use that no parameter belongs to any more."""
+    """Drop the roots of use without parameters."""
     numbers = {0: 0}
     fused.parameter_uses = [
         frozenset([numbers.setdefault(n, len(numbers)) for n in uses]) for uses in fused.parameter_uses
@@ -270,9 +272,9 @@ _NONE: frozenset[int] = frozenset()
 
 
 def compose(pair: SummaryPair, origins: Sequence[Origin]) -> Summary | None:
-    """The producer of the pair fused into its consumer; None where only a walk can tell.
+    """The summary of the pair's fusion; None where only a traversal can give it.
 
-    `origins` are those of the parameters of the new fusion, in order.
+    `origins` are those of the new fusion's parameters, in order.
     """
     producer, consumer, slot = pair.producer, pair.consumer, pair.slot
     if not (producer.composes and consumer.composes):

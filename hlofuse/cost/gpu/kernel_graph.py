@@ -1,10 +1,8 @@
-"""A kernel's instructions as one graph, whether they are fused already or about to be.
-
-With it, updates in place and groups of reductions.
+"""A kernel's instructions as one graph, fused or about to be fused.
 
 Mirrors `HloFusionAdaptor` (`xla/hlo/utils/hlo_traversal.cc`): parameters and the tuple of outputs are
-looked through, so that an instruction's operand may lie in the producer. Only the few questions that
-need the graph itself come here.
+transparent, so that an instruction's operand may lie in the producer. Updates in place and groups of
+reductions need this graph.
 """
 
 from collections.abc import Sequence
@@ -28,7 +26,7 @@ class KernelGraph:
         return instruction.opcode != "fusion" and instruction in self._parts
 
     def resolve(self, instruction: Instruction) -> Instruction:
-        """What stands behind a parameter, or behind a fusion that belongs to the kernel."""
+        """The instruction read through parameters and fusions of the kernel."""
         while True:
             if instruction.opcode == "parameter" and instruction.computation in self._computations:
                 fusion = self._computations[instruction.computation]
@@ -42,7 +40,7 @@ class KernelGraph:
         return self.resolve(instruction.operands[number])
 
     def users(self, instruction: Instruction) -> list[Instruction]:
-        """Users inside the kernel, a root tuple not being one."""
+        """Users inside the kernel, without a root tuple."""
         users: list[Instruction] = []
         pending = [(instruction, u) for u in instruction.users]
         fusion = (
@@ -70,7 +68,7 @@ class KernelGraph:
 def can_update_in_place(parts: Sequence[Instruction], bitcasts: int = 1 << 30) -> bool:
     """True if every output updates a buffer that nothing else in the kernel reads elsewhere.
 
-    An update is looked for behind so many bitcasts at most.
+    Updates may be below at most `bitcasts` bitcasts.
     """
     kernel = KernelGraph(parts)
     updates = []
@@ -123,9 +121,8 @@ def reduction_groups(
 ) -> int:
     """The number of groups; outputs that share work beyond constants and scalars are in one.
 
-    `parts` is a fusion, or a producer and its consumer; `roots` are the roots of the whole, in order.
-    `in_one_traversal`: as until 0.4.35 what each output reaches is propagated in one traversal from all of
-    them, and does not get everywhere.
+    `parts` is a fusion, or a producer and its consumer; `roots` are the roots of the whole, in order. With
+    `in_one_traversal`, as until 0.4.35, one traversal from all outputs propagates sets incompletely.
     """
     graph = KernelGraph(parts)
     outputs = graph.roots()
@@ -153,7 +150,7 @@ def reduction_groups(
 
 
 def _reached(graph: KernelGraph, outputs: Sequence[Instruction]) -> dict[Instruction, list[int]]:
-    """For what outputs depend on, their numbers."""
+    """For the instructions that outputs depend on, the numbers of these outputs."""
     reaches: dict[Instruction, list[int]] = {}
     for k, output in enumerate(outputs):
         queue, seen = [output], {output}

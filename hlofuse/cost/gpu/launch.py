@@ -29,19 +29,17 @@ _VECTOR_BITS = 128
 
 @dataclass(slots=True)
 class Launch:
-    """How a kernel is emitted and launched."""
+    """Emitter kind and launch dimensions of a kernel."""
 
     kind: str
-    """EmitterFusionKind: loop, reduction, transpose, concatenate, scatter, sort, triton, custom, cudnn."""
+    """The EmitterFusionKind: loop, reduction, transpose, concatenate, scatter, sort, triton,
+    custom, cudnn."""
     blocks: int
     threads: int
 
 
 class FusionAnalysis(ABC):
-    """What the choice of an emitter depends on; made for one launch and thrown away.
-
-    What only few emitters ask for is worked out when they do.
-    """
+    """Facts that decide the emitter of one launch; rarely needed ones are computed on demand."""
 
     __slots__ = ("features", "heroes", "minor_of_transpose", "roots")
 
@@ -49,27 +47,27 @@ class FusionAnalysis(ABC):
         self.roots = roots
         self.heroes = [root.hero for root in roots]
         self.features = features
-        """`KEEPS_ROLLED` and so on, of any instruction."""
+        """Flags of all instructions, such as `KEEPS_ROLLED`."""
         self.minor_of_transpose = minor_of_transpose
 
     @property
     def output_bits(self) -> int:
-        """Of the result with the narrowest elements."""
+        """Bits of the narrowest element among the results."""
         return min([root.result.bits for root in self.roots])
 
     @property
     def input_bits(self) -> int:
-        """Of the parameter with the narrowest elements."""
+        """Bits of the narrowest element among the parameters."""
         return narrowest(self.operands())
 
     @property
     def storage_bits(self) -> int:
-        """Of the parameter with the widest."""
+        """Bits of the widest stored element among the parameters."""
         return max([o.storage_bits for o in self.operands()], default=8)
 
     @abstractmethod
     def operands(self) -> Sequence[ShapeFacts]:
-        """What the kernel reads."""
+        """The arrays read by the kernel."""
 
     @abstractmethod
     def in_place(self) -> bool:
@@ -81,7 +79,7 @@ class FusionAnalysis(ABC):
 
     @property
     def updates_in_place(self) -> bool:
-        """Every root writes its update into the array it updates."""
+        """True if every root writes its update into the array it updates."""
         return all(root.update is not None for root in self.roots) and self.in_place()
 
 
@@ -122,12 +120,12 @@ def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysi
 
 
 def per_element(result: ShapeFacts, kind: str) -> Launch:
-    """XLA's estimate for what is not emitted as a kernel: one thread for an element."""
+    """XLA's estimate for an instruction that is not a kernel: one thread for each element."""
     return Launch(kind, -(-result.elements // 128), 128)
 
 
 def first_reduction(kernel: FusionAnalysis) -> Atom | None:
-    """The first hero that a reduction kernel would be about."""
+    """The first hero that can define a reduction kernel."""
     return next((h for h, is_root in kernel.heroes if _is_real(h, is_root)), None)
 
 
@@ -137,7 +135,7 @@ def _is_real(hero: Atom | None, is_root: bool) -> bool:
 
 
 def reductions_agree(kernel: FusionAnalysis, first: Atom) -> bool:
-    """All outputs can be results of the kernel of that reduction."""
+    """True if all outputs can be results of the kernel of that reduction."""
     elements = first.operands[0].elements
     for root, (hero, is_root) in zip(kernel.roots, kernel.heroes, strict=True):
         if _is_real(hero, is_root):
@@ -168,8 +166,8 @@ def common_transpose(kernel: FusionAnalysis) -> TiledTranspose | None:
 
 
 def slices_of_like(device: DeviceDescription, kernel: FusionAnalysis) -> Launch | None:
-    """The launch where all of several outputs are plain slices of arrays of one shape: it goes by that
-    (`IsInputFusibleNonStridedSlices`)."""
+    """The launch for several outputs that are plain slices of arrays of one shape, which
+    decides it (`IsInputFusibleNonStridedSlices`)."""
     if len(kernel.roots) == 1:
         return None
     sources = []
@@ -207,7 +205,7 @@ def _concatenate(device: DeviceDescription, release: Release, kernel: FusionAnal
 
 
 def widest_operand(concatenate: Atom) -> tuple[int, ShapeFacts]:
-    """The dimension along which it joins, and the operand that has most of it."""
+    """The concatenated dimension, and the operand with the largest size in it."""
     dimension = int((concatenate.attributes[0] or "{0}").strip("{}"))
     return dimension, max(concatenate.operands, key=lambda o: o.dimensions[dimension])
 
@@ -240,7 +238,7 @@ def _scatter(device: DeviceDescription, release: Release, kernel: FusionAnalysis
 
 
 def _keeps_warp_busy(device: DeviceDescription, update: ShapeFacts, slice_elements: int) -> bool:
-    """A slice of an update gives more than half of a warp something to do (`GetSingleSliceVectorSize`)."""
+    """True if a slice of an update occupies more than half of a warp (`GetSingleSliceVectorSize`)."""
     warp = device.threads_per_warp
     vector = math.gcd(slice_elements, _VECTOR_BITS // BIT_WIDTH[update.shape.element_type])
     while vector > 1 and warp * vector > slice_elements:
@@ -249,7 +247,7 @@ def _keeps_warp_busy(device: DeviceDescription, update: ShapeFacts, slice_elemen
 
 
 def loop_launch(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:
-    """A thread for each few elements of the result, or of what is updated in place."""
+    """One thread for each few elements of the result, or of the update in place."""
     update = kernel.roots[0].update
     if update is not None and kernel.updates_in_place:
         elements = update.elements
@@ -281,7 +279,7 @@ def _unroll(
 
 
 def _max_unroll(device: DeviceDescription, release: Release, kernel: FusionAnalysis, kind: str) -> int:
-    """`MaxUnrollFactor`: more than four on Blackwell only."""
+    """`MaxUnrollFactor`; more than four on Blackwell only."""
     further = {
         "loop": release.unrolls_further_on_blackwell,
         "concatenate": release.unrolls_concatenates_on_blackwell,

@@ -1,4 +1,4 @@
-"""Times that decide whether a kernel goes into its consumers, as jaxlib 0.4.35 estimates them.
+"""Times that decide on merging a kernel into its consumers, as jaxlib 0.4.35 estimates them.
 
 Mirrors `GpuPerformanceModel::EstimateRunTimes` (`xla/service/gpu/model/gpu_performance_model.cc` of that
 release), with `EstimateUnfusedExecTime` and `EstimateFusedExecTime`. Later releases estimate pairs of a
@@ -21,15 +21,15 @@ class ConsumerTimes(NamedTuple):
     """Ticks that one consumer adds."""
 
     read_unfused: int
-    """Reading what the producer wrote."""
+    """Ticks to read the producer's result."""
     compute: int
-    """Computing in the consumer's kernel what it needs of the producer's result."""
+    """Ticks to compute the needed part of the producer's result in the consumer's kernel."""
     read_fused: int
-    """Reading the producer's operands there."""
+    """Ticks to read the producer's operands there."""
 
 
 class MergeTimes(NamedTuple):
-    """Ticks with and without merging, and what they consist of (`RunTimes`)."""
+    """Ticks with and without merging, and their parts (`RunTimes`)."""
 
     fused: int
     unfused: int
@@ -37,7 +37,7 @@ class MergeTimes(NamedTuple):
 
 
 class _Timing(Timing):
-    """The clock as 0.4.35 reads it: compute and memory overlap wholly."""
+    """Timing of 0.4.35: compute and memory overlap wholly."""
 
     def total(self, flops: int, blocks: int, threads: int, memory: int) -> int:
         return self.combine(self.compute(flops, blocks, threads), memory)
@@ -63,9 +63,9 @@ class MergingModel(KernelModel):
     def merge_times(
         self, producer: Instruction, consumers: Sequence[Instruction], *, multi_output: bool = False
     ) -> MergeTimes:
-        """`EstimateRunTimes`: the producer in all of the consumers, or kernels of their own.
+        """Times with the producer merged into all consumers, and with separate kernels (`EstimateRunTimes`).
 
-        `multi_output`: the producer's result is written besides.
+        `multi_output`: the producer's result is also written.
         """
         first = self.run_time(producer)
         written, flops = first.bytes_written, first.flops
@@ -116,6 +116,6 @@ class MergingModel(KernelModel):
 def kernel_model(
     device: DeviceDescription, release: Release, tables: SharedTables | None = None
 ) -> KernelModel:
-    """The model of that release."""
+    """The kernel model of that release."""
     kind = KernelModel if release.mlir_emitters else MergingModel
     return kind(device, release, shared=tables)

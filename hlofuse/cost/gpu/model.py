@@ -38,7 +38,7 @@ class KernelModel:
     ) -> None:
         """`tiled` estimates generic Triton fusions; without it they count as if emitted otherwise.
 
-        `shared` is what models of this class have worked out before, and takes in what this one does.
+        `shared` holds results of models of this class, and receives those of this one.
         """
         self.device = device
         self.release = release
@@ -55,7 +55,7 @@ class KernelModel:
         self._summary_of: dict[Instruction, Summary] = {}
         self._structure_of: dict[Instruction, tuple[SummaryPair, Sequence[Origin] | None]] = {}
         self.cache = EstimateCache()
-        """What is kept of each instruction until `invalidate`."""
+        """Estimates by instruction until `invalidate`."""
 
     def run_time(self, instruction: Instruction) -> Estimate:
         """`EstimateRunTimeForInstruction`."""
@@ -66,7 +66,7 @@ class KernelModel:
         return cached
 
     def has_run_time(self, instruction: Instruction) -> bool:
-        """Its run time has been asked for and kept."""
+        """True if its run time is cached."""
         return self.cache[instruction].run is not None
 
     def pair_time(
@@ -74,7 +74,7 @@ class KernelModel:
     ) -> Estimate:
         """The consumer with the producer fused in (`EstimateRunTimeForFusion`).
 
-        `pair` is what `pair` says of the two, for who has it already.
+        `pair` is the cached result of `pair`, if the caller has it.
         """
         times = self.cache[producer].times
         cached = times.get(consumer)
@@ -87,7 +87,7 @@ class KernelModel:
         return self._estimate(producer, consumer, cached)
 
     def ticks_of(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> int | None:
-        """Ticks of `pair_time`, which is not kept; None where they depend on what is read at the moment."""
+        """Ticks of `pair_time`, not cached; None where they depend on the memory order of reads."""
         cached = self.cache[producer].times.get(consumer)
         if cached is None and (pair.producer.bad_transpose or pair.consumer.bad_transpose):
             return None
@@ -98,9 +98,9 @@ class KernelModel:
         return (cached or pair).ticks
 
     def times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
-        """Ticks of all users with the producer in each, and of all of them and the producer as they are.
+        """Ticks of all users with the producer fused into each, and of the producer and all users unfused.
 
-        The producer may go into all of them.
+        The producer must be fusible into all of them.
         """
         cache = self.cache
         own = cache[producer]
@@ -126,7 +126,7 @@ class KernelModel:
     def cached_times(
         self, producers: Iterable[Instruction], users: Sequence[Instruction]
     ) -> dict[Instruction, tuple[int, int]]:
-        """The same for each producer, of those users only that a pair time with it is kept of."""
+        """`times` for each producer, over those users whose pair time is cached."""
         cache, found = self.cache, {}
         for producer in producers:
             own = cache[producer]
@@ -139,7 +139,7 @@ class KernelModel:
         return found
 
     def multi_output_time(self, producer: Instruction, consumer: Instruction) -> Estimate:
-        """The same where the producer's result is written too; not kept."""
+        """`pair_time` where the producer's result is also written; not cached."""
         fused = self.pair_time(producer, consumer)
         if fused.is_infinite:
             return fused
@@ -159,16 +159,16 @@ class KernelModel:
         return fused, 2 * launch + self.run_time(producer).ticks + self.run_time(consumer).ticks
 
     def set_pair_time(self, producer: Instruction, consumer: Instruction, estimate: Estimate) -> None:
-        """Keep an estimate made elsewhere, as the Triton check does."""
+        """Cache an estimate made elsewhere, as the Triton check does."""
         self.cache[producer].times[consumer] = estimate
 
     def cached_pair_time(self, producer: Instruction, consumer: Instruction) -> Estimate | None:
-        """The pair's time if it has been asked for and kept (`GpuPerformanceModelCache::Get`)."""
+        """The pair's cached time, or None (`GpuPerformanceModelCache::Get`)."""
         cached = self.cache[producer].times.get(consumer)
         return None if cached is None else self._estimate(producer, consumer, cached)
 
     def invalidate(self, instruction: Instruction) -> None:
-        """Forget its run time and the pairs it is in now (`GpuPerformanceModelCache::Invalidate`)."""
+        """Drop its run time and current pairs (`GpuPerformanceModelCache::Invalidate`)."""
         cache = self.cache
         if (own := cache.get(instruction)) is not None:
             own.run = None
@@ -184,17 +184,17 @@ class KernelModel:
                 of_operand.answers.pop(instruction, None)
 
     def launch(self, instruction: Instruction) -> Launch:
-        """Emitter kind and launch dimensions of an instruction on its own."""
+        """Emitter kind and launch dimensions of a single instruction."""
         return self._launcher.of(instruction, self.summary(instruction))
 
     def kernel(self, instruction: Instruction) -> FusionAnalysis:
-        """What the choice of its emitter depends on."""
+        """The facts that decide its emitter."""
         return self._launcher.kernel(instruction, self.summary(instruction))
 
     def pair_launch(
         self, producer: Instruction, consumer: Instruction, pair: SummaryPair | None = None
     ) -> Launch:
-        """The same for the producer fused into the consumer."""
+        """`launch` for the producer fused into the consumer."""
         pair = pair or self.pair(producer, consumer)
         return pair.launch or self._launcher.of_pair(producer, consumer, pair)
 
@@ -216,16 +216,16 @@ class KernelModel:
         return cached
 
     def pair(self, producer: Instruction, consumer: Instruction) -> SummaryPair:
-        """What tells the structure of the two from others."""
+        """The structure of the two, with their shared operands."""
         cached = self._summary_of
         first = cached.get(producer) or self.summary(producer)
         return self._find_pair(producer, first, consumer, cached.get(consumer) or self.summary(consumer))
 
     def add_fusion(self, fusion: Instruction, pair: SummaryPair, producer: Instruction | None = None) -> None:
-        """`fusion` has come into being, or grown, from such a pair; its config is final.
+        """Register that `fusion` was created or grown from such a pair; its config is final.
 
-        With the producer, still in possession of its operands, a new structure's figures will be put
-        together from those of its parts when somebody asks.
+        With the producer, which must still have its operands, the figures of a new structure are composed
+        from those of its parts on first use.
         """
         cached = None if pair.fused is None else pair.fused.get(fusion_config(fusion))
         if cached is not None:
@@ -239,12 +239,12 @@ class KernelModel:
             self._summary_of.pop(fusion, None)
 
     def changed(self, instruction: Instruction) -> None:
-        """The instruction's structure or config is another than before, in some way not announced."""
+        """Register that the instruction's structure or config changed in another way."""
         self._summary_of.pop(instruction, None)
         self._structure_of.pop(instruction, None)
 
     def forget(self, instruction: Instruction) -> None:
-        """The instruction has been removed."""
+        """Drop a removed instruction."""
         self.invalidate(instruction)
         self.changed(instruction)
 
@@ -284,7 +284,7 @@ class KernelModel:
         return pair
 
     def _estimate(self, producer: Instruction, consumer: Instruction, cached: Timed) -> Estimate:
-        """All there is to say of a time that is known."""
+        """The full estimate of a cached pair time."""
         if not isinstance(cached, SummaryPair):
             return cached
         return self._run_pair(producer, self.run_time(producer), consumer, self.run_time(consumer), cached)

@@ -21,20 +21,20 @@ from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.releases import Release
 
 DEFAULT_FLOPS = 3
-"""What an operation missing in the table takes (`GetFlopsPerElementwiseOpElement`)."""
+"""FLOP of an operation missing in the table (`GetFlopsPerElementwiseOpElement`)."""
 _DEFAULT_PROFILE = "sm_86"
 
 
 @cache
 def _table(name: str) -> dict[str, dict[str, int]] | None:
-    """One table of the file, None where it has none: to read all takes as long as a small replay."""
+    """One table of the file, None where it has none: reading all takes as long as a small replay."""
     text = Path(__file__).with_name("op_profiles.toml").read_text()
     _, found, rest = text.partition(f"\n[{name}]\n")
     return tomllib.loads(rest.partition("\n[")[0]) if found else None
 
 
 def op_profile(device: DeviceDescription, release: Release) -> dict[str, dict[str, int]]:
-    """Cycles by opcode and element type; a device without a table of its own has that of sm_86."""
+    """Cycles by opcode and element type; a device without a table of its own uses that of sm_86."""
     name = device.op_profile
     newer = {"sm_100": release.has_profile_of_b200, "sm_103": release.has_profile_of_b300}
     table = _table(name) if newer.get(name, True) else None
@@ -49,12 +49,12 @@ RegionFlops = Callable[[Computation], float]
 
 @dataclass(slots=True)
 class OpCost:
-    """What one evaluation of the whole instruction does."""
+    """The cost of one evaluation of the whole instruction."""
 
     out_bytes: float
     operand_bytes: list[float]
     utilization: list[float]
-    """How often an element of each operand is read on average."""
+    """The average reads of an element of each operand."""
     flops: float = field(default=0.0)
 
 

@@ -1,4 +1,4 @@
-"""Time of a matrix product by the rates that XLA measured of some devices
+"""Time of a matrix product by the rates that XLA measured on some devices
 (`MatmulInterpolator`, `xla/service/gpu/model/matmul_interpolator.cc`)."""
 
 import math
@@ -16,12 +16,11 @@ _SMALLEST: Sizes = (1, 256, 256, 256)
 
 
 def tabled_product_us(device: DeviceDescription, sizes: Sizes, lhs: str, rhs: str) -> float | None:
-    """Microseconds, the launch not included; None where XLA did not measure the device or the types.
+    """Microseconds without the launch; None where XLA did not measure the device or the types.
 
-    The rate is the mean of those at the measured corners around the product, which weigh the less the
-    farther off they are. Below 256 and above 4096 that of the border stands. XLA's table is of one type of
-    result for each pair of operands, and its way with other types is an order of magnitude too slow: here
-    the result may have any type.
+    The rate is the mean of the measured corners around the product, weighted by distance. Sizes are
+    clamped to 256–4096. XLA's table has one result type for each pair of operands, and its treatment of
+    other types is an order of magnitude too slow: here the result may have any type.
     """
     is_b200 = device.is_blackwell and "B200" in device.name.split()  # as GetDeviceSpecificProfileName has it
     rates = _rates("sm_100_B200" if is_b200 else device.op_profile, f"{lhs}x{rhs}")
@@ -37,7 +36,7 @@ def tabled_product_us(device: DeviceDescription, sizes: Sizes, lhs: str, rhs: st
 
 @cache
 def _rates(profile: str, operands: str) -> dict[tuple[int, ...], int]:
-    """GFLOP/s by the sizes that were measured."""
+    """GFLOP/s by measured sizes."""
     found: dict[tuple[int, ...], int] = {}
     for line in Path(__file__).with_name("product_rates.csv").read_text().splitlines():
         if line.startswith(f"{profile},{operands},"):

@@ -1,4 +1,4 @@
-"""Which reductions get an emitter of their own, and how those are launched.
+"""Reductions that have an emitter of their own, and their launches.
 
 Mirrors `xla/service/gpu/reduction_utils.cc` and `xla/backends/gpu/codegen/emitters/reduction.cc`.
 """
@@ -30,7 +30,7 @@ class Reduction(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def reduction_of(operand: Shape, reduced: tuple[int, ...]) -> tuple[Reduction, bool]:
-    """The kind, and whether kept or reduced dimensions lie together in memory."""
+    """The kind, and True if kept or reduced dimensions are contiguous in memory."""
     remaining = tuple(d for d in range(operand.rank) if d not in reduced)
     together = _consecutive(operand, remaining) or _consecutive(operand, reduced)
     if not remaining:
@@ -83,17 +83,17 @@ def faster_than_elemental(device: DeviceDescription, reduction: Reduction) -> bo
 
 
 def race_free_rows() -> int:
-    """The most major reduced rows one block takes (`BatchedReductionRaceFreeBound`)."""
+    """The limit of most major reduced rows for one block (`BatchedReductionRaceFreeBound`)."""
     return _RACE_FREE_BATCH
 
 
 def race_free_bound(device: DeviceDescription, reduction: Reduction) -> int:
-    """The longest reduced dimension one block takes (`ReductionDimensionRaceFreeBound`)."""
+    """The limit of a reduced dimension for one block (`ReductionDimensionRaceFreeBound`)."""
     return _MAX_THREADS_OF_ROW * 16 if reduction.is_row else device.threads_per_warp * 128
 
 
 def is_race_free(device: DeviceDescription, reduction: Reduction) -> bool:
-    """One block does the whole of each output element (`ReductionIsRaceFree`)."""
+    """True if one block computes the whole of each output element (`ReductionIsRaceFree`)."""
     if reduction.is_row:
         fits = reduction.sizes[2] <= race_free_bound(device, reduction)
         return fits and reduction.sizes[0] <= _RACE_FREE_BATCH

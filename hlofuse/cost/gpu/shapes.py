@@ -1,4 +1,4 @@
-"""Numbers of a shape that the models ask for again and again, worked out once for each shape."""
+"""Numbers of a shape that the models use often, computed once for each shape."""
 
 import math
 from functools import lru_cache
@@ -8,7 +8,7 @@ from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 
 NO_BITS = 2**31 - 1
-"""Bits of what is not an array, where the smallest is sought."""
+"""Bits of a shape that is not an array, where the minimum is taken."""
 
 
 class ShapeFacts:
@@ -17,7 +17,7 @@ class ShapeFacts:
     def __init__(self, shape: Shape, number: int) -> None:
         self.shape = shape
         self.number = number
-        """Tells shapes apart in keys."""
+        """A unique number, for keys."""
         self.size = shape_size(shape)
         """Bytes of the buffer (`GetShapeSize`)."""
         self.size_fp32 = fp32(self.size)
@@ -29,7 +29,7 @@ class ShapeFacts:
         self.bits = shape.bit_width if array else NO_BITS
         """Bits of one element, pred counting 8 (`GetBitwidth`)."""
         self.element_bytes = (shape.bit_width + 7) // 8 if array else 4
-        """Bytes of one element; 4 for a tuple or token, as XLA's model supposes."""
+        """Bytes of one element; 4 for a tuple or token, as in XLA's model."""
         self.storage_bits = self.element_bytes * 8 if array else 8
         self.is_complex = shape.element_type in COMPLEX_TYPES
         self.dimensions = shape.dimensions
@@ -50,7 +50,7 @@ class ShapeTable:
 
 
 def bytes_of_leaves(shape: Shape) -> float:
-    """The arrays of a tuple, summed in single precision."""
+    """Bytes of the arrays of a tuple, summed in single precision."""
     size = 0.0
     for _, leaf in shape.leaves():
         size = fp32(size + ShapeFacts(leaf, -1).size)
@@ -74,7 +74,7 @@ def first_leaf(shape: Shape) -> Shape:
 
 @lru_cache(maxsize=4096)
 def reshape_is_bitcast(source: Shape, result: Shape, ignore_element_type: bool = False) -> bool:
-    """Every element stays at its place in memory (`ShapeUtil::ReshapeIsBitcast`)."""
+    """True if every element stays at its place in memory (`ShapeUtil::ReshapeIsBitcast`)."""
     if not ignore_element_type and source.element_type != result.element_type:
         return False
     if source.element_count != result.element_count:
@@ -85,7 +85,7 @@ def reshape_is_bitcast(source: Shape, result: Shape, ignore_element_type: bool =
 
 
 def _follows(source: Shape, result: Shape) -> bool:
-    """A step along each dimension of `source` is the same distance in memory in `result`."""
+    """True if a step along each dimension of `source` is the same distance in memory in `result`."""
     source_strides, result_strides = _strides(source), _strides(result)
     logical = 1
     steps = [0] * source.rank
@@ -130,7 +130,7 @@ def _physical(shape: Shape) -> tuple[int, ...]:
 def normalized_transpose(
     source: Shape, result: Shape, permutation: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Result dimensions and permutation without size-1 dimensions, neighbours that stay together merged.
+    """Result dimensions and permutation without size-1 dimensions, contiguous neighbours merged.
 
     None for layouts other than the default. Mirrors `ShapeUtil::GetNormalizedLogicalTransposeShape`.
     """

@@ -1,5 +1,5 @@
-"""What models have worked out of structures, kept for the replays of a module that meet them again: launches
-(which emitter, how many blocks and threads), and the tables that others fill."""
+"""Results by structure, shared by repeated replays of a module: launches (emitter, blocks and threads), and
+the tables that other modules fill."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Alone(FusionAnalysis):
-    """An instruction on its own."""
+    """A single instruction."""
 
     __slots__ = ("_instruction", "_mlir", "_summary")
 
@@ -61,7 +61,7 @@ class _Fused(FusionAnalysis):
 
 
 def _read_by(pair: SummaryPair) -> list[ShapeFacts]:
-    """What a kernel of both reads."""
+    """The arrays read by a kernel of both."""
     a, b, slots = pair.producer, pair.consumer, pair.slots
     read = [o for k, o in enumerate(b.operands) if k not in slots]
     return read + [o for k, o in enumerate(a.operands) if k not in a.skipped]
@@ -72,17 +72,17 @@ def _in_place(parts: Sequence[Instruction], mlir: bool) -> bool:
 
 
 class Launcher:
-    """Works out a launch once for each structure."""
+    """Computes a launch once for each structure."""
 
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._device = device
         self._mlir = release.mlir_emitters
         self._simple_loops = release.mlir_emitters and not device.is_blackwell
-        """How a loop is unrolled depends on nothing but its size and what keeps it rolled."""
+        """True if only a loop's size and the flags that keep it rolled decide its unrolling."""
         self._launch_of = partial(launch_of if release.mlir_emitters else llvm_launch_of, device, release)
 
     def of(self, instruction: Instruction, summary: Summary) -> Launch:
-        """The launch of an instruction on its own."""
+        """The launch of a single instruction."""
         cached = summary.launch
         if cached is None:
             cached = None if summary.config is None else self._named_emitter(summary.config, summary)
@@ -94,7 +94,7 @@ class Launcher:
         return cached
 
     def kernel(self, instruction: Instruction, summary: Summary) -> FusionAnalysis:
-        """What the launch of an instruction on its own depends on."""
+        """The facts that decide the launch of a single instruction."""
         return _Alone(instruction, summary, self._mlir)
 
     def of_pair(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> Launch:
@@ -115,9 +115,9 @@ class Launcher:
         return cached
 
     def _keeps(self, launch: Launch, pair: SummaryPair) -> bool:
-        """The consumer's own launch surely stays the same one with the producer in.
+        """True if the consumer's own launch certainly stays the same with the producer fused in.
 
-        The answer to what many pairs ask, without looking for the roots of the whole.
+        Answers most pairs without the roots of the whole.
         """
         producer, consumer = pair.producer, pair.consumer
         if len(consumer.roots) > 1 or not self._mlir:
@@ -160,7 +160,7 @@ class Launcher:
 
 
 class Tables:
-    """Those of one model on one device. No figure in them depends on names, or on what is around."""
+    """Tables of one model on one device; no figure depends on names or neighbours."""
 
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         shapes = ShapeTable()
@@ -169,23 +169,23 @@ class Tables:
         self.pairs = PairTable()
         self.launcher = Launcher(device, release)
         self.tiling: TilingModel | None = None
-        """Where one has been made."""
+        """The tiled model, if one was made."""
 
     def forget_module(self) -> None:
-        """Let go of a module that is done with; what is known about structures stays."""
+        """Drop a finished module; figures of structures stay."""
         self.atoms.forget_regions()
         if self.tiling is not None:
             self.tiling.forget_module()
 
 
 class SharedTables:
-    """Tables by model, device and release, as long as somebody holds on to them."""
+    """Tables by model, device and release."""
 
     def __init__(self) -> None:
         self._tables: dict[tuple[str, DeviceDescription, Release], Tables] = {}
 
     def of(self, model: str, device: DeviceDescription, release: Release) -> Tables:
-        """The tables for a model that is about to be used on another copy of the module."""
+        """The tables for a model of another copy of the module."""
         key = (model, device, release)
         tables = self._tables.get(key)
         if tables is None:

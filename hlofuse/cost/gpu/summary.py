@@ -1,8 +1,8 @@
-"""What the models know of an instruction or fusion as a whole, by structure.
+"""Summaries: figures of an instruction or fusion as a whole, by structure.
 
-A `Summary` holds every figure that evaluating an instruction alone, or a pair of a producer and
-a consumer, needs; no evaluation walks a fused computation. Instructions of equal structure share
-one summary, and so do fusions made in the same way from parts of equal structure.
+A `Summary` holds every figure that evaluating an instruction alone, or a pair of a producer and a consumer,
+needs; no evaluation walks a fused computation. Instructions of equal structure share one summary, and so do
+fusions made in the same way from parts of equal structure.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from hlofuse.ir.graph import Instruction
 
 FEW_OPERANDS = 40
 LITTLE_CODE = 96.0
-"""Instructions emitted, `ir_size`."""
+"""The limit of emitted instructions (`ir_size`)."""
 
 
 @dataclass(slots=True, init=False, eq=False)
 class Summary:
-    """One structure. Lists run over operand slots, or parameters of a fusion."""
+    """One structure. Lists are by operand slot, or by parameter of a fusion."""
 
     number: int
-    """Tells structures apart in keys."""
+    """A unique number, for keys."""
     atom: Atom | None
     """None for a fusion."""
     is_fusion: bool
@@ -39,78 +39,80 @@ class Summary:
     is_triton: bool
     """A generic Triton fusion (`IsGenericTritonFusion`)."""
     composes: bool
-    """The summary of a fusion with it as a part follows from its own (`composing`)."""
+    """True if the summary of a fusion with it as a part follows from its own (`composing`)."""
     elementwise: bool
     operands: Sequence[ShapeFacts]
     first_slots: Sequence[int]
-    """For each slot the first one with the same operand; empty where all operands differ."""
+    """The first slot with the same operand, for each slot; empty where all operands differ."""
     flops: int
     written: int
-    """Bytes."""
+    """Bytes written."""
     operand_bytes: Sequence[int]
     """Bytes read of each operand; a repeated operand has those of its first slot."""
     total_read: int
     utilization: Sequence[float]
     ir_size: float
     own_ir_size: float
-    """The same without the parameters, which the parts of a fusion may share."""
+    """`ir_size` without the parameters, which the parts of a fusion may share."""
     parameter_ir_size: Sequence[int]
     splits: float
-    """New blocks of code inside (`BasicBlockSplitCount`); the MLIR emitters begin none."""
+    """New basic blocks inside (`BasicBlockSplitCount`); the MLIR emitters begin none."""
     parameter_uses: Sequence[frozenset[int]]
     """The roots of element-wise use of each parameter; 0 is the fusion's own root."""
     root_utilization: Sequence[float]
     root_emitted: Sequence[int]
     inside: tuple[Sequence[float], Sequence[int], Sequence[int]] | None
-    """Utilization, bytes read and code emitted of the parameters where this is part of a fusion. None where
-    rounding might make them others there."""
+    """Utilization, bytes read and code emitted of the parameters where this is part of a fusion.
+
+    None where rounding might change them there.
+    """
     granule: float
     """A power of two dividing every summand of `flops` (see `utilization`)."""
     whole: bool
-    """Every read inside is of a whole number of elements."""
+    """True if every read inside is of a whole number of elements."""
     roots: Sequence[Root]
     clean: Sequence[bool]
-    """Nothing but operations a hero may lie beyond uses the parameter, directly or not."""
+    """True if only operations a hero may lie beyond use the parameter, directly or not."""
     features: int
     minor_of_transpose: int
     crossed: frozenset[int]
-    """Parameters that something inside reads across the grain of memory, directly or nearly so."""
+    """Parameters read inside across the grain of memory, directly or nearly so."""
     bad_transpose: bool
-    """Something inside reads across the grain of memory. Of a plain instruction its neighbours decide."""
+    """True if an instruction inside reads across the grain of memory; for a plain one its
+    neighbours decide."""
     is_reduction: bool
-    """`IsInputFusibleReduction`."""
+    """True for an input-fusible reduction (`IsInputFusibleReduction`)."""
     is_tuple: bool
-    """The result is a tuple."""
+    """True if the result is a tuple."""
     is_plain: bool
-    """It neither reduces nor scatters, takes no shared memory and has one result: few rules concern it."""
+    """True without reduction, scatter, shared memory or several results: few rules apply."""
     is_small: bool
-    """It is plain, with `FEW_OPERANDS` at most and no more than `LITTLE_CODE` in one piece."""
+    """True if plain, with at most `FEW_OPERANDS` operands and `LITTLE_CODE` of code."""
     keeps_loop: bool
-    """Emitted as a loop, it is the same loop with any producer in that `leaves_loops`."""
+    """True if, emitted as a loop, it stays the same with any producer that `leaves_loops`."""
     leaves_loops: bool
-    """It has nothing that the kernel of its consumer could be about, or that keeps a loop rolled."""
+    """True without anything that decides the consumer's emitter or keeps a loop rolled."""
     shared_memory: int
     unnested_reductions: int
     significant_reduce: bool
     skipped: frozenset[int]
-    """Parameters that are outputs and nothing else: not fused into a consumer."""
+    """Parameters that are only outputs: not fused into a consumer."""
     reads: dict[tuple[int, bool], tuple[int, list[int]]]
-    """Ticks of reading the operands: sum and each, by blocks and coalescing. Kept, like the next three, once
-    worked out."""
+    """Ticks to read the operands, sum and each, by blocks and coalescing; cached like the next three."""
     launch: Launch | None
     loop: Launch | None
-    """The same if it is a loop that any producer in that `leaves_loops` leaves as it is."""
+    """The launch, if it is a loop unchanged by any producer that `leaves_loops`."""
     estimates: list[Estimate | None]
-    """By whether it reads across the grain of memory."""
+    """Estimates, by whether it reads across the grain of memory."""
 
     def slots_like(self, slot: int) -> list[int]:
-        """All slots with the operand whose first slot is `slot`."""
+        """All slots with the operand of first slot `slot`."""
         if not self.first_slots:
             return [slot]
         return [k for k, first in enumerate(self.first_slots) if first == slot]
 
     def common_utilization(self, a: int, b: int) -> float:
-        """How often two parameters are read together (`CommonElementwiseUtilization`)."""
+        """The common reads of two parameters (`CommonElementwiseUtilization`)."""
         both = self.parameter_uses[a] & self.parameter_uses[b]
         if len(both) == 1:
             return self.root_utilization[next(iter(both))]
@@ -120,12 +122,12 @@ class Summary:
         return total
 
     def common_with_root(self, parameter: int) -> float:
-        """How often a fusion's parameter is read together with its root, in step with it."""
+        """The common reads of a fusion's parameter and its root, in step."""
         return self.root_utilization[0] if 0 in self.parameter_uses[parameter] else 0.0
 
 
 def complete(summary: Summary) -> None:
-    """What follows from all the rest."""
+    """Set the derived figures."""
     summary.reads = {}
     classify(summary)
     summary.total_read = sum(summary.operand_bytes)
@@ -138,7 +140,7 @@ def complete(summary: Summary) -> None:
 
 
 def classify(summary: Summary) -> None:
-    """Whether it is plain and small, and what it does to loops."""
+    """Set whether it is plain and small, and its effect on loops."""
     features = summary.features
     summary.is_plain = not (
         summary.is_tuple
@@ -160,14 +162,14 @@ def classify(summary: Summary) -> None:
 
 
 _MOST_SPLITS = 32
-"""More than ten are too many anyway."""
+"""A limit above XLA's, which is ten."""
 
 
 @dataclass(slots=True, init=False, eq=False)
 class SummaryPair:
-    """The structures of two instructions and which operands they share: equal pairs fuse to equal fusions.
+    """The structures of two instructions and their shared operands: equal pairs fuse to equal fusions.
 
-    What is worked out for one pair of instructions is kept here for all like it.
+    Results for one pair of instructions are cached here for all equal pairs.
     """
 
     producer: Summary
@@ -175,21 +177,22 @@ class SummaryPair:
     slot: int
     """The first slot of the producer among the consumer's operands."""
     shared: Sequence[int | None]
-    """For each of the producer's operands the slot where the consumer reads it too, or None. Empty where
-    they share none."""
+    """For each of the producer's operands the slot where the consumer also reads it, or None.
+
+    Empty where they share none.
+    """
     launch: Launch | None
     ticks: int
-    """Its time where nothing inside reads across the grain of memory, which is all that a pass asks of most
-    pairs; -1 until it is worked out."""
+    """Time where nothing reads across the grain of memory, which serves most pairs; -1 until computed."""
     estimates: dict[bool, Estimate] | None
-    """All there is to say of that time, by whether something inside reads across the grain of memory."""
+    """Full estimates, by whether a read crosses the grain of memory."""
     fused: dict[FusionConfig | None, Summary] | None
-    """The summary of the two fused, by the fusion's config."""
+    """The summary of the fused pair, by the fusion's config."""
     _roots: Sequence[Root] | None
 
     @property
     def roots(self) -> Sequence[Root]:
-        """The consumer's roots as they are with the producer in."""
+        """The consumer's roots with the producer fused in."""
         roots = self._roots
         if roots is None:
             b, slot, inside = self.consumer, self.slot, self.producer.roots[0]
@@ -215,7 +218,7 @@ class SummaryPair:
 
 
 def _slot_of_result(operands: Sequence[Instruction], producer: Instruction) -> int:
-    """The first place where one of several results of a finished kernel is read."""
+    """The first slot that reads one of several results of a finished kernel."""
     return next(
         k for k, o in enumerate(operands) if o.opcode == "get-tuple-element" and o.operands[0] is producer
     )
@@ -259,20 +262,19 @@ class PairTable:
 # What a model keeps of an instruction until that changes.
 
 Timed: TypeAlias = SummaryPair | Estimate
-"""What has the ticks of a pair: its structure if they are all that was asked for."""
+"""The source of a pair's ticks: its structure if only these were requested."""
 
 
 class CacheEntry:
-    """The cache's entries of one instruction (`GpuPerformanceModelCache`), and whether it may be fused."""
+    """Cached entries of one instruction (`GpuPerformanceModelCache`), and whether it may be fused."""
 
     __slots__ = ("answers", "run", "times")
 
     run: Estimate | None
     times: dict[Instruction, Timed]
-    """With it in each of its users."""
+    """Times with it fused into each of its users."""
     answers: dict[Instruction, Any]
-    """For each user what somebody has found out of the two: the structure if one may go into the other,
-    otherwise whatever says why not."""
+    """Fusibility with each user: the structure if allowed, otherwise the refusal."""
 
     def __init__(self) -> None:
         self.run = None
@@ -281,14 +283,14 @@ class CacheEntry:
 
 
 class EstimateCache(dict[Instruction, CacheEntry]):
-    """What is kept of each instruction; nothing yet where nobody has asked."""
+    """Cached entries by instruction, created on demand."""
 
     def __missing__(self, instruction: Instruction) -> CacheEntry:
         entry = self[instruction] = CacheEntry()
         return entry
 
     def copy(self) -> EstimateCache:
-        """Another one, in which others may keep more."""
+        """A copy that can be extended separately."""
         new = EstimateCache()
         for instruction, source in self.items():
             entry = new[instruction]

@@ -1,4 +1,4 @@
-"""Summaries, each structure's once."""
+"""Summaries, each structure's computed once."""
 
 from collections.abc import Callable, Hashable, Sequence
 
@@ -45,7 +45,7 @@ def summary_of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
 
 
 def _set_use_of_atom(summary: Summary, atom: Atom) -> None:
-    """Utilization as if the instruction were a fusion of its own."""
+    """Set the utilization as for a fusion of this instruction alone."""
     summary.granule = lowest_bit(atom.flops)
     summary.crossed = frozenset((0,)) if atom.transposes_minor else frozenset()
     count = len(atom.operands)
@@ -72,7 +72,7 @@ def _set_use_of_atom(summary: Summary, atom: Atom) -> None:
 
 
 def _set_inside(summary: Summary, each: list[float], read: Sequence[int], sizes: list[int]) -> None:
-    """With the list of bytes that it has, where nothing is read otherwise than on its own."""
+    """Set `inside`, with the byte list of the summary where all reads are equal."""
     on_its_own = summary.operand_bytes
     summary.inside = each, on_its_own if read == on_its_own else read, sizes
 
@@ -119,7 +119,7 @@ def _set_costs(
 
 
 def _set_sums(summary: Summary, atoms: dict[Instruction, Atom]) -> None:
-    """What is true of some, or adds up over all, of the instructions."""
+    """Set the flags and sums over all instructions."""
     inside = [(i, a) for i, a in atoms.items() if not a.is_transparent]
     summary.elementwise = all(a.elementwise or i.opcode == "parameter" for i, a in atoms.items())
     summary.features = 0
@@ -163,12 +163,12 @@ def _outputs(root: Instruction) -> list[Instruction]:
 
 
 def _written_outputs(root: Instruction) -> list[Instruction]:
-    """The root, or the parts of a root tuple."""
+    """The root, or the operands of a root tuple."""
     return root.operands if root.opcode == "tuple" else [root]
 
 
 def _written(fusion: Instruction, root: Instruction, facts: _Facts) -> float:
-    """Bytes written, of a dynamic-update-slice the update only (`FusionProcessOutputBytesAccessed`)."""
+    """Bytes written, for a dynamic-update-slice the update only (`FusionProcessOutputBytesAccessed`)."""
 
     def one(output: Instruction) -> float:
         updates = output.opcode == "dynamic-update-slice"
@@ -187,7 +187,7 @@ def _written(fusion: Instruction, root: Instruction, facts: _Facts) -> float:
 
 
 class SummaryTable:
-    """Finds the summary of an instruction, by its structure or by what it was made of."""
+    """Finds the summary of an instruction, by its structure or its parts."""
 
     def __init__(self, shapes: ShapeTable, atoms: AtomTable) -> None:
         self._facts = shapes.facts
@@ -196,7 +196,7 @@ class SummaryTable:
         self._count = 0
 
     def of(self, instruction: Instruction) -> Summary:
-        """The summary, a fusion's from its computation as it stands."""
+        """The summary; a fusion's from its current computation."""
         config = fusion_config(instruction)
         if instruction.opcode == "fusion":
             return self._of_fusion(instruction, config)
@@ -212,9 +212,9 @@ class SummaryTable:
         return cached
 
     def of_pair(self, fusion: Instruction, pair: SummaryPair, origins: Sequence[Origin] | None) -> Summary:
-        """The summary of a fusion made from such a pair; one made so before has it too.
+        """The summary of a fusion of such a pair, shared by equal ones.
 
-        It is put together from those of the pair if `origins` tells how and that can be, otherwise walked.
+        Composed from those of the pair if `origins` is given and allows it, otherwise traversed.
         """
         config = fusion_config(fusion)
         if pair.fused is None:

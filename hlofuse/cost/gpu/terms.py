@@ -1,7 +1,7 @@
-"""What an estimate's reading consists of, operand by operand: for explaining, not for deciding.
+"""Terms of an estimate's reading time, by operand: for explaining, not for deciding.
 
-Follows `GpuPerformanceModel::EstimateRunTimeForFusionImpl` step by step, where `KernelModel` takes
-short cuts; the sums are the same.
+Follows `GpuPerformanceModel::EstimateRunTimeForFusionImpl` step by step, where `KernelModel` takes short
+cuts; the sums are the same.
 """
 
 from typing import NamedTuple
@@ -15,25 +15,25 @@ from hlofuse.ir.graph import Instruction
 
 
 class OperandRead(NamedTuple):
-    """How one operand of a kernel is read."""
+    """Reading of one operand by a kernel."""
 
     operand: Instruction
     size: int
     """Bytes of the buffer."""
     read: int
-    """Bytes read; what goes beyond `size` is read again, from a cache where it fits."""
+    """Bytes read; bytes beyond `size` are read again, from a cache where it fits."""
     ticks: int
     share: float
-    """Of each memory transaction, what is of use."""
+    """The used share of each memory transaction."""
 
     @property
     def times(self) -> float:
-        """How often the whole buffer is read."""
+        """Reads of the whole buffer."""
         return self.read / self.size if self.size else 0.0
 
 
 def operand_reads(model: KernelModel, instruction: Instruction) -> list[OperandRead]:
-    """Of an instruction on its own; not for generic Triton fusions, which read by tiles."""
+    """The reads of a single instruction; not for generic Triton fusions, which read by tiles."""
     estimate, summary = model.run_time(instruction), model.summary(instruction)
     return [
         _read(model, estimate, operand, facts, total)
@@ -44,7 +44,7 @@ def operand_reads(model: KernelModel, instruction: Instruction) -> list[OperandR
 
 
 def pair_operand_reads(model: KernelModel, producer: Instruction, consumer: Instruction) -> list[OperandRead]:
-    """Of the consumer with the producer fused in: its own operands, then those the producer brings."""
+    """The reads of the consumer with the producer fused in: its own operands, then the producer's."""
     estimate = model.pair_time(producer, consumer)
     a, b = model.summary(producer), model.summary(consumer)
     slot = consumer.operands.index(producer)

@@ -11,16 +11,16 @@ from array import array
 TICKS_PER_SECOND = 4_000_000_000
 TICKS_PER_MICROSECOND = 4_000
 EXACT = 1 << 24
-"""Whole numbers below this are exact in single precision."""
+"""Integers below this are exact in single precision."""
 INFINITE = 1 << 62
-"""Stands for `absl::InfiniteDuration()`; no kernel takes that long."""
+"""`absl::InfiniteDuration()`; no kernel takes that long."""
 
 _SINGLE = array("f", (0.0,))
-"""What is put in comes out rounded.
+"""Rounds an assigned value to single precision.
 
-Shared by all threads: where they have a common lock they alternate at calls and loops only, so none comes in
-between. Without one (a free-threaded Python), or while a debugger written in Python follows every line, two
-threads that replay at once could read each other's value.
+Shared by all threads. With a global lock they switch at calls and loops only, so never between write and
+read. Without one (a free-threaded Python), or under a debugger written in Python, two threads that replay at
+once could read each other's value.
 """
 
 
@@ -46,7 +46,7 @@ def ceil_of_ratio(a: int, b: int) -> int:
 
 
 def half_away(value: float) -> int:
-    """The nearest whole number, halves away from zero (`std::round`, `std::llround`)."""
+    """The nearest integer, halves away from zero (`std::round`, `std::llround`)."""
     whole = int(value)
     rest = value - whole
     if rest >= 0.5:
@@ -55,7 +55,7 @@ def half_away(value: float) -> int:
 
 
 def single_half_away(value: float) -> int:
-    """The same of `value` rounded to single precision."""
+    """`half_away` of `value` rounded to single precision."""
     _SINGLE[0] = value
     return half_away(_SINGLE[0])
 
@@ -71,7 +71,7 @@ def seconds(value: float) -> int:
 
 
 def times(ticks: int, factor: float) -> int:
-    """A duration times a number (`absl::Duration::operator*=`), with absl's detour through seconds."""
+    """A duration times a number (`absl::Duration::operator*=`), through seconds as in absl."""
     if 0 <= ticks < TICKS_PER_SECOND and 0.0 <= factor <= 1.0:  # the same, the whole seconds being none
         exact = ticks * factor / TICKS_PER_SECOND * TICKS_PER_SECOND
         below = int(exact)
@@ -96,7 +96,7 @@ def nanoseconds(value: float) -> int:
 
 
 def microseconds(ticks: int) -> float:
-    """Microseconds in single precision, as XLA's records print them."""
+    """Microseconds in single precision, as XLA's logs print them."""
     if ticks >= INFINITE:
         return math.inf
     _SINGLE[0] = ticks / TICKS_PER_MICROSECOND

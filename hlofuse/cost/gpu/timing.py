@@ -1,7 +1,7 @@
 """Compute, read and write times of a kernel (`xla/service/gpu/model/gpu_performance_model_base.cc`), and its
 estimate from structure and launch (`gpu_performance_model.cc`).
 
-All results are ticks (see `ticks`). Equal questions come again and again, so answers are kept.
+All results are ticks (see `ticks`) and are cached.
 """
 
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ from hlofuse.releases import Release
 
 
 def flops_per_ns_and_fpu(device: DeviceDescription, release: Release) -> float:
-    """What an FPU does in a nanosecond (`CalculateEffectiveFlopsPerNs`)."""
+    """FLOP of an FPU in a nanosecond (`CalculateEffectiveFlopsPerNs`)."""
     flops = fp32(fp32(device.clock_rate_ghz) * 2)
     return int(flops) if release.whole_flops_per_ns else flops
 
 
 class Timing:
-    """The clock of one device."""
+    """Times on one device."""
 
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._device = device
@@ -47,13 +47,13 @@ class Timing:
             int(self._bandwidth * device.l2_cache_speedup * device.l1_cache_speedup / self._per_block) + 2
         )
         self._computes: dict[tuple[int, int], int] = {}
-        """By flops and FPUs."""
+        """Compute ticks by FLOP and FPUs."""
         self._reads: dict[tuple[int, int, int, int], int] = {}
         self._writes: dict[int, int] = {}
         self._overlaps: dict[int, int] = {}
 
     def compute(self, flops: int, blocks: int, threads: int) -> int:
-        """`ComputeTime`, for the FPUs that a launch keeps busy."""
+        """`ComputeTime`, for the FPUs that a launch occupies."""
         cores, fpus = self._cores, self._fpus
         units = (blocks if blocks < cores else cores) * (threads if threads < fpus else fpus)
         ticks = self._computes.get((flops, units))
@@ -66,7 +66,7 @@ class Timing:
         return ticks
 
     def uncoalesced_rate(self, element_bytes: int) -> float:
-        """The part of a DRAM transaction that is used when neighbours read apart."""
+        """The used part of a DRAM transaction in an uncoalesced read."""
         return element_bytes / self._device.dram_to_l2_transaction_bytes
 
     def read(self, size: int, total: int, element_bytes: int, blocks: int) -> int:
@@ -84,7 +84,7 @@ class Timing:
     def read_each(
         self, operands: Sequence[ShapeFacts], totals: Sequence[int], coalesced: bool, blocks: int
     ) -> list[int]:
-        """The same of each of several operands."""
+        """`read` of several operands."""
         cached_reads, ticks = self._reads, []
         for operand, total in zip(operands, totals, strict=True):
             element_bytes = 0 if coalesced else operand.element_bytes
@@ -93,7 +93,7 @@ class Timing:
         return ticks
 
     def read_at_rate(self, net: int, total: int, rate: float, blocks: int) -> int:
-        """The same, with the part of each DRAM transaction that is used given."""
+        """`read` with the used part of each DRAM transaction given."""
         dram = fp32(self._device.memory_bandwidth * rate)
         rest = self.cache_rate(net)
         if net >= self._device.l2_cache_size:
@@ -105,21 +105,21 @@ class Timing:
         return ticks + (seconds(fp32(fp32(total - from_dram) / rest)) if total != from_dram else 0)
 
     def cache_rate(self, net: int) -> float:
-        """Bytes a second out of the fastest cache that holds `net` bytes, or out of memory."""
+        """Bytes per second of the fastest cache that holds `net` bytes, or of memory."""
         if net >= self._device.l2_cache_size:
             return self._bandwidth
         rate = fp32(self._bandwidth * self._device.l2_cache_speedup)
         return fp32(rate * self._device.l1_cache_speedup) if net < self._l1_bytes else rate
 
     def write(self, written: int) -> int:
-        """`WriteTime` of so many bytes."""
+        """Time to write so many bytes (`WriteTime`)."""
         ticks = self._writes.get(written)
         if ticks is None:
             ticks = self._writes[written] = seconds(fp32(fp32(written) / self._bandwidth))
         return ticks
 
     def total(self, flops: int, blocks: int, threads: int, memory: int) -> int:
-        """What `combine` makes of `compute` and so many ticks of reading and writing."""
+        """`combine` of compute time and the given memory ticks."""
         cores, fpus = self._cores, self._fpus
         units = (blocks if blocks < cores else cores) * (threads if threads < fpus else fpus)
         compute = self._computes.get((flops, units))
@@ -130,7 +130,7 @@ class Timing:
         return self.combine(compute, memory) if overlap is None else compute + memory - overlap
 
     def combine(self, compute: int, memory: int) -> int:
-        """`CombineComputeAndMemoryAccessTime`: the two overlap, but not wholly."""
+        """Total of the two times, which overlap in part (`CombineComputeAndMemoryAccessTime`)."""
         shorter = compute if compute < memory else memory
         overlap = self._overlaps.get(shorter)
         if overlap is None:
@@ -139,7 +139,7 @@ class Timing:
 
 
 def time_of(timing: Timing, summary: Summary, launch: Launch, coalesced: bool) -> Estimate:
-    """An instruction on its own (`EstimateRunTimeForInstructionImpl`)."""
+    """Time of a single instruction (`EstimateRunTimeForInstructionImpl`)."""
     blocks, most = launch.blocks, timing.saturating_blocks
     read, _ = _read_operands(timing, summary, blocks if blocks < most else most, coalesced)
     compute = timing.compute(summary.flops, blocks, launch.threads)
@@ -152,7 +152,7 @@ def time_of(timing: Timing, summary: Summary, launch: Launch, coalesced: bool) -
 def time_of_pair(
     timing: Timing, pair: SummaryPair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
 ) -> Estimate:
-    """The producer fused into the consumer, whose estimates are given (`EstimateRunTimeForFusionImpl`)."""
+    """Time of the producer fused into the consumer, from their estimates (`EstimateRunTimeForFusionImpl`)."""
     flops, read, bytes_read = _work_of_pair(timing, pair, first, second, launch, coalesced)
     compute = timing.compute(flops, launch.blocks, launch.threads)
     write, written = second.write, second.bytes_written
@@ -161,14 +161,14 @@ def time_of_pair(
 
 
 def in_step(pair: SummaryPair, launch: Launch) -> bool:
-    """Neighbours read side by side, the two not being reductions one after the other in one kernel."""
+    """True unless the two are reductions in one kernel: neighbours are read together."""
     return not (pair.producer.is_reduction and pair.consumer.is_reduction and launch.kind == "reduction")
 
 
 def ticks_of_pair(
     timing: Timing, pair: SummaryPair, first: Estimate, second: Estimate, launch: Launch
 ) -> int:
-    """The time alone, all that most pairs are asked for, where nothing reads across the grain of memory."""
+    """Ticks of the pair where nothing reads across the grain of memory; enough for most pairs."""
     a, b, slot = pair.producer, pair.consumer, pair.slot
     coalesced = not a.is_reduction or in_step(pair, launch)
     blocks, threads, most = launch.blocks, launch.threads, timing.saturating_blocks
@@ -188,7 +188,7 @@ def ticks_of_pair(
 def _work_of_pair(
     timing: Timing, pair: SummaryPair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
 ) -> tuple[int, int, int]:
-    """Flops of both, and ticks and bytes of what both read."""
+    """FLOP of both, and ticks and bytes of their reads."""
     a, b, slot = pair.producer, pair.consumer, pair.slot
     share = evaluated = b.utilization[slot]
     further: Sequence[int] = ()
@@ -245,7 +245,7 @@ def _work_of_pair(
 
 
 def _read_operands(timing: Timing, summary: Summary, blocks: int, coalesced: bool) -> tuple[int, list[int]]:
-    """Ticks of reading all operands and each; `blocks` at most those that saturate the memory."""
+    """Ticks to read all operands and each; `blocks` at most `saturating_blocks`."""
     cached = summary.reads.get((blocks, coalesced))
     if cached is None:
         each = timing.read_each(summary.operands, summary.operand_bytes, coalesced, blocks)

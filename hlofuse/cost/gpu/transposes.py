@@ -1,4 +1,4 @@
-"""Transposes that go through shared memory.
+"""Transposes through shared memory.
 
 Mirrors `xla/service/gpu/ir_emission_utils.cc` and `xla/backends/gpu/codegen/emitters/transpose.cc`.
 """
@@ -28,21 +28,21 @@ class TiledTranspose(NamedTuple):
     """A transpose the transpose emitter takes (`TransposeDescription`)."""
 
     dimensions: tuple[int, ...]
-    """Of the result, normalised."""
+    """Normalised dimensions of the result."""
     permutation: tuple[int, ...]
     bits: int
-    """0 where elements of different sizes may go together."""
+    """Bits of an element; 0 where different sizes may be combined."""
     shared_memory: int
     """Bytes in a block before vectorising."""
 
     def is_equivalent(self, other: TiledTranspose) -> bool:
-        """One kernel can do both (`TransposeDescription::IsEquivalent`)."""
+        """True if one kernel can do both (`TransposeDescription::IsEquivalent`)."""
         return self[:3] == other[:3]
 
 
 @lru_cache(maxsize=4096)
 def tiled_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) -> TiledTranspose | None:
-    """Its description, None if another emitter has to do it (`GetDescriptionForTiledTransposeEmitter`)."""
+    """The description; None for another emitter (`GetDescriptionForTiledTransposeEmitter`)."""
     normalized = normalized_transpose(source, result, permutation)
     if normalized is None or len(normalized[1]) < 2:
         return None
@@ -71,8 +71,8 @@ def _is_large(smaller: int, product: int) -> bool:
 
 @lru_cache(maxsize=4096)
 def bytewise_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) -> TiledTranspose | None:
-    """The same as it was before elements were packed (`packed_transposes`): dimensions as they stand, in
-    whole bytes, and elements of all sizes may go together."""
+    """`tiled_transpose` before elements were packed (`packed_transposes`): raw dimensions, whole bytes, any
+    element sizes together."""
     dimensions, rank = result.dimensions, len(permutation)
     if rank < 2:
         return None
@@ -89,7 +89,7 @@ def bytewise_transpose(source: Shape, result: Shape, permutation: tuple[int, ...
 
 @lru_cache(maxsize=4096)
 def llvm_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) -> TiledTranspose | None:
-    """The same for the emitters that wrote LLVM IR, which jaxlib 0.4.35 still uses."""
+    """`tiled_transpose` for the emitters of LLVM IR, which jaxlib 0.4.35 still uses."""
     if permutation not in _LLVM_PERMUTATIONS:
         return None
     dimensions, last = result.dimensions, result.dimensions[-1]

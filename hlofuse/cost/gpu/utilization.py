@@ -1,9 +1,9 @@
-"""How often the instructions of a fusion are evaluated, and what that makes of its parameters.
+"""Evaluations of the instructions of a fusion, and the resulting use of its parameters.
 
 Mirrors `GpuHloCostAnalysis::FusionCalculateUtilizations` and the fusion part of
-`xla/service/hlo_cost_analysis.cc`. An instruction belongs to *roots of element-wise use*: the
-outputs, and every operand of something that is not element-wise. Within the reach of one root
-everything is evaluated as often as the root is.
+`xla/service/hlo_cost_analysis.cc`. An instruction belongs to *roots of element-wise use*: the outputs, and
+every operand of something that is not element-wise. Within the reach of one root everything is evaluated as
+often as the root is.
 """
 
 import math
@@ -25,22 +25,22 @@ class FusionUse:
 
     flops: float
     ir_size: float
-    """Instructions counted as often as code is emitted for them (`IrSize`)."""
+    """Instructions weighted by emitted copies (`IrSize`)."""
     parameter_bytes: list[int]
     parameter_utilization: list[float]
     parameter_ir_size: list[int]
     parameter_uses: list[Uses]
-    """The roots of element-wise use each parameter belongs to, by number."""
+    """The roots of element-wise use of each parameter, by number."""
     root_utilization: list[float]
-    """How often each of those roots is evaluated."""
+    """Evaluations of each of those roots."""
     root_emitted: list[int]
-    """How often code is emitted for each of them."""
+    """Emitted copies of each of those roots."""
     splits: float
-    """New blocks of code that instructions begin, counted like `ir_size` (`BasicBlockSplitCount`)."""
+    """New basic blocks, weighted like `ir_size` (`BasicBlockSplitCount`)."""
     granule: float
     """A power of two that divides every summand of `flops`; 0 if there is none."""
     whole: bool
-    """Every read is of a whole number of elements."""
+    """True if every read is of a whole number of elements."""
 
 
 def fusion_use(
@@ -50,7 +50,8 @@ def fusion_use(
     parameters: Sequence[Instruction],
     updated: frozenset[Instruction],
 ) -> FusionUse:
-    """Walk a fused computation from its root; `updated` are the dynamic-update-slices among its outputs."""
+    """Traverse a fused computation from its root; `updated` are the dynamic-update-slices among
+    its outputs."""
     uses: dict[Instruction, Uses] = {root: frozenset((0,))}
     numbers: dict[Instruction, int] = {root: 0}
     evaluated = [1.0]
@@ -117,10 +118,10 @@ def fusion_use(
 
 
 def elements_read(often: float, share: float, operand: ShapeFacts) -> float:
-    """How often an operand is read by something evaluated `often` that reads `share` of it.
+    """Reads of an operand by an instruction evaluated `often` that reads `share` of it.
 
-    Whole elements are read. XLA multiplies in single and divides in double precision, so that 1 does not
-    stay 1 where single precision cannot count the elements.
+    Whole elements are read. XLA multiplies in single and divides in double precision, so that 1 does not stay
+    1 where single precision cannot count the elements.
     """
     read = fp32(often * share)
     elements = operand.elements
@@ -132,12 +133,12 @@ def elements_read(often: float, share: float, operand: ShapeFacts) -> float:
 
 
 def reads_whole(often: float, share: float, operand: ShapeFacts) -> bool:
-    """Nothing is rounded up to whole elements then, whatever power of two times as often it is read."""
+    """True if no rounding to whole elements occurs, also for power-of-two multiples."""
     return fp32(fp32(often * share) * operand.elements_fp32).is_integer()
 
 
 def bytes_of(operand: ShapeFacts, share: float) -> int:
-    """Bytes read of an array of which each element is read so often."""
+    """Bytes read of an array at this utilization."""
     size = operand.size_fp32
     return int(size) if share == 1.0 else single_half_away(size * share)
 

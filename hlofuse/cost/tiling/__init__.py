@@ -1,4 +1,4 @@
-"""The tiled model for fusions that Triton emits: which tilings there are, what each costs, which XLA takes.
+"""The tiled model for fusions that Triton emits: the tilings, their costs, and XLA's choice.
 
 model = TilingModel(device, release)
 model.best_tiling(producer, consumer)   # a Tiling, or a Refusal with XLA's words

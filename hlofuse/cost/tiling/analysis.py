@@ -1,8 +1,8 @@
-"""Tiles of every operation of a fusion, derived from those of its root
-(`SymbolicTileAnalysis` in `xla/codegen/tiling/symbolic_tile_analysis.cc`).
+"""Tiles of every operation of a fusion, derived from those of its root (`SymbolicTileAnalysis` in
+`xla/codegen/tiling/symbolic_tile_analysis.cc`).
 
-An operation is met once for each distinct map from root indices to its own. Each operand of a
-concatenate is a region: analysed on its own, because a block computes only one of them.
+An operation has one node for each distinct map from root indices to its own. Each operand of a concatenate is
+a region, analysed separately, because a block computes only one of them.
 """
 
 from typing import cast
@@ -34,7 +34,7 @@ class TiledNode:
 
 
 class Analysis:
-    """The tiled nodes of a view. Raises NotTiled with XLA's reason where there are none."""
+    """The tiled nodes of a view. Raises `NotTiled` with XLA's reason where there are none."""
 
     def __init__(self, view: FusionView, gaps: bool = False) -> None:
         """`gaps` are those that slices leave in rows (`size_and_stride`)."""
@@ -42,7 +42,7 @@ class Analysis:
         self.sizes, self.first_parameter = self._parameters()
         """Extent of each tiling parameter."""
         self.conditions: list[Condition] = []
-        """All have to hold for a tiling."""
+        """Conditions of a valid tiling, all required."""
         self._joint: Condition = ALWAYS
         self._replace_points = not any(
             inside and _keeps_points(view, op) for op, inside in enumerate(view.inside)
@@ -57,14 +57,14 @@ class Analysis:
         """Operands first, the root last."""
 
     def sizes_of_contraction(self, op: int) -> list[int]:
-        """Extents of what a dot sums over; they are tiled too."""
+        """Extents of a dot's contracting dimensions, which are tiled too."""
         kind = self.view.kinds[op]
         if kind.opcode != "dot" or not self.view.inside[op]:
             return []
         return [kind.operand_dims[0][d] for d in dot_contraction(kind)]
 
     def _parameters(self) -> tuple[list[int], dict[int, int]]:
-        """Extents of all parameters, and the number of the first one of each operation that has some."""
+        """Extents of all parameters, and the number of each operation's first one."""
         view = self.view
         if view.kinds[0].shape.is_tuple:
             text = f" has non-array shape: {view.kinds[0].shape}"
@@ -163,7 +163,7 @@ def _keeps_points(view: FusionView, op: int) -> bool:
 
 
 def _post_order(root: TiledNode, members: set[TiledNode]) -> list[TiledNode]:
-    """Members before their users, in the order a walk from the root leaves them; the root last."""
+    """Members before their users, in the order of a traversal from the root; the root last."""
     order: list[TiledNode] = []
     done: set[TiledNode] = {root}
     stack = [(root, iter(root.operands))]
@@ -185,12 +185,12 @@ def _post_order(root: TiledNode, members: set[TiledNode]) -> list[TiledNode]:
 
 
 def dot_contraction(kind: OpKind) -> tuple[int, ...]:
-    """Dimensions of the left operand that a dot sums over."""
+    """Contracting dimensions of a dot's left operand."""
     return cast("DotDimensions", kind.instruction_key)[2]
 
 
 def has_small_contraction(kind: OpKind) -> bool:
-    """A summed or free dimension of size 1 (`IsDotWithNonBatchPointDimension`)."""
+    """True for a contracting or free dimension of size 1 (`IsDotWithNonBatchPointDimension`)."""
     lhs_batch, rhs_batch, _, rhs_contracted = cast("DotDimensions", kind.instruction_key)
     lhs, rhs = kind.operand_dims
     return any(n == 1 for d, n in enumerate(lhs) if d not in lhs_batch) or any(

@@ -26,7 +26,7 @@ def either(a: Condition, b: Condition) -> Condition:
 
 
 def both(a: Condition, b: Condition) -> Condition:
-    """All pairs of conjunctions whose intervals on equal expressions meet."""
+    """The conjunction: all pairs of conjunctions with intersecting intervals on equal expressions."""
     if a == ALWAYS:
         return b
     if b == ALWAYS:
@@ -69,12 +69,12 @@ def simplify(condition: Condition) -> Condition:
 
 PREFIX = "Fusion can not be tiled with SymbolicTileAnalysis: "
 STATUS_PREFIX = "TiledRunTimeDataOrError return status: "
-"""Stands before what XLA reports as an error rather than as a decision."""
+"""Prefix of refusals that XLA reports as an error rather than as a decision."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Refusal:
-    """A refusal of `PriorityFusionQueue::CanFuseTriton`; the text is put together when asked for."""
+    """A refusal of `PriorityFusionQueue::CanFuseTriton`; its text is built on demand."""
 
     parts: tuple[object, ...]
 
@@ -85,13 +85,13 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """In a template: here comes the text of the operation with this number in the fusion."""
+    """In a template, a placeholder for the text of the operation with this number."""
 
     number: int
 
 
 class NotTiled(Exception):
-    """Ends an analysis. `parts` are texts, things that print themselves, and `Operation`s.
+    """Ends an analysis. `parts` are texts, printable objects, and `Operation`s.
 
     The parts name operations by number, so that they hold for every fusion of the same structure.
     """

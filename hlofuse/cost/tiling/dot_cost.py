@@ -24,7 +24,7 @@ _BANDWIDTH_SHARES = tuple(
 )
 _L2_BYTES_PER_SECOND = 6.65 * 1e12
 _L2_MEASURED_AT = 3352.32
-"""Peak bandwidth in GB/s of the device that figure was measured on."""
+"""Peak bandwidth in GB/s of the device on which XLA measured its table."""
 _LOOP_OVERHEAD_SECONDS = 400 * 1e-9
 _LOOP_LATENCY = nanoseconds(1300)
 
@@ -42,7 +42,7 @@ class Dot(NamedTuple):
 
 
 class DotTime(NamedTuple):
-    """What a fusion's estimate takes from the dot's."""
+    """Times of a dot that a fusion's estimate uses."""
 
     compute: int
     total: int
@@ -51,7 +51,7 @@ class DotTime(NamedTuple):
 def dot_of(
     dims: DotDimensions, lhs: tuple[int, ...], rhs: tuple[int, ...], types: tuple[str, str, str]
 ) -> Dot | None:
-    """The dot, None for one that XLA's model leaves out (`IsSupported`)."""
+    """The dot; None for one that XLA's model does not cover (`IsSupported`)."""
     lhs_batch, rhs_batch, lhs_sum, rhs_sum = dims
     rows = [d for d in range(len(lhs)) if d not in lhs_batch and d not in lhs_sum]
     columns = [d for d in range(len(rhs)) if d not in rhs_batch and d not in rhs_sum]
@@ -64,7 +64,7 @@ def dot_of(
 
 
 def peak_matrix_ops(device: DeviceDescription, element_type: str) -> int:
-    """Operations a nanosecond of all matrix units (`CalculatePeakMatrixOpsPerNs`)."""
+    """Operations per nanosecond of all matrix units (`CalculatePeakMatrixOpsPerNs`)."""
     for name, clock, units, operations in device.matrix_units:
         if name == element_type:
             return int(fp32(fp32(clock * operations) * 2) * (device.core_count * units))
@@ -72,7 +72,8 @@ def peak_matrix_ops(device: DeviceDescription, element_type: str) -> int:
 
 
 def _derate(device: DeviceDescription, rows: int) -> float:
-    """Small tiles miss the fast instructions (`GetEffectiveFlopsPerNsForTileSize`)."""
+    """The rate for tiles of few rows, which miss the fast instructions
+    (`GetEffectiveFlopsPerNsForTileSize`)."""
     least, factor = {10: (128, 0.5), 9: (64, 0.63), 8: (32, 0.5)}.get(device.compute_capability[0], (0, 1.0))
     return factor if rows < least else 1.0
 
@@ -95,7 +96,7 @@ def _memory_bandwidth(device: DeviceDescription, size: int) -> float:
 def dot_time(
     dot: Dot, tile: tuple[int, ...], tile_k: int, warps: int, stages: int, device: DeviceDescription
 ) -> DotTime | None:
-    """The dot with output tiles of the given sizes; None where XLA's model gives up."""
+    """The dot with output tiles of the given sizes; None where XLA's model fails."""
     if len(tile) < 2 or tile_k <= 0:
         return None
     tile_b = 1
@@ -143,7 +144,7 @@ def _blocks_per_core(device: DeviceDescription, shared_memory: int, warps: int) 
 
 
 def _loop_time(stages: int, steps: int, compute: int, read: int, write: int) -> int:
-    """One wave: loads run ahead of the arithmetic by `stages` - 1 steps (`CalculatePipelinedLoopTime`)."""
+    """Time of one wave: loads precede the arithmetic by `stages` - 1 steps (`CalculatePipelinedLoopTime`)."""
     if stages <= 1 or steps <= 1:
         return read + write + compute + steps * _LOOP_LATENCY
     compute_step, raw_read_step = compute // steps, read // steps

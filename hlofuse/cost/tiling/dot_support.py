@@ -1,4 +1,4 @@
-"""Which matrix products a generic Triton fusion may hold (`IsTritonSupportedDot` in
+"""Matrix products supported in a generic Triton fusion (`IsTritonSupportedDot` in
 `xla/backends/gpu/codegen/triton/support.cc`)."""
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ _ALGORITHMS: dict[str, tuple[str, str]] = {
 def dot_refusal(
     dot: Instruction, conversion: Callable[[str, str], str | None], rocm: bool, capability: tuple[int, int]
 ) -> str | None:
-    """None for a dot that is supported, else XLA's reason; `conversion` says the same of conversions."""
+    """XLA's reason against the dot; None if it is supported. `conversion` gives the same for conversions."""
     result = dot.shape.element_type
     lhs, rhs = (o.shape.element_type for o in dot.operands[:2])
     mixed = {lhs, rhs}

@@ -1,9 +1,8 @@
 """Integer expressions of index variables (`xla/hlo/analysis/symbolic_expr.h`).
 
-Expressions are interned: equal ones are the same object, so they compare, hash and memoise by
-identity. A variable is a number; which numbers are dimensions and which are symbols is known to the
-map an expression belongs to. Only what indexing of HLO needs is here: sums, products, floor
-divisions and remainders.
+Expressions are interned: equal ones are the same object, so they compare, hash and memoise by identity. A
+variable is a number; the map that owns an expression separates dimensions from symbols. Operations are those
+of HLO indexing: sums, products, floor divisions and remainders.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class Expr:
     lhs: Expr
     rhs: Expr
     order: tuple[object, ...]
-    """Sorts as `SymbolicExpr::operator<`."""
+    """A key in the order of `SymbolicExpr::operator<`."""
     _canonical: Expr | None
 
     def __init__(self, kind: int, value: int, lhs: Expr | None, rhs: Expr | None) -> None:
@@ -64,7 +63,7 @@ ZERO, ONE = constant(0), constant(1)
 
 
 def _binary(kind: int, lhs: Expr, rhs: Expr) -> Expr:
-    """The node with only the cheapest folding done (`CreateSymbolicBinaryOp`)."""
+    """The node after the cheapest folding only (`CreateSymbolicBinaryOp`)."""
     if kind <= MUL and lhs.kind == CONSTANT:
         lhs, rhs = rhs, lhs
     if rhs.kind == CONSTANT:
@@ -131,7 +130,7 @@ def summands(expr: Expr) -> Iterator[Expr]:
 
 
 def variables_of(expr: Expr) -> set[int]:
-    """Numbers of the variables that occur."""
+    """Numbers of the variables in the expression."""
     if expr.kind == VARIABLE:
         return {expr.value}
     if expr.kind == CONSTANT:
@@ -140,7 +139,7 @@ def variables_of(expr: Expr) -> set[int]:
 
 
 def substitute(expr: Expr, values: Sequence[Expr]) -> Expr:
-    """Variables replaced by number, nothing simplified (`ReplaceVariables`)."""
+    """Variables replaced by number, without simplification (`ReplaceVariables`)."""
     if expr.kind == CONSTANT:
         return expr
     if expr.kind == VARIABLE:
@@ -150,7 +149,7 @@ def substitute(expr: Expr, values: Sequence[Expr]) -> Expr:
 
 
 def canonicalize(expr: Expr) -> Expr:
-    """The form XLA starts every simplification from (`SymbolicExpr::Canonicalize`)."""
+    """XLA's canonical form, the start of every simplification (`SymbolicExpr::Canonicalize`)."""
     if expr.kind >= VARIABLE:
         return expr
     done = expr._canonical
@@ -180,7 +179,7 @@ def _base_and_factor(expr: Expr) -> tuple[Expr, int]:
 
 
 def _canonical_sum(lhs: Expr, rhs: Expr) -> Expr:
-    """Equal terms collected, `x floordiv c * c*y + x mod c * y` joined, terms in order."""
+    """The sum with equal terms collected, `x floordiv c * c*y + x mod c * y` joined, terms in order."""
     factors: dict[Expr, int] = {}
     rest = 0
     for part in (lhs, rhs):
@@ -313,7 +312,8 @@ def _starts_negative(expr: Expr) -> bool:
 
 
 def to_text(expr: Expr, names: Sequence[str] = ()) -> str:
-    """As XLA prints it (`symbolic_map_serialization.cc`); `names` by variable number, else v0, v1 …"""
+    """The expression in XLA's form (`symbolic_map_serialization.cc`); `names` by variable
+    number, else v0, v1 …"""
     return _print(expr, names, -1, False, False)
 
 

@@ -1,8 +1,8 @@
-"""A fusion, or a producer and a consumer as if they were fused, as one flat graph
-(`HloFusionAdaptor` in `xla/hlo/utils/hlo_traversal.h`).
+"""A fusion, or a producer and a consumer as if they were fused, as one flat graph (`HloFusionAdaptor` in
+`xla/hlo/utils/hlo_traversal.h`).
 
-Operations are numbered from the root in the order a walk over operands meets them. Two views with
-equal keys have the same tilings, costs and refusals, whatever their instructions are called.
+Operations are numbered from the root in the order of a traversal over operands. Two views with equal keys
+have the same tilings, costs and refusals, whatever the names of instructions.
 """
 
 from hlofuse.cost.tiling.op_kinds import OpKind, OpKinds
@@ -18,9 +18,9 @@ class FusionView:
     kinds: list[OpKind]
     operands: list[tuple[int, ...]]
     inside: list[bool]
-    """False for what the fusion reads from memory."""
+    """False for arrays that the fusion reads from memory."""
     roots: tuple[int, ...]
-    """Number of each output, -1 for one the real root does not depend on."""
+    """The number of each output, -1 for one that the real root does not depend on."""
     key: tuple[object, ...]
 
 
@@ -44,7 +44,7 @@ class _Traversal:
         return instruction.computation in self.bodies or instruction in self.single
 
     def resolve(self, operand: Instruction) -> Instruction:
-        """What an operand is when parameters and outputs of the parts are looked through."""
+        """The operand read through parameters and outputs of the parts."""
         while True:
             if operand.opcode == "get-tuple-element" and operand.operands[0].opcode == "fusion":
                 root = operand.operands[0].fused_root
@@ -76,7 +76,7 @@ class _Traversal:
         return roots
 
     def outputs_used_elsewhere(self) -> list[Instruction]:
-        """Results of the producer that somebody besides the consumer reads."""
+        """Results of the producer with users other than the consumer."""
         producer, consumer = self.parts
         used: set[int] = set()
         for user in producer.users:
@@ -88,7 +88,7 @@ class _Traversal:
         return [r for i, r in enumerate(_roots_of(producer)) if i in used]
 
     def has_users(self, root: Instruction) -> bool:
-        """True if anything inside reads it (`HloInstructionAdaptor::GetUsers`)."""
+        """True if an instruction inside reads it (`HloInstructionAdaptor::GetUsers`)."""
         for user in root.users:
             if self.contains(user) and not (user.opcode == "tuple" and user.is_root):
                 return True
@@ -120,7 +120,7 @@ def _roots_of(part: Instruction) -> list[Instruction]:
 def view_of(kinds: OpKinds, *parts: Instruction, extra_outputs: bool = False) -> FusionView:
     """The view of one fusion, or of a producer and its consumer (in this order).
 
-    With `extra_outputs` the producer's results that others use remain outputs.
+    With `extra_outputs` the producer's results with other users remain outputs.
     """
     traversal = _Traversal(kinds, parts)
     roots = traversal.roots()

@@ -23,7 +23,7 @@ from hlofuse.cost.tiling.simplifier import Interval, Simplifier, contains, inter
 
 
 class IndexingMap:
-    """One map; made by `make_map`, never changed."""
+    """A map from indices to indices; made by `make_map`, immutable."""
 
     __slots__ = ("constraints", "dims", "results", "symbols")
 
@@ -38,7 +38,7 @@ class IndexingMap:
         return self.dims + self.symbols
 
     def __str__(self) -> str:
-        """As XLA prints it (`indexing_map_serialization.cc`)."""
+        """The map in XLA's form (`indexing_map_serialization.cc`)."""
         if any(lo > hi for lo, hi in self.bounds):
             return "KNOWN EMPTY\n"
         dims = [f"d{i}" for i in range(len(self.dims))]
@@ -77,7 +77,7 @@ def from_sizes(results: Sequence[Expr], dims: Sequence[int], symbols: Sequence[i
 
 
 class _Draft:
-    """A map being worked on. Bounds and constraints only ever get tighter."""
+    """A map under construction. Bounds and constraints only get tighter."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class _Draft:
             self.constrain(expr, interval)
 
     def reset(self) -> None:
-        """The canonical map without indices (`ResetToKnownEmpty`)."""
+        """Become the canonical map without indices (`ResetToKnownEmpty`)."""
         self.empty = True
         self.results = [ZERO] * len(self.results)
         self.bounds = [(0, -1)] * len(self.bounds)
@@ -120,7 +120,7 @@ class _Draft:
             self.reset()
 
     def simplify(self, replace_points: bool) -> None:
-        """Constraints first, then the results with what they tell (`IndexingMap::Simplify`)."""
+        """Simplify the constraints, then the results within them (`IndexingMap::Simplify`)."""
         changed = True
         while changed and self.constraints:
             changed = self._simplify_constraints()
@@ -129,7 +129,7 @@ class _Draft:
             self.results = [simplifier.simplify(e) for e in self.results]
 
     def _simplify_constraints(self) -> bool:
-        """True if any is another one now; those that always hold are dropped."""
+        """True if a constraint changed; those that always hold are dropped."""
         simplifier = Simplifier(self.bounds)
         old, self.constraints, changed = self.constraints, {}, False
         for expr, interval in old.items():
@@ -140,7 +140,7 @@ class _Draft:
         return changed
 
     def drop_unused_symbols(self) -> None:
-        """Symbols that neither a result nor a constraint needs go (`RemoveUnusedSymbols`)."""
+        """Drop symbols that neither a result nor a constraint uses (`RemoveUnusedSymbols`)."""
         count = len(self.bounds)
         if count == self.rank:
             return
@@ -209,7 +209,7 @@ _COMPOSED: dict[tuple[IndexingMap, IndexingMap, bool], IndexingMap] = {}
 
 
 def compose_simplified(first: IndexingMap, second: IndexingMap, replace_points: bool) -> IndexingMap:
-    """The composition as the analysis of a fusion keeps it: simplified, without unused symbols."""
+    """The composition as a fusion analysis uses it: simplified, without unused symbols."""
     key = (first, second, replace_points)
     found = _COMPOSED.get(key)
     if found is None:
@@ -221,7 +221,7 @@ def compose_simplified(first: IndexingMap, second: IndexingMap, replace_points: 
 
 
 def identity(dims: Sequence[int]) -> IndexingMap:
-    """Every index to itself (`CreateIdentityMap`)."""
+    """The map of every index to itself (`CreateIdentityMap`)."""
     return from_sizes([variable(i) for i in range(len(dims))], dims)
 
 

@@ -1,4 +1,4 @@
-"""The tiled model: the best tiling of a fusion that Triton would emit, and what it costs
+"""The tiled model: the best tiling of a fusion that Triton would emit, and its cost
 (`GpuPerformanceModelWithIndexingAnalysis` in `xla/service/gpu/model/gpu_indexing_performance_model.cc`)."""
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _Outcome: TypeAlias = "Tiling | tuple[object, ...]"
 
 
 class TilingModel:
-    """Answers for one device. Fusions of equal structure are worked out once."""
+    """Tilings on one device. Fusions of equal structure are evaluated once."""
 
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self.device = device
@@ -44,11 +44,11 @@ class TilingModel:
         """Structures evaluated so far."""
 
     def best_tiling(self, *parts: Instruction, extra_outputs: bool = False) -> Tiling | Refusal:
-        """The cheapest tiling of a fusion, or of a producer and the consumer it would be fused into.
+        """The cheapest tiling of a fusion, or of a producer and its future consumer.
 
-        `parts` is the fusion, or the producer and the consumer (`TryFindBestTilingForFusion`). A refusal
-        has the words of `PriorityFusionQueue::CanFuseTriton`. With `extra_outputs` the producer's results
-        that others use remain outputs.
+        `parts` is the fusion, or the producer and the consumer (`TryFindBestTilingForFusion`). A refusal has
+        the words of `PriorityFusionQueue::CanFuseTriton`. With `extra_outputs` the producer's results with
+        other users remain outputs.
         """
         view = self._view(*parts, extra_outputs=extra_outputs)
         if isinstance(view, Refusal):
@@ -65,7 +65,7 @@ class TilingModel:
         return outcome if isinstance(outcome, Tiling) else self._refusal(outcome, view)
 
     def run_time(self, fusion: Instruction) -> Tiling | Refusal:
-        """The cost of a Triton fusion with the tile sizes its config says (`EstimateRunTimeForTriton`)."""
+        """The cost of a Triton fusion with the tile sizes of its config (`EstimateRunTimeForTriton`)."""
         parameters = block_level_parameters(fusion)
         if parameters is None:
             return Refusal(("Could not get launch config for Triton fusion.",))
@@ -89,7 +89,7 @@ class TilingModel:
         return outcome if isinstance(outcome, Tiling) else self._refusal(outcome, view)
 
     def reads(self, tiling: Tiling, *parts: Instruction) -> list[TileRead]:
-        """What its reading time consists of; empty if it is no tiling of these `parts`."""
+        """The reads of the tiling, by operand; empty if it is no tiling of these `parts`."""
         view = self._view(*parts)
         if isinstance(view, Refusal):
             return []
@@ -104,7 +104,7 @@ class TilingModel:
         return tile_reads(view, costs, self._times) if int(costs.exec_time[0]) == tiling.exec_time else []
 
     def forget_module(self) -> None:
-        """Let go of the instructions met so far; what is known about structures stays."""
+        """Drop the instructions of a finished module; figures of structures stay."""
         self._kinds.forget()
 
     def _view(self, *parts: Instruction, extra_outputs: bool = False) -> FusionView | Refusal:
@@ -142,7 +142,7 @@ class TilingModel:
         return self._tiling(analysis, costs, best, sizes, tilings.count)
 
     def _just(self, analysis: Analysis, parameters: Sequence[int]) -> TilingSet:
-        """One tiling alone."""
+        """A set of one tiling."""
         columns = [np.array([n], dtype=np.int64) for n in parameters or (1,)]
         return TilingSet(analysis.sizes, columns, self.device.dram_to_l2_transaction_bytes, self._pads)
 
@@ -200,7 +200,7 @@ class TilingModel:
         )
 
     def _refusal(self, parts: tuple[object, ...], view: FusionView) -> Refusal:
-        """The refusal for the instructions of this view, as they are called now.
+        """The refusal with the current names of this view's instructions.
 
         XLA prints them in its default way (`HloInstruction::ToString`), however the dump was written.
         """
@@ -213,7 +213,8 @@ class TilingModel:
         return Refusal((PREFIX, *texts))
 
     def _printed(self, part: object) -> str:
-        """A map of indices has its operators in words where XLA builds it of MLIR's expressions."""
+        """The text of a part; index maps have spelled-out operators where XLA builds them from
+        MLIR expressions."""
         text = str(part)
         if isinstance(part, IndexingMap) and self._times.release.maps_are_affine:
             text = text.replace(" / ", " floordiv ").replace(" % ", " mod ")

@@ -1,7 +1,7 @@
-"""What the tiled model has to know of one operation, shared by all operations alike.
+"""Kinds of operations in the tiled model, shared by equal operations.
 
-For each operand: which of its elements a result element reads (`ComputeOutputToInputIndexing` in
-`xla/hlo/analysis/indexing_analysis.cc`).
+A kind has, for each operand, the map from a result index to the operand's indices
+(`ComputeOutputToInputIndexing` in `xla/hlo/analysis/indexing_analysis.cc`).
 """
 
 import re
@@ -45,7 +45,7 @@ _SLICE = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
 
 
 def indexing_key(instruction: Instruction) -> tuple[object, ...]:
-    """What the maps of an operation depend on besides the shapes of it and its operands."""
+    """The attributes that the maps of an operation depend on, in addition to shapes."""
     opcode = instruction.opcode
     if opcode in ("broadcast", "reduce", "transpose", "concatenate", "reverse"):
         return instruction.dimensions
@@ -57,7 +57,7 @@ def indexing_key(instruction: Instruction) -> tuple[object, ...]:
 
 
 def operand_maps(instruction: Instruction) -> tuple[IndexingMap | None, ...]:
-    """One map for each operand, None where XLA has no map; empty for what reads no operand."""
+    """One map for each operand, None where XLA has no map; empty without operands."""
     shape = instruction.shape
     operands = tuple(o.shape for o in instruction.operands)
     return _maps(instruction.opcode, shape, operands, indexing_key(instruction))
@@ -174,7 +174,7 @@ def bitcast_map(source: Shape, result: Shape) -> IndexingMap | None:
 
 
 def _bitcast_permutation(a: Shape, b: Shape) -> list[int] | None:
-    """For a bitcast from `a` to `b` that is a transpose: the dimension of `a` for each of `b`
+    """The dimension of `a` for each of `b`, for a bitcast that is a transpose
     (`DeduceTransposeDimensionsForBitcast`)."""
     if a.rank != b.rank:
         return None
@@ -186,12 +186,12 @@ def _bitcast_permutation(a: Shape, b: Shape) -> list[int] | None:
 
 
 def _strides(dims: Sequence[int]) -> list[int]:
-    """Elements between neighbours along each dimension of a row-major array."""
+    """Elements between neighbours in each dimension of a row-major array."""
     return [prod(dims[d + 1 :]) for d in range(len(dims))]
 
 
 def _reshape(source: Sequence[int], result: Sequence[int]) -> list[Expr]:
-    """An expression for each source dimension; neighbouring groups of equal size are kept apart."""
+    """An expression for each source dimension; neighbouring groups of equal size stay separate."""
     if prod(source) == 0:
         return [ZERO] * len(source)
     exprs: list[Expr] = []
@@ -215,7 +215,7 @@ def _reshape(source: Sequence[int], result: Sequence[int]) -> list[Expr]:
 
 
 def _minimal_reshape(source: Sequence[int], result: Sequence[int], index: list[Expr]) -> list[Expr]:
-    """A group that cannot be split: kept, expanded, collapsed, or both by way of a linear index."""
+    """An indivisible group: kept, expanded, collapsed, or both through a linear index."""
     if len(source) == 1 and len(result) == 1:
         return index
     if len(result) == 1:
@@ -248,7 +248,7 @@ class OpKind:
 
     def __init__(self, number: int, opcode: str, shape: Shape) -> None:
         self.number = number
-        """Tells kinds apart in keys of structures."""
+        """A unique number, for keys of structures."""
         self.opcode = opcode
         self.shape = shape
         self.dims = shape.dimensions
@@ -257,7 +257,7 @@ class OpKind:
         self.byte_size = leaves_size(shape)
         """Bytes of the array."""
         self.maps: tuple[IndexingMap | None, ...] = ()
-        """For each operand, from an index of the result to one of the operand."""
+        """For each operand, the map from an index of the result."""
         self.operand_dims: tuple[tuple[int, ...], ...] = ()
         self.instruction_key: tuple[object, ...] = ()
         self.flops = 0
@@ -265,7 +265,7 @@ class OpKind:
 
 
 class OpKinds:
-    """All kinds met so far, by instruction."""
+    """All kinds in use, by instruction."""
 
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._profile = op_profile(device, release)
@@ -276,11 +276,11 @@ class OpKinds:
         self._count = 0
 
     def forget(self) -> None:
-        """Let go of instructions (of a module that is done with); kinds stay."""
+        """Drop the instructions of a finished module; kinds stay."""
         self._inside.clear()
 
     def of_operand(self, instruction: Instruction) -> OpKind:
-        """The kind of an array that a fusion reads."""
+        """The kind of an array read by a fusion."""
         # The analysis meets a dot earlier than other operands.
         opcode = "dot" if instruction.opcode in ("dot", "scaled-dot") else ""
         key = (instruction.shape, opcode)

@@ -1,8 +1,8 @@
-"""Simplification of expressions by what their variables can be (`SymbolicExprSimplifier` in
+"""Simplification of expressions by the ranges of their variables (`SymbolicExprSimplifier` in
 `xla/hlo/analysis/indexing_map.cc`).
 
-The rules run in XLA's order, because the forms they arrive at decide which tiles can be derived and
-are what refusals print.
+The rules run in XLA's order, because the resulting forms decide which tiles can be derived and are printed in
+refusals.
 """
 
 import math
@@ -27,7 +27,7 @@ from hlofuse.cost.tiling.expressions import (
 )
 
 Interval = tuple[int, int]
-"""Lower and upper bound, both included; the upper one smaller when there is no value."""
+"""Lower and upper bound, both included; empty if the upper one is smaller."""
 
 
 def intersect(a: Interval, b: Interval) -> Interval:
@@ -39,10 +39,10 @@ def contains(outer: Interval, inner: Interval) -> bool:
 
 
 class Simplifier:
-    """Simplifies under the given variable bounds; results of ranges are kept for its lifetime.
+    """Simplifies under the given variable bounds and caches ranges.
 
-    `tables` are constraints that narrow the range of whole expressions. With `replace_points` an
-    expression with a single value becomes that constant (`SimplifyPointDimensions::kReplace`).
+    `tables` are constraints that narrow the range of whole expressions. With `replace_points` an expression
+    with a single value becomes that constant (`SimplifyPointDimensions::kReplace`).
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Simplifier:
         return result
 
     def simplify(self, expr: Expr) -> Expr:
-        """To the point where nothing changes any more."""
+        """The expression simplified until nothing changes."""
         while True:
             canonical = canonicalize(expr)
             expr = self._once(canonical)
@@ -238,7 +238,8 @@ class Simplifier:
         return expr if lhs is expr.lhs else mul(lhs, factor)
 
     def _sum(self, expr: Expr) -> Expr:
-        """Equal summands collected, and quotients joined with their remainders (`RewriteSum`)."""
+        """The sum with equal summands collected, and quotients joined with their remainders
+        (`RewriteSum`)."""
         mods: list[tuple[Expr, int]] = []
         divs: list[tuple[Expr, int]] = []
         factors: dict[Expr, int] = {}

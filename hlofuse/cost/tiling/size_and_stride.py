@@ -1,7 +1,8 @@
-"""How many values an index expression takes inside a tile, and how far apart they are
+"""Number and distance of the values of an index expression inside a tile
 (`xla/codegen/tiling/size_and_stride_expression.cc`).
 
-In the results, variable i stands for the *size* of the tile along dimension i."""
+In the results, variable i stands for the *size* of the tile along dimension i.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +43,7 @@ Dims = Sequence[Interval]
 
 @dataclass(frozen=True, slots=True)
 class SizeAndStride:
-    """Number of values, their distance, and the condition under which that is true."""
+    """Number of values, their distance, and the condition for both."""
 
     size: Expr
     stride: Expr
@@ -52,7 +53,7 @@ class SizeAndStride:
 def size_and_stride(expr: Expr, dims: Dims, symbols: Dims, gaps: bool = False) -> SizeAndStride | None:
     """None where the values are not evenly spaced, or XLA cannot tell (`ExtractSizeAndStride`).
 
-    With `gaps`, rows of which a slice takes a part are spaced evenly by tiles of one row or one column
+    With `gaps`, partly sliced rows are spaced evenly by tiles of one row or one column
     (`VerifyReshapeContiguity`, `xla/codegen/tiling/experimental/tile_propagation.cc`).
     """
     kind = expr.kind
@@ -88,7 +89,8 @@ def _ceil_div(a: Expr, b: Expr) -> Expr:
 
 
 def _of_mod(lhs: Expr, modulus: Expr, dims: Dims) -> SizeAndStride | None:
-    """A remainder of a dimension, or of its quotient: the tile divides the modulus or is a multiple."""
+    """Size and stride of a remainder of a dimension or its quotient: the tile divides the
+    modulus or is a multiple."""
     if _is_dim(lhs, dims):
         tile = lhs
     elif lhs.kind == FLOORDIV and _is_dim(lhs.lhs, dims) and lhs.rhs.kind == CONSTANT:
@@ -143,7 +145,8 @@ def _unless_one(size: Expr, extent: int, otherwise: Expr, if_one: Expr) -> Expr:
 
 
 def _contiguous(sizes: list[Expr], extents: list[int], whole: list[bool]) -> Condition:
-    """From the largest stride down: ones, any size, full dimensions, ones. Only a `whole` one can be full."""
+    """The condition, from the largest stride: ones, any size, full dimensions, ones. Only a `whole` one can
+    be full."""
     condition = NEVER
     count = len(sizes)
     for partial in range(count):
@@ -179,7 +182,7 @@ _TILES: dict[tuple[IndexingMap, bool], SymbolicTile | None] = {}
 
 
 def symbolic_tile(m: IndexingMap, gaps: bool = False) -> SymbolicTile | None:
-    """The tile behind a map, None where it has none (`SymbolicTile::FromIndexingMap`)."""
+    """The tile of a map, None where it has none (`SymbolicTile::FromIndexingMap`)."""
     try:
         return _TILES[m, gaps]
     except KeyError:

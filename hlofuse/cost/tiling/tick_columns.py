@@ -27,7 +27,7 @@ _F = np.float32
 
 
 def half_away(value: NDArray[np.float64]) -> Ticks:
-    """The nearest whole number of non-negative values, halves up."""
+    """The nearest integers of non-negative values, halves up."""
     whole = np.trunc(value)
     result: Ticks = whole.astype(np.int64) + (value - whole >= 0.5)
     return result
@@ -42,7 +42,7 @@ def seconds(value: Number) -> Ticks:
 
 
 def _scaled(ticks: NDArray[np.float64]) -> Ticks:
-    """A number of ticks that is not whole, rounded as absl does, by way of seconds."""
+    """Fractional ticks, rounded as in absl, through seconds."""
     rest, whole = np.modf(ticks / TICKS_PER_SECOND)
     result: Ticks = whole.astype(np.int64) * TICKS_PER_SECOND + half_away(rest * TICKS_PER_SECOND)
     return result
@@ -78,7 +78,7 @@ class KernelTimes:
         return result
 
     def read(self, blocks: Number, size: Ticks | int, total: Ticks, rate: NDArray[np.float64]) -> Ticks:
-        """Of an operand of `size` bytes, `total` read in all, at a share `rate` of the bandwidth
+        """Ticks to read `total` bytes of a `size`-byte operand at `rate` of the bandwidth
         (`ReadTimeWithDRAMHeuristic`)."""
         d = self.device
         net = np.minimum(size, total)
@@ -94,7 +94,7 @@ class KernelTimes:
         return first + seconds((total - net).astype(_F) / np.minimum(rest, most))
 
     def write(self, size: int, rate: NDArray[np.float64]) -> Ticks:
-        """Of an output of `size` bytes at a share of the bandwidth."""
+        """Ticks to write a `size`-byte output at `rate` of the bandwidth."""
         return seconds(size / (rate * self.device.memory_bandwidth).astype(np.int64))
 
 
@@ -107,7 +107,7 @@ class DotTicks(NamedTuple):
 
 
 def dot_problem(view: FusionView, op: int) -> Dot | None:
-    """The dot with that number; None if it is counted by its flops, like other operations."""
+    """The dot with that number; None if it is counted by its FLOP, like other operations."""
     if _has_transpose_below(view, op):
         return None
     kind = view.kinds[op]
@@ -118,7 +118,7 @@ def dot_problem(view: FusionView, op: int) -> Dot | None:
 
 
 def dot_tile_sizes(view: FusionView) -> dict[int, tuple[int, ...]]:
-    """Tile sizes of summed dimensions as the backend configs of dots say (`TilingFromAnnotatedFusion`)."""
+    """Contracting tile sizes from the backend configs of dots (`TilingFromAnnotatedFusion`)."""
     result: dict[int, tuple[int, ...]] = {}
     for op, kind in enumerate(view.kinds):
         if kind.opcode == "dot" and view.inside[op]:
@@ -153,7 +153,7 @@ def dot_times(
     stages: int,
     device: DeviceDescription,
 ) -> DotTicks:
-    """Times of the dot a node stands for."""
+    """Times of the dot of a node."""
     dot = dot_problem(view, node.op)
     count = len(warps)
     along = cast("DotDimensions", view.kinds[node.op].instruction_key)[2][0]

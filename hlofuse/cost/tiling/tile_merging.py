@@ -1,8 +1,8 @@
-"""Which nodes of an analysis are one tile for which tilings.
+"""Nodes of an analysis with equal tiles, by tiling.
 
-XLA computes a tile once if operation, sizes, strides and operands agree
-(`OrderedUniquePtrValueHashSet` in `symbolic_tile_analysis.cc`), and for operations without operands
-also where the tile starts, if that can differ.
+XLA computes a tile once if operation, sizes, strides and operands agree (`OrderedUniquePtrValueHashSet` in
+`symbolic_tile_analysis.cc`), and for operations without operands also where the tile starts, if that can
+differ.
 """
 
 from typing import TypeAlias
@@ -30,7 +30,7 @@ Same: TypeAlias = "Mask | bool"
 
 
 class TileMerger:
-    """Finds, for every node and tiling, the first node whose tile is the same."""
+    """Finds, for every node and tiling, the first node with the same tile."""
 
     def __init__(
         self,
@@ -50,7 +50,8 @@ class TileMerger:
         self._numbers: dict[TiledNode, Value] = {}
 
     def _compared_by_offset(self, nodes: list[TiledNode]) -> dict[int, Same]:
-        """Operations without operands met twice with one size: for which tilings offsets are compared."""
+        """The tilings whose offsets are compared, for operations without operands that occur
+        twice with one size."""
         groups: dict[int, list[TiledNode]] = {}
         for node in nodes:
             if not node.operands:
@@ -80,7 +81,7 @@ class TileMerger:
     def distinct(
         self, level: list[TiledNode], strides: dict[TiledNode, Columns]
     ) -> list[tuple[TiledNode, Same]]:
-        """Nodes of one level with the tilings for which their tile is a new one."""
+        """Nodes of one level with the tilings for which their tile is new."""
         numbers = self._numbers
         earlier: dict[int, list[TiledNode]] = {}
         result: list[tuple[TiledNode, Same]] = []
@@ -140,7 +141,7 @@ class TileMerger:
         return same
 
     def _compare_simplified(self, x: Expr, y: Expr, where: Same) -> Mask:
-        """The general case, tiling by tiling: both as functions of the block's index, simplified."""
+        """The general case, by tiling: both as functions of the block's index, simplified."""
         wanted = np.broadcast_to(np.asarray(where), (self.count,))
         result = np.zeros(self.count, dtype=np.bool_)
         for i in map(int, np.flatnonzero(wanted)):
@@ -162,7 +163,7 @@ def _item(value: Value, i: int) -> int:
 
 
 def _at_tile_start(expr: Expr, rank: int) -> Expr:
-    """Symbols at their first value."""
+    """The expression with symbols at their first values."""
     symbols = max(variables_of(expr), default=-1) + 1 - rank
     return substitute(expr, [*map(variable, range(rank)), *[ZERO] * symbols]) if symbols > 0 else expr
 

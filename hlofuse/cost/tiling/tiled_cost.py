@@ -20,7 +20,7 @@ from hlofuse.cost.tiling.tilings import NO_TILE, Column, Columns, Mask, TilingSe
 from hlofuse.ir.graph import Instruction
 
 REGISTER_SHARE = 0.4
-"""Of a block's registers, what one tile may take before XLA expects spilling."""
+"""The share of a block's registers that one tile may take before XLA expects spilling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class TilingCosts:
     blocks: Column
     num_warps: Column
     outputs: list[Column]
-    """For each output the position of the node that is written (see `multi_output`)."""
+    """The position of the written node for each output (see `multi_output`)."""
     reads: dict[int, tuple[Value, NDArray[np.float64]]]
-    """By number of the operation: bytes read of it, and the share of the bandwidth that attains."""
+    """Bytes read and the attained share of the bandwidth, by number of the operation."""
 
 
 def num_warps(largest_tile: Value) -> Column:
@@ -126,7 +126,7 @@ class _Costing:
             self._region(node, position, region, blocks)
 
     def _region(self, node: TiledNode, position: int, region: list[TiledNode], blocks: Column) -> None:
-        """What only some blocks do, or do several times (`GetNumBlocksForRegion`)."""
+        """Add a region that runs in some blocks only, or several times (`GetNumBlocksForRegion`)."""
         kind = self.view.kinds[node.op]
         if kind.opcode == "dot":
             lhs = node.operands[0].tile
@@ -158,9 +158,9 @@ def tiling_costs(
     times: KernelTimes,
     given: BlockLevelParameters | None = None,
 ) -> TilingCosts:
-    """Costs of these tilings; `given` if warps and stages are not free.
+    """Costs of these tilings; with `given`, warps and stages are fixed.
 
-    Raises NotTiled where XLA reports an error.
+    Raises `NotTiled` where XLA reports an error.
     """
     costing = _Costing(analysis, tilings, times)
     costing.run()
@@ -225,7 +225,7 @@ def tiling_costs(
 
 
 class TileRead(NamedTuple):
-    """How one operand is read, tile by tile."""
+    """Reading of one operand, tile by tile."""
 
     operand: Instruction
     size: int
@@ -233,12 +233,12 @@ class TileRead(NamedTuple):
     read: int
     """Bytes read by all blocks together."""
     share: float
-    """Of the memory bandwidth, what runs as long as those of its tiles attain."""
+    """The mean attained share of the memory bandwidth over its tiles."""
     ticks: int
 
 
 def tile_reads(view: FusionView, costs: TilingCosts, times: KernelTimes) -> list[TileRead]:
-    """The operands read, in the order the walk from the root meets them; `costs` of a single tiling."""
+    """The operands read, in the order of a traversal from the root; `costs` of a single tiling."""
     found = []
     for op, (total, share) in sorted(costs.reads.items()):
         size = view.kinds[op].byte_size

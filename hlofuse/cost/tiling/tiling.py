@@ -1,4 +1,4 @@
-"""The outcome of the tiled model, and tile sizes in a fusion's backend config
+"""Result of the tiled model, and tile sizes in a fusion's backend config
 (`xla/service/gpu/model/block_level_parameters.h`)."""
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from hlofuse.releases import Release, Span
 
 @dataclass(frozen=True, slots=True)
 class BlockLevelParameters:
-    """Tile sizes of each output, the warps of a block, and how far a dot's loads run ahead."""
+    """Tile sizes of each output, the warps of a block, and the pipeline stages of a dot."""
 
     output_tile_sizes: tuple[tuple[int, ...], ...]
     num_warps: int
@@ -18,7 +18,7 @@ class BlockLevelParameters:
 
 
 def block_level_parameters(instruction: Instruction) -> BlockLevelParameters | None:
-    """What the backend config of a Triton fusion says, None where it says nothing."""
+    """The parameters in the backend config of a Triton fusion; None if unset."""
     config = fusion_config(instruction)
     if config is None or not config.num_warps:
         return None
@@ -42,7 +42,7 @@ _FIELDS = (
 
 
 def backend_config_text(parameters: BlockLevelParameters, release: Release) -> str:
-    """The backend config XLA gives a new Triton fusion (`GetTritonGpuBackendConfig`), as it prints it."""
+    """The backend config of a new Triton fusion as XLA prints it (`GetTritonGpuBackendConfig`)."""
     sizes = [[str(n) for n in tile] for tile in parameters.output_tile_sizes]
     values = {
         "num_warps": str(parameters.num_warps),
@@ -67,7 +67,7 @@ class Tiling:
 
     exec_time: int
     tile_sizes: tuple[tuple[int, ...], ...]
-    """Of each output."""
+    """Tile sizes of each output."""
     num_warps: int
     compute_time: int
     read_time: int
@@ -77,13 +77,13 @@ class Tiling:
     bytes_written: int
     blocks: int
     threads: int
-    """In a block."""
+    """Threads in a block."""
     candidates: int
-    """Tilings this was chosen from."""
+    """The number of tilings compared."""
     parameters: tuple[int, ...] = ()
-    """Of every tiled dimension, those that a dot sums over included."""
+    """Tile sizes of every tiled dimension, contracting ones included."""
 
     @property
     def block_level(self) -> BlockLevelParameters:
-        """What goes into the backend config of the fusion."""
+        """The parameters for the backend config of the fusion."""
         return BlockLevelParameters(self.tile_sizes, self.num_warps)

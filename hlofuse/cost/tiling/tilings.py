@@ -1,7 +1,7 @@
-"""All tilings of a fusion (`GetFlatTilingsForInputSpace`), and the values expressions have for them.
+"""All tilings of a fusion (`GetFlatTilingsForInputSpace`), and their values of expressions.
 
-Everything is computed for all tilings at once: a tiling parameter is a column of numbers, and an expression
-of parameters becomes a column.
+All tilings are computed at once: a tiling parameter is a column of numbers, and an expression of parameters
+becomes a column.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 
 
 class Columns:
-    """Values of expressions of tiling parameters, each worked out once."""
+    """Cached values of expressions of tiling parameters."""
 
     __slots__ = ("_masks", "_negative", "_padded", "_products", "_values", "parameters")
 
@@ -93,14 +93,14 @@ class Columns:
         return found
 
     def padded_at_most(self, exprs: tuple[Expr, ...], most: float) -> Mask | bool:
-        """Where a tile with these sizes has no more elements, rounded up; True if everywhere."""
+        """Mask of tilings whose rounded-up tile has at most that many elements; True for all."""
         found = self._masks.get((exprs, most))
         if found is None:
             found = self._masks[exprs, most] = _plain(self.padded_product(exprs) <= most)
         return found
 
     def satisfied(self, condition: Condition) -> Mask | bool:
-        """Where a condition holds; True if everywhere."""
+        """Mask of tilings that satisfy the condition; True for all."""
         if condition == ALWAYS:
             return True
         found = self._masks.get(condition)
@@ -120,7 +120,7 @@ class Columns:
 
 
 def _plain(mask: Mask | bool) -> Mask | bool:
-    """One answer where it is the same for all: nothing has to be combined with that number by number."""
+    """A bool where the mask is the same for all, which saves combining arrays."""
     return True if np.all(mask) else mask
 
 
@@ -133,7 +133,7 @@ def power_of_two_ceil(value: Value) -> Value:
 
 
 def all_tilings(sizes: Sequence[int]) -> list[Column]:
-    """For each dimension 1, 2, 4 … and the whole of it, in all combinations; the last varies fastest."""
+    """All combinations of 1, 2, 4 … and the whole of each dimension; the last varies fastest."""
     choices = []
     for size in sizes:
         own = [1 << k for k in range((size - 1).bit_length())]
@@ -154,7 +154,7 @@ def block_count(dims: Sequence[int], tiles: Sequence[Value]) -> Value:
     return count
 
 
-# Tiles of the outputs a fusion has besides its last one (`InitializeTiledRoots` and
+# Tiles of the outputs before the last one (`InitializeTiledRoots` and
 # `IsSafeForBufferSharing` in `xla/codegen/tiling/symbolic_tile_analysis.cc`).
 #
 # Such an output is an operation on the way to the root. One of its tiles is written out, if the blocks
@@ -165,7 +165,7 @@ NO_TILE = -1
 
 
 def output_nodes(analysis: Analysis, values: Columns, blocks: Column) -> list[Column]:
-    """For each output and tiling the position of the node whose tile is written; NO_TILE if none can be."""
+    """For each output and tiling the position of the written node; NO_TILE if there is none."""
     count = len(blocks)
     last = len(analysis.nodes) - 1
     result = []
@@ -200,7 +200,7 @@ def _can_be_written(analysis: Analysis, node: TiledNode, values: Columns, blocks
 
 
 def _starts(dims: list[int] | tuple[int, ...], tiles: list[int]) -> list[Expr]:
-    """Where the tile of block number d0 starts, blocks counted from the last dimension up."""
+    """The start of the tile of block number d0, blocks counted from the last dimension up."""
     starts: list[Expr] = []
     step = 1
     for size, tile in zip(reversed(dims), reversed(tiles), strict=True):
@@ -212,12 +212,12 @@ def _starts(dims: list[int] | tuple[int, ...], tiles: list[int]) -> list[Expr]:
 
 
 class TilingSet:
-    """A column for each tiling parameter. A fusion that grows asks about the same tiles again and again."""
+    """A column for each tiling parameter, with caches for growing fusions."""
 
     def __init__(
         self, extents: Sequence[int], columns: Sequence[Column], transaction: int, pads: bool = False
     ) -> None:
-        """`transaction` is how many bytes memory gives at once; tiles that pad read up to a power of two."""
+        """`transaction` is bytes per memory transaction; with `pads`, tiles read up to a power of two."""
         self._extents = tuple(extents)
         self._transaction = transaction
         self.count = len(columns[0])
@@ -235,7 +235,7 @@ class TilingSet:
         return self.sizes.parameters
 
     def blocks(self, dims: tuple[int, ...], first: int = 0) -> Column:
-        """Blocks in the grid of an output of which parameter `first` tiles the first dimension."""
+        """Blocks in the grid of an output whose first dimension has parameter `first`."""
         cached = self._blocks.get((dims, first))
         if cached is None:
             blocks = block_count(dims, self.columns[first:])
@@ -243,7 +243,7 @@ class TilingSet:
         return cached
 
     def where(self, mask: Mask | bool) -> TilingSet:
-        """Those of them for which the mask holds."""
+        """The tilings for which the mask holds."""
         if mask is True:
             return self
         mask = np.broadcast_to(np.asarray(mask), (self.count,))
@@ -257,7 +257,7 @@ class TilingSet:
         return part
 
     def strides(self, tile: SymbolicTile) -> Columns:
-        """Values for a tile's strides, which are exact only up to the tile's own extents."""
+        """Values of a tile's strides, exact only up to the tile's own extents."""
         limits = tile.limits
         found = self._strides.get(limits)
         if found is None:
@@ -266,7 +266,7 @@ class TilingSet:
         return found
 
     def access(self, kind: OpKind, tile: SymbolicTile) -> tuple[Value, NDArray[np.float64]]:
-        """Bytes of one tile of an array, and the share of the bandwidth that accessing it attains."""
+        """Bytes of one tile of an array, and the attained share of the bandwidth."""
         cached = self._accesses.get((kind, tile))
         if cached is None:
             size: Value = kind.element_bytes
@@ -295,7 +295,7 @@ class TilingSet:
 
 
 def all_of(extents: Sequence[int], transaction: int, pads: bool = False) -> TilingSet:
-    """All tilings XLA tries of these extents."""
+    """All tilings that XLA tries for these extents."""
     return TilingSet(extents, all_tilings(extents) or [np.ones(1, dtype=np.int64)], transaction, pads)
 
 
@@ -305,12 +305,12 @@ def all_of(extents: Sequence[int], transaction: int, pads: bool = False) -> Tili
 
 
 MAX_TENSOR_ELEMENTS = 1048576
-"""Triton takes no tensor with more elements."""
+"""Triton's limit of elements in a tensor."""
 MAX_DOT_SIDE = 256
 
 
 def valid_tilings(analysis: Analysis, device: DeviceDescription, tilings: TilingSet) -> TilingSet:
-    """Those that the emitter takes, of all there are."""
+    """The tilings that the emitter accepts."""
     view = analysis.view
     tilings = tilings.where(tilings.blocks(view.kinds[0].dims) < device.block_dim_limit_x)
     mask: Mask | bool = True
@@ -330,7 +330,7 @@ def valid_tilings(analysis: Analysis, device: DeviceDescription, tilings: Tiling
 
 
 def _root_sizes(node: TiledNode, dims: Sequence[int], values: Columns) -> Mask | bool:
-    """A tile of an output is a power of two or the whole dimension."""
+    """Mask: a tile of an output is a power of two or the whole dimension."""
     mask: Mask | bool = True
     for expr, size in zip(node.tile.sizes, dims, strict=True):
         tile = values.value(expr)
@@ -339,7 +339,7 @@ def _root_sizes(node: TiledNode, dims: Sequence[int], values: Columns) -> Mask |
 
 
 def _emitter_conditions(analysis: Analysis, node: TiledNode, values: Columns) -> Mask | bool:
-    """What has to hold once sizes are rounded up to powers of two (`DeriveCustomConstraints`)."""
+    """Mask: conditions on sizes rounded up to powers of two (`DeriveCustomConstraints`)."""
     kind = analysis.view.kinds[node.op]
     if kind.opcode in ("reshape", "bitcast"):
         own = kind.maps[0]

@@ -1,4 +1,4 @@
-"""What may be part of a Triton fusion, and XLA's words where not
+"""Operations supported in a Triton fusion, and XLA's reasons against others
 (`xla/backends/gpu/codegen/triton/support.cc`)."""
 
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ _OUTPUT_TYPE, _INPUT_TYPE = "Unsupported output data type.", "Unsupported input 
 
 
 class TritonSupport:
-    """The rules for one device and release. Answers are None for what is supported, else XLA's reason."""
+    """The rules for one device and release. Each method returns XLA's reason, or None if supported."""
 
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._release = release
@@ -62,8 +62,8 @@ class TritonSupport:
         self._bf16 = not self._rocm or not device.gfx_version.startswith(("gfx900", "gfx906", "gfx10"))
 
     def refusal(self, instruction: Instruction) -> str | None:
-        """For a producer or consumer: a Triton fusion is taken whole, others operation by operation
-        (`PriorityFusionQueue::IsTritonSupported`)."""
+        """The reason against a producer or consumer: a Triton fusion is supported as a whole, others by
+        operation (`PriorityFusionQueue::IsTritonSupported`)."""
         if is_generic_triton_fusion(instruction):
             return None
         if instruction.opcode != "fusion":
@@ -139,7 +139,7 @@ class TritonSupport:
         return f"Unsupported instruction opcode {opcode}"
 
     def _is_beyond_early_triton(self, instruction: Instruction) -> bool:
-        """The set was a list of what is refused, and that is all that was not element-wise but these."""
+        """True for an operation outside the early set: element-wise operations and these."""
         opcode = instruction.opcode
         if opcode == "copy":
             return not self._release.triton_takes_copies

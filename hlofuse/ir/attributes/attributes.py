@@ -1,8 +1,7 @@
-"""Attributes of an instruction: `name=value` pairs, kept as written, typed on demand.
+"""Attributes of an instruction: `name=value` pairs, stored as written, typed on demand.
 
-Many instructions carry the same attribute text, so one `Attributes` object is shared by all of
-them and what has been worked out for one is there for the others. It is therefore immutable:
-`updated` and `without` make new ones.
+Instructions with the same attribute text share one immutable `Attributes` and its cached values; `updated`
+and `without` return new ones.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def split_attributes(text: str) -> dict[str, str]:
 
 
 UNREAD = "\0"
-"""Stands for what nobody has asked for yet."""
+"""Marks a value that has not been read yet."""
 
 
 class Attributes(Mapping[str, Any]):
@@ -52,11 +51,11 @@ class Attributes(Mapping[str, Any]):
         self._raw = raw
         self._typed: dict[str, Any] | None = None
         self.op_name: str | None = UNREAD
-        """For `Instruction.op_name`, which is asked for more often than all the rest."""
+        """Read by `Instruction.op_name`, the most frequent access."""
 
     @property
     def raw_items(self) -> dict[str, str]:
-        """Name to text, in order; not to be changed."""
+        """Raw text by name, in order; not to be changed."""
         raw = self._raw
         if raw is None:
             raw = self._raw = split_attributes(self._text or "")
@@ -64,7 +63,7 @@ class Attributes(Mapping[str, Any]):
 
     @property
     def text(self) -> str:
-        """The attributes as they stand behind the operands, each with a leading `, `."""
+        """The attributes as they follow the operands, each with a leading `, `."""
         if self._text is None:
             self._text = "".join(f", {k}={v}" for k, v in self.raw_items.items())
         return self._text
@@ -75,7 +74,7 @@ class Attributes(Mapping[str, Any]):
         return (self.raw_items if raw is None else raw).get(name, default)
 
     def given(self, *names: str) -> dict[str, str]:
-        """Those of these names that are there, with their text as written."""
+        """The attributes in `names` that are set, as raw text."""
         raw = self.raw_items
         return {name: raw[name] for name in names if name in raw}
 
@@ -90,7 +89,7 @@ class Attributes(Mapping[str, Any]):
         return value
 
     def get(self, name: str, default: Any = None) -> Any:
-        """As of any mapping, without raising for what is not there."""
+        """The typed value, or `default` where the name is not set."""
         typed = self._typed
         if typed is not None and name in typed:
             return typed[name]
@@ -98,7 +97,7 @@ class Attributes(Mapping[str, Any]):
         return self[name] if name in (self.raw_items if raw is None else raw) else default
 
     def read_op_name(self) -> str | None:
-        """What the metadata has as the framework's name of the operation; from now on in `op_name`."""
+        """The framework's name of the operation, read from the metadata and cached in `op_name`."""
         metadata = self.get("metadata")
         self.op_name = metadata.op_name if metadata is not None else None
         return self.op_name

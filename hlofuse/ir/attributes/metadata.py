@@ -1,4 +1,4 @@
-"""What an instruction says about itself, and which buffers it shares."""
+"""Metadata of an instruction, and the buffers that it shares."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def quote(text: str) -> str:
 
 @dataclass(frozen=True)
 class OpMetadata:
-    """Where an operation came from (`OpMetadata` in `xla/xla_data.proto`)."""
+    """Source of an operation in the program (`OpMetadata` in `xla/xla_data.proto`)."""
 
     op_type: str | None = None
     op_name: str | None = None
@@ -40,9 +40,9 @@ class OpMetadata:
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> OpMetadata:
-        """With these fields and no others: dumps have one for every instruction, so it has to be quick.
+        """The metadata with these fields and defaults for the rest; takes over the dict.
 
-        What is not given is the class's own default. The dict is kept, and not to be used again.
+        Dumps have one for every instruction, so it has to be quick.
         """
         metadata = object.__new__(cls)
         object.__setattr__(metadata, "__dict__", fields)
@@ -80,7 +80,7 @@ class InputAlias:
 
 @dataclass(frozen=True, slots=True)
 class DonorEntry:
-    """A parameter whose buffer may be used for anything (`HloBufferDonorConfig`)."""
+    """A parameter whose buffer any result may use (`HloBufferDonorConfig`)."""
 
     parameter_number: int
     parameter_index: ShapeIndex

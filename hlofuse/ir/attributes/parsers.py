@@ -1,7 +1,7 @@
-"""Typed values of attributes, by attribute name as XLA's own parser is type-directed.
+"""Typed values of attributes; as in XLA's parser, the attribute's name decides the type.
 
-The common forms are read by patterns, anything else by the grammar; both make the same values. A reader of a
-common form takes the text of a value, or raises `Uncommon`.
+Patterns read the common forms, the grammar any other; both give the same values. A reader of a common form
+takes the text of a value, or raises `Uncommon`.
 """
 
 import re
@@ -54,11 +54,11 @@ _ALIASES = re.compile(rf"\{{ ?(?:{_ALIAS.pattern}(?:, (?=\{{)| ?(?=\}})))*+ ?\}}
 
 
 class Uncommon(Exception):
-    """A form the patterns do not know."""
+    """A form without a pattern."""
 
 
 def uncommon(text: str) -> Any:
-    """Nothing is common here."""
+    """Raises `Uncommon`: the attribute has no common form."""
     raise Uncommon
 
 
@@ -86,7 +86,7 @@ def integers(text: str) -> tuple[int, ...]:
 
 
 def name(text: str) -> str:
-    """A name or a word, without its %."""
+    """A name or a word, without its `%`."""
     if _NAME.fullmatch(text) is None:
         raise Uncommon
     return text.removeprefix("%")
@@ -107,7 +107,7 @@ def string(text: str) -> str:
 
 
 def config(text: str) -> str:
-    """A backend config: JSON as it stands, or a string."""
+    """A backend config: raw JSON, or the content of a string."""
     return text if text.startswith("{") else string(text)
 
 
@@ -141,7 +141,7 @@ def frontend_attributes(text: str) -> dict[str, str]:
 
 
 def window(text: str) -> Window:
-    """A window in any order of its parts."""
+    """A window with its fields in any order."""
     if _WINDOW.fullmatch(text) is None:
         raise Uncommon
     fields = dict(_WINDOW_FIELD.findall(text))
@@ -207,7 +207,7 @@ __all__ = ["OpMetadata", "parse_value"]
 
 
 def parse_value(name: str, text: str) -> Any:
-    """The value of attribute `name`; its own text for a name nobody knows.
+    """The typed value of attribute `name`; the text itself for an unknown name.
 
     Lists of numbers are tuples, names of computations and enumerations are strings; see
     `hlofuse.ir.attributes` for the rest.

@@ -1,4 +1,4 @@
-"""Windows, padding and slices: how one array is laid over another, dimension by dimension."""
+"""Windows, padding and slices, by dimension."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -64,7 +64,7 @@ class PaddingDimension:
 
 @dataclass(frozen=True, slots=True)
 class PaddingConfig:
-    """What a pad adds around and between elements (`PaddingConfig`)."""
+    """Padding around and between the elements (`PaddingConfig`)."""
 
     dimensions: tuple[PaddingDimension, ...] = ()
 
@@ -79,7 +79,7 @@ class PaddingConfig:
 
     @property
     def padded(self) -> list[int]:
-        """The dimensions that it changes."""
+        """The numbers of the padded dimensions."""
         return [d for d, p in enumerate(self.dimensions) if p.low or p.high or p.interior]
 
     def __str__(self) -> str:
@@ -91,7 +91,7 @@ class PaddingConfig:
 
 @dataclass(frozen=True, slots=True)
 class SliceRange:
-    """What a slice takes of one dimension: `[start:limit:stride]`."""
+    """The range of a slice in one dimension: `[start:limit:stride]`."""
 
     start: int
     limit: int

@@ -1,7 +1,7 @@
-"""Which opcodes the fast path reads by itself, and attribute texts, checked once for each opcode and shared.
+"""Opcode forms and attribute texts of the fast path, each checked once for an opcode and shared.
 
-An opcode or attribute that is missing here is not wrong, it is the grammar's to judge. So everything
-here has to be something the grammar accepts with the same meaning, and need not be all of it.
+An opcode or attribute that is missing here is left to the grammar. Everything here is a subset of what the
+grammar accepts, with the same meaning.
 """
 
 import math
@@ -51,9 +51,10 @@ _ONE_DIMENSION = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an opcode is treated, its operand count (or one of the two above), its attributes.
+    """How the fast path reads an opcode: its kind, its operand count (or one of the two above), its
+    attributes.
 
-    `check` is what XLA asks of operands and result besides (`HloParserImpl::CreateInstruction`).
+    `check` compares operands and result as XLA does (`HloParserImpl::CreateInstruction`).
     """
 
     opcode: str
@@ -66,12 +67,12 @@ class Form:
 
     @property
     def attributes_key(self) -> tuple[object, ...]:
-        """Equal for forms that take the same attributes in the same way."""
+        """A key equal for forms that read the same attributes in the same way."""
         return self.kind == CALLING, self.required, self.allowed, self.one_dimension
 
 
 def form(opcode: str) -> Form | None:
-    """How to read the opcode; None for what is left to the grammar."""
+    """The form of the opcode; None where the grammar reads it."""
     takes = signature(opcode) if opcode in OPCODES and opcode not in _GRAMMAR_ONLY else None
     if takes is None:
         return None
@@ -131,8 +132,8 @@ _CALL_ORDER = {name: place for place, name in enumerate(CALLED_COMPUTATION_ATTRI
 class AttributeCache(dict[str, Attributes]):
     """Text to attributes, for opcodes that take the same ones.
 
-    A new text is checked as the grammar would, and raises `FastPathMiss` where it is out of the ordinary.
-    `called` has, for opcodes that call computations, those that a text names.
+    A new text is checked as by the grammar; `FastPathMiss` where there is no pattern for it. `called` has the
+    computations that a text names, for opcodes that call some.
     """
 
     def __init__(
@@ -145,7 +146,7 @@ class AttributeCache(dict[str, Attributes]):
         super().__init__()
         self.called: dict[str, Called] = {}
         self.constraints: dict[str, list[Shape]] = {}
-        """Layouts that a custom call asks of its operands."""
+        """Operand layouts constrained by a custom call."""
         self._form = form
         self._calls = form.kind == CALLING
         self._computations = computations
@@ -153,7 +154,7 @@ class AttributeCache(dict[str, Attributes]):
         self._check_common = check_common
         self._checked: set[str] = set()
         self._checked_calls: dict[str, str] = {}
-        """Texts up to the computation called, where that is the last thing: `, kind=kLoop, calls`."""
+        """Texts before the called computation, where that is last: `, kind=kLoop, calls`."""
 
     def __missing__(self, text: str) -> Attributes:
         match = COMMON_ATTRIBUTES.fullmatch(text)
@@ -243,12 +244,12 @@ class AttributeCache(dict[str, Attributes]):
 
 
 def _window_is_consistent(text: str) -> bool:
-    """Every field is about as many dimensions as the others."""
+    """True if all fields have the same number of dimensions."""
     return len({field.count("x", field.index("=")) for field in text[1:-1].split()}) == 1
 
 
 def _labels_are_consistent(text: str) -> bool:
-    """Each part has its two letters and every dimension once."""
+    """True if each part has its two letters and every dimension once."""
     inputs, _, rest = text.partition("_")
     kernel, _, output = rest.partition("->")
     count = len(inputs) - 2
@@ -260,7 +261,7 @@ def _labels_are_consistent(text: str) -> bool:
 
 
 def _groups_are_consistent(text: str) -> bool:
-    """`[2,4]<=[8]`, `[2,4]<=[4,2]T(1,0)`: as many devices as the groups hold."""
+    """True if devices and groups have equal counts: `[2,4]<=[8]`, `[2,4]<=[4,2]T(1,0)`."""
     if text[0] != "[":
         return True
     groups, _, iota = text.partition("<=")

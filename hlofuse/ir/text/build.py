@@ -39,7 +39,7 @@ MAX_NESTED_COMPUTATIONS = 100
 
 
 def parse_by_grammar(text: str, filename: str | None = None) -> Module:
-    """A whole text, by nothing but the grammar (`ParseAndReturnUnverifiedModule`)."""
+    """The module of a text, read by the grammar alone (`ParseAndReturnUnverifiedModule`)."""
     try:
         module = Builder(text).module(parse_rule(text, "text"))
     except Rejected as error:
@@ -50,7 +50,7 @@ def parse_by_grammar(text: str, filename: str | None = None) -> Module:
 
 
 class Builder(Operands):
-    """Makes the graph of what was written; Rejected, with the place, for what does not hold together."""
+    """Builds the graph from nodes; raises `Rejected`, with the place, for inconsistencies."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -118,14 +118,14 @@ class Builder(Operands):
         return Attributes(raw=raw) if raw else NO_ATTRIBUTES
 
     def check_recovery_module(self, text: str, where: int) -> None:
-        """XLA reads the module that recovers a value; what it rejects spoils the whole."""
+        """Read the module that recovers a value; an error in it rejects the whole text."""
         try:
             Builder(text).module(parse_rule(text, "text"))
         except Rejected as error:
             raise Rejected(where, f"the module inside the table is wrong: {error.message}") from None
 
     def single(self, node: InstructionNode) -> Computation:
-        """A text that is one instruction: operands that carry shapes become parameters."""
+        """The computation of a single instruction: operands with shapes become parameters."""
         scope = Scope("_", implicit_parameters=True)
         # XLA adds the entry before the computations written inside it.
         self.finished.insert(0, scope.computation)
@@ -134,7 +134,7 @@ class Builder(Operands):
         return scope.computation
 
     def computation(self, node: ComputationNode) -> Computation:
-        """One computation, which those below it can call."""
+        """Add a computation, callable by later ones."""
         name = bare(node.name)
         where = node.name.start_pos or 0
         computation = self.body(node.instructions, _sanitized(name), where)
@@ -160,7 +160,7 @@ class Builder(Operands):
         return computation
 
     def body(self, nodes: list[InstructionNode], name: str, where: int) -> Computation:
-        """A computation of these instructions; `where` is the place of one that lacks something."""
+        """A computation of these instructions; `where` is the place for errors about the whole."""
         scope = Scope(name)
         root: Instruction | None = None
         for node in nodes:
@@ -227,7 +227,7 @@ class Builder(Operands):
         return instruction
 
     def add(self, instruction: Instruction, given: str | None, where: int, scope: Scope) -> None:
-        """Name it, as given or else as XLA does, and add it."""
+        """Add the instruction under its given name, or XLA's."""
         if given is None:
             stage = split_async(instruction.opcode)[1]
             kind = instruction.opcode if stage is None else f"async-{stage}"
@@ -250,7 +250,8 @@ class Builder(Operands):
         return spec
 
     def attributes(self, node: InstructionNode) -> tuple[list[tuple[str, Computation]], dict[str, Any]]:
-        """Called computations in XLA's order, and the raw texts; a list where one was written in place."""
+        """Called computations in XLA's order, and the raw texts; a list for a computation
+        written in place."""
         raw: dict[str, Any] = {}
         callees: dict[str, list[Computation]] = {}
         for attribute in node.attributes:
@@ -269,7 +270,7 @@ class Builder(Operands):
         return called, raw
 
     def callee(self, value: Token | list[InstructionNode], where: int) -> Computation:
-        """The computation of that name, or one written in its place."""
+        """The computation of that name, or the one written in place."""
         if isinstance(value, list):
             self.nesting += 1
             if self.nesting > MAX_NESTED_COMPUTATIONS:

@@ -1,4 +1,4 @@
-"""What XLA checks of an instruction while it parses, beyond its spelling: operands, attributes, values.
+"""XLA's checks of an instruction during parsing, beyond spelling: operands, attributes, values.
 
 Shapes are compared, not inferred: XLA infers them only where the text leaves them out.
 """
@@ -34,7 +34,7 @@ def compatible(a: Shape, b: Shape) -> bool:
 
 
 def signature_or_error(opcode: Token) -> Signature:
-    """What the opcode takes; an error where there is none such."""
+    """The signature of the opcode; raises for an unknown one."""
     spec = signature(opcode)
     if spec is None:
         raise opcode_error(opcode.start_pos or 0, opcode)
@@ -42,7 +42,7 @@ def signature_or_error(opcode: Token) -> Signature:
 
 
 def check_attributes(opcode: str, spec: Signature, nodes: Sequence[AttributeNode], end: int) -> None:
-    """Known, not repeated, complete; `end` is where a missing one would stand."""
+    """Check that attributes are known, unique and complete; `end` is the place of a missing one."""
     seen: set[str] = set()
     for node in nodes:
         name = node.name
@@ -79,7 +79,7 @@ _ONE_DIMENSION = frozenset(
 
 
 def check_instruction(node: InstructionNode, spec: Signature, operands: Sequence[Instruction]) -> None:
-    """Operand counts and what else XLA asks of single opcodes."""
+    """Check operand counts and conditions of single opcodes."""
     call = node.call
     opcode = str(call.opcode)
     base, stage = split_async(opcode)
@@ -133,7 +133,7 @@ def _check_async(node: InstructionNode, stage: str, operands: Sequence[Instructi
 
 
 class _Written(NamedTuple):
-    """An instruction as the text has it; without a shape where that is left out."""
+    """An instruction as written, with or without its shape."""
 
     operands: Sequence[Instruction]
     values: dict[str, AttributeNode]

@@ -21,9 +21,9 @@ from hlofuse.ir.text.patterns import CALLED_NAME, OPERAND, FastPathMiss
 from hlofuse.ir.text.shapes import ShapeCache
 
 Row = tuple[str, str, str, str, str, str]
-"""ROOT, name, shape, opcode, what stands between the parentheses, attributes."""
+"""ROOT, name, shape, opcode, text between the parentheses, attributes."""
 Opcode = tuple[str, int, int, Check | None, AttributeCache]
-"""The one string of its name, how the loop treats it, its operand count, its check, its attribute texts."""
+"""The opcode's interned name, kind, operand count, check and attribute cache."""
 
 
 _FEW = tuple(map(str, range(64)))
@@ -34,10 +34,10 @@ def _numbers(count: int) -> Iterable[str]:
 
 
 class Fallback(Protocol):
-    """Reads single pieces by the grammar; raises `FastPathMiss` where a piece does not stand by itself."""
+    """Reads parts by the grammar; raises `FastPathMiss` where a part cannot be read alone."""
 
     def shape(self, text: str) -> Shape:
-        """A shape in an unusual notation."""
+        """The shape of a text without a pattern."""
 
     def common_attributes(self, text: str) -> None:
         """Check attributes that any instruction may have: `, sharding={…}, origin={…}`."""
@@ -50,7 +50,7 @@ class Fallback(Protocol):
 
 
 class ReadCache:
-    """What the computations of one module share while it is read."""
+    """State shared by the computations of one module during reading."""
 
     def __init__(self, fallback: Fallback) -> None:
         self.fallback = fallback
@@ -60,7 +60,7 @@ class ReadCache:
         self.constants: set[tuple[str, str]] = set()
         self.opcodes: dict[str, Opcode] = {}
         self.has_control = False
-        """Whether control dependencies have to be looked for."""
+        """True once control dependencies have to be connected."""
         # How the text is written, for printing it alike.
         self.has_percent = True
         self.has_signatures = True
@@ -70,7 +70,7 @@ class ReadCache:
         self.has_operand_numbers = True
 
     def opcode(self, text: str) -> Opcode:
-        """What the loop needs to know of an opcode."""
+        """The reading rule of an opcode, cached."""
         how = form(text)
         if how is None:
             raise FastPathMiss
@@ -92,14 +92,14 @@ class Body:
         self.computation = computation
         self.cache = cache
         self.by_name: dict[str, Instruction] = {}
-        """Every instruction by its name, or by its path: `x#1` is the element that such an operand makes."""
+        """Every instruction by name, or by path: `x#1` is the element made by such an operand."""
         self.calling: list[Instruction] = []
-        """Instructions that call computations, which hear of it once the whole body is accepted."""
+        """Instructions with called computations; callers are registered once the whole body is accepted."""
         self.parameters: dict[str, Instruction] = {}
         self.root: Instruction | None = None
 
     def add_rows(self, rows: list[Row]) -> int:
-        """Append the instructions of `rows`; how many were taken until one was out of the ordinary."""
+        """Append the instructions of `rows`; returns the number accepted by the fast path."""
         cache = self.cache
         computation = self.computation
         slots = computation._slots
@@ -221,7 +221,7 @@ class Body:
         return out
 
     def _operands(self, text: str) -> list[Instruction]:
-        """Operands written in any ordinary way: with shapes, element paths, position comments."""
+        """Operands in any common form: with shapes, element paths, position comments."""
         out = []
         pos, end = 0, len(text)
         while pos < end:
@@ -275,14 +275,14 @@ class Body:
             self.calling.append(x)
 
     def register_callers(self) -> None:
-        """Register callers; done late, since until a body is accepted nobody may hear of it."""
+        """Register callers; called once the body is accepted."""
         for x in self.calling:
             for _, callee in x.called:
                 callee.add_caller(x)
         self.calling.clear()
 
     def add_control(self, start: int) -> None:
-        """Connect what `control-predecessors` names in instructions from slot `start` on."""
+        """Connect control predecessors of the instructions from slot `start` on."""
         for x in self.computation._slots[start:]:
             assert x is not None
             if "control-predecessors=" not in x.attributes.text:
@@ -295,7 +295,7 @@ class Body:
                 predecessor.add_control_dependency_to(x)
 
     def finish(self) -> None:
-        """Number the parameters, settle the root and tell the computations called."""
+        """Number the parameters, set the root and register callers."""
         computation = self.computation
         slots = computation._slots
         parameters = self.parameters

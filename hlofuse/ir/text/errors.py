@@ -1,4 +1,4 @@
-"""Errors of the reader: where in the text, and what was expected in a person's words."""
+"""Errors of the reader: the place in the text, and the expected form in plain words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Rejected(Exception):
-    """Something wrong at an offset of the text; becomes an `HloParseError` where the text is known."""
+    """An error at an offset of the text; becomes an `HloParseError` where the text is known."""
 
     def __init__(self, position: int, message: str) -> None:
         self.position = position
@@ -31,7 +31,7 @@ class Rejected(Exception):
 
 
 def located(text: str, error: Rejected, filename: str | None) -> HloParseError:
-    """The error with its line and column; past the end, the place behind the last character."""
+    """The error with its line and column; past the end, the place after the last character."""
     position = min(error.position, len(text.rstrip()))
     start = text.rfind("\n", 0, position) + 1
     end = text.find("\n", start)
@@ -50,7 +50,7 @@ def counted_dimensions(count: int) -> str:
 
 
 def suggestion(word: str, names: Iterable[str]) -> str:
-    """`; did you mean X?` when something known is close to `word`, otherwise nothing."""
+    """`; did you mean X?` when a known word is close to `word`, otherwise empty."""
     close = difflib.get_close_matches(word, list(names), 1, 0.7)
     return f"; did you mean {close[0]}?" if close else ""
 
@@ -95,7 +95,7 @@ def _type_error(token: Token) -> Rejected:
 
 
 def unexpected(error: UnexpectedToken, text: str) -> Rejected:
-    """A token the grammar has no place for, as a message that names the likely mistake."""
+    """The message for an unexpected token, naming the probable mistake."""
     from lark import Token
 
     token: Token = error.token
@@ -162,7 +162,7 @@ _FOREIGN = (
 
 
 def foreign(text: str) -> str:
-    """What else the text looks like, as an addition to a message; nothing if it might be HLO."""
+    """Another format that the text resembles, to append to a message; empty if it might be HLO."""
     for pattern, what in _FOREIGN:
         if pattern.match(text):
             return f" (this looks like {what}; hlofuse reads HLO text, as written by --xla_dump_hlo_as_text)"
@@ -170,5 +170,5 @@ def foreign(text: str) -> str:
 
 
 def opcode_error(position: int, opcode: str) -> Rejected:
-    """An opcode nobody knows."""
+    """The error for an unknown opcode."""
     return Rejected(position, f"unknown opcode {opcode}{suggestion(opcode, OPCODES)}")

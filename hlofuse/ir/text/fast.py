@@ -1,8 +1,7 @@
-"""The fast path: ordinary dumps, read by patterns over stretches of lines.
+"""The fast path: patterns read common dumps in stretches of lines.
 
-The grammar decides what is right. Text is read here only where the patterns leave no doubt that the
-grammar would read the same; the rest is handed over piece by piece (`Fallback`), and when a piece does
-not stand by itself, `FastPathMiss` hands over the whole text.
+The grammar is authoritative. Patterns read only text that the grammar would read the same way. Other parts go
+to `Fallback`; where a part cannot be read alone, `FastPathMiss` sends the whole text to the grammar.
 """
 
 import re
@@ -33,7 +32,7 @@ from hlofuse.ir.text.shapes import split_tuple
 from hlofuse.ir.text.text import unquote
 
 STRETCH = 1 << 16
-"""Characters matched at once: enough to make the loop cheap, little enough to keep memory flat."""
+"""Characters matched at once: enough for a cheap loop, few enough for flat memory."""
 
 # What XLA renames when it takes a name over, or refuses: `x.01` becomes `x.1`, `__x` is its own.
 _ALIASES = re.compile(r", input_output_alias=\{ ([^\n]*?) \}(?:, |\Z)")
@@ -42,7 +41,7 @@ _CLOSE = re.compile(r"\n\}")
 _BRACE = re.compile(r"\{\s*\n")
 _SUSPECT = re.compile(r"\.0\d*+$", re.MULTILINE | re.ASCII)  # begins with a literal: searched for fast
 _NUMBERED = re.compile(r"\.\d++$", re.ASCII)
-# Words that are no names, unless behind a %; and types, which are not even then.
+# Words that are names only after a %; and types, which are not even then.
 _REFUSED = ARRAY_TYPES.union(
     "token opaque ROOT ENTRY HloModule FileNames FunctionNames FileLocations StackFrames true false inf nan"
     " replicated manual unreduced maximal unknown last_tile_dim_replicate shard_as shard_like".split()
@@ -50,7 +49,7 @@ _REFUSED = ARRAY_TYPES.union(
 
 
 def read_fast(text: str, fallback: Fallback) -> Module:
-    """The module in `text`; raises `FastPathMiss` for what is not ordinary."""
+    """The module in `text`; raises `FastPathMiss` where a pattern is missing."""
     if "\r" in text:
         text = text.replace("\r\n", "\n")
         if "\r" in text:
@@ -94,7 +93,7 @@ def read_fast(text: str, fallback: Fallback) -> Module:
 
 
 def _check_aliases(text: str, result: Shape) -> None:
-    """`input_output_alias={ {1}: (0, {}) }`: the result has to have the elements named."""
+    """Check that the result has the elements in `input_output_alias={ {1}: (0, {}) }`."""
     aliases = _ALIASES.search(text)
     for index in _ALIASED.findall(aliases[1]) if aliases is not None else ():
         shape = result
@@ -105,7 +104,7 @@ def _check_aliases(text: str, result: Shape) -> None:
 
 
 def _check_entry_layout(text: str, cache: ReadCache) -> Shape:
-    """`(shapes)->shape`: every piece has to be a shape; the last one."""
+    """Check the shapes of `(shapes)->shape`; returns the result's."""
     parameters, arrow, result = text.rpartition("->")
     if not arrow or not parameters.startswith("(") or split_tuple(parameters) is None:
         raise FastPathMiss
@@ -175,7 +174,7 @@ def _read_computation(text: str, pos: int, module: Module, cache: ReadCache, nam
 
 
 def _read_stretch(body: Body, text: str, start: int, end: int) -> None:
-    """Whole lines: at once where the pattern fits each of them, otherwise line by line."""
+    """Read whole lines: at once if the pattern fits each of them, otherwise line by line."""
     slots = body.computation._slots
     first = len(slots)
     rows = INSTRUCTION.findall(text, start, end)
@@ -187,7 +186,7 @@ def _read_stretch(body: Body, text: str, start: int, end: int) -> None:
 
 
 def _read_lines(body: Body, text: str, start: int, end: int, taken: int) -> None:
-    """Lines after the first `taken`; regions of lines the pattern does not fit go to the grammar."""
+    """Read the lines after the first `taken`; the grammar reads regions that the pattern does not fit."""
     pos = start
     for _ in range(taken):
         pos = text.index("\n", pos) + 1
@@ -204,7 +203,7 @@ def _read_lines(body: Body, text: str, start: int, end: int, taken: int) -> None
 
 
 def _check_names(names: Collection[str]) -> None:
-    """Decline where XLA would refuse a name, or change it when it takes it over."""
+    """Raise `FastPathMiss` where XLA would refuse or change a name."""
     if not _REFUSED.isdisjoint(names):
         raise FastPathMiss
     waiting = iter(names)

@@ -1,7 +1,7 @@
-"""Reading by the grammar alone: slow, and right. Everything faster is held to what this does.
+"""Reading by the grammar alone: the slow reference for every faster path.
 
-lark is imported and the parser made on first use only. The parser's tables are kept in the user's
-cache directory, where there is one that can be written.
+lark is imported and the parser made on first use only. The parser's tables are stored in the user's cache
+directory, if that is writable.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 STARTS = tuple(
     "text entry_computation plain_computation instruction shape attributes attribute literal".split()
 )
-"""The start rules: a whole program and the pieces that are read by themselves."""
+"""The start rules: a whole program, and the parts that can be read alone."""
 
 
 def grammar_text() -> str:
@@ -33,7 +33,7 @@ def grammar_text() -> str:
 
 
 def _cache_file() -> str | None:
-    """Where the tables are kept; None where nothing can be written."""
+    """The file for the parser's tables; None where it cannot be written."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = os.path.join(base, "hlofuse")
     try:
@@ -72,7 +72,7 @@ def parser() -> Lark:
 
 
 def parse_rule(text: str, start: str) -> Any:
-    """The value of `text` as the rule `start`; raises `Rejected`."""
+    """The value of `text` by the rule `start`; raises `Rejected`."""
     from lark.exceptions import UnexpectedInput, UnexpectedToken
 
     reader = parser()

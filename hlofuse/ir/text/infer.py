@@ -1,7 +1,6 @@
 """The result's shape where the text leaves it out (`xla/service/shape_inference.cc`).
 
-Shapes written in the text are taken as they are; only what is missing is worked out, and only as far
-as it takes to tell the result. Layouts follow the operand where the result has its dimensions.
+Written shapes are used as they are. Layouts follow the operand where the result has its dimensions.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _BINARY = values(
 def infer_shape(
     node: InstructionNode, operands: Sequence[Instruction], called: Mapping[str, Computation]
 ) -> Shape:
-    """The shape of the result; raises `Rejected` where the operands do not go together."""
+    """The shape of the result; raises `Rejected` for incompatible operands."""
     given_values = {a.name: a.value for a in node.attributes}
     given = Given(str(node.call.opcode), operands, given_values, called)
     opcode = given.opcode

@@ -1,4 +1,4 @@
-"""Shapes of what a window is moved over (`InferWindowOutputShape`, `InferConvolveShape`)."""
+"""Shapes of windowed operations (`InferWindowOutputShape`, `InferConvolveShape`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def output_size(size: int, dimension: WindowDimension) -> int:
-    """How many places a window finds along a dimension."""
+    """The number of window positions along a dimension."""
     dilated = (size - 1) * dimension.base_dilation + 1 if size else 0
     padded = dilated + dimension.padding_low + dimension.padding_high
     reach = (dimension.size - 1) * dimension.window_dilation + 1 if dimension.size else 0
@@ -22,7 +22,7 @@ def output_size(size: int, dimension: WindowDimension) -> int:
 
 
 def reduce_window(given: Given) -> Shape:
-    """One result for each input."""
+    """Infer one result for each input."""
     window = _window_of(given)
     count = len(given.shapes) // 2
     shapes = [_moved(s, window) for s in given.shapes[:count]]
@@ -40,7 +40,7 @@ def _moved(shape: Shape, window: Window) -> Shape:
 
 
 def select_and_scatter(given: Given) -> Shape:
-    """The operand's shape, once the window gives that of the source."""
+    """The operand's shape, if the source fits the window."""
     operand, source = given.shapes[:2]
     if _moved(operand, _window_of(given)).dimensions != source.dimensions:
         raise ValueError
@@ -48,7 +48,7 @@ def select_and_scatter(given: Given) -> Shape:
 
 
 def convolution(given: Given) -> Shape:
-    """Batch, features and spatial dimensions, each in its place."""
+    """Infer batch, feature and spatial dimensions in their order."""
     left, right = given.shapes[:2]
     numbers = given["dim_labels"]
     window = _window_of(given)
@@ -65,7 +65,7 @@ def convolution(given: Given) -> Shape:
 
 
 def dot(given: Given) -> Shape:
-    """Batch dimensions, then what is left of either side."""
+    """Infer batch dimensions, then the remaining ones of either side."""
     left, right = given.shapes[0], given.shapes[2 if given.opcode == "scaled-dot" else 1]
     lc, rc = given.get("lhs_contracting_dims"), given.get("rhs_contracting_dims")
     lb, rb = given.get("lhs_batch_dims"), given.get("rhs_batch_dims")
@@ -82,7 +82,7 @@ def dot(given: Given) -> Shape:
 
 
 def ragged_dot(given: Given) -> Shape:
-    """As dot; a ragged contraction has a result for each group."""
+    """Infer as for a dot; a ragged contraction has a result for each group."""
     left, right, groups = given.shapes
     lc, rc, lb, rb = (
         given.get(f"{k}_dims") for k in ("lhs_contracting", "rhs_contracting", "lhs_batch", "rhs_batch")
@@ -98,7 +98,7 @@ def ragged_dot(given: Given) -> Shape:
 
 
 def gather(given: Given) -> Shape:
-    """Batch dimensions of the indices and those of the slices, interleaved."""
+    """Infer the indices' batch dimensions interleaved with the slices'."""
     shape, indices = given.shapes
     offsets, sizes = given["offset_dims"], given["slice_sizes"]
     dropped = {*given["collapsed_slice_dims"], *given.get("operand_batching_dims")}
@@ -113,7 +113,7 @@ def gather(given: Given) -> Shape:
 
 
 def scatter(given: Given) -> Shape:
-    """The operands, once the updates have the rank that the numbers ask for."""
+    """The operands' shape, if the updates have the rank of the dimension numbers."""
     count = len(given.shapes) // 2
     indices = given.shapes[count]
     rank = len(given["update_window_dims"]) + len(indices.dimensions)
@@ -124,7 +124,7 @@ def scatter(given: Given) -> Shape:
 
 
 def scan(given: Given) -> Shape:
-    """What is carried, and what is put out with the scanned dimension in front."""
+    """The carried values, and the outputs with the scanned dimension first."""
     carries, dimension = given["num_carries"], given["dimensions"][0]
     if carries >= len(given.shapes):
         raise Unfit("has no inputs")
@@ -144,7 +144,7 @@ def _inserted(shape: Shape, dimension: int, size: int) -> Shape:
 
 
 class Unfit(Exception):
-    """The operands do not go together."""
+    """Incompatible operands."""
 
 
 class Given:
@@ -169,11 +169,11 @@ class Given:
         return self._values.get(attribute, default)
 
     def check_arity(self, attribute: str) -> None:
-        """A called computation takes as many parameters as there are operands."""
+        """Check that a called computation has as many parameters as there are operands."""
         wanted = len(self._called[attribute].parameters)
         if wanted != len(self.shapes):
             raise Unfit(f"calls a computation of {wanted} parameters with {len(self.shapes)} operands")
 
     def result(self, attribute: str) -> Shape:
-        """The root's shape of a called computation."""
+        """The result shape of a called computation."""
         return self._called[attribute].root.shape

@@ -1,7 +1,8 @@
 """Cuts HLO text into the tokens of `grammars/hlo.lark`, as XLA's lexer does (`hlo/parser/hlo_lexer.cc`).
 
-The patterns come from the grammar. Added here are the decisions that need to know what came before,
-and the checks XLA makes on single tokens: integer range, escapes in strings, NaN payloads."""
+The patterns come from the grammar. Added here are decisions by context and XLA's checks of single tokens:
+integer range, escapes in strings, NaN payloads.
+"""
 
 import re
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ _JSON_END = re.compile(r'[^{}"]*+(?:"(?:[^"\\]++|\\[^\n])*+"[^{}"]*+)*+')
 
 
 class HloLexer(Lexer):
-    """A lark lexer; one per grammar, without state of its own, so texts can be cut side by side."""
+    """A lark lexer; one per grammar and stateless, so texts can be cut concurrently."""
 
     __future_interface__ = 2
 

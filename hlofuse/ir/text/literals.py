@@ -1,4 +1,4 @@
-"""Does a literal fit its shape: nesting, counts, kinds and ranges of values (`ParseDenseLiteral`)."""
+"""Check that a literal fits its shape: nesting, counts, kinds and ranges of values (`ParseDenseLiteral`)."""
 
 import math
 import re
@@ -45,7 +45,7 @@ _TOO_LARGE = {
 
 
 class _Reader:
-    """The tokens of a literal, one at a time, with their places."""
+    """Tokens of a literal with their places."""
 
     def __init__(self, text: str, start: int) -> None:
         self._tokens: Iterator[re.Match[str]] = (m for m in _TOKEN.finditer(text) if m[1])
@@ -69,13 +69,11 @@ class _Reader:
 
 
 def check_literal(shape: Shape, text: str, start: int) -> None:
-    """Raise `Rejected` unless `text`, which begins at `start`, is a value of `shape`."""
+    """Raise `Rejected` unless `text`, at offset `start`, is a value of `shape`."""
     reader = _Reader(text, start)
     _check(shape, reader)
     if reader.word:
-        raise Rejected(
-            reader.where, f"unexpected {reader.word} behind a value of {shape.text_without_layout}"
-        )
+        raise Rejected(reader.where, f"unexpected {reader.word} after a value of {shape.text_without_layout}")
 
 
 def _check(shape: Shape, reader: _Reader) -> None:
@@ -87,7 +85,7 @@ def _check(shape: Shape, reader: _Reader) -> None:
                 if number and reader.word == ",":
                     reader.advance()
                 _check(inner, reader)
-        reader.take(")", f"behind the {len(shape.tuple_shapes)} elements of the tuple")
+        reader.take(")", f"after the {len(shape.tuple_shapes)} elements of the tuple")
     elif shape.is_array or shape.element_type == "buffer" or shape.element_type.startswith("f"):
         _check_array(shape.tuple_shapes[0] if shape.tuple_shapes else shape, reader)
     else:
@@ -177,7 +175,7 @@ def _check_complex(shape: Shape, reader: _Reader, innermost: bool) -> None:
     reader.take(",", "between the parts of a complex number")
     _check_float(part, reader.word, reader.where)
     reader.advance()
-    reader.take(")", "behind a complex number")
+    reader.take(")", "after a complex number")
 
 
 def _check_scalar(element_type: str, word: str, where: int) -> None:
@@ -239,7 +237,7 @@ _INTEGER = r"-?\d{1,20}+"
 
 
 def is_plain(shape: Shape, text: str) -> bool:
-    """True when `text` is a value of `shape` beyond doubt: a scalar, `{…}` of numbers, or an elided array."""
+    """True if `text` is certainly a value of `shape`: a scalar, `{…}` of numbers, or an elided array."""
     patterns = _patterns(shape.element_type)
     dimensions = shape.dimensions
     if patterns is None or shape.dynamic_dimensions or len(dimensions) > 1:
@@ -258,7 +256,7 @@ def is_plain(shape: Shape, text: str) -> bool:
 
 @cache
 def _patterns(element_type: str) -> tuple[re.Pattern[str], re.Pattern[str]] | None:
-    """Of one value and of a list of them; None for types that are left to the grammar."""
+    """Patterns of a value and of a list of values; None for types left to the grammar."""
     if element_type in _FLOATS:
         value = rf"(?>-?(?:{_FLOATS[element_type]}|inf)|nan)(?![\w.])"
     elif element_type == "pred":
@@ -276,7 +274,7 @@ def _range(element_type: str) -> tuple[int, int]:
 
 
 def implied_element(operand: Instruction, index: int, path: str) -> Instruction:
-    """The get-tuple-element that a path (`x#1#0`) stands for, to be added where its `operand` is."""
+    """The get-tuple-element of a path (`x#1#0`), to be added with its `operand`."""
     shape = operand.shape.tuple_shapes[index]
     name, attributes = path.replace("#", "_"), Attributes(f", index={index}")
     return Instruction(name, shape, "get-tuple-element", [operand], attributes)

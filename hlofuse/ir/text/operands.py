@@ -1,4 +1,4 @@
-"""From operands as written to the instructions they stand for (`HloParserImpl::ParseOperands`)."""
+"""Resolves written operands to instructions (`HloParserImpl::ParseOperands`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Scope:
-    """One computation in the making."""
+    """A computation under construction."""
 
     def __init__(self, name: str, implicit_parameters: bool = False) -> None:
         self.computation = Computation(name)
@@ -31,7 +31,7 @@ class Scope:
         self.parameters: dict[int, Instruction] = {}
 
     def close(self, root: Instruction | None, where: int) -> None:
-        """Check the parameters' numbers and set the root, the last instruction unless one was marked."""
+        """Check parameter numbers and set the root: the marked instruction or the last."""
         computation = self.computation
         computation.root = root or computation.instructions[-1]
         for number in range(len(self.parameters)):
@@ -40,14 +40,14 @@ class Scope:
 
 
 class Operands(ABC):
-    """The part of the builder that resolves operands; making instructions is the other part's."""
+    """Resolves operands; a subclass of the builder makes instructions."""
 
     @abstractmethod
     def instruction(self, node: InstructionNode, scope: Scope) -> Instruction:
         """Make and add an instruction."""
 
     def operands(self, call: CallNode, scope: Scope) -> list[Instruction]:
-        """Those of a call, instructions written in their place made first."""
+        """The operands of a call; instructions written in place are made first."""
         out: list[Instruction] = []
         for operand in call.operands:
             if operand.call is not None:
@@ -61,13 +61,13 @@ class Operands(ABC):
         return out
 
     def is_dropped(self, name: Token, scope: Scope) -> bool:
-        """An opcode in an operand's place that names no instruction: XLA reads on without the operand."""
+        """True for an opcode in an operand's place that names no instruction: XLA skips the operand."""
         if name.type == "NAME" or name in scope.names or scope.implicit_parameters:
             return False
         return signature(name) is not None
 
     def nested(self, operand: OperandNode, scope: Scope) -> Instruction:
-        """An instruction in an operand's place, with whatever is nested in it: no recursion."""
+        """An instruction written as an operand, with all nested in it; iterative."""
         assert operand.call is not None
         ready: dict[int, Instruction] = {}
         stack = [(operand, False)]
@@ -113,7 +113,7 @@ class Operands(ABC):
         return named
 
     def named(self, operand: OperandNode, scope: Scope) -> Instruction:
-        """The instruction of that name, or the element of it that `#` asks for."""
+        """The instruction of that name, or its element after `#`."""
         token = operand.name
         assert token is not None
         name = bare(token)
@@ -167,10 +167,10 @@ def _is_async(opcode: str) -> bool:
 def disagreement(
     opcode: str, operands: Sequence[Instruction], called: Sequence[Computation], thread: str | None
 ) -> str | None:
-    """What an update or a done says of the operation that its start does not; None if they agree.
+    """The message for an update or done that contradicts its start; None if they agree.
 
-    `thread` is the attribute async_execution_thread as it is written. Mirrors `HloParserImpl` for these
-    opcodes (`xla/hlo/parser/hlo_parser.cc`).
+    `thread` is the attribute async_execution_thread as written. Mirrors `HloParserImpl` for these opcodes
+    (`xla/hlo/parser/hlo_parser.cc`).
     """
     if not operands or opcode.endswith("-start") or not _is_async(opcode):
         return None
@@ -190,7 +190,7 @@ def disagreement(
 
 
 def _start_of(x: Instruction) -> Instruction | None:
-    """The start of the chain that `x` is of, followed through tuples."""
+    """The start of the async chain of `x`, followed through tuples."""
     indices: list[int] = []
     while True:
         if x.opcode == "get-tuple-element":

@@ -1,7 +1,8 @@
 """Patterns of the fast path: each matches part of what the grammar matches, with the same meaning.
 
-All repetition is possessive or over disjoint alternatives, so no text makes a match backtrack for long.
-Only ASCII is looked at as letters and digits, as in XLA's lexer."""
+All repetition is possessive or over disjoint alternatives, so matching never backtracks for long. Letters and
+digits are ASCII only, as in XLA's lexer.
+"""
 
 import re
 
@@ -88,7 +89,7 @@ VALUES: dict[str, str] = {
     "source_target_pairs": rf"\{{\{{{_NUMBER},{_NUMBER}\}}(?:,\{{{_NUMBER},{_NUMBER}\}})*+\}}",
     "operand_layout_constraints": r"\{[^{}\n\"]*+(?:\{[^{}\n\"]*+\}[^{}\n\"]*+)*+\}",
 }
-"""Attribute name to the pattern of its ordinary values."""
+"""Patterns of common values by attribute name."""
 
 _SHARDING = r"\{(?:replicated|maximal device=\d{1,9}+)\}"
 # The pair stands in it once: JSON's pattern is long, and compiling it takes a reader's first milliseconds.
@@ -188,4 +189,4 @@ RECORD = re.compile(r"(\d++) \{([^}]*+)\}", re.ASCII)
 
 
 class FastPathMiss(Exception):
-    """The text is out of the ordinary; it may be right or wrong."""
+    """The fast path has no pattern for the text, right or wrong."""

@@ -1,4 +1,4 @@
-"""From a module back to HLO text (`HloModule::Print`, `HloComputation::Print`, `HloInstruction::Print`)."""
+"""Prints a module as HLO text (`HloModule::Print`, `HloComputation::Print`, `HloInstruction::Print`)."""
 
 from collections.abc import Iterable, Iterator
 
@@ -10,17 +10,16 @@ from hlofuse.ir.stack_frames import StackFrames
 
 _CALLED = frozenset(CALLED_COMPUTATION_ATTRIBUTES)
 _DEFAULT = PrintOptions()
-# Attributes XLA prints behind the control predecessors.
+# Attributes XLA prints after the control predecessors.
 _LAST = ("statistics", "result_accuracy", "origin", "metadata", "backend_config")
 # A constant of more elements is large (`HloConstantInstruction::PrintOperandsWithCanonicalNameMap`).
 _SMALL_CONSTANT = 10
 
 
 def print_module(module: Module, options: PrintOptions | None = None) -> str:
-    """The module as text, by default the way it was written where it was read.
+    """The module as text, by default in the form in which it was read.
 
-    So what has been read is printed as it was. With `options`, or once computations have been added,
-    they come in the order XLA would print them in.
+    With `options`, or once computations have been added, computations come in XLA's printing order.
     """
     chosen = options if options is not None else module.print_options
     computations = module.computations
@@ -48,12 +47,12 @@ def _callees_come_first(computations: list[Computation]) -> bool:
 
 
 def print_computation(computation: Computation, options: PrintOptions | None = None) -> str:
-    """One computation, without the line end behind its brace."""
+    """The text of one computation, without the line end after its brace."""
     return "".join(_ComputationPrinter(computation, options or _options_of(computation), "").lines())
 
 
 def print_instruction(instruction: Instruction, options: PrintOptions | None = None) -> str:
-    """One instruction, without ROOT."""
+    """The text of one instruction, without ROOT."""
     chosen = options
     if chosen is None:
         chosen = _DEFAULT if instruction.computation is None else _options_of(instruction.computation)
@@ -61,7 +60,7 @@ def print_instruction(instruction: Instruction, options: PrintOptions | None = N
 
 
 def print_stack_frames(frames: StackFrames) -> str:
-    """The source tables (`HloModule::PrintStackFrameIndex`)."""
+    """The text of the source tables (`HloModule::PrintStackFrameIndex`)."""
     out = []
     for title, strings in (("FileNames", frames.files), ("FunctionNames", frames.functions)):
         out.append(f"{title}\n" + "".join(f"{n} {quote(s)}\n" for n, s in strings.items()))
@@ -76,7 +75,7 @@ def _options_of(computation: Computation) -> PrintOptions:
 
 
 class _ComputationPrinter:
-    """One computation; `indent` is what stands before its braces."""
+    """One computation; `indent` precedes its braces."""
 
     def __init__(
         self, computation: Computation, options: PrintOptions, indent: str, nested: bool = False
@@ -87,7 +86,7 @@ class _ComputationPrinter:
         self.nested = nested
 
     def lines(self) -> Iterator[str]:
-        """The text in pieces, without a line end after the closing brace."""
+        """Parts of the text, without a line end after the closing brace."""
         computation, options = self.computation, self.options
         yield self.indent
         if not self.nested:
@@ -118,7 +117,7 @@ class _ComputationPrinter:
         return self.computation.post_order()
 
     def _is_schedule(self) -> bool:
-        """Whether the instructions stand in an order they can run in: what a pass made or changed may not."""
+        """True if the instructions stand in an order that can run, which a pass may have changed."""
         seen: set[Instruction] = set()
         for x in self.computation:
             if not seen.issuperset(x.operands) or not seen.issuperset(x.control_predecessors):

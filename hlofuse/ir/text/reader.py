@@ -1,4 +1,4 @@
-"""Reading a dump: the fast path where the text is ordinary, the grammar for the rest."""
+"""Reads a dump: the fast path where its patterns fit, the grammar for the rest."""
 
 from hlofuse.ir.collector import no_collection
 from hlofuse.ir.errors import HloParseError
@@ -14,27 +14,24 @@ from hlofuse.ir.text.text import bare
 
 
 class GrammarFallback:
-    """The grammar as the fast path asks it, so that one unusual instruction costs what one instruction costs.
-
-    It counts what it was asked, for those who measure.
-    """
+    """The grammar for single parts of a text, called by the fast path; counts the characters it reads."""
 
     def __init__(self) -> None:
         self.characters = 0
         self._checked: set[str] = set()
 
     def shape(self, text: str) -> Shape:
-        """The shape that all of `text` is; Declined where it is none."""
+        """The shape written by the whole text; `FastPathMiss` where it is none."""
         self.characters += len(text)
         if "//" in text:
-            raise FastPathMiss  # a comment that goes on behind the shape
+            raise FastPathMiss  # a comment that continues after the shape
         try:
             return parse_shape(text)
         except HloParseError:
             raise FastPathMiss from None
 
     def common_attributes(self, text: str) -> None:
-        """Declined unless these are attributes that any instruction may have."""
+        """Raises `FastPathMiss` unless these are attributes that any instruction may have."""
         if text in self._checked:
             return
         self.characters += len(text)
@@ -47,7 +44,7 @@ class GrammarFallback:
         self._checked.add(text)
 
     def instructions(self, body: Body, text: str, start: int, end: int) -> None:
-        """Read a stretch of lines into `body`; Declined for what concerns the whole text."""
+        """Read lines into `body`; raises `FastPathMiss` for errors about the whole text."""
         # lark is slow to import, and an ordinary text does without.
         from hlofuse.ir.text.build import Builder
         from hlofuse.ir.text.operands import Scope
@@ -83,7 +80,7 @@ class GrammarFallback:
             body.cache.has_elements = True
 
     def heading(self, text: str, start: int, end: int) -> tuple[bool, str, Shape | None]:
-        """Of the line a computation begins with: is it the entry, its name, its result if that is said."""
+        """True for the entry, the name, and the result or None, from the first line of a computation."""
         part = text[start:end] + "x = token[] after-all()}"
         self.characters += len(part)
         for rule in ("plain_computation", "entry_computation"):
@@ -98,7 +95,7 @@ class GrammarFallback:
 
 @no_collection()
 def parse_module(text: str, filename: str | None = None) -> Module:
-    """Read a dump; raises `HloParseError` for what is not HLO (`ParseAndReturnUnverifiedModule`)."""
+    """Read a dump; raises `HloParseError` for text that is not HLO (`ParseAndReturnUnverifiedModule`)."""
     try:
         module = read_fast(text, GrammarFallback())
     except FastPathMiss:

@@ -18,7 +18,7 @@ _LARGEST = 1 << 62
 
 
 class ShapeCache(dict[str, Shape]):
-    """Text to shape. A text out of the ordinary goes to `fallback`, which reads it or raises."""
+    """Text to shape; `fallback` reads uncommon texts or raises."""
 
     def __init__(self, fallback: Callable[[str], Shape]) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ def _array(element_type: str, dimensions: str, order: str | None, properties: st
 
 
 def split_tuple(text: str) -> list[str] | None:
-    """The elements of `(a, /*index=5*/b)`; None if it is written in another way."""
+    """The elements of `(a, /*index=5*/b)`; None for another form."""
     if text[-1:] != ")":
         return None
     parts: list[str] = []

@@ -1,6 +1,6 @@
-"""Which operands and attributes an opcode takes (`HloParserImpl::CreateInstruction`).
+"""Operands and attributes of each opcode (`HloParserImpl::CreateInstruction`).
 
-The union over the releases hlofuse reads: an attribute XLA has dropped since is still allowed.
+The union over the supported releases: an attribute that XLA has dropped since is still allowed.
 """
 
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ _ASYNC = ("start", "update", "done")
 
 @cache
 def signature(opcode: str) -> Signature | None:
-    """What `opcode` takes; None for an opcode XLA does not know.
+    """The signature of `opcode`; None for an unknown one.
 
     `dot-start` and similar ones are async operations around a dot: a start takes the dot's attributes too.
     """
@@ -82,7 +82,7 @@ def signature(opcode: str) -> Signature | None:
 
 
 def split_async(opcode: str) -> tuple[str, str | None]:
-    """`dot-start` as dot and start; the opcode and None where it is no such thing."""
+    """`dot-start` as dot and start; the opcode and None for any other."""
     wrapped, _, stage = opcode.rpartition("-")
     if stage in _ASYNC and wrapped in OPCODES and wrapped not in _NEVER_WRAPPED and opcode not in OPCODES:
         return wrapped, stage
@@ -91,13 +91,13 @@ def split_async(opcode: str) -> tuple[str, str | None]:
 
 @cache
 def all_attributes() -> frozenset[str]:
-    """Every attribute that something may have."""
+    """Attributes of any opcode."""
     return COMMON.union(MODULE_ATTRIBUTES, *(values(f"{row[1]} {row[2]}") for row in _rows().values()))
 
 
 @cache
 def _rows() -> dict[str, tuple[int, str, str]]:
-    """By opcode, the rows of `signatures.csv`: operands, `*` for any number, and attributes."""
+    """Rows of `signatures.csv` by opcode: operands (`*` for any number) and attributes."""
     rows: dict[str, tuple[int, str, str]] = {}
     table = Path(__file__).with_name("signatures.csv").read_text(encoding="utf-8")
     for line in table.splitlines()[1:]:
@@ -146,7 +146,7 @@ ANY_CASE: dict[str, frozenset[str]] = {
 
 
 def allowed_values(opcode: str, attribute: str, word: str) -> frozenset[str] | None:
-    """None when `word` is fine for the attribute, otherwise the words that would be."""
+    """The allowed words for the attribute; None when `word` is one of them."""
     if attribute == "algorithm":
         right = _RNG_ALGORITHMS if opcode == "rng-bit-generator" else _DOT_ALGORITHMS
         return None if word.lower() in right else right

@@ -20,13 +20,13 @@ _GOOD = re.compile(
 
 
 def bad_escape(text: str) -> int | None:
-    """Where `text` has a backslash that begins no escape; None if all is well."""
+    """The offset of an invalid escape in `text`; None if there is none."""
     end = _GOOD.match(text).end()  # type: ignore[union-attr]  # matches the empty text too
     return end if end < len(text) else None
 
 
 def unquote(text: str) -> str:
-    """The content of a quoted string. Bytes written as escapes are read as UTF-8 where they are UTF-8."""
+    """The content of a quoted string; escaped bytes are decoded as UTF-8 where valid."""
     body = text[1:-1]
     if "\\" not in body:
         return body
@@ -49,16 +49,16 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def signed(text: str) -> int:
-    """An integer as XLA keeps it: what exceeds int64 wraps around."""
+    """An integer as XLA stores it: values beyond int64 wrap around."""
     value = int(text)
     return value - UNSIGNED_LIMIT if value >= UNSIGNED_LIMIT // 2 else value
 
 
 def values(text: str) -> frozenset[str]:
-    """The words of a text, for tables that are easier to read as one."""
+    """The words of a text, for tables."""
     return frozenset(text.split())
 
 
 def bare(name: str) -> str:
-    """A name without the % or : that marked it as one."""
+    """A name without its `%` or `:`."""
     return name.strip("%:")

@@ -1,1 +1,1 @@
-"""The order of users as the passes in front of fusion in jaxlib 0.4.35 leave it: one file a pass."""
+"""Use-list order after the passes before fusion in jaxlib 0.4.35: one file a pass."""

@@ -1,12 +1,11 @@
-"""The order in which XLA lists the users of an instruction, as the passes before fusion leave it.
+"""XLA's use-list order before fusion in jaxlib 0.4.35.
 
-FusionMerger and multi-output fusion go through users in list order, and a text does not carry it. XLA's lists
-were last rebuilt by LayoutNormalization (`xla/service/layout_normalization.cc`), which puts every operation
-behind bitcasts, and by AlgebraicSimplifier (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`,
-`HandleBitcast`), which takes those away again. `GpuCompiler` runs the two three times. `restore_users_order`
-repeats that on a shadow of the graph, and takes over the order that comes out. What other passes did between
-the rounds is undone first and repeated in its place (below). The order before the first round is the
-text's.
+FusionMerger and multi-output fusion visit users in list order, and a text does not carry it. XLA's lists were
+last rebuilt by LayoutNormalization (`xla/service/layout_normalization.cc`), which puts bitcasts around every
+operation, and by AlgebraicSimplifier (`xla/hlo/transforms/simplifiers/algebraic_simplifier.cc`,
+`HandleBitcast`), which removes them again. `GpuCompiler` runs the two three times. `restore_users_order`
+repeats that on a shadow of the graph and takes over the resulting order. Changes by other passes between the
+rounds are undone first and repeated in their place (below). The order before the first round is the text's.
 """
 
 from collections.abc import Sequence
@@ -27,14 +26,14 @@ _GROUPED = frozenset({"reduce", "transpose"})
 
 
 def split_broadcasts(graph: ShadowGraph) -> None:
-    """A broadcast of a constant for each use."""
+    """Give each use a broadcast of a constant of its own."""
     for x, node in list(graph.of.items()):
         if is_broadcast_of_constant(x):
             _split(graph, node)
 
 
 def split_transposes(graph: ShadowGraph) -> None:
-    """A transpose, with the bitcasts around it, for each use by something with a layout of its own."""
+    """Give each use with a layout of its own a transpose with the bitcasts around it."""
     for x, node in reversed(list(graph.of.items())):
         if (
             x.opcode in _MOVES
@@ -46,7 +45,7 @@ def split_transposes(graph: ShadowGraph) -> None:
 
 
 def split_groups(graph: ShadowGraph) -> None:
-    """A bitcast that merges dimensions for each reduction or transpose whose dimensions were grouped."""
+    """Give each reduction or transpose with grouped dimensions its own bitcast that merges them."""
     for x, node in list(graph.of.items()):
         if (
             x.opcode == "bitcast"
@@ -58,7 +57,7 @@ def split_groups(graph: ShadowGraph) -> None:
 
 
 def split_widenings(graph: ShadowGraph) -> None:
-    """A convert to single precision for each use."""
+    """Give each use its own convert to single precision."""
     for node in list(graph.nodes):
         source = None if node.dead or node.is_bitcast else node.source
         if source is not None and _is_widening(source):
@@ -66,7 +65,7 @@ def split_widenings(graph: ShadowGraph) -> None:
 
 
 def _is_widening(x: Instruction) -> bool:
-    """True if float normalization put the convert in front of what cannot compute in bf16."""
+    """True if float normalization put the convert before an operation that cannot compute in bf16."""
     return (
         x.opcode == "convert"
         and x.shape.element_type in ("f16", "f32")
@@ -77,7 +76,7 @@ def _is_widening(x: Instruction) -> bool:
 
 
 def _moved(node: Node) -> bool:
-    """It is a transpose or a bitcast of one."""
+    """True for a transpose or a bitcast of one."""
     while node.is_bitcast and node.operands:
         node = node.operands[0]
     return node.source is not None and node.source.opcode == "transpose"
@@ -93,7 +92,7 @@ def _wants_layout(user: Node) -> bool:
 
 
 def _split(graph: ShadowGraph, node: Node) -> None:
-    """Give every use but the first an operation of its own."""
+    """Give every use but the first its own operation."""
     uses = [(user, k) for user in node.users for k, o in enumerate(user.operands) if o is node]
     for user, k in uses[1:]:
         own = graph.add(Node(node.source, node.shape, list(node.operands), is_bitcast=node.is_bitcast))
@@ -104,7 +103,7 @@ def _split(graph: ShadowGraph, node: Node) -> None:
 
 
 def merge_equals(graph: ShadowGraph) -> None:
-    """`HloCSE`: the first of equal operations takes the users of all."""
+    """Give the first of equal operations the users of all (`HloCSE`)."""
     first: dict[tuple[object, ...], Node] = {}
     for node in graph.post_order():
         if node.dead or not node.operands:
@@ -120,11 +119,11 @@ def merge_equals(graph: ShadowGraph) -> None:
 # Transposes as they were before TransposeDimensionGrouper put bitcasts around them.
 # It merges dimensions that stay together (`xla/service/gpu/transforms/transpose_dimension_grouper.cc`), and
 # runs between the last but one LayoutNormalization and the last: for those before, what now reads an array
-# through a bitcast was a transpose, which they made anew.
+# through a bitcast was a transpose, which they recreated.
 
 
 class GroupedTransposes:
-    """Takes the bitcasts around transposes out of a shadow graph, and puts them back when asked."""
+    """Takes the bitcasts around transposes out of a shadow graph, and reinserts them."""
 
     def __init__(self, graph: ShadowGraph) -> None:
         self._graph = graph
@@ -161,7 +160,7 @@ class GroupedTransposes:
                 graph.bypass(graph.of[after])
 
     def put_back(self) -> None:
-        """Read and be read through the bitcasts from here on."""
+        """Reinsert the bitcasts."""
         for node in list(self._graph.nodes):
             if node.dead or node.source is None or node.is_bitcast:
                 continue
@@ -174,7 +173,7 @@ class GroupedTransposes:
 
 
 def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]] | None:
-    """The neighbours among `dimensions` that each of `merged` is the product of; None if one is not."""
+    """The neighbours among `dimensions` whose product each of `merged` is; None if one is not."""
     rest = [d for d in dimensions if d != 1]
     groups: list[list[int]] = []
     for product in merged:
@@ -189,7 +188,7 @@ def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]]
     return None if rest else groups
 
 
-# Broadcasts that the last simplification before fusion moved behind converts.
+# Broadcasts that the last simplification before fusion moved after converts.
 # In bf16 programs `convert(broadcast(x))` becomes `broadcast(convert(x))`, and where x is a convert itself
 # the two cancel out. The old broadcast and convert stay in the module unused, which tells that it happened;
 # values have gained users by it that earlier passes did not see. Mirrors
@@ -198,12 +197,12 @@ def _groups(dimensions: Sequence[int], merged: Sequence[int]) -> list[list[int]]
 
 
 class SunkBroadcasts:
-    """Takes the new broadcasts out of a shadow graph, and puts them in again when asked."""
+    """Takes the new broadcasts out of a shadow graph, and reinserts them."""
 
     def __init__(self, graph: ShadowGraph) -> None:
         self._graph = graph
         self._sunk: dict[Instruction, tuple[Instruction, Instruction, Instruction | None]] = {}
-        """Old broadcast to the old convert, the new broadcast, and the new convert if it is still there."""
+        """Old broadcast to the old convert, the new broadcast, and the new convert if it remains."""
         new = [x for x in graph.of if x.opcode == "broadcast" and x.users]
         for convert in [x for x in graph.of if x.opcode == "convert" and not x.users and not x.is_root]:
             old = convert.operands[0]
@@ -222,7 +221,7 @@ class SunkBroadcasts:
         self._graph.replace(of[new], of[convert])
 
     def sink(self, node: Node) -> None:
-        """What the simplifier does when it comes to a broadcast."""
+        """Repeat the simplifier's rewrite of a broadcast."""
         found = self._sunk.get(node.source) if node.source is not None else None
         if found is None:
             return
@@ -235,7 +234,7 @@ class SunkBroadcasts:
         self._graph.replace_uses(user, outer)
 
     def cancel_converts(self) -> None:
-        """Converts put in by `sink` and no longer there read what the convert before them read."""
+        """Bypass removed converts that `sink` inserted: they read the operand of the convert before them."""
         new = {broadcast for _, broadcast, remaining in self._sunk.values() if remaining is None}
         for node in list(self._graph.nodes):
             if not node.dead and node.source in new and node.operands[0].source is None:
@@ -243,7 +242,7 @@ class SunkBroadcasts:
 
 
 def _origin_of(new: Instruction, old: Instruction, convert: Instruction) -> bool:
-    """`new` may be what became of `old` and its convert."""
+    """True if `new` may have replaced `old` and its convert."""
     if new.shape.key != convert.shape.key or new.dimensions != old.dimensions:
         return False
     narrow, wide = old.operands[0], new.operands[0]
@@ -291,7 +290,7 @@ def _restore(computation: Computation) -> None:
 
 
 def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> None:
-    """`LayoutNormalizationVisitor`: every operation on row-major arrays, bitcasts around."""
+    """Put bitcasts around every operation on row-major arrays (`LayoutNormalizationVisitor`)."""
 
     def action(node: Node) -> None:
         source = node.source
@@ -310,7 +309,7 @@ def _normalize_layouts(graph: ShadowGraph, *, looks_at_convolutions: bool) -> No
         elif looks_at_convolutions and is_library_convolution(source):
             # `UpdateLayoutForCudnnConvolution` (`xla/service/gpu/conv_layout_normalization.cc`)
             for operand in node.operands:
-                # To be read by what is then found to be the same, and used by nobody.
+                # Readable by nodes later found to be equal, and without users.
                 graph.add_bitcast(operand)
         elif source.shape.is_array or source.shape.element_type == "opaque":
             graph.put_bitcasts_after(node, node.shape)
@@ -328,7 +327,7 @@ def _is_recreated(source: Instruction) -> bool:
 
 
 def _simplify_bitcasts(graph: ShadowGraph, *, sunk: SunkBroadcasts | None) -> None:
-    """`HandleBitcast`: chains become one, what changes nothing goes; broadcasts sink if that is due."""
+    """Merge chains of bitcasts, drop identities, and sink due broadcasts (`HandleBitcast`)."""
 
     def action(node: Node) -> None:
         if node.is_bitcast:

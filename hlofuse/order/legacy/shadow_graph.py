@@ -1,4 +1,4 @@
-"""A graph of bare nodes that rewrites can be applied to to see which order of users they leave."""
+"""A graph of bare nodes, to find the use-list order that rewrites leave."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hlofuse.ir.graph import Computation, Instruction
 
 
 class Node:
-    """An instruction of the shadow graph; one that a rewrite puts in has no source at first."""
+    """An instruction of the shadow graph; a new one has no source at first."""
 
     __slots__ = ("dead", "is_bitcast", "operands", "shape", "source", "users")
 
@@ -45,7 +45,7 @@ class Node:
 
 
 class ShadowGraph:
-    """The nodes of one computation, users in the order of the text to begin with."""
+    """The nodes of one computation, users initially in text order."""
 
     def __init__(self, computation: Computation) -> None:
         order = computation.post_order()
@@ -65,7 +65,7 @@ class ShadowGraph:
         return self.add(Node(None, of.shape, [of], is_bitcast=True))
 
     def bypass(self, node: Node) -> None:
-        """The users of `node` read its only operand, in its place."""
+        """Let the users of `node` read its only operand."""
         (operand,) = node.operands
         place = operand.users.index(node)
         operand.users[place : place + 1] = node.users
@@ -74,24 +74,24 @@ class ShadowGraph:
         node.dead, node.operands, node.users = True, [], []
 
     def put_before(self, user: Node, new: Node) -> None:
-        """`user` reads its only operand through `new`, which takes its place among the users."""
+        """Insert `new` between `user` and its only operand, in the user's place."""
         (operand,) = user.operands
         self.add(new)
         operand.users[operand.users.index(user)] = new
         user.operands, new.operands, new.users = [new], [operand], [user]
 
     def put_after(self, operand: Node, new: Node) -> None:
-        """All users of `operand` read it through `new`."""
+        """Insert `new` between `operand` and all its users."""
         self.add(new)
         new.operands, new.users, operand.users = [operand], operand.users, [new]
         for user in new.users:
             user.operands = [new if o is operand else o for o in user.operands]
 
     def put_bitcasts_after(self, node: Node, between: Hashable) -> None:
-        """All users read `node` through a bitcast to the shape `between` and one back.
+        """Insert a bitcast to the shape `between` and one back between `node` and its users.
 
-        What `LayoutNormalizationVisitor::DefaultAction` (`xla/service/layout_normalization.cc`) does, which
-        is not to come along the first of them again.
+        As `LayoutNormalizationVisitor::DefaultAction` (`xla/service/layout_normalization.cc`), which does not
+        visit the first of them again.
         """
         users = node.users
         if not users:
@@ -105,10 +105,10 @@ class ShadowGraph:
             user.operands = [back if o is node else o for o in user.operands]
 
     def merged_chain(self, end: Node, is_link: Callable[[Node], bool]) -> Iterator[Node]:
-        """The bitcasts of a chain up to `end`, each as it reads what the chain reads.
+        """The bitcasts of a chain up to `end`, each reading what the chain reads.
 
-        Chains are as long as users are many: the innermost comes first, without recursion. What is done with
-        one decides what the next one reads.
+        The innermost comes first, without recursion, since chains can be long. Each rewrite changes the
+        operand of the next.
         """
         chain = [end]
         while chain[-1].operands and is_link(chain[-1].operands[0]):
@@ -135,7 +135,7 @@ class ShadowGraph:
             self.root = new
 
     def replace(self, old: Node, new: Node) -> None:
-        """The same; then the old one goes, and what only it used (`ReplaceInstruction`)."""
+        """Replace all uses; then remove the old node and operands that die with it (`ReplaceInstruction`)."""
         self.replace_uses(old, new)
         queue = deque([old])
         while queue:
@@ -154,17 +154,17 @@ class ShadowGraph:
             node.operands = []
 
     def visit(self, action: Callable[[Node], None]) -> None:
-        """Depth first, operands before users; what is dead already first, then from the root.
+        """Visit depth first, operands before users: dead nodes first, then from the root.
 
-        Mirrors `DfsHloRewriteVisitor`: `action` may put nodes into `visited` to have them passed over.
+        Mirrors `DfsHloRewriteVisitor`: `action` may add nodes to `visited` to skip them.
         """
         unused = [x for x in self.nodes if not x.dead and not x.users and x is not self.root]
         self._traverse([*unused, self.root], action)
 
     def post_order(self) -> list[Node]:
-        """Operands before users, from what has no users in the order of age (`MakeInstructionPostOrder`).
+        """Operands before users, from nodes without users in id order (`MakeInstructionPostOrder`).
 
-        What a rewrite put in is youngest.
+        Nodes of rewrites have the last ids.
         """
         order: list[Node] = []
         starts = [x for x in self.nodes if not x.dead and not x.users]
@@ -193,7 +193,7 @@ class ShadowGraph:
                     action(node)
 
     def take_over(self) -> None:
-        """Give the instructions the order of users found, where it is complete."""
+        """Give the instructions the resulting use-list order, where it is complete."""
         for node in self.nodes:
             if not node.dead and node.source is not None:
                 users = [u.source for u in node.users if u.source is not None]

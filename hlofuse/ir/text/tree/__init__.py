@@ -1,1 +1,1 @@
-"""From the rules of the grammar to values: a file of handlers for each part of a text."""
+"""Handlers that turn the grammar's rules into values, a file for each part of a text."""

@@ -1,4 +1,4 @@
-"""The handlers as lark calls them."""
+"""The handlers in the form that lark calls."""
 
 from collections.abc import Callable
 from typing import Any
@@ -32,7 +32,7 @@ def _callback(function: Handler) -> Callable[[list[Any]], Any]:
 
 
 class Callbacks:
-    """The object lark asks for a callback by the name of a rule or token."""
+    """Callbacks by the name of a rule or token."""
 
     def __init__(self) -> None:
         for rule, function in HANDLERS.items():
@@ -41,5 +41,5 @@ class Callbacks:
     def __getattr__(self, rule: str) -> Callable[[list[Any]], Any]:
         if rule.startswith("_") or not rule.islower():
             raise AttributeError(rule)
-        # A rule nobody handles is the list of its parts.
+        # A rule without a handler is the list of its parts.
         return _callback(list)

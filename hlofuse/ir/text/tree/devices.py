@@ -1,6 +1,6 @@
-"""Handlers for what names devices: shardings, meshes, replica groups.
+"""Handlers for devices: shardings, meshes, replica groups.
 
-Nothing reads their values, so that there are none: they are checked as XLA checks them, and stay text.
+They are checked as in XLA and stay text, since no pass reads their values.
 """
 
 import math
@@ -14,7 +14,7 @@ from hlofuse.ir.text.text import signed, unquote
 from hlofuse.ir.text.tree.handlers import HANDLERS, Span, handler, place, spanning, values
 
 _Reference = tuple[str, int]
-"""An axis by its name, and where that stands."""
+"""An axis name and its place."""
 
 
 class _Mesh(NamedTuple):
@@ -54,7 +54,7 @@ def _mesh(parts: list[Any]) -> _Mesh:
 
 @spanning("device_ids")
 def _device_ids(parts: list[Any]) -> tuple[Any, int]:
-    """A list of devices, an iota or nothing, and where it stands."""
+    """A list of devices, an iota or nothing, and its place."""
     inner: Any = next((p.value for p in parts if isinstance(p, Span)), [])
     return inner, parts[1].start_pos
 
@@ -73,7 +73,7 @@ def _with_devices(mesh: _Mesh, device_ids: tuple[Any, int] | None) -> _Mesh:
 
 
 def _check_axes(mesh: _Mesh, references: Iterable[_Reference] | None) -> None:
-    """Each is an axis of the mesh, by name or by number."""
+    """Check that each is an axis of the mesh, by name or by number."""
     names = {name for name, _ in mesh.axes}
     for axis, where in references or ():
         number = int(axis) if axis.isascii() and axis.isdigit() else -1

@@ -1,7 +1,7 @@
-"""What the grammar's rules become: a value and the stretch of text it came from.
+"""Values and text spans of the grammar's rules.
 
-Each rule has a handler, a plain function from the list of its parts (tokens, and the values of inner
-rules) to its value. lark calls them as it reduces, so no tree of the whole text is ever built.
+Each rule has a handler, a plain function from the list of its parts (tokens, and the values of inner rules)
+to its value. lark calls them as it reduces, so no tree of the whole text is ever built.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from hlofuse.ir.text.text import signed
 Handler = Callable[[list[Any]], Any]
 
 HANDLERS: dict[str, Handler] = {}
-"""Rule (or alias) to handler; filled by the modules that define them."""
+"""Handlers by rule (or alias), registered by the modules that define them."""
 
 
 class Span:
@@ -30,7 +30,7 @@ class Span:
 
 
 def handler(*rules: str) -> Callable[[Handler], Handler]:
-    """Make a function the handler of the named rules."""
+    """A decorator that registers a handler of the named rules."""
 
     def register(function: Handler) -> Handler:
         for rule in rules:
@@ -41,7 +41,7 @@ def handler(*rules: str) -> Callable[[Handler], Handler]:
 
 
 def spanning(*rules: str) -> Callable[[Handler], Handler]:
-    """As `handler`, for functions that want their parts as `Span` objects, with their places."""
+    """`handler` for functions that take their parts as `Span` objects, with places."""
 
     def register(function: Handler) -> Handler:
         function.wants_spans = True  # type: ignore[attr-defined]
@@ -51,18 +51,18 @@ def spanning(*rules: str) -> Callable[[Handler], Handler]:
 
 
 def place(part: Any) -> int:
-    """Where a token or span begins."""
+    """The start of a token or span."""
     start: int | None = part.start_pos if isinstance(part, Token) else part.start
     return start or 0
 
 
 def values(parts: list[Any]) -> list[Any]:
-    """The parts that are no tokens."""
+    """The parts that are not tokens."""
     return [p for p in parts if not isinstance(p, Token)]
 
 
 def fits_int32(token: Token) -> int:
-    """The token's integer; XLA rejects what is wider than 32 bits here."""
+    """The token's integer; raises where it exceeds 32 bits, as XLA does."""
     value = signed(token)
     if not -(1 << 31) <= value < 1 << 31:
         raise Rejected(token.start_pos or 0, f"{value} does not fit into 32 bits")

@@ -1,4 +1,4 @@
-"""What the grammar makes of a text: modules, computations, instructions as written."""
+"""Nodes of a parsed text: modules, computations and instructions as written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hlofuse.ir.text.tree.handlers import Span
 
 @dataclass(slots=True)
 class AttributeNode:
-    """`key=value`: the key's token, the typed value, and where the value stands."""
+    """`key=value`: the key's token, the typed value and its place."""
 
     key: Token
     value: Any
@@ -29,11 +29,11 @@ class AttributeNode:
 _CHECKED_ONLY = frozenset(
     "KEY_ACCURACY KEY_DOMAIN KEY_GROUPS KEY_SHARDING KEY_SPARSITY KEY_SPARSITY_CONFIG KEY_STATISTICS".split()
 )
-"""What stays text, as nothing reads its parts."""
+"""Attributes checked and stored as text, since no pass reads their parts."""
 
 
 def plain_value(node: AttributeNode, text: str) -> Any:
-    """The value as other parts of the program see it: no tokens, no places."""
+    """The value without tokens and places."""
     value = node.value
     if node.name == "literal":
         literals = [Literal(shape, text[span.start : span.end]) for shape, span in value]
@@ -49,19 +49,19 @@ def plain_value(node: AttributeNode, text: str) -> Any:
 
 @dataclass(slots=True)
 class CallNode:
-    """An opcode with what stands in its parentheses."""
+    """An opcode with the content of its parentheses."""
 
     opcode: Token
     operands: list[OperandNode]
     payload: Span | None
-    """Of a constant or parameter: what stands between the parentheses."""
+    """The text between the parentheses of a constant or parameter."""
     end: int
     depth: int = 1
 
 
 @dataclass(slots=True)
 class OperandNode:
-    """A name, an instruction, or just a shape; `start` is where it begins."""
+    """A name, an instruction or only a shape; `start` is its place."""
 
     shape: Shape | None
     name: Token | None
@@ -97,7 +97,7 @@ class ComputationNode:
 
 @dataclass(slots=True)
 class ModuleNode:
-    """A whole text; without `name` it had no header."""
+    """A whole text; `name` is None without a header."""
 
     name: Token | None
     attributes: list[AttributeNode]

@@ -1,4 +1,4 @@
-"""Handlers for shapes, each a shape and how deep its tuples go, layouts, and tables inside attributes."""
+"""Handlers for shapes (with the depth of tuples), layouts, and tables inside attributes."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ def _layout(parts: list[Any]) -> Layout:
     return Layout(order, suffix)
 
 
-# Kinds of property in the order they must come; layout_integer is told apart by its letter.
+# Kinds of property in the order they must come; layout_integer is recognized by its letter.
 _ORDER = {"D": 0, "T": 1, "L": 2, "#": 3, "*": 4, "E": 5, "S": 6, "SC": 7, "P": 8, "M": 9}
 
 
@@ -93,7 +93,7 @@ def _layout_properties(parts: list[Any]) -> str:
 
 @handler("levels", "type_property", "physical_shape", "layout_integer")
 def _layout_property(parts: list[Any]) -> tuple[str, int, str]:
-    """Letter, place, and the text of what it says, closed where it was cut short."""
+    """Letter, place, and text of the property, closed where it was cut short."""
     letter = parts[0]
     where: int = letter.start_pos
     properties = [p for p in parts[1:] if not (isinstance(p, Token) and p.type in ("LPAR", "RPAR", "COMMA"))]
@@ -109,7 +109,7 @@ def _layout_list(parts: list[Any]) -> tuple[str, int, str]:
 
 @handler("tile", "open_tile", "split", "open_split")
 def _parenthesized(parts: list[Any]) -> str:
-    """What stands between the parentheses, without a comma left over at the end."""
+    """The text between the parentheses, without a trailing comma."""
     texts = [",".join(map(str, p)) if isinstance(p, list) else str(p) for p in parts]
     return "".join(t for t in texts if t not in ("(", ")")).rstrip(",")
 
