@@ -1,12 +1,13 @@
-"""Passes by name, and lists of passes as a user writes them: `fusion, fixpoint(fusion_merger, cse, dce)`.
+"""Every pass by XLA's name, and lists of passes as a user writes them: `fusion, fixpoint(cse, dce)`.
 
-A pass's file is imported only when the pass is made. Passes before fusion are made by the lists of their
-backend (`hlofuse.pipelines`), because XLA runs most of them there with options of their own.
+XLA's own lists (`hlofuse.pipelines`), `--passes` and the actions of a search take their passes from here. A
+pass's file is imported only when the pass is created.
 """
 
 import importlib
 import re
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from typing import Any
 
 from hlofuse.ir.errors import HlofuseError
@@ -14,39 +15,164 @@ from hlofuse.passes.base import FixedPoint, Pass, Pipeline
 from hlofuse.releases import Release
 from hlofuse.rules.settings import AS_XLA, Settings
 
-# Several targets have a pass of the same name; the empty target holds those all share.
-_PASSES: dict[str, dict[str, str]] = {
+# By target and XLA's name: `module:class` below `hlofuse.passes`. Several targets have a pass of the same
+# name; the empty target has those that all share.
+_FUSION: dict[str, dict[str, str]] = {
     "": {
-        "cse": "hlofuse.passes.cse:HloCSE",
-        "dce": "hlofuse.passes.dce:HloDCE",
-        "hlo-module-dce": "hlofuse.passes.loop.simplifier:HloModuleDCE",
-        "tuple-simplifier": "hlofuse.passes.dce:TupleSimplifier",
+        "cse": "cse:HloCSE",
+        "dce": "dce:HloDCE",
+        "hlo-module-dce": "loop.simplifier:HloModuleDCE",
+        "tuple-simplifier": "dce:TupleSimplifier",
         "while-loop-expensive-invariant-code-motion": (
-            "hlofuse.passes.loop.code_motion:WhileLoopExpensiveInvariantCodeMotion"
+            "loop.code_motion:WhileLoopExpensiveInvariantCodeMotion"
         ),
     },
     "gpu": {
-        "variadic-op-splitter": "hlofuse.passes.fusion.before_fusion:VariadicOpSplitter",
-        "sort-iota-fusion": "hlofuse.passes.fusion.before_fusion:SortIotaFusion",
-        "priority-fusion": "hlofuse.passes.fusion.priority_fusion.priority_fusion:PriorityFusion",
-        "multi_output_fusion": "hlofuse.passes.fusion.gpu_multi_output_fusion:GpuMultiOutputFusion",
-        "horizontal_loop_fusion": "hlofuse.passes.fusion.horizontal_fusion:HorizontalLoopFusion",
-        "horizontal_input_fusion": "hlofuse.passes.fusion.horizontal_fusion:HorizontalInputFusion",
+        "variadic-op-splitter": "fusion.before_fusion:VariadicOpSplitter",
+        "sort-iota-fusion": "fusion.before_fusion:SortIotaFusion",
+        "priority-fusion": "fusion.priority_fusion.priority_fusion:PriorityFusion",
+        "multi_output_fusion": "fusion.gpu_multi_output_fusion:GpuMultiOutputFusion",
+        "horizontal_loop_fusion": "fusion.horizontal_fusion:HorizontalLoopFusion",
+        "horizontal_input_fusion": "fusion.horizontal_fusion:HorizontalInputFusion",
     },
     "gpu-legacy": {
-        "variadic-op-splitter": "hlofuse.passes.fusion.before_fusion:VariadicOpSplitter",
-        "fusion": "hlofuse.passes.fusion.gpu_legacy:GpuInstructionFusion",
-        "fusion_merger": "hlofuse.passes.fusion.gpu_legacy:FusionMerger",
-        "multi_output_fusion": "hlofuse.passes.fusion.gpu_multi_output_fusion:GpuMultiOutputFusion",
-        "horizontal_loop_fusion": "hlofuse.passes.fusion.horizontal_fusion:HorizontalLoopFusion",
-        "horizontal_input_fusion": "hlofuse.passes.fusion.horizontal_fusion:HorizontalInputFusion",
+        "variadic-op-splitter": "fusion.before_fusion:VariadicOpSplitter",
+        "fusion": "fusion.gpu_legacy:GpuInstructionFusion",
+        "fusion_merger": "fusion.gpu_legacy:FusionMerger",
+        "multi_output_fusion": "fusion.gpu_multi_output_fusion:GpuMultiOutputFusion",
+        "horizontal_loop_fusion": "fusion.horizontal_fusion:HorizontalLoopFusion",
+        "horizontal_input_fusion": "fusion.horizontal_fusion:HorizontalInputFusion",
     },
     "cpu": {
-        "fusion": "hlofuse.passes.fusion.cpu_fusion:CpuInstructionFusion",
-        "fusion-wrapper": "hlofuse.passes.fusion.fusion_wrapper:CpuFusionWrapper",
-        "cpu_multi_output_fusion": "hlofuse.passes.fusion.cpu_fusion:CpuMultiOutputFusion",
+        "fusion": "fusion.cpu_fusion:CpuInstructionFusion",
+        "fusion-wrapper": "fusion.fusion_wrapper:CpuFusionWrapper",
+        "cpu_multi_output_fusion": "fusion.cpu_fusion:CpuMultiOutputFusion",
     },
 }
+"""The passes that a user may list (`--passes`)."""
+_OTHERS: dict[str, dict[str, str]] = {
+    "": {
+        "constant_folding": "algebraic.constant_folding:HloConstantFolding",
+        "reshape-mover": "algebraic.reshape_mover:ReshapeMover",
+        "slice-sinker": "algebraic.reshape_mover:SliceSinker",
+        "algsimp": "algebraic.simplifier:AlgebraicSimplifier",
+        "all-reduce-simplifier": "control_flow.annotations:AllReduceSimplifier",
+        "cse_barrier_expander": "control_flow.annotations:OptimizationBarrierExpander",
+        "sharding-remover": "control_flow.annotations:ShardingRemover",
+        "shardy-xla": "control_flow.annotations:ShardyXLA",
+        "strip-memory-placement-annotations": "control_flow.annotations:StripMemoryPlacementAnnotations",
+        "call-inliner": "control_flow.call_graph:CallInliner",
+        "flatten-call-graph": "control_flow.call_graph:FlattenCallGraph",
+        "computation-deduplicator": "control_flow.call_graph:HloComputationDeduplicator",
+        "propagate-call-metadata": "control_flow.call_graph:PropagateCallMetadata",
+        "conditional-canonicalizer": "control_flow.conditional_simplifier:ConditionalCanonicalizer",
+        "simplify-conditional": "control_flow.conditional_simplifier:ConditionalSimplifier",
+        "optimize_input_output_buffer_alias": "copy_insertion.buffer_alias:OptimizeInputOutputBufferAlias",
+        "copy-insertion": "copy_insertion.copy_insertion:CopyInsertion",
+        "dot_decomposer": "dot.dot_dimensions:DotDecomposer",
+        "dot_dimension_merger": "dot.dot_dimensions:DotDimensionMerger",
+        "dot_dimension_normalizer": "dot.dot_dimensions:DotDimensionNormalizer",
+        "dot_dimension_sorter": "dot.dot_dimensions:DotDimensionSorter",
+        "dot-merger": "dot.dot_merger:DotMerger",
+        "batch-dot-simplification": "dot.dot_operands:BatchDotSimplifier",
+        "operand_converter": "dot.dot_operands:DotOperandConverter",
+        "gemv-rewriter": "dot.dot_operands:GemvRewriter",
+        "operand_upcaster": "dot.dot_operands:OperandUpcaster",
+        "result_caster": "dot.dot_operands:ResultCaster",
+        "transpose-folding": "dot.dot_operands:TransposeFolding",
+        "dynamic-dimension-simplifier": "dot.dynamic_dimension_simplifier:DynamicDimensionSimplifier",
+        "ragged_dot_rewriter": "dot.ragged_dot_rewriter:RaggedDotRewriter",
+        "bitcast_dtypes_expander": "float.conversions:BitcastDtypesExpander",
+        "change-op-data-type": "float.conversions:ChangeOpDataType",
+        "comparison-expander": "float.conversions:ComparisonExpander",
+        "convert-mover": "float.conversions:ConvertMover",
+        "logistic-expander": "float.conversions:LogisticExpander",
+        "simplify-fp-conversions": "float.conversions:SimplifyFPConversions",
+        "float-normalization-bf16": "float.float_normalization:FloatNormalization",
+        "broadcast_canonicalizer": "layout.layout_normalization:BroadcastCanonicalizer",
+        "layout_normalization": "layout.layout_normalization:LayoutNormalization",
+        "reshape-decomposer": "layout.layout_normalization:ReshapeDecomposer",
+        "eigh_expander": "linear_algebra.decompositions:EighExpander",
+        "qr_expander": "linear_algebra.decompositions:QrExpander",
+        "cholesky_expander": "linear_algebra.triangular:CholeskyExpander",
+        "triangular_solve_expander": "linear_algebra.triangular:TriangularSolveExpander",
+        "while-loop-constant-sinking": "loop.code_motion:WhileLoopConstantSinking",
+        "while-loop-invariant-code-motion": "loop.code_motion:WhileLoopInvariantCodeMotion",
+        "simplify-while-loops": "loop.simplifier:WhileLoopSimplifier",
+        "while-loop-trip-count-annotator": "loop.trip_count:WhileLoopTripCountAnnotator",
+        "rng-bit-generator-expander": "random:RngBitGeneratorExpander",
+        "rng-expander": "random:RngExpander",
+        "batchnorm_expander": "rare:BatchNormExpander",
+        "dynamic-index-splitter": "rare:DynamicIndexSplitter",
+        "dynamic_padder": "rare:DynamicPadder",
+        "map-inline": "rare:MapInliner",
+        "zero_sized_hlo_elimination": "rare:ZeroSizedHloElimination",
+        "reduce-window-rewriter": "reduction:ReduceWindowRewriter",
+        "tree_reduction_rewriter": "reduction:TreeReductionRewriter",
+        "batched_gather_scatter_normalizer": (
+            "scatter.batched_gather_scatter_normalizer:BatchedGatherScatterNormalizer"
+        ),
+        "select_and_scatter_expander": "scatter.batched_gather_scatter_normalizer:SelectAndScatterExpander",
+        "gather_expander": "scatter.gather_scatter:GatherExpander",
+        "gather_simplifier": "scatter.gather_scatter:GatherSimplifier",
+        "scatter_expander": "scatter.gather_scatter:ScatterExpander",
+        "scatter_simplifier": "scatter.gather_scatter:ScatterSimplifier",
+        "simplify-sorts": "sort.sorts:SortSimplifier",
+        "stable-sort-expander": "sort.sorts:StableSortExpander",
+        "topk-decomposer": "sort.topk:TopkDecomposer",
+        "topk-rewriter": "sort.topk:TopkRewriter",
+    },
+    "cpu": {
+        "cpu-parallel-task-assigner": "cpu.calls:ParallelTaskAssigner",
+        "small-while-loop-hoisting": "cpu.calls:SmallWhileLoopHoisting",
+        "convolution-canonicalization": "cpu.layouts:ConvCanonicalization",
+        "layout-assignment": "cpu.layouts:CpuLayoutAssignment",
+        "dot-library-rewriter": "cpu.ynnpack:LibraryRewriter",
+    },
+    "gpu": {
+        "loop-schedule-linearizer": "copy_insertion.buffer_alias:LoopScheduleLinearizer",
+        "post-scheduling-copy-insertion": "copy_insertion.copy_insertion:PostSchedulingCopyInsertion",
+        "fusion-wrapper": "fusion.fusion_wrapper:GpuFusionWrapper",
+        "cudnn-fused-convolution-rewriter": "gpu.convolutions.epilogues:CudnnFusedConvRewriter",
+        "conv-padding-legalization": "gpu.convolutions.padding:ConvPaddingLegalization",
+        "cudnn_pad_for_convolutions": "gpu.convolutions.padding:CudnnPadForConvolutions",
+        "conv-rewriter": "gpu.convolutions.rewriter:ConvRewriter",
+        "copy_fusion": "gpu.copies:CopyFusion",
+        "host-offloader": "gpu.copies:HostOffloader",
+        "move_copy_to_users": "gpu.copies:MoveCopyToUsers",
+        "cublas-gemm-rewriter": "gpu.cublas.rewriter:CublasGemmRewriter",
+        "cublas-pad-for-gemms": "gpu.cublas.rewriter:CublasPadForGemms",
+        "cublas-gemm-broadcast-folding-rewriter": "gpu.cublas.rewriter:GemmBroadcastFoldingRewriter",
+        "topk-specializer": "gpu.custom_calls:TopkSpecializer",
+        "triangular-solve-rewriter": "gpu.custom_calls:TriangularSolveRewriter",
+        "dynamic-slice-annotator": "gpu.dynamic_slice_annotator:DynamicSliceAnnotator",
+        "dynamic-slice-copy-fusion-async-wrapper": (
+            "gpu.dynamic_slice_annotator:DynamicSliceCopyFusionAsyncWrapper"
+        ),
+        "dynamic-slice-fusion-rewriter-v2": "gpu.dynamic_slice_fusion_rewriter:DynamicSliceFusionRewriter",
+        "dot-strength-reduction": "gpu.gemm.around_fusion:DotStrengthReduction",
+        "gemm-fusion-swap-operands": "gpu.gemm.around_fusion:GemmFusionSwapOperands",
+        "splitk-rewriter": "gpu.gemm.around_fusion:SplitkRewriter",
+        "triton-gemm-rewriter": "gpu.gemm.gemm_fusion:GemmFusion",
+        "hoist-fused-bitcasts": "gpu.gemm.hoist_bitcasts:HoistFusedBitcasts",
+        "layout-assignment": "gpu.layout_assignment:GpuLayoutAssignment",
+        "rename_fusions": "gpu.names:RenameFusions",
+        "rename-instructions": "gpu.names:RenameInstructions",
+        "sanitize-constant-names": "gpu.names:SanitizeConstantNames",
+        "reduce-decomposer": "gpu.reductions:ReduceDecomposer",
+        "reduction-degenerate-dim-remover": "gpu.reductions:ReductionDegenerateDimRemover",
+        "reduction-dimension-grouper": "gpu.reductions:ReductionDimensionGrouper",
+        "reduction-layout-normalizer": "gpu.reductions:ReductionLayoutNormalizer",
+        "reduction-splitter": "gpu.reductions:ReductionSplitter",
+        "tree-reduction-rewriter": "gpu.reductions:TreeReductionRewriter",
+        "scatter-slice-simplifier": "gpu.scatter_slice_simplifier:ScatterSliceSimplifier",
+        "fusion-block-level-rewriter": "gpu.triton_fusions:FusionBlockLevelRewriter",
+        "triton-softmax-rewriter": "gpu.triton_fusions:SoftmaxRewriterTriton",
+        "deviceless-estimate-cub-sort-scratch-size": "sort.sort_rewriter:EstimateCubSortScratchSize",
+        "sort-rewriter": "sort.sort_rewriter:SortRewriter",
+    },
+}
+"""The passes that only XLA's own lists have, with options that depend on their place."""
 _TEXT = re.compile(r"\s*([\w\-]+)\s*(?:\((.*)\))?\s*")
 _FIXPOINT = re.compile(r"\s*fixpoint\s*\((.*)\)\s*", re.DOTALL)
 
@@ -73,7 +199,7 @@ def split_passes(text: str) -> tuple[str, ...]:
 
 
 def repeated(text: str) -> tuple[str, ...] | None:
-    """What `fixpoint(…)` repeats until nothing changes; None for a single pass."""
+    """The passes that `fixpoint(…)` repeats until nothing changes; None for a single pass."""
     m = _FIXPOINT.fullmatch(text)
     return split_passes(m[1]) if m else None
 
@@ -88,25 +214,78 @@ def single_passes(passes: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def pass_names(target: str) -> frozenset[str]:
-    """Every pass that `target` can run."""
-    return frozenset({**_PASSES[""], **_PASSES.get(target, {})})
+    """Every pass that a user may list for `target`."""
+    return frozenset({**_FUSION[""], **_FUSION.get(target, {})})
+
+
+def registered(target: str) -> frozenset[str]:
+    """Every pass that `target` has, those of all targets included."""
+    return frozenset(_places(target))
+
+
+def _places(target: str) -> dict[str, str]:
+    tables = [table.get(of, {}) for of in ("", target) for table in (_OTHERS, _FUSION)]
+    return {name: where for table in tables for name, where in table.items()}
+
+
+def pass_class(name: str, target: str = "") -> type[Pass] | None:
+    """The class of XLA's pass of this name as `target` has it, imported now; None if there is none.
+
+    The empty target has the passes that depend on no backend.
+    """
+    where = _places(target).get(name)
+    if where is None:
+        return None
+    module, _, kind = where.partition(":")
+    found: type[Pass] = getattr(importlib.import_module(f"hlofuse.passes.{module}"), kind)
+    return found
 
 
 def make_pass(text: str, target: str, release: Release, settings: Settings = AS_XLA, **context: Any) -> Pass:
-    """The pass described by `text`, such as `fusion(may_duplicate=false)`, as XLA of that release runs it.
+    """The pass that a user listed, such as `fusion(may_duplicate=false)`, as XLA of that release runs it.
 
     `context` is what a run is about besides its options (the device); a pass gets what it has a field for.
+    HlofuseError for a pass or an option that there is not.
     """
     if (inner := repeated(text)) is not None:
         steps = [make_pass(step, target, release, settings, **context) for step in inner]
         return FixedPoint(Pipeline(text, steps), must_end=True)
-    m = _TEXT.fullmatch(text)
-    where = m and (_PASSES.get(target, {}).get(m[1]) or _PASSES[""].get(m[1]))
-    if not m or not where:
-        names = ", ".join(sorted({*_PASSES[""], *_PASSES.get(target, {})}))
+    name = text.partition("(")[0].strip()
+    if not _TEXT.fullmatch(text) or name not in pass_names(target):
+        names = ", ".join(sorted(pass_names(target)))
         raise HlofuseError(f"target {target} has no pass {text!r}; expected one of {names}")
-    module, _, name = where.partition(":")
-    kind: Any = getattr(importlib.import_module(module), name)
+    settings = settings.in_release(release).in_pass(name, target)
+    return _created(text, target, {**context, "release": release, "settings": settings})
+
+
+@dataclass(frozen=True)
+class PassLists:
+    """Builds XLA's own lists of passes for a target; a text stands for the pass that it describes.
+
+    A pass takes from `context` what it has a field for. ValueError for a text that describes no pass.
+    """
+
+    target: str
+    context: Mapping[str, Any]
+
+    def pipeline(self, name: str, *steps: str | Pass) -> Pipeline:
+        """The passes in order."""
+        return Pipeline(name, tuple(self.step(step) for step in steps))
+
+    def fixed_point(self, step: str | Pass) -> FixedPoint:
+        """The pass, repeated until it changes nothing."""
+        return FixedPoint(self.step(step))
+
+    def step(self, step: str | Pass) -> Pass:
+        """The pass, created if `step` is its text."""
+        return _created(step, self.target, self.context) if isinstance(step, str) else step
+
+
+def _created(text: str, target: str, context: Mapping[str, Any]) -> Pass:
+    m = _TEXT.fullmatch(text)
+    kind = pass_class(m[1], target) if m else None
+    if m is None or kind is None:
+        raise ValueError(f"no pass {text!r} for target {target!r}")
     options_of_kind = {f.name: f.default for f in fields(kind) if f.compare}
     options: dict[str, Any] = {}
     for part in filter(None, (p.strip() for p in (m[2] or "").split(","))):
@@ -120,8 +299,4 @@ def make_pass(text: str, target: str, release: Release, settings: Settings = AS_
         convert: Any = type(default)
         options[key.strip()] = value == "true" if isinstance(default, bool) else convert(value)
     present = {f.name for f in fields(kind)}
-    context = {**context, "release": release}
-    options |= {key: value for key, value in context.items() if key in present}
-    created = kind(settings=settings.in_release(release).in_pass(m[1], target), **options)
-    assert isinstance(created, Pass)
-    return created
+    return kind(**{**options, **{key: value for key, value in context.items() if key in present}})

@@ -8,7 +8,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,6 +18,7 @@ from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.passes.reduction import TreeReductionRewriter
+from hlofuse.passes.registry import PassLists
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.trace import Recorder
@@ -36,14 +36,14 @@ class Action:
     """A pass with its options."""
 
     kind: Kind
-    """What it does most: fewer or cheaper instructions, several for one, one for several."""
+    """Its main effect: fewer or cheaper instructions, several for one, one for several."""
     step: Pass
     opcodes: tuple[str, ...]
     """The precondition: without one of these in the module, nothing changes. Empty for none."""
     name: str
     """XLA's name with the options that differ from the pass's own."""
     evidence: str
-    """What it was compared with: XLA's modules around the pass, or small cases with XLA's answer."""
+    """The check it passed: XLA's modules around the pass, or small cases with XLA's answer."""
 
     def applies(self, opcodes: Iterable[str]) -> bool:
         """False where a module of these opcodes stays as it is for sure."""
@@ -54,6 +54,7 @@ class Action:
         return self.step.run(module, Recorder())
 
 
+_LISTS = PassLists("", {})
 _OWN: dict[str, Pass] = {
     "algsimp": AlgebraicSimplifier(_CPU),
     "algsimp(supports_non_canonical_dots=true)": AlgebraicSimplifier(Options()),
@@ -64,17 +65,13 @@ _OWN: dict[str, Pass] = {
     "dot-merger": DotMerger(64 << 20),
     "tree_reduction_rewriter": TreeReductionRewriter(lambda x: False),
 }
-"""Passes with options that `actions.toml` cannot hold, by the names of their actions."""
+"""Passes with options that no text holds, by the names of their actions."""
 
 
 def _action(row: dict[str, Any]) -> Action:
-    if "pass" in row:
-        module, _, kind = row["pass"].partition(":")
-        step = getattr(import_module(f"hlofuse.passes.{module}"), kind)(**row.get("options", {}))
-    else:
-        step = _OWN[row["name"]]
-    name, evidence = row.get("name", str(step)), row.get("evidence", _PAIRS)
-    return Action(row["kind"], step, tuple(row.get("opcodes", ())), name, evidence)
+    name = row["name"]
+    step = _OWN[name] if name in _OWN else _LISTS.step(name)
+    return Action(row["kind"], step, tuple(row.get("opcodes", ())), name, row.get("evidence", _PAIRS))
 
 
 _TABLE = tomllib.loads(Path(__file__).with_name("actions.toml").read_text(encoding="utf-8"))
@@ -88,7 +85,7 @@ def default_order(target: str, device: DeviceDescription | None = None) -> Pass:
 
 
 def _reduced(step: Pass) -> list[Pass]:
-    """The pass without what is no action."""
+    """The pass with only the steps that are actions."""
     if isinstance(step, Pipeline):
         inner = [s for x in step.steps for s in _reduced(x)]
         return [replace(step, steps=inner)] if inner else []

@@ -1,4 +1,4 @@
-"""What XLA:GPU runs after its fusion passes, in order (`xla/service/gpu/gpu_compiler.cc`).
+"""The passes that XLA:GPU runs after fusion, in order (`xla/service/gpu/gpu_compiler.cc`).
 
 `RunPostFusionPasses` to `RunPostSchedulingPipelines`, with the options that are on by default, for one
 partition and compiled ahead of time. Left out are passes that change no program by default, such as those for
@@ -10,17 +10,9 @@ from functools import partial
 
 from hlofuse.cost.gpu.backend_config import is_tuned_product
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
-from hlofuse.passes.control_flow.annotations import OptimizationBarrierExpander
-from hlofuse.passes.control_flow.call_graph import HloComputationDeduplicator, PropagateCallMetadata
-from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo, LoopScheduleLinearizer
-from hlofuse.passes.copy_insertion.copy_insertion import CopyInsertion, PostSchedulingCopyInsertion
-from hlofuse.passes.fusion.fusion_wrapper import GpuFusionWrapper
-from hlofuse.passes.gpu.copies import CopyFusion
-from hlofuse.passes.gpu.dynamic_slice_annotator import DynamicSliceCopyFusionAsyncWrapper
-from hlofuse.passes.gpu.names import RenameFusions, SanitizeConstantNames
-from hlofuse.passes.gpu.triton_fusions import FusionBlockLevelRewriter
-from hlofuse.pipelines.gpu.steps import ALGSIMP_AFTER_FUSION, DCE, TUPLES
+from hlofuse.passes.base import Pipeline, UnimplementedPass
+from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
+from hlofuse.pipelines.gpu.steps import ALGSIMP_AFTER_FUSION, pass_lists
 from hlofuse.releases import AROUND_FUSION
 
 _COLLECTIVES = tuple(
@@ -35,71 +27,62 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
     """The pipelines for one device; none unless it is NVIDIA's. No flag changes the list."""
     if device is None or device.platform != "CUDA":
         return ()
-    alias_info = partial(GpuAliasInfo, device, AROUND_FUSION)
+    lists = pass_lists(device, alias_info=partial(GpuAliasInfo, device, AROUND_FUSION))
     ampere = device.compute_capability[0] >= 8
-    dispatch: tuple[Pass, ...] = (DCE, FusionBlockLevelRewriter(device)) if ampere else ()
+    dispatch = ("dce", "fusion-block-level-rewriter") if ampere else ()
     return (
-        Pipeline(
+        lists.pipeline(
             "post-fusion_optimization",
-            (
-                RenameFusions(device, AROUND_FUSION),
-                UnimplementedPass("dus-accumulator-zero-init-elimination"),
-                DCE,
-                TUPLES,
-                UnimplementedPass("gpu-all-gather-combiner", ("all-gather",)),
-                UnimplementedPass("gpu-all-reduce-combiner", ("all-reduce",)),
-                UnimplementedPass("gpu-reduce-scatter-combiner", ("reduce-scatter",)),
-                UnimplementedPass("collective-permute-combiner", ("collective-permute",)),
-            ),
+            "rename_fusions",
+            UnimplementedPass("dus-accumulator-zero-init-elimination"),
+            "dce",
+            "tuple-simplifier",
+            UnimplementedPass("gpu-all-gather-combiner", ("all-gather",)),
+            UnimplementedPass("gpu-all-reduce-combiner", ("all-reduce",)),
+            UnimplementedPass("gpu-reduce-scatter-combiner", ("reduce-scatter",)),
+            UnimplementedPass("collective-permute-combiner", ("collective-permute",)),
         ),
-        Pipeline(
-            "async-collective-conversion", (UnimplementedPass("async-collective-creator", _COLLECTIVES),)
+        lists.pipeline(
+            "async-collective-conversion", UnimplementedPass("async-collective-creator", _COLLECTIVES)
         ),
-        Pipeline(
+        lists.pipeline(
             "post-fusion-simplification-pipeline_optimization",
-            (ALGSIMP_AFTER_FUSION, HloComputationDeduplicator(mark_fusions=True)),
+            ALGSIMP_AFTER_FUSION,
+            "computation-deduplicator(mark_fusions=true)",
         ),
-        Pipeline(
+        lists.pipeline(
             "autotuner",
-            (
-                GpuFusionWrapper(device, AROUND_FUSION),
-                # On a device it measures; without one it takes XLA's defaults.
-                UnimplementedPass("autotuner", ("fusion",), is_tuned_product),
-                UnimplementedPass("convert_triton_gemm_config"),
-            ),
+            "fusion-wrapper",
+            # On a device it measures; without one it takes XLA's defaults.
+            UnimplementedPass("autotuner", ("fusion",), is_tuned_product),
+            UnimplementedPass("convert_triton_gemm_config"),
         ),
-        Pipeline("propagate-call-metadata", (PropagateCallMetadata(),)),
-        Pipeline(
+        lists.pipeline("propagate-call-metadata", "propagate-call-metadata"),
+        lists.pipeline(
             "pre-scheduling-copy-insertion",
-            (
-                DCE,
-                LoopScheduleLinearizer(),
-                CopyInsertion(alias_info),
-                CopyFusion(device, AROUND_FUSION),
-                SanitizeConstantNames(),
-            ),
+            "dce",
+            "loop-schedule-linearizer",
+            "copy-insertion",
+            "copy_fusion",
+            "sanitize-constant-names",
         ),
-        Pipeline(
+        lists.pipeline(
             "pre-scheduling-passes",
-            (
-                GpuFusionWrapper(device, AROUND_FUSION),
-                *((DynamicSliceCopyFusionAsyncWrapper(),) if ampere else ()),
-                UnimplementedPass("gpu-copy-async-wrapper"),
-            ),
+            "fusion-wrapper",
+            *(("dynamic-slice-copy-fusion-async-wrapper",) if ampere else ()),
+            UnimplementedPass("gpu-copy-async-wrapper"),
         ),
-        Pipeline("latency-hiding-scheduler", (UnimplementedPass("latency-hiding-scheduler"),)),
+        lists.pipeline("latency-hiding-scheduler", UnimplementedPass("latency-hiding-scheduler")),
         # `RunPostSchedulingCopyInsertion`: what the order of execution spares.
-        Pipeline("scheduled-gpu-module", (PostSchedulingCopyInsertion(alias_info),)),
-        Pipeline(
+        lists.pipeline("scheduled-gpu-module", "post-scheduling-copy-insertion"),
+        lists.pipeline(
             "post-scheduling-passes",
-            (
-                UnimplementedPass("gpu-convert-async-collectives-to-sync"),
-                UnimplementedPass("rematerialization"),
-                OptimizationBarrierExpander(),
-                GpuFusionWrapper(device, AROUND_FUSION),
-                *dispatch,
-                SanitizeConstantNames(),
-                UnimplementedPass("pdl-launch-annotation"),
-            ),
+            UnimplementedPass("gpu-convert-async-collectives-to-sync"),
+            UnimplementedPass("rematerialization"),
+            "cse_barrier_expander",
+            "fusion-wrapper",
+            *dispatch,
+            "sanitize-constant-names",
+            UnimplementedPass("pdl-launch-annotation"),
         ),
     )

@@ -1,17 +1,17 @@
 """Passes with the options that XLA:GPU gives them, where it runs them more than once."""
 
 from dataclasses import replace
+from typing import Any
 
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.algebraic.context import Options
-from hlofuse.passes.algebraic.reshape_mover import ReshapeMover
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint
-from hlofuse.passes.cse import HloCSE
-from hlofuse.passes.dce import HloDCE, TupleSimplifier
 from hlofuse.passes.dot.dot_operands import TransposeFolding, never
 from hlofuse.passes.gpu.convolutions.rewriter import is_lowerable, normalized_call
 from hlofuse.passes.gpu.layout_assignment import can_fold_transpose
 from hlofuse.passes.layout.layout_normalization import LayoutNormalization
+from hlofuse.passes.registry import PassLists
 from hlofuse.releases import AROUND_FUSION
 
 _COMMON = Options(
@@ -39,11 +39,12 @@ ALGSIMP_CONVOLUTIONS = AlgebraicSimplifier(
 _LAYOUT_SENSITIVE = replace(_COMMON, conv_operand_swap=False, layout_sensitive=True)
 ALGSIMP_LAYOUTS = FixedPoint(AlgebraicSimplifier(_LAYOUT_SENSITIVE))
 ALGSIMP_LAST = FixedPoint(AlgebraicSimplifier(replace(_LAYOUT_SENSITIVE, remove_no_op_reduce_precision=True)))
-RESHAPES = ReshapeMover(reshape_of_1d_broadcast_is_cheap=True)
 NORMALIZATION = LayoutNormalization(normalized_call)
 FOLDING = TransposeFolding(can_fold_transpose)
 FOLDING_ALL = TransposeFolding(can_fold_transpose, into_convolutions=True)
 FOLDING_CONVOLUTIONS = TransposeFolding(never, into_convolutions=True)
-TUPLES = TupleSimplifier()
-DCE = HloDCE()
-CSE = HloCSE(release=AROUND_FUSION, only_fusion_computations=False)
+
+
+def pass_lists(device: DeviceDescription, **context: Any) -> PassLists:
+    """Builds lists of passes for one device."""
+    return PassLists("gpu", {"device": device, "release": AROUND_FUSION, **context})

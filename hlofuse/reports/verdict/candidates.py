@@ -15,10 +15,9 @@ from hlofuse.ir.graph import Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.gpu.triton_fusions import SoftmaxRewriterTriton
 from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, joined, merged
 from hlofuse.pipelines.gpu.before_fusion import has_triton
-from hlofuse.pipelines.gpu.steps import ALGSIMP_LAYOUTS, CSE
+from hlofuse.pipelines.gpu.steps import ALGSIMP_LAYOUTS, pass_lists
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
 from hlofuse.replay import ReplayConfig, ReplayInput, replay_config
 from hlofuse.reports.advice.catalogue import RECIPES
@@ -187,8 +186,8 @@ def tried(
     HloConstantFolding().run(module, recorder)
     HloDCE().run(module, recorder)
     if config.device is not None and has_triton(config.device):
-        for step in (ALGSIMP_LAYOUTS, CSE, SoftmaxRewriterTriton(config.device)):
-            step.run(module, recorder)
+        steps = (ALGSIMP_LAYOUTS, "cse(only_fusion_computations=false)", "triton-softmax-rewriter")
+        pass_lists(config.device).pipeline("after-rewrite", *steps).run(module, recorder)
     return observed_replay(_with_module(input, module), config, cache=cache, totals_only=True), changed
 
 
