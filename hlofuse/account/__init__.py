@@ -1,4 +1,4 @@
-"""What runs, how often, and what it costs: every report reads its figures here."""
+"""Launches of a module, their numbers and costs: the source of every report's figures."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Counting kernels needs no model of their time, which is slow to import: quick modules come first."""
+    """Import on first use: counting kernels needs no time model, which is slow to import."""
     for module in ("account", "figures", "observer", "replaying") if name in __all__ else ():
         found = import_module(f"hlofuse.account.{module}")
         if hasattr(found, name):

@@ -1,4 +1,4 @@
-"""What a module launches, how often, and what that costs: the one place where kernels are added up."""
+"""Launches of a module, their numbers and costs: the one place where kernels are summed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 Estimate = Callable[[Instruction], float | None]
-"""Microseconds of a kernel by XLA's model, its launch not included; None where the model has no figure."""
+"""Microseconds of a kernel by XLA's model, without its launch; None without an estimate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,65 +38,67 @@ class Launched:
     instruction: Instruction
     kind: LaunchKind
     runs: int
-    """Launches in one run of the program; 0 in the branch of a conditional that costs less than another."""
+    """Launches in one run of the program; 0 in a conditional's branch that is not the most expensive."""
     per_iteration: bool
-    """It is in a loop whose number of iterations the module does not tell: `runs` counts one iteration."""
+    """True in a loop with an unknown trip count: `runs` counts one iteration."""
     cost: Cost
-    """Of one run: XLA's count, with the bytes that have to move (`account/traffic.py`)."""
+    """Cost of one run: XLA's count, with the bytes that have to move (`account/traffic.py`)."""
     us: float | None
-    """Of one run, its launch included; None without a device."""
+    """Microseconds of one run with its launch; None without a device."""
     is_floor: bool
-    """`us` is what it takes at least: XLA has no estimate, or one that no machine can reach."""
+    """True if `us` is a lower bound: XLA has no estimate, or an impossible one."""
     measured: MeasuredTime | None = None
-    """What a profile has of it; None without one, and for what did not run."""
+    """Its time in a profile; None without one, or if it did not run."""
     measured_us: float | None = None
     """Measured time of all its launches in one run of the program."""
 
     @property
     def total_us(self) -> float | None:
-        """Of all runs."""
+        """Microseconds of all runs."""
         return None if self.us is None else self.us * self.runs
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A module as a whole."""
+    """Sums over a module."""
 
     kernels: int
-    """Instructions that are launched."""
+    """The number of launched instructions."""
     cost: Cost
-    """Of all launches."""
+    """Cost of all launches."""
     launches: int = 0
-    """Iterations of loops counted."""
+    """Launches, loop iterations counted."""
     per_iteration: int = 0
-    """Kernels that are counted for one iteration, since the module does not tell how many there are."""
+    """Kernels counted for one iteration, since the trip count is unknown."""
     modelled_us: float | None = None
-    """By XLA's model, launches included; None without a device."""
+    """Microseconds by XLA's model, launches included; None without a device."""
     floor_us: float | None = None
-    """Of those for which there is only a lower bound; None without a device."""
+    """Microseconds of kernels with only a lower bound; None without a device."""
     floors: int = 0
-    """Kernels in `floor_us`."""
+    """The number of kernels in `floor_us`."""
     copies: int = 0
     copy_bytes: int = 0
     """Bytes read and written by copies, all launches."""
     measured_us: float | None = None
-    """Of one run, from a profile; None without one."""
+    """Microseconds of one run from a profile; None without one."""
     scaled_saving_us: float | None = None
-    """Of a changed module: `scaled_saving` against the one that was measured."""
+    """For a changed module, `scaled_saving` relative to the measured one."""
     peak_temporary_bytes: int | None = None
-    """What is live at once at most, arguments, results and constants left out; None for a module that is not
-    the final one. XLA may need less: it schedules for memory, and puts temporaries where results will be."""
+    """The maximum of live bytes without arguments, results and constants; None before the final module.
+
+    XLA may need less: it schedules for memory, and puts temporaries where results will be.
+    """
 
     @property
     def us(self) -> float | None:
-        """Time of all launches in microseconds; a lower bound where `floors` is not 0."""
+        """Microseconds of all launches; a lower bound where `floors` is not 0."""
         if self.modelled_us is None or self.floor_us is None:
             return None
         return self.modelled_us + self.floor_us
 
 
 class Account:
-    """What one module launches."""
+    """Launches of one module."""
 
     def __init__(
         self,
@@ -109,8 +111,8 @@ class Account:
     ) -> None:
         """`device` and `estimate` together give times; without them there are none.
 
-        `backend` is `cpu` or `gpu`, and settles what is launched and as what; empty if it is not known.
-        Of a final module the totals have the peak of temporary memory.
+        `backend` is `cpu` or `gpu` and decides the kinds of launches; empty if unknown. With `is_final`, the
+        totals have the peak of temporary memory.
         """
         self.module = module
         self._device = device
@@ -119,11 +121,11 @@ class Account:
         self.backend = backend
         self._is_final = is_final
         self.measured = measured_of(module)
-        """What a profile has of the module; None without one."""
+        """The module's times in a profile; None without one."""
 
     @cached_property
     def _by_computation(self) -> dict[Computation, list[Launched]]:
-        """What each computation launches in one run of its own."""
+        """Launches of each computation in one of its runs."""
         computations = launched_computations(self.module)
         return {c: [row for i in c if (row := self._row(i)) is not None] for c in computations}
 
@@ -135,12 +137,12 @@ class Account:
         return count_runs({c: (time[c], sum(r.cost.bytes_accessed for r in rows[c])) for c in order})
 
     def runs(self, computation: Computation) -> int:
-        """How often a computation runs in one run of the program."""
+        """Runs of a computation in one run of the program."""
         return self._often[0].get(computation, 0)
 
     @cached_property
     def rows(self) -> tuple[Launched, ...]:
-        """Everything that is launched, the entry's first."""
+        """All launches, the entry's first."""
         found: list[Launched] = []
         for c, own in self._by_computation.items():
             runs, open_ended = self.runs(c), c in self._often[1]
@@ -151,16 +153,16 @@ class Account:
 
     @cached_property
     def by_name(self) -> dict[str, Launched]:
-        """Each by the name of its instruction."""
+        """Launches by instruction name."""
         return {r.instruction.name: r for r in self.rows}
 
     @cached_property
     def bounded_work(self) -> Counter[tuple[str, ...]]:
-        """What computes matrix products, or has no time by XLA's model: who runs it, with which shapes.
+        """Kernels with matrix products or without XLA's estimate: the library or opcode, and shapes.
 
-        Where it differs, times of two modules cannot be compared: its times are too rough for that.
+        Where they differ, times of two modules cannot be compared: these times are too rough.
         """
-        from hlofuse.account.floor import products  # brings devices, which nobody else here needs
+        from hlofuse.account.floor import products  # loads devices, needed only here
 
         rows = (r.instruction for r in self.rows if r.is_floor or products(r.instruction))
         shapes = ((x, [str(v.shape) for v in (x, *x.operands)]) for x in rows)
@@ -180,11 +182,11 @@ class Account:
 
     @property
     def launch_overhead_us(self) -> float | None:
-        """What each launch adds to the time of a kernel; None without times."""
+        """The launch time added to each kernel; None without times."""
         return self._device.launch_overhead_us if self._device is not None and self._estimate else None
 
     def cost(self, instruction: Instruction) -> Cost:
-        """Of one run of an instruction of the module, whether it is launched or not."""
+        """Cost of one run of an instruction, launched or not."""
         return self.costs.instruction(instruction)
 
     def _row(self, instruction: Instruction) -> Launched | None:
@@ -211,7 +213,7 @@ class Account:
 
 
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
-    """The sums over some of what a module launches."""
+    """The sums over some launches."""
     kernels = launches = floors = copies = copy_bytes = per_iteration = 0
     flops = transcendentals = read = written = unknown = 0
     modelled = floor = 0.0
@@ -240,11 +242,11 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
 
 
 def scaled_saving(base: Account, changed: Account) -> float | None:
-    """Measured microseconds that a changed module saves in one run, by what XLA's model says of its kernels.
+    """Measured microseconds that a changed module saves in one run, scaled by XLA's estimates.
 
-    Kernels of both modules keep their time; the time of the others changes as their estimates do, launch
-    overhead included, which is most of the time of a small kernel. None without measured times, and where a
-    kernel that changes has no estimate or no measured time.
+    Kernels in both modules keep their time. Other times change as their estimates do, including the launch
+    overhead, which is most of the time of a small kernel. None without measured times, and where a changed
+    kernel has no estimate or measured time.
     """
     if not base.totals.measured_us or base.launch_overhead_us is None:
         return None
@@ -259,13 +261,13 @@ def scaled_saving(base: Account, changed: Account) -> float | None:
 
 
 def scaled_time(base: Account, changed: Account) -> float | None:
-    """Microseconds of a changed module: what was measured of `base`, less `scaled_saving`; None as there."""
+    """Microseconds of a changed module: the measured time of `base` minus `scaled_saving`, or None."""
     saved = scaled_saving(base, changed)
     return None if saved is None else (base.totals.measured_us or 0.0) - saved
 
 
 def _without(rows: Iterable[Launched], others: Iterable[Launched]) -> list[Launched]:
-    """The rows that have no equal among the others, each of which stands for one."""
+    """The rows without an equal among the others, each of which counts once."""
 
     def key(row: Launched) -> object:
         x = row.instruction
@@ -284,7 +286,7 @@ def _without(rows: Iterable[Launched], others: Iterable[Launched]) -> list[Launc
 
 
 def peak_temporary_bytes(module: Module, alias_info: AliasInfo) -> int:
-    """Bytes live at once at most, without arguments, results and constants."""
+    """The maximum of live bytes without arguments, results and constants."""
     alias, readers = HloAlias(module, alias_info), Readers()
     times = _times(module)
     entry = module.entry
@@ -300,7 +302,7 @@ def peak_temporary_bytes(module: Module, alias_info: AliasInfo) -> int:
 
 
 def alias_info_of(device: DeviceDescription | None) -> AliasInfo:
-    """What may share memory on a GPU, or, without one, on other backends."""
+    """Rules for sharing buffers on a GPU, or, without a device, on other backends."""
     if device is None:
         return AliasInfo(AROUND_FUSION)
     from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo  # with passes, and slow to import
@@ -311,7 +313,7 @@ def alias_info_of(device: DeviceDescription | None) -> AliasInfo:
 def _live_range(
     buffer: HloBuffer, times: dict[Instruction, int], readers: Readers, entry: Computation
 ) -> tuple[int, int, int] | None:
-    """First and last moment, and bytes; None for what is no temporary."""
+    """First and last moment, and bytes; None for a buffer that is not temporary."""
     moments: list[int] = []
     size = 0
     for value in buffer.values:
@@ -329,7 +331,7 @@ def _live_range(
 
 
 def _times(module: Module) -> dict[Instruction, int]:
-    """When each instruction runs: what it calls first, each computation once."""
+    """The moment at which each instruction runs: called computations first, each once."""
     within = set(launched_computations(module))
     scheduled = module.attributes.raw("is_scheduled") == "true"
 

@@ -1,4 +1,4 @@
-"""What no choice of fusions can go below."""
+"""Lower bounds over all choices of fusions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,21 +18,21 @@ _Place = tuple[Instruction, Index]
 
 @dataclass(frozen=True, slots=True)
 class FusionFloor:
-    """The least that a program moves, and takes, however its operations are fused."""
+    """The minimal traffic and time of a program over all choices of fusions."""
 
     bytes_accessed: int
     us: float | None
-    """With what is no fusion as it is, launches included; None without a device."""
+    """Microseconds, with other instructions unchanged and launches; None without a device."""
 
 
 def fusion_floor(
     account: Account, is_fused: Callable[[Instruction], bool], flops: int, device: DeviceDescription | None
 ) -> FusionFloor:
-    """The floor of a final module; `is_fused` says which instructions fusion can change.
+    """The floor of a final module; `is_fused` is True for instructions that fusion can change.
 
-    Fused kernels read what enters each computation, or comes from a library call, a copy or a collective,
-    and write what leaves to those, once in each run: over the memory's bandwidth, and one launch. Their
-    arithmetic, `flops` in all, takes as long as on all units at once, whichever is longer.
+    Fused kernels read values that enter a computation, or come from a library call, a copy or a collective.
+    They write values that leave to those. The time is the memory time of both plus one launch, or the time of
+    all arithmetic (`flops`) on all units, if longer.
     """
     fused: dict[Computation, list[Launched]] = {}
     moved, us, crossing, launches = 0, 0.0, 0, 0
@@ -59,7 +59,7 @@ def fusion_floor(
 def _border(kernels: set[Instruction]) -> int:
     """Bytes that kernels of one computation read from others and write for others, each value once.
 
-    An array that is updated in place comes from others, but for what was written.
+    An array updated in place comes from others, except the written part.
     """
     read: dict[_Place, int] = {}
     written = 0
@@ -87,7 +87,7 @@ def _place(value: Instruction) -> _Place:
 
 
 def _leaving(kernel: Instruction, kernels: set[Instruction]) -> set[int] | None:
-    """The indices of the results that something else than these kernels reads; None for all."""
+    """The indices of the results with other readers than these kernels; None for all."""
     if kernel.is_root:
         return None
     found: set[int] = set()

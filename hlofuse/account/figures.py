@@ -1,4 +1,4 @@
-"""The figures that reports quote: plain data, microseconds and bytes."""
+"""Figures that reports quote: plain data, microseconds and bytes."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ from hlofuse.cost.tiling.tiling import Tiling
 
 
 def us(ticks: int) -> float:
-    """Microseconds, not rounded to single precision: sums of these are shown, never compared with XLA's."""
+    """Microseconds, not rounded to single precision: sums are shown, never compared with XLA's."""
     return ticks / TICKS_PER_MICROSECOND
 
 
 @dataclass(frozen=True, slots=True)
 class KernelTime:
-    """The estimate of one kernel, launch not included."""
+    """The estimate of one kernel, without its launch."""
 
     us: float
     us_memory: float
@@ -25,15 +25,15 @@ class KernelTime:
     flops: int
     emitter: str
     blocks: int
-    """0 for a custom kernel: how it is launched is its own affair."""
+    """0 for a custom kernel, whose launch is unknown."""
     threads: int
     coalesced: bool
     tile_sizes: tuple[tuple[int, ...], ...] = ()
-    """Of each output, for what Triton emits."""
+    """Tile sizes of each output of a Triton fusion."""
     tilings: int = 0
-    """How many tilings there were to choose from; 0 where there was no choice."""
+    """The number of tilings compared; 0 without a choice."""
     us_floor: float = 0.0
-    """What no machine is below, where that is more than `us`; else 0."""
+    """The lower bound for any machine, where it exceeds `us`; else 0."""
 
     @property
     def bound_by(self) -> str:
@@ -42,7 +42,7 @@ class KernelTime:
 
 
 def kernel_time(estimate: Estimate, tiling: Tiling | None = None) -> KernelTime | None:
-    """None where the model has no figure (`absl::InfiniteDuration`); `tiling` is the one it is of."""
+    """None without an estimate (`absl::InfiniteDuration`); `tiling` is the tiling of the estimate."""
     if estimate.is_infinite:
         return None
     return KernelTime(
@@ -63,21 +63,21 @@ def kernel_time(estimate: Estimate, tiling: Tiling | None = None) -> KernelTime 
 
 @dataclass(frozen=True, slots=True)
 class StepCost:
-    """One producer going into one of its consumers, by the estimates of that moment."""
+    """Fusion of a producer into one of its consumers, by the estimates at that moment."""
 
     producer: KernelTime
     consumer: KernelTime
     fused: KernelTime
     consumers: int
-    """Kernels the producer goes into at this step; its own time and launch are saved once for all."""
+    """Kernels into which the producer is fused at this step; its own time and launch are saved once."""
     leaves: bool
-    """The producer is no kernel any more; else bitcasts still need it and nothing of its own is saved."""
+    """True if no kernel of the producer remains; False if bitcasts need it and it saves nothing."""
     us_launch: float = 1.0
-    """What launching a kernel takes."""
+    """Microseconds of a kernel launch."""
 
     @property
     def kernels(self) -> tuple[tuple[str, KernelTime], ...]:
-        """The three with what they are called."""
+        """The three kernels with their labels."""
         return ("producer", self.producer), ("consumer", self.consumer), ("fused", self.fused)
 
     @property
@@ -88,20 +88,20 @@ class StepCost:
 
     @property
     def bytes_less(self) -> int:
-        """Traffic that goes away, the producer's own in equal parts."""
+        """Saved traffic in bytes, the producer's own in equal parts."""
         own = (self.producer.bytes_read + self.producer.bytes_written) // self.consumers if self.leaves else 0
         consumer = self.consumer.bytes_read + self.consumer.bytes_written
         return own + consumer - self.fused.bytes_read - self.fused.bytes_written
 
     @property
     def us_compute_more(self) -> float:
-        """Compute that is added, the producer's own taken off in equal parts."""
+        """Added compute time, minus equal parts of the producer's own."""
         own = self.producer.us_compute / self.consumers if self.leaves else 0.0
         return self.fused.us_compute - self.consumer.us_compute - own
 
     @property
     def evaluations(self) -> float:
-        """How often the consumer evaluates each of the producer's elements."""
+        """The evaluations of each of the producer's elements by the consumer."""
         if self.producer.flops <= 0:
             return 1.0
         return (self.fused.flops - self.consumer.flops) / self.producer.flops
@@ -109,35 +109,35 @@ class StepCost:
 
 @dataclass(frozen=True, slots=True)
 class ReadTerm:
-    """How one operand of a kernel is read."""
+    """Reading of one operand by a kernel."""
 
     operand: str
     shape: str
     size: int
     """Bytes of the buffer."""
     read: int
-    """Bytes read; what goes beyond `size` is read again."""
+    """Bytes read; bytes beyond `size` are read again."""
     us: float
     share: float = 1.0
-    """Of the bandwidth, what this way of reading attains."""
+    """The attained share of the bandwidth."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairDetail:
-    """A pair in full: the sums XLA compares, and what the fused kernel reads."""
+    """A pair in full: the sums that XLA compares, and the reads of the fused kernel."""
 
     cost: StepCost
     us_unfused: float
     us_fused: float
-    """Launches included, over all users of the producer."""
+    """Microseconds over all users of the producer, launches included."""
     users: int
     consumer_reads: tuple[ReadTerm, ...]
     fused_reads: tuple[ReadTerm, ...]
     flips: tuple[Flip, ...] = ()
-    """Numbers of the device that would turn the decision, the nearest first."""
+    """Changes of device numbers that would change the decision, the nearest first."""
     notes: tuple[str, ...] = ()
 
     @property
     def us_saved(self) -> float:
-        """What the queue sorts by."""
+        """The priority in the queue."""
         return self.us_unfused - self.us_fused

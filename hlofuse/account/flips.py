@@ -1,4 +1,4 @@
-"""What would turn a decision round: numbers of the device, one at a time."""
+"""Changes of single device numbers that would change a decision."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 NUMBERS = ("memory_bandwidth", "l2_cache_size", "core_count", "clock_rate_ghz", "fpus_per_core")
 _DOUBLINGS = 5
 RANGE = 2**_DOUBLINGS
-"""Up to so many times as much is tried, and down to one part in so many."""
+"""The largest tried factor, up and down."""
 _HALVINGS = 8  # of the last doubling: a flip is found to within a third of a percent
 
 
 @dataclass(frozen=True, slots=True)
 class Flip:
-    """With `number` at `value` (or beyond it) the producer's fusion would be decided the other way."""
+    """The producer's fusion is decided differently with `number` at `value` or beyond."""
 
     number: str
     """A field of `DeviceDescription`, as `--set` takes it."""
@@ -41,7 +41,7 @@ def pays(model: KernelModel, producer: Instruction, device: DeviceDescription) -
 
 
 def flips(model: KernelModel, producer: Instruction) -> tuple[Flip, ...]:
-    """The nearest turning point of each number of the model's device that has one, the nearest first."""
+    """The nearest changing value of each number of the model's device, the nearest first."""
     device = model.device
     now = pays(model, producer, device)
     if now is None:
@@ -83,7 +83,8 @@ def _flip(
 
 
 def sums(model: KernelModel, producer: Instruction) -> tuple[int, int]:
-    """What XLA compares, in ticks: everything apart, and the producer in all its users (full form)."""
+    """The two sums that XLA compares, in ticks: separate kernels, and the producer in all its
+    users (full form)."""
     users = producer.users
     launch = model.device.launch_ticks
     unfused = launch * (len(users) + 1) + model.run_time(producer).ticks
@@ -95,7 +96,7 @@ def sums(model: KernelModel, producer: Instruction) -> tuple[int, int]:
 
 
 def pair_estimate(model: KernelModel, producer: Instruction, consumer: Instruction) -> Estimate:
-    """The pair's time; through the tiles where Triton emits it."""
+    """The pair's time; from tiles where Triton emits it."""
     tables = model.cached_pair_time(producer, consumer)
     if tables is not None:
         return tables

@@ -1,7 +1,7 @@
-"""The time that no kernel can stay below: what it moves over the bandwidth, what it computes over the peak.
+"""A lower bound for the time of a kernel: bytes over the bandwidth, operations over the peak.
 
-It stands for XLA's estimate where XLA has none (library calls, sorts, matrix products on devices and of types
-that XLA did not measure), and where XLA's estimate is lower than any machine.
+It replaces XLA's estimate where XLA has none (library calls, sorts, matrix products on devices and of types
+that XLA did not measure), and where XLA's estimate is impossibly low.
 """
 
 import json
@@ -27,7 +27,7 @@ _PRECISE = re.compile(r"high|f32_f32_f32|_x[369]\b", re.IGNORECASE)
 
 
 def floor_us(kernel: Instruction, cost: Cost, device: DeviceDescription) -> float:
-    """Microseconds that one run takes at least, its launch not included; `cost` is what it does and moves."""
+    """The lower bound of one run in microseconds, without its launch; `cost` is its work and traffic."""
     moving = cost.bytes_accessed / device.memory_bandwidth * 1e6
     computing = sum(
         flops / peak / 1e3
@@ -38,14 +38,14 @@ def floor_us(kernel: Instruction, cost: Cost, device: DeviceDescription) -> floa
 
 
 def product_peak(device: DeviceDescription, element_type: str) -> int:
-    """Operations a nanosecond at most; 0 where XLA's numbers of the device leave out its matrix units."""
+    """The maximum of operations per nanosecond; 0 where XLA has no numbers of the matrix units."""
     cores_only = device.platform == "CUDA" and device.compute_capability < (8, 0)
     bounded = device.matrix_units or (cores_only and element_type in ("f32", "f64"))
     return peak_matrix_ops(device, element_type) if bounded else 0
 
 
 def products(kernel: Instruction) -> list[tuple[int, str]]:
-    """Operations and element type of each matrix product and convolution that a kernel computes."""
+    """Operations and element type of each matrix product and convolution in a kernel."""
     found = []
     for x in _computed(kernel):
         if flops := _product_flops(x):
@@ -54,9 +54,9 @@ def products(kernel: Instruction) -> list[tuple[int, str]]:
 
 
 def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float | None:
-    """Microseconds of a kernel that computes one matrix product, by XLA's measured rates; None without them.
+    """Microseconds of a kernel with one matrix product, by XLA's measured rates; None without them.
 
-    XLA measured float32 in TF32: products that ask for more precision have none.
+    XLA measured float32 in TF32: products with more precision have none.
     """
     found = [x for x in _computed(kernel) if _product_flops(x)]
     if len(found) != 1 or (sizes := _sizes(found[0])) is None:
@@ -82,7 +82,7 @@ def _product_flops(x: Instruction) -> int:
 
 
 def _sizes(x: Instruction) -> Sizes | None:
-    """Of a dot, or of a call of cuBLAS, whose configuration holds its dimensions; None for anything else."""
+    """Sizes of a dot, or of a cuBLAS call from its configuration; None for other operations."""
     try:
         if x.opcode == "dot":
             dims = dot_dimensions(x)

@@ -17,32 +17,32 @@ NO_MEASURED_TIME = "no kernel of the module has a measured time; give a profile 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a profile says about one module."""
+    """Measured times of one module."""
 
     profile: Profile
     source: ProfiledModule
     times: Mapping[str, MeasuredTime]
-    """By the name of the instruction in the module."""
+    """Times by instruction name in the module."""
     found_us: float
-    """Of the kernels that found their instruction."""
+    """Microseconds of kernels matched to an instruction."""
     found_calls: int
     calls: int
-    """Launches of all that names an instruction."""
+    """Launches of all kernels with an instruction name."""
     unmatched: tuple[MeasuredTime, ...]
-    """What found no instruction, longest first; time of loops is that of what they run."""
+    """Times without an instruction, longest first; loops have the time of their contents."""
     refused: tuple[str, ...]
-    """Names that mean another operation in the profile than in the module: they are not joined."""
+    """Names of different operations in the profile and the module: these are not joined."""
     runs: int
-    """How often the program ran, on all devices together."""
+    """Runs of the program, on all devices together."""
 
     @property
     def share(self) -> float:
-        """The part of the module's measured time that found its instruction."""
+        """The matched part of the module's measured time."""
         total = self.source.total_us
         return self.found_us / total if total else 1.0
 
     def us_per_run(self, name: str) -> float | None:
-        """Of an instruction in one run of the program; None where the profile does not have it."""
+        """Microseconds of an instruction in one run of the program; None if the profile lacks it."""
         time = self.times.get(name)
         return time.total_us / self.runs if time is not None else None
 
@@ -50,10 +50,10 @@ class Measured:
 def attach(
     module: Module, profile: Profile, final: Module | None = None, names: Mapping[str, str] | None = None
 ) -> None:
-    """Join a final module with what the profile has under its name; HlofuseError where it has nothing.
+    """Join a final module with its times in the profile; raises `HlofuseError` where there are none.
 
-    Of several programs of that name the one with most time in common is taken.
-    final: XLA's own final module, where `module` is a replay's, with `names` of `module` by those of `final`.
+    Of several programs of that name, the one with most time in common is used. `final` is XLA's own final
+    module, where `module` is a replay's, with `names` of `module` by those of `final`.
     """
     # A profile without XLA's ranges has names of kernels alone.
     same = [m for m in profile.modules if m.name in (module.name, "")] or [profile.pick(module.name)]
@@ -64,16 +64,16 @@ def attach(
 
 
 def share(module: Module, replay: Replay, names: Mapping[str, str] | None = None) -> None:
-    """Give what a replay launches the measured times of another module with the same names.
+    """Copy another module's measured times to a replay's final module with the same names.
 
-    `names` of what is launched by those in the other module, where they are not the same.
+    `names` maps that module's names to those of the replay, where they differ.
     """
     found, final = measured_of(module), replay.final.module
     final.findings[_FINDING] = found if found is None or names is None else _renamed(found, final, names)
 
 
 def _renamed(m: Measured, module: Module, names: Mapping[str, str]) -> Measured:
-    """The same by names of the module itself; what has none there is not matched."""
+    """Times by the module's own names; those without a name become unmatched."""
     times = {names[n]: replace(t, name=names[n]) for n, t in m.times.items() if n in names}
     lost = [t for n, t in m.times.items() if n not in names]
     found = m.found_us - sum(t.total_us for t in lost if t.name not in m.source.containers)
@@ -88,7 +88,7 @@ def _renamed(m: Measured, module: Module, names: Mapping[str, str]) -> Measured:
 
 
 def measured_of(module: Module) -> Measured | None:
-    """What was measured of the module: of one that was read from a profile, or that `attach` joined."""
+    """The measured times of a module from a profile, or joined by `attach`."""
     found = module.findings.get(_FINDING)
     if found is None and (origin := module.findings.get("profile")) is not None:
         found = module.findings[_FINDING] = _join(module, *origin, is_own=True)
@@ -132,7 +132,7 @@ def _longest(source: ProfiledModule, times: Iterable[MeasuredTime]) -> tuple[Mea
 
 
 def _join_ends(by_name: Mapping[str, Instruction], times: dict[str, MeasuredTime]) -> None:
-    """The wait at the end of an asynchronous operation belongs to what launched it."""
+    """Add the wait at the end of an asynchronous operation to its start."""
     for name in [n for n in times if by_name[n].opcode.endswith("-done")]:
         begin = next((x.name for x in by_name[name].operands if x.opcode.endswith("-start")), None)
         if begin is None:
@@ -142,7 +142,7 @@ def _join_ends(by_name: Mapping[str, Instruction], times: dict[str, MeasuredTime
 
 
 def _runs(module: Module, times: Mapping[str, MeasuredTime]) -> int:
-    """What the entry computation launches, it launches once in every run."""
+    """Runs of the program: the entry computation launches each kernel once in every run."""
     calls = sorted(times[i.name].calls for i in module.entry if i.name in times)
     return calls[(len(calls) - 1) // 2] if calls else 1
 

@@ -15,7 +15,7 @@ from hlofuse.rules.gpu_fusible import is_fusible_bitcast
 
 @dataclass(frozen=True, slots=True)
 class _Estimates:
-    """The estimates behind one fusion; turned into figures when they are read."""
+    """The estimates of one fusion; converted to figures on demand."""
 
     producer: Estimate
     consumer: Estimate
@@ -25,23 +25,23 @@ class _Estimates:
 
 
 Look: TypeAlias = Callable[[CombinedModel, Instruction, Sequence[Instruction]], None]
-"""Given the model, the producer and its consumers as the graph stands then."""
+"""A function of the model, the producer and its consumers in the current graph."""
 Moment: TypeAlias = tuple[str, int]
-"""When to look: at a `fuse` or a `priority`, and which, each counted from 0."""
+"""A `fuse` or a `priority` event by number, each counted from 0."""
 
 
 class Enough(Exception):
-    """Everything wanted has been seen."""
+    """Raised once all moments were observed."""
 
 
 class CostObserver(ReplayObserver):
-    """Notes the estimates and the ties of every fusion."""
+    """Records the estimates and the ties of every fusion."""
 
     def __init__(self, *, with_ties: bool = False) -> None:
         self.model: CombinedModel | None = None
         self.fusions = 0
         self.ties: dict[int, tuple[str, ...]] = {}
-        """Fusion, counted from 0, to the producers of equal priority that XLA may have fused first."""
+        """Fusion number, from 0, to producers of equal priority that XLA may have fused first."""
         self._estimates: dict[int, _Estimates] = {}
         self._with_ties = with_ties
         self._tied: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class CostObserver(ReplayObserver):
 
 
 class MomentObserver(ReplayObserver):
-    """Calls functions with the graph as it stands at their moments; raises `Enough` after the last."""
+    """Calls functions with the graph at their moments; raises `Enough` after the last."""
 
     def __init__(self, looks: Mapping[Moment, Sequence[Look]]) -> None:
         self._looks = dict(looks)
@@ -132,6 +132,6 @@ class MomentObserver(ReplayObserver):
 
 
 def _interacting(producer: Instruction) -> set[Instruction]:
-    """The instructions whose fusion changes what there is to decide about the producer, and vice versa."""
+    """The instructions whose fusion affects decisions about the producer, and vice versa."""
     around = {*producer.users, *producer.operands}
     return around.union(*(user.operands for user in producer.users)) - {producer}

@@ -1,4 +1,4 @@
-"""What runs of a module at any stage: the passes that are left are repeated up to what is launched."""
+"""The account of a module at any stage, by replaying the remaining passes."""
 
 from hlofuse.account.account import Account
 from hlofuse.account.measured import attach, measured_of
@@ -15,9 +15,9 @@ from hlofuse.replay.replay import replay
 
 
 def running(module: Module, identity: Identity, device: DeviceDescription | None) -> tuple[Account, Account]:
-    """The accounts of what `module` is launched as, and of `module` itself; with times where it is a GPU's.
+    """The accounts of the module that is launched, and of `module` itself; with times on a GPU.
 
-    A module whose passes are not repeated (another backend, or a GPU without a device) counts as it is.
+    A module without replayed passes (another backend, or a GPU without a device) counts as it is.
     """
     target = identity.backend.value
     if target in TARGETS:

@@ -1,8 +1,8 @@
-"""What a kernel has to move: bytes that no implementation of it can leave in memory.
+"""Bytes that any implementation of a kernel has to move.
 
-XLA's count (`analysis/cost.py`) differs in four kinds of kernel: a slice behind a bitcast reads its own size
-and not the whole array; an update that is not in place writes the whole array; a scatter writes whole sectors
-of memory; and calls of libraries read their operands and write their results.
+XLA's count (`analysis/cost.py`) differs in four kinds of kernel. A slice of a bitcast reads its own size, not
+the whole array. An update that is not in place writes the whole array. A scatter writes whole sectors of
+memory. Library calls read their operands and write their results.
 """
 
 from hlofuse.analysis.cost import NOTHING, Cost, CostAnalysis
@@ -12,7 +12,7 @@ from hlofuse.analysis.kernels import count_runs, is_small_call, iter_kernels, la
 from hlofuse.ir.graph import Computation, Instruction, callees_first
 
 SECTOR_BYTES = 32
-"""The least that a GPU's memory writes."""
+"""The minimal write of a GPU's memory."""
 
 _VIEWS = frozenset({"bitcast", "reshape"})
 _OF_PRODUCTS = ("__cublas$", "__cudnn$")
@@ -20,20 +20,20 @@ _OF_LIBRARIES = ("TopK", "__gpu$TopK", "__cub$", "xla.gpu.ext.cub_", "blas_", "c
 
 
 class KernelCosts:
-    """Costs as `CostAnalysis` has them, with the bytes that a kernel has to move."""
+    """`CostAnalysis` with the bytes that a kernel has to move."""
 
     def __init__(self) -> None:
         self._counts = CostAnalysis()
 
     def instruction(self, instruction: Instruction) -> Cost:
-        """The cost of one run; of a small call that of all it runs."""
+        """The cost of one run; for a small call that of all its launches."""
         if is_small_call(instruction):
             inside = self.inside(instruction)[0].items()
             return Cost(*map(sum, zip(*([n * x for x in self._own(c)] for c, n in inside), strict=True)))
         return traffic(instruction, self._counts.instruction(instruction))
 
     def inside(self, call: Instruction) -> tuple[dict[Computation, int], set[Computation]]:
-        """How often what a small call runs does so (`count_runs`)."""
+        """Runs of the computations in a small call (`count_runs`)."""
         within = set(launched_computations(call))
         order = [c for c in callees_first([call.called[0][1]]) if c in within]
         return count_runs({c: (0, self._own(c).bytes_accessed) for c in order})
@@ -77,7 +77,7 @@ def _fusion(fusion: Instruction) -> tuple[int, int]:
 
 
 def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int, int]]:
-    """Bytes that a kernel has to read of each operand, and to write of each result by its index."""
+    """Bytes that a kernel has to read of each operand, and to write of each result by index."""
     if kernel.opcode != "fusion":
         new = _updates(kernel)
         reads = {o: _read_by(kernel, o, {kernel} if new else set()) or 0 for o in kernel.operands}
@@ -109,13 +109,13 @@ def _is_in_place(result: Instruction) -> bool:
 
 
 def _results(root: Instruction) -> list[Instruction]:
-    """What is written to memory, views passed over; each once."""
+    """The values written to memory, through views; each once."""
     found = root.operands if root.opcode == "tuple" else [root]
     return list(dict.fromkeys(map(without_views, found)))
 
 
 def _updates(result: Instruction) -> Instruction | None:
-    """What an update writes into a larger array; None for other operations."""
+    """The update written into a larger array; None for other operations."""
     if result.opcode == "dynamic-update-slice" and len(result.operands) > 1:
         return result.operands[1]
     if result.opcode == "scatter" and len(result.operands) > 2:
@@ -124,7 +124,7 @@ def _updates(result: Instruction) -> Instruction | None:
 
 
 def _needed(parameter: Instruction, in_place: set[Instruction]) -> int:
-    """Bytes of a fusion's parameter that its users read: at most all of it."""
+    """Bytes of a fusion's parameter that its users read, at most all of it."""
     total, stack, seen = 0, [parameter], {parameter}
     whole = _array_bytes(parameter)
     while stack:
@@ -144,7 +144,7 @@ def _needed(parameter: Instruction, in_place: set[Instruction]) -> int:
 
 
 def _read_by(user: Instruction, value: Instruction, in_place: set[Instruction]) -> int | None:
-    """Bytes of `value` that one user reads; None for a view, which reads nothing itself."""
+    """Bytes of `value` that one user reads; None for a view, which reads nothing."""
     opcode, first = user.opcode, user.operands[0] is value
     if opcode in _VIEWS or (opcode == "get-tuple-element" and value.shape.is_tuple):
         return None
@@ -161,14 +161,14 @@ def _read_by(user: Instruction, value: Instruction, in_place: set[Instruction]) 
 
 
 def _scatter_alone(scatter: Instruction) -> tuple[int, int]:
-    """It is in place once copies have been inserted."""
+    """The traffic of a scatter outside a fusion, which is in place once copies have been inserted."""
     n = len(scatter.operands) // 2
     sectors = scattered_bytes(scatter)
     return sectors + sum(shape_size(o.shape) for o in scatter.operands[n:]), sectors
 
 
 def scattered_bytes(scatter: Instruction) -> int:
-    """Bytes of the sectors that a scatter writes, where no two windows lie next to each other."""
+    """Bytes of the sectors that a scatter writes, if no two windows are adjacent."""
     updates = scatter.operands[-1].shape
     whole = sum(shape_size(u.shape) for u in scatter.operands[len(scatter.operands) // 2 + 1 :])
     run = written_together(scatter)
@@ -178,7 +178,7 @@ def scattered_bytes(scatter: Instruction) -> int:
 
 
 def written_together(scatter: Instruction) -> int:
-    """Bytes that one window of a scatter writes side by side; 0 where nothing is written."""
+    """Contiguous bytes that one window of a scatter writes; 0 where it writes nothing."""
     operand, updates = scatter.operands[0].shape, scatter.operands[-1].shape
     if not operand.is_array or not updates.is_array or not updates.element_count:
         return 0

@@ -42,7 +42,7 @@ def shown_file(file: str) -> str:
     """A file relative to the working directory, which is taken for the project."""
     try:
         return portable(file, Path.cwd())
-    except OSError:  # the directory is gone
+    except OSError:  # the directory was removed
         return file
 
 

@@ -1,4 +1,4 @@
-"""From what a user has (a file, a pipe, a dump directory) to a module."""
+"""Reads a module from a file, a pipe or a dump directory."""
 
 from hlofuse.inputs.choose_target import choose_target as choose_target
 from hlofuse.inputs.dump_directory import DumpDirectory as DumpDirectory

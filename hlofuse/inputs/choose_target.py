@@ -1,4 +1,4 @@
-"""Which target a dump is for, by the dumps' names and the contents of the module."""
+"""The target of a dump, from the dumps' names and the contents of the module."""
 
 import os
 import re
@@ -21,19 +21,20 @@ from hlofuse.pipelines.targets import TARGETS, target_by_flags
 from hlofuse.releases import nearest
 
 _GPU_FUSION = re.compile(r"(?:loop|input)(?:_\w+)?_fusion(?:[._]\d+)*")
-"""XLA:GPU's `rename_fusions` names fusions by their emitter, no other backend does."""
+"""XLA:GPU's `rename_fusions` names fusions by their emitter; no other backend does."""
 _GPU_RENAMED = re.compile(r".*\.\d+\.\d+")
 """XLA:GPU gives every instruction a suffix before priority fusion, from 0.6 on."""
 
 FRONT_ENDS = {"neuron": "Neuron", "poplar": "Poplar"}
-"""Backends with a compiler of their own, which take a module before optimizations from XLA's front ends."""
+"""Backends with their own compiler, which take modules before optimizations from XLA's front ends."""
 NO_TARGET = frozenset({"tpu", *FRONT_ENDS})
-"""Backends whose fusion passes are not repeated: their compilers are closed, or others than XLA's."""
+"""Backends whose fusion passes are not replayed: their compilers are closed, or not XLA."""
 
 
 @cache
 def _marks() -> dict[str, dict[str, Any]]:
-    """`backend_marks.toml`: how `calls` of a backend begin, its `configs`, the target that `files` tell."""
+    """`backend_marks.toml`: for each backend prefixes of `calls`, its `configs`, and the target
+    of `files`."""
     import tomllib
 
     found = tomllib.loads(Path(__file__).with_name("backend_marks.toml").read_text(encoding="utf-8"))
@@ -42,9 +43,9 @@ def _marks() -> dict[str, dict[str, Any]]:
 
 
 def backend_of(module: Module) -> Fact | None:
-    """The backend that layouts, calls, configs or names of the module tell; None where none does.
+    """The backend, from layouts, calls, configs or names of the module; None without evidence.
 
-    A module is looked through once: it is asked for several times before the first report line.
+    Cached, since several parts of a report need it.
     """
     if "backend" not in module.findings:
         module.findings["backend"] = _look_through(module)
@@ -113,14 +114,14 @@ _OWN_NAME = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ChosenTarget:
-    """A target and its evidence: empty where it was requested, or nothing shows it."""
+    """A target and its evidence, which is empty for a requested target or a default."""
 
     name: str
     evidence: str = ""
     source: Source = "default"
 
     def backend(self, module: Module) -> Fact:
-        """The backend of the module with its evidence; another compiler's name where it is no target."""
+        """The backend of the module with its evidence; another compiler's name where it has no target."""
         backend = TARGETS[self.name].backend
         if self == requested_target(self.name) or self.source == "stamp":
             return Fact(backend, self.source, self.evidence)
@@ -138,14 +139,14 @@ class ChosenTarget:
 
 
 def requested_target(name: str) -> ChosenTarget:
-    """The target that the user names."""
+    """The target of that name, as requested by the user."""
     return ChosenTarget(name, "given by --target", "asked")
 
 
 def target_of_files(path: str | os.PathLike[str], module: str | None = None) -> ChosenTarget | None:
-    """The target that the names of a dump's files give away; None where they do not.
+    """The target from the names of a dump's files; None without evidence.
 
-    `path` is a dump directory (of `module`), a corpus, or a file whose neighbours are looked at.
+    `path` is a dump directory (of `module`), a corpus, or a file, whose siblings are read.
     """
     stamped = _target_of_stamp(path)
     if stamped is not None:
@@ -158,7 +159,7 @@ def target_of_files(path: str | os.PathLike[str], module: str | None = None) -> 
 
 
 def _target_of_stamp(path: str | os.PathLike[str]) -> ChosenTarget | None:
-    """The target that a capture says it is for."""
+    """The target recorded in a capture."""
     stamp = stamp_of(path)
     if stamp is None or stamp.backend not in TARGETS:
         return None
@@ -170,7 +171,7 @@ def _target_of_stamp(path: str | os.PathLike[str]) -> ChosenTarget | None:
 
 
 def _target_of_folder(path: Path) -> ChosenTarget | None:
-    """The target that the folder of a corpus is called by: `gpu-legacy/softmax`, `cpu`, `gpu-h100_sxm`."""
+    """The target in the name of a corpus folder: `gpu-legacy/softmax`, `cpu`, `gpu-h100_sxm`."""
     try:
         path = path.resolve()
         case = path if path.is_dir() else path.parent
@@ -192,9 +193,9 @@ def choose_target(
     device: bool = False,
     read: Module | None = None,
 ) -> ChosenTarget:
-    """The target for what lies at `path`; `read` is the module, once it has been.
+    """The target for the input at `path`; `read` is the module, if loaded.
 
-    Names of dumps tell most, then the module's contents, then a device that is given (`device`), last the
+    Evidence in order of strength: names of dumps, the module's contents, a given device (`device`), the
     file's own name.
     """
     named = target_of_files(path, module)
@@ -212,7 +213,7 @@ def choose_target(
 
 
 def sibling_names(path: Path, module: str | None) -> Sequence[str]:
-    """The names of the files that belong to the same module as what lies at `path`, without folders."""
+    """The names of the files of the same module as `path`, without folders."""
     try:
         if path.is_dir():
             if is_corpus_case(path):

@@ -1,4 +1,4 @@
-"""Files that XLA writes beside a module's dumps, or that a corpus keeps beside `before.hlo`."""
+"""Files next to a module: XLA's dumps, or those of a corpus next to `before.hlo`."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What compiled a module."""
+    """Versions, device and flags with which a module was compiled."""
 
     jaxlib: str
-    """Its version; this and the rest is empty where the file does not say."""
+    """The version of jaxlib; empty where the file lacks it, as for the other fields."""
     backend: str
     device: str
     flags: str
     """The value of XLA_FLAGS."""
     file: str
-    """The name of the file that says so."""
+    """The name of the file with the record."""
 
 
 def stamp_of(filename: str | os.PathLike[str] | None) -> Stamp | None:
-    """The stamp in a folder or beside a module, else that of the corpus that the folder is part of."""
+    """The stamp in the module's folder, else that of its corpus."""
     if not filename or str(filename).startswith(("<", "-")):
         return None
     if is_profile(str(filename)):
@@ -59,7 +59,7 @@ def stamp_of(filename: str | os.PathLike[str] | None) -> Stamp | None:
 
 
 def _read(file: Path) -> Stamp | None:
-    """None for a file that is not there, or that something else wrote."""
+    """None for a missing file, or one in another format."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -83,7 +83,7 @@ def _is_own(data: dict[str, Any]) -> bool:
 
 
 def _text(data: dict[str, Any], *keys: str) -> str:
-    """The first of these that is text."""
+    """The first of these entries that is text."""
     return next((v for k in keys if isinstance(v := data.get(k), str)), "")
 
 
@@ -93,7 +93,7 @@ def target_config_of(filename: str | None) -> Path | None:
 
 
 def device_in_dump(config: Path) -> DeviceDescription:
-    """The device of a target configuration, by a name that fits a headline."""
+    """The device of a target configuration, with a name short enough for a headline."""
     from hlofuse.cost.gpu.device import load_device
     from hlofuse.cost.gpu.device_numbers import DeviceError
 
@@ -106,7 +106,7 @@ def device_in_dump(config: Path) -> DeviceDescription:
 
 
 def device_in_record(record: Path) -> DeviceDescription | None:
-    """The device that XLA's record was made for; None where no known device has its numbers."""
+    """The device that XLA's fusion log was written for; None where no known device has its numbers."""
     from hlofuse.cost.gpu.device import device_from_text_proto
     from hlofuse.cost.gpu.device_numbers import DeviceError
 
@@ -118,7 +118,7 @@ def device_in_record(record: Path) -> DeviceDescription | None:
 
 
 def _shipped(device: DeviceDescription) -> DeviceDescription | None:
-    """The built-in device that has all the same numbers."""
+    """The built-in device with the same numbers."""
     from hlofuse.cost.gpu.device import device_names, load_device
 
     for name in device_names():
@@ -133,10 +133,10 @@ _GFX = re.compile(r"(?<![a-z0-9])gfx[0-9a-f]{3,4}(?![0-9a-z])", re.IGNORECASE)
 
 
 def device_of_names(names: Iterable[str]) -> RecordedDevice | None:
-    """The device of the architecture that names of files tell, such as `sm_9.0_gpu_after_optimizations`.
+    """The device of the architecture in file names such as `sm_9.0_gpu_after_optimizations`.
 
-    Of several with that architecture the first is taken, and the note says so. HlofuseError where hlofuse
-    has the numbers of none.
+    The first of several devices with that architecture, as the note states. Raises `HlofuseError` for an
+    architecture without a device.
     """
     from hlofuse.cost.gpu.device import device_names, load_device
 
@@ -166,15 +166,15 @@ def device_of_names(names: Iterable[str]) -> RecordedDevice | None:
 
 @dataclass(frozen=True, slots=True)
 class RecordedDevice:
-    """A device that a file beside a module describes."""
+    """A device described by a file next to a module."""
 
     device: DeviceDescription
     note: str = ""
-    """Which device and why, where the file is there for another purpose; empty where XLA says it there."""
+    """The device and its source, where the file has another purpose; otherwise empty."""
 
 
 def recorded_device(filename: str | None) -> RecordedDevice | None:
-    """The device that the target configuration beside a module describes, else XLA's record of the pass."""
+    """The device of the target configuration next to a module, else that of XLA's fusion log."""
     filename = _case_input(filename)
     config = target_config_of(filename)
     if config is not None:
@@ -196,7 +196,7 @@ def is_result_of(filename: str | None, backend: str, device: str | None) -> bool
 
 
 def _stamped_device(filename: str | None) -> RecordedDevice | None:
-    """The device that a capture names, if hlofuse has its numbers."""
+    """The device recorded in a capture, if hlofuse has its numbers."""
     from hlofuse.cost.gpu.device import device_names, load_device
 
     stamp = stamp_of(filename)
@@ -207,7 +207,7 @@ def _stamped_device(filename: str | None) -> RecordedDevice | None:
 
 
 def _case_input(filename: str | None) -> str | None:
-    """`before.hlo` for what lies beside it as a program of a corpus; other files themselves."""
+    """The path of `before.hlo` for another module of a corpus program; other paths unchanged."""
     if not filename or filename.startswith("<") or read_name(Path(filename)) is not None:
         return filename
     if is_profile(filename):
@@ -216,13 +216,13 @@ def _case_input(filename: str | None) -> str | None:
 
 
 def priority_record_of(filename: str | None) -> Path | None:
-    """`….priority_fusion_dump.txt`: XLA's own record of the pass."""
+    """`….priority_fusion_dump.txt`: XLA's fusion log."""
     own = "priority_fusion.txtpb"
     return _sibling(filename, "priority_fusion_dump.txt", own, f"{own}.gz")
 
 
 def flags_of(filename: str | None) -> tuple[str, ...]:
-    """XLA flags that change what fuses, from a capture's stamp and the `debug_options` beside a module."""
+    """XLA flags that change fusion, from a capture's stamp and the `debug_options` next to a module."""
     path = _sibling(_case_input(filename), "debug_options", "debug_options")
     is_there = path is not None and path.stat().st_size  # empty where all flags have their defaults
     found = from_debug_options(read_text(path, as_module=False)) if path is not None and is_there else ()
@@ -231,22 +231,22 @@ def flags_of(filename: str | None) -> tuple[str, ...]:
         return found
     try:
         return merged(parse_flags(stamp.flags), found)
-    except HlofuseError:  # somebody has written into it
+    except HlofuseError:  # edited by hand
         return found
 
 
 def compiled_with(module: Module) -> tuple[str, ...]:
-    """XLA flags that change what fuses: those of the dump, and those that the user gives before them."""
+    """XLA flags that change fusion: the user's, then those of the dump."""
     return merged(flags_of(module.filename), module.requested_flags)
 
 
 def before_optimizations_of(filename: str | None) -> Path | None:
-    """The module as the front end wrote it, beside its dump ahead of the fusion passes."""
+    """The module before optimizations, next to its dump before the fusion passes."""
     return _sibling(filename, "before_optimizations.txt", "before_optimizations.hlo")
 
 
 def _sibling(filename: str | None, ending: str, *corpus_names: str) -> Path | None:
-    """The dump of that ending beside a dump, or the first of these files beside a module of a corpus."""
+    """The dump with that ending next to a dump, or the first of these files next to a module of a corpus."""
     if not filename or filename.startswith("<"):
         return None
     path = Path(filename)

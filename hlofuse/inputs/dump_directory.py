@@ -1,4 +1,4 @@
-"""A directory written by `--xla_dump_to`: its modules, and the stages of each."""
+"""A directory written by `--xla_dump_to`: its modules and their stages."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 
 _LISTED = 12
 _SEARCHED = 2_000
-"""Entries of each level below a folder without dumps."""
+"""The limit of entries searched in each level below a folder without dumps."""
 _FAR = 10
 _BEFORE = "before_optimizations"
 
@@ -36,23 +36,23 @@ class DumpedModule:
 
     @property
     def label(self) -> str:
-        """The name with the module's number, which is unique: `module_0042.jit_step`."""
+        """The name with the module's number, which makes it unique: `module_0042.jit_step`."""
         prefix = f"{self.prefix}." if self.prefix else ""
         return f"{prefix}module_{self.module_id:04d}.{self.name}"
 
     def pass_input(self, target: str = "cpu") -> Path:
         """The dump of the module as it enters the fusion passes of `target`.
 
-        A pass leaves a dump only where it changed the module, so this is the latest dump before the
-        first of them. HlofuseError where the directory holds no such dump, saying how to get it.
+        A pass writes a dump only where it changed the module, so this is the latest dump before the first of
+        them. Raises `HlofuseError` without one, with instructions to get it.
         """
         return self.stages(target)[0]
 
     def best(self, target: str = "cpu") -> Path:
-        """The dump that a replay can start from: the input of the fusion passes, else one before it.
+        """The dump that a replay can start from: the input of the fusion passes, else an earlier one.
 
-        Of a module that no pass is replayed on, as XLA:TPU's, it is the input of that backend's own fusion
-        passes. Where nothing lies before fusion it is the finished module. HlofuseError without any dump.
+        For a backend without replayed passes, such as XLA:TPU, it is the input of that backend's own fusion
+        passes; without a dump before fusion, the finished module. Raises `HlofuseError` without any dump.
         """
         try:
             return self.pass_input(target)
@@ -76,16 +76,16 @@ class DumpedModule:
 
     @property
     def size(self) -> int:
-        """Of its largest dump, in bytes."""
+        """Bytes of its largest dump."""
         paths = [*self.whole.values(), *(f.path for f in self.between[:1])]
         return max((os.path.getsize(p) for p in paths if p.exists()), default=0)
 
     def stages(
         self, target: str = "cpu", passes: Sequence[str] | None = None
     ) -> tuple[Path, list[tuple[str, Path]]]:
-        """The pass's input, and the dump after each fusion pass that changed the module, in order.
+        """The fusion passes' input, and the dump after each fusion pass that changed the module, in order.
 
-        `passes` names the passes whose dumps are wanted, where they are not the target's usual ones.
+        `passes` names the passes of the requested dumps, if not the target's usual ones.
         """
         stage = FUSION_STAGES.get(target)
         if stage is None:
@@ -149,9 +149,8 @@ class DumpedModule:
 
 
 def _names_of_runs(stage: FusionStage, files: Sequence[DumpFile], passes: Sequence[str]) -> list[str]:
-    """The passes after which the files were written; with a number, `cse-2`, where a pass runs several times
-    and the pass that came next tells which run it was.
-    """
+    """The passes that wrote the files; with a number, `cse-2`, where a pass runs several times and the next
+    pass identifies the run."""
     names, place = [], -1
     for file in files:
         name = str(file.after)
@@ -170,7 +169,7 @@ def _names_of_runs(stage: FusionStage, files: Sequence[DumpFile], passes: Sequen
 
 
 def far_largest(items: Sequence[_T], size: Callable[[_T], int]) -> _T | None:
-    """The only one, or the one of at least ten times the size of any other."""
+    """The only item, or the one at least ten times as large as any other."""
     if not items:
         return None
     first, *others = sorted(items, key=size, reverse=True)
@@ -181,7 +180,7 @@ class DumpDirectory:
     """The modules found in a directory, in the order XLA numbered them."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        """HlofuseError where the directory cannot be read or holds no module dumps."""
+        """Raises `HlofuseError` where the directory cannot be read or has no module dumps."""
         self.path = Path(path)
         found: dict[tuple[str, int, str], DumpedModule] = {}
         try:
@@ -219,7 +218,7 @@ class DumpDirectory:
             )
 
     def main(self) -> DumpedModule | None:
-        """The only module, or one that dwarfs what JAX compiled before it; None of several alike."""
+        """The only module, or one much larger than those that JAX compiled before; None for similar ones."""
         return far_largest(self.modules, lambda m: m.size)
 
     def pick(self, name: str | None = None) -> DumpedModule:
@@ -257,7 +256,7 @@ class DumpDirectory:
 
 
 def dumped_module(path: Path) -> DumpedModule | None:
-    """All dumps of the module that a dump file shows; None for a file that is none."""
+    """All dumps of the module of a dump file; None for another file."""
     file = read_name(path)
     if file is None:
         return None
@@ -270,9 +269,9 @@ def dumped_module(path: Path) -> DumpedModule | None:
 
 
 def fusion_result_of(filename: str | None, target: str) -> tuple[Path, bool] | None:
-    """XLA's own result beside a module before or at the input of fusion; None without one.
+    """XLA's own result next to a module before or at the input of fusion; None without one.
 
-    Also says whether it is the module after all passes, where that after fusion was not dumped.
+    The second value is True for the module after all passes, where that after fusion was not dumped.
     """
     if not filename or filename.startswith("<"):
         return None
@@ -293,7 +292,8 @@ def fusion_result_of(filename: str | None, target: str) -> tuple[Path, bool] | N
 
 
 def final_module_of(filename: str | None, target: str) -> Path | None:
-    """XLA's final module next to a module of the same program, of this target's backend; None without one."""
+    """XLA's final module for this target's backend, next to a module of the same program; None
+    without one."""
     if not filename or filename.startswith("<"):
         return None
     path = Path(filename)
@@ -306,7 +306,7 @@ def final_module_of(filename: str | None, target: str) -> Path | None:
 
 
 def corpus_file(folder: Path, name: str) -> Path | None:
-    """`before.hlo` or another module of a corpus folder, perhaps gzipped."""
+    """`before.hlo` or another module of a corpus folder, plain or gzipped."""
     for file in (folder / f"{name}.hlo", folder / f"{name}.hlo.gz"):
         if file.is_file():
             return file
@@ -314,12 +314,12 @@ def corpus_file(folder: Path, name: str) -> Path | None:
 
 
 def is_corpus_case(folder: Path) -> bool:
-    """A folder with `before.hlo`: one program of a corpus."""
+    """True for a folder with `before.hlo`: one program of a corpus."""
     return corpus_file(folder, "before") is not None
 
 
 def require_case(folder: Path, module: str | None) -> None:
-    """HlofuseError where `module` asks for another program than the one a corpus folder holds."""
+    """Raise `HlofuseError` where `module` is not the program of a corpus folder."""
     name = folder.resolve().name
     if module is not None and module not in (name, f"jit_{name}"):
         raise HlofuseError(
@@ -328,7 +328,7 @@ def require_case(folder: Path, module: str | None) -> None:
 
 
 def corpus_cases(folder: Path) -> list[Path]:
-    """The folders of a corpus, by name; empty for a folder that is none."""
+    """The folders of a corpus, by name; empty for any other folder."""
     try:
         return sorted(p for p in folder.iterdir() if p.is_dir() and is_corpus_case(p))
     except OSError as e:

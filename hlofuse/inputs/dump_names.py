@@ -1,7 +1,8 @@
-"""What the name of a dump file says (`xla/service/dump.cc`).
+"""Parts of a dump file's name (`xla/service/dump.cc`).
 
-`module_0042.jit_step.0017.fusion.after_priority-fusion.before_cse.txt`: module 42, jit_step, the 18th
-file of this compilation, pipeline `fusion`, between two passes."""
+`module_0042.jit_step.0017.fusion.after_priority-fusion.before_cse.txt`: module 42, jit_step, the 18th file of
+this compilation, pipeline `fusion`, between two passes.
+"""
 
 import re
 from collections.abc import Sequence
@@ -28,23 +29,24 @@ _WHOLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DumpFile:
-    """One dump file and what its name tells."""
+    """One dump file and the parts of its name."""
 
     path: Path
     prefix: str
     module_id: int
     module: str
     number: int | None = None
-    """Counts the files of one compilation, in the order they were written."""
+    """The number of the file within one compilation, in writing order."""
     pipeline: str | None = None
     after: str | None = None
     before: str | None = None
     whole: str | None = None
-    """`before_optimizations` or `cpu_after_optimizations` and others."""
+    """The stage of a dump of the whole module: `before_optimizations`,
+    `cpu_after_optimizations` and others."""
 
 
 def read_name(path: Path) -> DumpFile | None:
-    """What the name of `path` says; None for a file that is no module dump."""
+    """The parts of a dump's file name; None for other files."""
     m = _FILE.fullmatch(path.name)
     if m is None:
         return None
@@ -67,7 +69,7 @@ def read_name(path: Path) -> DumpFile | None:
     return None
 
 
-# Where in a compilation each target's fusion passes stand, told by dump file names: data.
+# The place of each target's fusion passes in a compilation, by dump file names: data.
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,34 +77,34 @@ class FusionStage:
     """The files around the fusion passes of one target."""
 
     pipeline: str
-    """The pipeline the passes belong to."""
+    """The pipeline of the passes."""
     passes: tuple[str, ...]
-    """The passes whose results are compared, in order. The first one's input is the pass's input."""
+    """The passes whose results are compared, in order; the first one's input is the fusion input."""
     next_pipeline: str | None
-    """The pipeline that starts right after them; it ends the stage where no pass changed anything."""
+    """The pipeline right after them; its first dump ends the stage where no pass changed the module."""
     flags: str
-    """XLA_FLAGS that write everything needed."""
+    """XLA_FLAGS that write all needed dumps."""
     more_pipelines: tuple[tuple[str, str], ...] = ()
-    """Pipelines right behind the first whose passes are compared, too, each with its first pass."""
+    """Further compared pipelines right after the first, each with its first pass."""
     also_before: tuple[str, ...] = ()
-    """Passes that a replay may as well start before: what comes ahead of them finds nothing left to do."""
+    """Earlier passes that a replay can also start before: those between change nothing."""
     next_follows: bool = True
-    """No other pass runs between the last of these and the next pipeline."""
+    """True if no pass runs between the last of these and the next pipeline."""
 
     @property
     def pipelines(self) -> tuple[str, ...]:
-        """All pipelines whose passes are compared."""
+        """All pipelines with compared passes."""
         return (self.pipeline, *(name for name, _ in self.more_pipelines))
 
     @property
     def first_passes(self) -> tuple[str, ...]:
-        """The first passes of the pipelines behind the first."""
+        """The first passes of `more_pipelines`."""
         return tuple(name for _, name in self.more_pipelines)
 
     def name_of_run(self, passes: Sequence[str], pipeline: str, name: str, number: int) -> str:
-        """How the `number`th run of a pass within a pipeline is called among all: `cse-3`.
+        """The name of the `number`th run of a pass within a pipeline, counted over all pipelines: `cse-3`.
 
-        `passes` are those of all pipelines in order; a pass that runs once is called by its name.
+        `passes` are those of all pipelines in order; a pass that runs once has its plain name.
         """
         first = dict(self.more_pipelines).get(pipeline, "")
         before = list(passes).index(first) if first in passes else 0
@@ -110,7 +112,7 @@ class FusionStage:
 
 
 def _passes(target: str, elsewhere: Sequence[str] = ()) -> tuple[str, ...]:
-    """The names of a target's passes, each once and without options; those of other pipelines left out."""
+    """The names of a target's passes, each once and without options, except those in `elsewhere`."""
     return tuple(name for name in pass_names_of(target) if name not in elsewhere)
 
 
@@ -141,4 +143,4 @@ FUSION_STAGES: dict[str, FusionStage] = {
 }
 
 TPU_PIPELINES = ("Main_fusion", "multi_output_fusion_and_bf16_folding")
-"""Where XLA:TPU fuses; its passes are closed, so there is no target for it."""
+"""The fusion pipelines of XLA:TPU, which is closed and therefore no target."""

@@ -1,6 +1,6 @@
 """HLO text inside other text: logs, Markdown, saved graphs, string literals, several modules, cut dumps.
 
-A text that is a module and nothing else is recognized by its first and last line, and stays as it is.
+A text that is only a module is recognized by its first and last line, and is not changed.
 """
 
 from __future__ import annotations
@@ -45,17 +45,16 @@ class Excerpt:
     """A module found in a text."""
 
     text: str
-    """The module as it is written."""
+    """The module as written."""
     readings: tuple[tuple[str, str | None], ...]
-    """The module made complete and a note of where it was found and whether it is cut short; of several the
-    first that can be read. The note of a text that is a module and nothing else is None.
-    """
+    """Completed texts of the module, best first, each with a note on its location and truncation; the first
+    that parses counts. The note is None for a text that is only a module."""
     source: str
-    """The text it was found in."""
+    """The enclosing text."""
     literal: int | None = None
-    """Where in it the string literal begins that the module is written as.
+    """The offset of the string literal with the module, or None.
 
-    Otherwise the module's lines have the numbers that they have in the source.
+    Otherwise the module's lines have the line numbers of the source.
     """
 
     def placed(self, error: HloParseError) -> HloParseError:
@@ -79,9 +78,8 @@ class Excerpt:
 
 
 def find_module(text: str, name: str, module: str | None = None) -> Excerpt:
-    """The module in `text`, which messages call `name`: the only one, the far largest, or the one called
-    `module` (by its name or number). HlofuseError where there is none, or none that is to be preferred.
-    """
+    """The module in `text`, called `name` in messages: the only one, the far largest, or the one called
+    `module` (by its name or number). Raises `HlofuseError` where there is none, or no choice."""
     start = _START.match(text)
     if start is not None and _is_module_only(text, start.end()):
         only = _HEADER.match(text, start.end() - len("HloModule "))
@@ -125,7 +123,7 @@ def _is_module_only(text: str, begin: int) -> bool:
 
 
 def _modules(text: str) -> tuple[list[ModuleLines], dict[int, int]]:
-    """The modules in the order of the text; where the string literals of some begin, by their id."""
+    """The modules in text order; offsets of their string literals by id."""
     found: list[ModuleLines] = []
     literals: dict[int, int] = {}
     lines = text.split("\n") if "HloModule " in text else []
@@ -226,13 +224,13 @@ def _excerpt(
 
 
 def _has_more(text: str, module: ModuleLines) -> bool:
-    """True if more than comments follows a module, which does not stand in a literal."""
+    """True if more than comments follows a module outside of a literal."""
     rest = _COMMENT_LINES.match(text, _offset(text, module.last + 1))
     return rest is not None and rest.end() < len(text)
 
 
 def _offset(text: str, line: int) -> int:
-    """Where a line begins, counted from 0; the length of a text without it."""
+    """The offset of a line, counted from 0; the length of a text without it."""
     at = 0
     for _ in range(line):
         at = text.find("\n", at) + 1
@@ -242,7 +240,7 @@ def _offset(text: str, line: int) -> int:
 
 
 def _surroundings(text: str, module: ModuleLines) -> str:
-    """What kind of text a module stands in; empty if only comments are around it."""
+    """The kind of the enclosing text; empty if it has only comments."""
     start = _offset(text, module.first)
     before = text[:start].rstrip().rpartition("\n")[2]
     if before.startswith(("```", "~~~")):
@@ -255,7 +253,7 @@ def _surroundings(text: str, module: ModuleLines) -> str:
 
 
 def _parts(literals: str) -> Iterator[tuple[str, int]]:
-    """The text of adjacent string literals in parts, each with the offset at which it is written."""
+    """Parts of adjacent string literals, each with its offset in the source."""
     for literal in _LITERAL.finditer(literals):
         begin, end = literal.span(2)
         for token in _TOKEN.finditer(literals, begin, end):
@@ -271,7 +269,7 @@ def _parts(literals: str) -> Iterator[tuple[str, int]]:
 
 
 def _offset_in_literal(source: str, literal: int, line: int, column: int) -> int:
-    """Where the character at a line and column of a literal's text is written in the source."""
+    """The offset in the source of a line and column of a literal's text."""
     match = _LITERALS.match(source, literal)
     assert match is not None
     parts = list(_parts(match[0]))
@@ -289,7 +287,7 @@ def _offset_in_literal(source: str, literal: int, line: int, column: int) -> int
 
 
 def _other_format(text: str) -> str | None:
-    """Files that lie beside HLO dumps and are easily taken for one."""
+    """The format of files often confused with HLO dumps; None for others."""
     start = text[:4096].lstrip()
     if start.startswith(("HloModule", "ENTRY", "%", "//", "/*")):
         return None

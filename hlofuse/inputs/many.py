@@ -1,4 +1,4 @@
-"""Every module of a directory, by name: what two directories are paired by."""
+"""Every module of a directory, by name, to pair two directories."""
 
 import os
 from collections import Counter
@@ -20,20 +20,20 @@ from hlofuse.ir.shape_check import first_misfit, misfit_error
 from hlofuse.ir.text.reader import parse_module
 
 STAGES = ("input", "output")
-"""Of the fusion passes."""
+"""Stages relative to the fusion passes."""
 _SUFFIXES = (".hlo", ".hlo.gz", ".txt", ".txt.gz")
 
 
 @dataclass(slots=True)
 class Many:
-    """What a directory holds."""
+    """The modules of a directory."""
 
     files: dict[str, Path] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
-    """Modules that have no dump of the stage, each with the reason."""
+    """Modules without a dump of the stage, each with the reason."""
 
     def pick(self, name: str) -> Path:
-        """The module of that name (`jit_f` or `f`); HlofuseError where there is none."""
+        """The module of that name (`jit_f` or `f`); raises `HlofuseError` for an unknown name."""
         for candidate in (name, f"jit_{name}"):
             if candidate in self.files:
                 return self.files[candidate]
@@ -43,8 +43,8 @@ class Many:
 def modules_at(path: Path, stage: str = "output") -> Many:
     """The modules of a corpus, a dump directory, or a directory of text dumps, at the fusion passes' `stage`.
 
-    A directory of plain files has no stages: they are taken as they are.
-    HlofuseError for one without modules.
+    A directory of plain files has no stages: all files are used. Raises `HlofuseError` for one without
+    modules.
     """
     found = Many()
     cases = corpus_cases(path)
@@ -85,7 +85,7 @@ def modules_at(path: Path, stage: str = "output") -> Many:
 
 
 def _stem(file: Path) -> str:
-    """The name without what says that it is HLO; empty for another file."""
+    """The name without its HLO suffix; empty for another file."""
     for suffix in _SUFFIXES:
         if file.name.endswith(suffix):
             return file.name.removesuffix(suffix)

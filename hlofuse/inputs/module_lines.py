@@ -1,4 +1,4 @@
-"""Where the lines of a module begin and end in a text that holds more than that."""
+"""The first and last lines of modules within a longer text."""
 
 import re
 from collections.abc import Iterator
@@ -8,9 +8,9 @@ from hlofuse.ir.text.patterns import NAME, PARAMETERS_OF_HEAD, nested
 from hlofuse.ir.text.shapes import split_tuple
 
 _GAP = 200
-"""Lines of other threads that may stand between two lines of a logged module."""
+"""The limit of other threads' lines between two lines of a logged module."""
 _LONGEST = 1000
-"""Characters before the first line of a module that may be repeated before the others."""
+"""The limit of a line prefix, in characters."""
 
 _COMPUTATION = rf"\s*(?:ENTRY )?%?{NAME} "
 _HEAD = re.compile(rf"{_COMPUTATION}(?:\((?:\)|{NAME}: |/\*).* )?\{{\s*(?://.*)?", re.ASCII)
@@ -26,19 +26,19 @@ LOGGED = re.compile(r"[IWEFD]\d{4} (?! *=)|\[?\d{4}-\d\d-\d\d[ T]", re.ASCII)
 
 @dataclass(slots=True)
 class ModuleLines:
-    """The lines of one module, without what a log writes before each; blank where others stood between."""
+    """The lines of one module without log prefixes; other lines between them are blank."""
 
     name: str
     first: int
-    """Where its first line stands among all lines; from 0."""
+    """The number of its first line in the text, from 0."""
     lines: list[str]
     heads: list[int] = field(default_factory=list)
-    """The lines in which its computations begin, as places in `lines`."""
+    """Indices in `lines` of the first lines of computations."""
     has_entry: bool = False
     is_open: bool = False
     """True if the last computation has no end."""
     differs: bool = False
-    """True if the lines are not those of the text."""
+    """True if the lines differ from those of the text."""
 
     @property
     def size(self) -> int:
@@ -99,7 +99,7 @@ def module_lines(lines: list[str], name: str, first: int, column: int) -> Module
 
 
 def sections(lines: list[str]) -> list[ModuleLines]:
-    """The parts between `// -----` that have computations, for texts whose modules have no header."""
+    """The parts between `// -----` with computations, for texts whose modules have no header."""
     found: list[ModuleLines] = []
     current: ModuleLines | None = None
     for number, line in enumerate(lines):
@@ -124,7 +124,7 @@ def _depth(line: str) -> int:
 
 
 def _prefix(lines: list[str], first: int, column: int) -> re.Pattern[str] | None:
-    """What stands before each line, as before the first up to its numbers; None if only before the first."""
+    """A pattern for the prefix of each line, numbers generalized; None if only the first has one."""
     text = lines[first][:column]
     if not 0 < len(text) < _LONGEST:
         return None
@@ -154,10 +154,10 @@ _SIGNATURE = re.compile(rf"(\s*(?:ENTRY )?(%?){NAME} )\(.*\{{\s*", re.ASCII)
 
 
 def completed(lines: list[str], head: int) -> Iterator[tuple[list[str], int]]:
-    """The lines of a module whose last computation begins in line `head` and has no end, with one.
+    """Completions of a module whose last computation, from line `head`, has no end.
 
-    Each comes with the number of lines that are left of it: first all complete lines, then one fewer.
-    The last complete instruction is the root. Parameters that are not reached are known from the signature.
+    Each comes with the number of its original lines: first all complete lines, then one fewer each time. The
+    last complete instruction is the root. Missing parameters are taken from the signature.
     """
     end = len(lines)
     while end > head + 1 and not _is_complete(lines[end - 1]):
@@ -172,12 +172,12 @@ def completed(lines: list[str], head: int) -> Iterator[tuple[list[str], int]]:
 
 
 def without_result(lines: list[str]) -> list[str]:
-    """The module without the attributes of its header that are about the result, which is not there."""
+    """The module without header attributes about the result, which is missing."""
     return [_ABOUT_RESULT.sub("", lines[0]), *lines[1:]]
 
 
 def lacks_entry(header: str, last: str) -> bool:
-    """True if the last computation, by the line that it begins with, is not the one of the entry's layout."""
+    """True if the last computation, given its first line, does not match the entry's layout."""
     layout, signature = _ENTRY_LAYOUT.search(header), _PROGRAM_SHAPE.search(last)
     if layout is None or signature is None:
         return False
@@ -187,7 +187,7 @@ def lacks_entry(header: str, last: str) -> bool:
 
 
 def _is_complete(line: str) -> bool:
-    """True for an instruction that goes on to the end of its line."""
+    """True for an instruction that continues to the end of its line."""
     plain = _STRING.sub("", line)
     return (
         _INSTRUCTION.match(line) is not None

@@ -1,4 +1,4 @@
-"""Which XLA release wrote a dump: what a capture says, names of files, the text; and which is replayed."""
+"""The XLA release that wrote a dump, from a capture, names of files or the text; and the replayed one."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -15,28 +15,28 @@ from hlofuse.pipelines.identity import Fact, Source
 from hlofuse.releases import EARLIEST, NAMED, NAMES, NEWEST, REFERENCE, Span, nearest
 
 Shown = tuple[frozenset[str], str]
-"""Releases, and the evidence that it was one of them."""
+"""Releases, and the evidence for them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A pattern, and the releases that write what it matches."""
+    """A pattern, and the releases that write a match."""
 
     pattern: str
     spans: tuple[Span, ...]
     without: str = ""
-    """A pattern that nothing may match for the mark to count."""
+    """A pattern that must not match."""
     shown: str = ""
-    """How evidence names it; the pattern itself where that is empty."""
+    """The name of the evidence; the pattern itself where empty."""
 
     @property
     def releases(self) -> frozenset[str]:
-        """The named releases among them."""
+        """The named releases in the spans."""
         return releases_in(*self.spans)
 
     @property
     def name(self) -> str:
-        """Without the signs of a pattern."""
+        """The pattern without its special characters."""
         return self.shown or self.pattern.replace("\\", "").strip(".$").replace(
             ".after_pipeline-start.", " … "
         )
@@ -49,7 +49,7 @@ def releases_in(*spans: Span) -> frozenset[str]:
 
 @cache
 def marks() -> dict[str, list[Mark]]:
-    """`release_marks.toml`: by the names of `files`, by what is `missing`, and in `texts`."""
+    """`release_marks.toml`: marks by names of `files`, by `missing` files, and in `texts`."""
     import tomllib
 
     text = Path(__file__).with_name("release_marks.toml").read_text(encoding="utf-8")
@@ -71,9 +71,9 @@ _UNWRAPPED_UNTIL = dict.fromkeys(
 
 
 def text_marks(module: Module, backend: str) -> Iterator[Shown]:
-    """What the module itself shows, the most certain first: releases and evidence.
+    """Releases and evidence in the module itself, the most certain first.
 
-    Text without metadata or configurations shows nothing: people write such by hand.
+    Text without metadata or configurations has no evidence: people write such by hand.
     """
     if module.stack_frames:
         yield releases_in(Span("0.8")), "has source tables"
@@ -90,14 +90,14 @@ def text_marks(module: Module, backend: str) -> Iterator[Shown]:
 
 
 def attribute_marks(text: str) -> Iterator[Shown]:
-    """What attributes of instructions show, in whatever text they stand."""
+    """Evidence in the attributes of instructions, in any text."""
     for mark in marks()["texts"]:
         if _shows(mark, text):
             yield mark.releases, mark.name
 
 
 def finished_marks(text: str, backend: str) -> Iterator[Shown]:
-    """What the text of the module after all passes shows."""
+    """Evidence in the text of the module after all passes."""
     yield from attribute_marks(text)
     if backend == "cpu":
         for stem in sorted(set(_WRAPPED.findall(text))):
@@ -109,7 +109,7 @@ def _wrapped(stem: str) -> Shown:
 
 
 def _wrapped_marks(module: Module) -> Iterator[Shown]:
-    """What XLA:CPU wraps in a fusion of its own, and what it leaves unwrapped once all passes are done."""
+    """Evidence in XLA:CPU's wrapped fusions, and in operations left unwrapped after all passes."""
     for i in module.entry:
         if i.opcode == "fusion" and i.name.startswith("wrapped_"):
             yield _wrapped(i.name.removeprefix("wrapped_").partition(".")[0])
@@ -118,14 +118,14 @@ def _wrapped_marks(module: Module) -> Iterator[Shown]:
 
 
 def file_marks(names: str) -> Iterator[Shown]:
-    """What the names of files show, one a line."""
+    """Evidence in the names of files, one a line."""
     for mark in marks()["files"]:
         if _shows(mark, names):
             yield mark.releases, f"dumps are named {mark.name}"
 
 
 def missing_marks(names: str) -> Iterator[Shown]:
-    """What the absence of files shows."""
+    """Evidence from missing files."""
     for mark in marks()["missing"]:
         if _shows(mark, names):
             yield mark.releases, f"has {mark.name}"
@@ -147,11 +147,11 @@ class Written:
 
     fact: Fact
     releases: tuple[str, ...]
-    """The named ones among them, oldest first; empty where none is."""
+    """The named releases among them, oldest first; empty where there is none."""
     replayed: str
-    """The one that is replayed: the reference release if it is among them, else the newest of them."""
+    """The replayed one: the reference release if possible, else the newest of them."""
     note: str = ""
-    """Which named release stands for the one that wrote it, where that is none."""
+    """The named release that replaces an unnamed writer."""
 
 
 def written_by(
@@ -161,9 +161,9 @@ def written_by(
     backend: str = "",
     folder: Path | None = None,
 ) -> Written:
-    """Who wrote a module; `files` are the names of the dumps of the same module, in a folder.
+    """The writer of a module; `files` are the names of dumps of the same module in a folder.
 
-    Evidence that contradicts stronger evidence is passed over. Without any, every release may have.
+    Evidence that contradicts stronger evidence is ignored. Without any, all releases are possible.
     """
     if stamp is not None and (stamped := _stamped(stamp)) is not None:
         return stamped
@@ -255,16 +255,16 @@ def _run_text(first: int, last: int) -> str:
 
 
 def _bound(number: int, others: Iterable[int]) -> str:
-    """The series, or the release where others of the series are not meant."""
+    """The series, or the release if others of the series are excluded."""
     named = NAMED[number]
     return named.name if any(NAMED[n].series == named.series for n in others) else named.series
 
 
 def replayed_release(only: str, requested: str | None, written: Written) -> tuple[Fact, str, str]:
-    """The release as a report states it, the named one whose passes are repeated, and a note where it is
-    not the one that is asked for, or not one that wrote the dump.
+    """The release as a report states it, the named one to replay, and a note where it differs from the
+    requested one or the writer.
 
-    `only` is the one that a target is for, if there is but one.
+    `only` is the only release of a target, if there is just one.
     """
     if requested is not None and requested != "auto":
         name, note = nearest(requested)

@@ -24,12 +24,12 @@ def close_matches(name: str, names: Iterable[str], most: int = 3) -> list[str]:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """`; did you mean a, b or c?`, or nothing."""
+    """`; did you mean a, b or c?`, or empty."""
     return names_meant(close_matches(name, names))
 
 
 def names_meant(found: Sequence[str]) -> str:
-    """`; did you mean` these names?, or nothing where there are none."""
+    """`; did you mean` these names?, or empty without names."""
     if not found:
         return ""
     return f"; did you mean {any_of([printable(f) for f in found])}?"

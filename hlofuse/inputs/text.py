@@ -1,4 +1,4 @@
-"""Bytes to text: plain files, gzip, standard input, with a bound on what is taken into memory."""
+"""Bytes to text: plain files, gzip, standard input, with bounded memory."""
 
 import codecs
 import os
@@ -14,19 +14,19 @@ from hlofuse.inputs.suggest import close_matches, names_meant
 from hlofuse.ir.errors import HlofuseError
 
 DEFAULT_LIMIT = 1 << 30
-"""The most bytes of text that are read, decompressed: 1 GiB."""
+"""The limit of decompressed text: 1 GiB."""
 
 LIMIT_VARIABLE = "HLOFUSE_MAX_INPUT_BYTES"
-"""The environment variable that sets another limit."""
+"""The environment variable for another limit."""
 
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _NOT_TEXT = (b"ML\xefR", b"\n", _GZIP_MAGIC)
-"""How StableHLO bytecode, HLO protos and compressed files start."""
+"""First bytes of StableHLO bytecode, HLO protos and compressed files."""
 
 
 def input_limit() -> int:
-    """The limit in force, in bytes."""
+    """The current limit, in bytes."""
     text = os.environ.get(LIMIT_VARIABLE)
     if text is None:
         return DEFAULT_LIMIT
@@ -36,24 +36,24 @@ def input_limit() -> int:
 
 
 def read_text(path: str | os.PathLike[str], limit: int | None = None, *, as_module: bool = True) -> str:
-    """The text of a dump: a file (gzip is seen by its first bytes), or `-` for standard input.
+    """The text of a dump: a file (gzip is recognized by its first bytes), or `-` for standard input.
 
-    Unless `as_module` is false it is the module in that text, with the line numbers of the file; one that is
-    cut short is as it is written.
+    With `as_module`, the module in that text, with the line numbers of the file; a truncated module is
+    unchanged.
 
-    Raises HlofuseError for what cannot be read, is empty, is not text, or is longer than `limit` bytes;
-    as a module also for what is known to be another kind of text, and for several modules of a size.
+    Raises `HlofuseError` for unreadable, empty or non-text input, and for more than `limit` bytes; with
+    `as_module` also for other known formats, and for several modules of similar size.
     """
     return decode(read_bytes(path, limit), called(path), as_module)
 
 
 def called(path: str | os.PathLike[str]) -> str:
-    """What an input is called in messages."""
+    """The name of an input in messages."""
     return "standard input" if str(path) == "-" else str(path)
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
-    """What is in a file or standard input (`-`), decompressed; HlofuseError as for `read_text`."""
+    """The decompressed bytes of a file or standard input (`-`); raises `HlofuseError` as `read_text`."""
     limit = input_limit() if limit is None else limit
     name = called(path)
     if str(path) == "-":
@@ -95,8 +95,8 @@ def _read(file: IO[bytes], name: str, limit: int) -> bytes:
 
 
 def _bounded(read: Callable[[int], bytes], name: str, limit: int, how: str = "") -> bytes:
-    """All of a stream, read piece by piece: a small compressed file may not grow without bound, and what is
-    neither text nor a module in another form is not read to its end."""
+    """A whole stream within the limit, read in parts, since a small compressed file may grow without bound.
+    Other data than text and modules are not read to the end."""
     chunks: list[bytes] = []
     size = 0
     while chunk := read(_CHUNK):
@@ -128,7 +128,7 @@ def _refuse_binary(first: bytes, name: str) -> None:
 
 
 def decode(data: bytes, name: str, as_module: bool = True) -> str:
-    """The text in `data`, as `read_text` gives it; `name` is what messages call it."""
+    """The text in `data`, as `read_text` returns it; `name` is its name in messages."""
     _refuse_binary(data, name)
     try:
         text = data.decode("utf-8-sig")

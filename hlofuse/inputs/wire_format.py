@@ -1,4 +1,4 @@
-"""Protocol buffers off the wire: just enough to find a module and its ids in what XLA writes."""
+"""Decodes protocol buffers without a schema, enough to find a module and its ids."""
 
 import re
 from collections.abc import Iterator
@@ -17,20 +17,20 @@ _MODULE_OF_PROTO = 1
 _COMPUTATIONS = 3
 _NAME, _INSTRUCTIONS = 1, 2
 _WRAPPINGS = 3
-"""HloSnapshot holds an HloProto, which holds the HloModuleProto: field 1 of each."""
+"""HloSnapshot contains an HloProto, which contains the HloModuleProto: field 1 of each."""
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Field numbers and values of a message; numbers of fixed width are passed over.
+    """Field numbers and values of a message; fixed-width numbers are skipped.
 
-    ValueError or IndexError where `data` is no message.
+    Raises `ValueError` or `IndexError` where `data` is no message.
     """
     for number, value, end in spans(data, 0, len(data)):
         yield number, value if end < 0 else data[value:end]
 
 
 def spans(data: bytes | mmap, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """The same of a part of `data`: start and end of what is text, bytes or a message; a number and −1."""
+    """`fields` of a part of `data`: start and end of text, bytes or a message; a number and −1."""
     while at < end:
         tag, at = varint(data, at)
         wire = tag & 7
@@ -52,7 +52,7 @@ def spans(data: bytes | mmap, at: int, end: int) -> Iterator[tuple[int, int, int
 
 
 def varint(data: bytes | mmap, at: int) -> tuple[int, int]:
-    """The number at `at`, and where the next field starts."""
+    """The number at `at`, and the start of the next field."""
     value = data[at]
     at += 1
     if value < 128:
@@ -69,10 +69,10 @@ def varint(data: bytes | mmap, at: int) -> tuple[int, int]:
 
 
 def module_proto(data: bytes, wrappings: int = _WRAPPINGS) -> bytes:
-    """The HloModuleProto in `data`: itself, or what an HloProto or HloSnapshot holds.
+    """The HloModuleProto in `data`: itself, or that of an HloProto or HloSnapshot.
 
-    ValueError or IndexError if it is none of them. Field 1 goes first: the buffer assignment of an HloProto
-    can look like computations, the name of a module does not look like a module.
+    Raises `ValueError` or `IndexError` for other data. Field 1 goes first: the buffer assignment of an
+    HloProto can look like computations, the name of a module does not look like a module.
     """
     inner = next((v for n, v in fields(data) if n == _MODULE_OF_PROTO and isinstance(v, bytes)), None)
     if inner is not None and wrappings > 1:
@@ -92,13 +92,14 @@ def _is_computation(data: bytes) -> bool:
 
 
 Signature: TypeAlias = tuple[str, tuple[tuple[int, ...], ...]]
-"""Opcode and dimensions of the arrays of the result: enough to see that a name means another operation."""
+"""Opcode and dimensions of the result's arrays: enough to detect a name of another operation."""
 _OPCODE, _SHAPE = 2, 3
 _DIMENSIONS, _TUPLE_SHAPES = 3, 4
 
 
 def signatures(data: bytes) -> dict[str, Signature]:
-    """Of each instruction of an HloProto by its name; ValueError or IndexError if it is none."""
+    """The signature of each instruction of an HloProto by name; raises `ValueError` or
+    `IndexError` for other data."""
     found = {}
     for instruction in _instructions(data):
         parts = dict(fields(instruction))
@@ -109,7 +110,8 @@ def signatures(data: bytes) -> dict[str, Signature]:
 
 
 def opcodes(data: bytes) -> Iterator[tuple[str, str]]:
-    """Name and opcode of each instruction of an HloProto; ValueError or IndexError if it is none."""
+    """Name and opcode of each instruction of an HloProto; raises `ValueError` or `IndexError`
+    for other data."""
     for instruction in _instructions(data):
         first = dict(islice(fields(instruction), 2))  # the numbers of their fields are the lowest
         name, opcode = first.get(_NAME, b""), first.get(_OPCODE, b"")
@@ -121,13 +123,13 @@ _ENTRY, _SCHEDULE, _CALLED = 6, 7, 38
 _NOT_LAUNCHED = frozenset("after-all bitcast constant get-tuple-element opt-barrier parameter tuple".split())
 _RUN_OTHERS = frozenset({"while", "call", "conditional", "async-start"})
 LaunchOrder: TypeAlias = dict[str, tuple[str, list[str]]]
-"""Of an instruction that is launched its opcode, and the names of what may be launched right after it."""
+"""Opcode and possible next launches, by launched instruction."""
 
 
 def launch_order(data: bytes) -> LaunchOrder:
-    """How a scheduled HloProto is launched, each run and each iteration after the one before.
+    """The launch order of a scheduled HloProto, runs and iterations in sequence.
 
-    Empty without a schedule; ValueError or IndexError if `data` is no proto.
+    Empty without a schedule; raises `ValueError` or `IndexError` for other data.
     """
     instructions: dict[int, tuple[str, str, int]] = {}
     for instruction in _instructions(data):
@@ -144,7 +146,7 @@ def launch_order(data: bytes) -> LaunchOrder:
     found: LaunchOrder = {}
 
     def follow(computation: int) -> tuple[str, str] | None:
-        """The first and the last that is launched."""
+        """The first and the last launch."""
         first = last = ""
         for unique in sequences.get(computation, ()):
             name, opcode, called = instructions[unique]
@@ -208,7 +210,7 @@ _MLIR_START = re.compile(
 
 
 def foreign_form(data: bytes) -> str | None:
-    """MLIR, BYTECODE or PROTO; None for what is not known to be one of them."""
+    """MLIR, BYTECODE or PROTO; None for other data."""
     if data.startswith(_BYTECODE_MAGIC):
         return BYTECODE
     head = data[:65536]
@@ -224,9 +226,9 @@ def foreign_form(data: bytes) -> str | None:
 
 
 def hlo_text(data: bytes, form: str, name: str) -> str:
-    """HLO text of a module in another form; HlofuseError without jaxlib, or where jaxlib refuses it.
+    """HLO text of a module in another form; raises `HlofuseError` without jaxlib, or where jaxlib refuses it.
 
-    name: what to call the input in a message.
+    `name` is the input's name in messages.
     """
     try:
         import jaxlib._hlo
@@ -251,9 +253,9 @@ _LOCAL = (1 << 32) - 1
 
 
 def unique_ids_for(module: Module, choice: str | None = None) -> UniqueIds | None:
-    """The ids to replay a loaded module with: those in the file `choice`, else in a proto beside the text.
+    """The ids for replaying a loaded module: those in the file `choice`, else in a proto next to the text.
 
-    A proto of another module that happens to lie there is passed over; one asked for is an error.
+    A proto of another module there is ignored; as `choice` it is an error.
     """
     if choice is not None:
         ids = read_unique_ids(Path(choice))
@@ -271,7 +273,7 @@ def unique_ids_for(module: Module, choice: str | None = None) -> UniqueIds | Non
 
 
 def ids_file_of(path: Path) -> Path | None:
-    """The proto that belongs to a dump: `x.hlo.pb` beside `x.hlo` or `x.txt`, or itself; None without."""
+    """The proto of a dump: `x.hlo.pb` next to `x.hlo` or `x.txt`, or itself; None without."""
     if path.suffix == ".pb" and not path.name.endswith(".xplane.pb") and path.is_file():
         return path
     name = path.name.removesuffix(".gz")
@@ -284,7 +286,7 @@ def ids_file_of(path: Path) -> Path | None:
 
 
 def read_unique_ids(path: Path) -> UniqueIds:
-    """The ids in a `.hlo.pb` file; HlofuseError if it is something else."""
+    """The ids in a `.hlo.pb` file; raises `HlofuseError` for another file."""
     try:
         return ids_of_proto(path.read_bytes())
     except (IndexError, ValueError) as error:
@@ -292,7 +294,7 @@ def read_unique_ids(path: Path) -> UniqueIds:
 
 
 def ids_of_proto(data: bytes) -> UniqueIds:
-    """The ids in an HloProto, or in the HloModuleProto in it; ValueError or IndexError if it is neither."""
+    """The ids in an HloProto or HloModuleProto; raises `ValueError` or `IndexError` for other data."""
     ids = UniqueIds()
     for value in messages(module_proto(data), _COMPUTATIONS):
         name, computation = _computation(value)

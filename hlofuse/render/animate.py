@@ -17,7 +17,7 @@ from hlofuse.render.options import Options
 from hlofuse.render.palette import ALERT, FONT, INK, STYLES
 from hlofuse.replay import Replay
 
-MOST = 150  # decisions in one animation: nobody follows more
+MOST = 150  # decisions in one animation: more are hard to follow
 _SECONDS = 3  # for each decision, and for the state before the first
 _FIRST = "Thick borders: what is decided. An arrow becomes pale when its value stays inside a kernel."
 _LAST = ("Final state", "Boxes in one frame, or with the same number K, are one kernel.")

@@ -82,7 +82,7 @@ def _both(pair: ModulePair, options: Options) -> Scene:
     scene.panels = [side.pop(next(iter(side))) for side in sides]
     for name in dict.fromkeys(name for side in sides for name in side):
         for word, panels in zip(("before", "after"), sides, strict=True):
-            # Each loop body stands beside itself, though one side may have had no room for it.
+            # Each loop body is next to its counterpart, though one side may have had no room for it.
             scene.panels.append(panels.get(name) or Panel(f"{word}{len(scene.panels)}", word))
     _arrange(scene, 2)
     return scene

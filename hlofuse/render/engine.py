@@ -96,5 +96,5 @@ def _once(dot: str, arguments: list[str], timeout: float) -> tuple[int, bytes, l
 def _kill(process: subprocess.Popen[bytes]) -> None:
     try:
         os.killpg(process.pid, signal.SIGKILL)
-    except (AttributeError, OSError):  # no process groups here, or it is gone
+    except (AttributeError, OSError):  # no process groups here, or it has ended
         process.kill()

@@ -1,4 +1,4 @@
-"""Profiles: what a program took on a device, as xprof, Chrome traces and Nsight Systems record it."""
+"""Profiles: time on a device, recorded by xprof, Chrome traces and Nsight Systems."""
 
 from hlofuse.inputs.profile.files import companion_profile as companion_profile
 from hlofuse.inputs.profile.files import device_of as device_of

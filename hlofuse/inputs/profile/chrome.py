@@ -1,4 +1,4 @@
-"""Reads Chrome traces (`*.trace.json.gz`), as JAX, xprof and others write them, event by event."""
+"""Reads Chrome traces (`*.trace.json.gz`) by JAX, xprof and others, event by event."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Lane:
 
 
 def read_trace(path: Path, collector: Collector) -> None:
-    """Add the events of a file; ValueError for what is no trace. Only names and durations are taken."""
+    """Add the names and durations of a file's events; raises `ValueError` for another file."""
     with open(path, "rb") as raw:
         is_packed = raw.read(2) == b"\x1f\x8b"
     with gzip.open(path) if is_packed else open(path, "rb") as file:
@@ -77,7 +77,7 @@ def _add(
 
 
 def _events(text: io.TextIOWrapper) -> Iterator[dict[str, Any]]:
-    """The events of a trace one by one, so that the whole of it is never in memory."""
+    """The events of a trace one by one, with bounded memory."""
     decoder = json.JSONDecoder()
     buffer = text.read(_CHUNK)
     at = _begin(buffer)
@@ -99,7 +99,7 @@ def _events(text: io.TextIOWrapper) -> Iterator[dict[str, Any]]:
 
 
 def _begin(buffer: str) -> int:
-    """Where the first event is: after `"traceEvents": [`, or in a bare list."""
+    """The offset of the first event: after `"traceEvents": [`, or in a bare list."""
     if buffer.lstrip().startswith("["):
         return buffer.index("[") + 1
     at = buffer.find('"traceEvents"')

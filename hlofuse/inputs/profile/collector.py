@@ -1,4 +1,4 @@
-"""Adds up events: by instruction, and by device."""
+"""Sums of events by instruction and by device."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CONTROL_FLOW = ("while", "conditional", "call")
 _COPIES = ("memcpy", "memset", "copy", "transfer")
 _COLLECTIVES = "all-gather all-reduce all-to-all collective- reduce-scatter nccl rccl".split()
 _DERIVED = ("Steps", "XLA ", "Framework ", "Source code", "Launch Stats")
-"""How lines begin that xprof adds to a GPU's plane: they repeat its events."""
+"""Prefixes of lines that xprof adds to a GPU's plane: they repeat its events."""
 
 Events: TypeAlias = tuple[NDArray[np.int32], Ints, Ints]
 Label: TypeAlias = tuple[str, int | None]
@@ -35,25 +35,25 @@ Label: TypeAlias = tuple[str, int | None]
 
 
 def kind_of(plane: str) -> DeviceKind:
-    """What a plane, or a process of a trace, is about: `/device:GPU:0`, `/device:TPU:0`, `/host:CPU`."""
+    """The kind of a plane, or of a process of a trace: `/device:GPU:0`, `/device:TPU:0`, `/host:CPU`."""
     return "gpu" if plane.startswith("/device:GPU:") else "tpu" if plane.startswith("/device:TPU:") else "cpu"
 
 
 def has_instructions(plane: str, line: str) -> bool:
-    """True for a line whose events count."""
+    """True for a line with events to count."""
     kind = kind_of(plane)
     return line == "XLA Ops" if kind == "tpu" else kind == "cpu" or not line.startswith(_DERIVED)
 
 
 class Key(NamedTuple):
-    """What events have in common; empty text where an event does not say."""
+    """Common fields of events; empty text where an event lacks one."""
 
     op: str
     module: str
     program: int | None
     kernel: str
     within: str = ""
-    """The CUDA graph or control flow that started a kernel, of which only the kernel's name is recorded."""
+    """The CUDA graph or control flow that started a kernel known by its kernel name only."""
 
     @property
     def label(self) -> Label:
@@ -61,16 +61,16 @@ class Key(NamedTuple):
 
     @property
     def is_control_flow(self) -> bool:
-        """True by XLA's name for it."""
+        """True for XLA's name of control flow."""
         return self.op.split(".")[0] in _CONTROL_FLOW
 
     @property
     def is_copy(self) -> bool:
-        """True for what the device's copy engine does."""
+        """True for an event of the device's copy engine."""
         return self.kernel.lower().startswith(("memcpy", "memset"))
 
     def is_any(self, marks: Iterable[str]) -> bool:
-        """True if its name has one of these in it, and it is no fusion."""
+        """True if its name contains one of `marks`, and it is not a fusion."""
         text = (self.op or self.kernel).lower()
         return "fusion" not in text and any(mark in text for mark in marks)
 
@@ -80,19 +80,19 @@ class Collector:
 
     def __init__(self) -> None:
         self.host = ""
-        """How the names of devices begin, where there are several hosts."""
+        """A prefix for device names, where there are several hosts."""
         self.numbers: DeviceNumbers | None = None
         self.jaxlib = ""
         self.protos: dict[Label, Callable[[], bytes]] = {}
-        """Reads the HloProto of a module that the profile holds."""
+        """Functions that read the HloProto of a module in the profile."""
         self._keys: dict[Key, int] = {}
         self._chunks: dict[tuple[str, DeviceKind], list[Events]] = defaultdict(list)
-        """Of each device the number of the key, start and duration of its events."""
+        """For each device, chunks of key number, start and duration of its events."""
         self._lines: dict[int, set[str]] = defaultdict(set)
         self._on_device: set[str] = set()
 
     def add(self, plane: str, line: str, keys: Sequence[Key], of: Ints, start: Ints, long: Ints) -> None:
-        """Events of one line: for each the index of its key, its start and duration in picoseconds.
+        """Add events of one line: for each the index of its key, its start and duration in picoseconds.
 
         Devices come before hosts: a host's events of a module that ran on a device are its launches.
         """
@@ -116,7 +116,7 @@ class Collector:
 
     @cached_property
     def _containers(self) -> dict[Label, frozenset[str]]:
-        """Control flow of each module, by opcode where the profile holds the module, else by XLA's names."""
+        """Control flow of each module, by opcode if the profile has the module, else by XLA's names."""
         found: dict[Label, frozenset[str]] = {}
         for label in {k.label for k in self._keys}:
             names = {k.op for k in self._keys if k.label == label and k.is_control_flow}
@@ -127,7 +127,7 @@ class Collector:
         return found
 
     def modules(self) -> tuple[ProfiledModule, ...]:
-        """The programs that ran, costliest first."""
+        """The programs that ran, slowest first."""
         modules: dict[Label, dict[str, list[tuple[Key, Ints]]]] = {}
         self._name_what_graphs_start()
         for key, durations in self._by_key():
@@ -141,7 +141,8 @@ class Collector:
         return tuple(sorted(found, key=lambda m: -m.total_us))
 
     def _name_what_graphs_start(self) -> None:
-        """Of what CUDA graphs and control flow start only the kernel is recorded: find its instruction."""
+        """Find the instructions of kernels started by CUDA graphs and control flow, recorded by
+        kernel name only."""
         namers: dict[Label, _Namer] = {}
         for label in {k.label for k in self._keys if k.within}:
             order: LaunchOrder = {}
@@ -194,7 +195,7 @@ class Collector:
         return MeasuredTime(op, calls, mean * calls, median, least, most, kernels, len(lines))
 
     def devices(self) -> tuple[DeviceTime, ...]:
-        """How each device spent its time."""
+        """The times of each device."""
         keys = list(self._keys)
         collective = np.array([k.is_any(_COLLECTIVES) for k in keys], bool)
         copy = np.array([k.is_copy or k.is_any(_COPIES) for k in keys], bool) & ~collective
@@ -215,20 +216,20 @@ class Collector:
 
 
 class _Namer:
-    """Names the instructions of a module's events, which come in the order of its schedule."""
+    """Names the instructions of a module's events, which come in schedule order."""
 
     def __init__(self, order: LaunchOrder, keys: Sequence[Key]) -> None:
         self._order = order
         # A kernel's name has underscores where the instruction's has dots.
         self._of_kernel = {name.replace(".", "_").replace("-", "_"): name for name in order}
         self._certain = {self._own(k) for k in keys}
-        """Instructions that some event names."""
+        """Instructions named by some event."""
 
     def _own(self, key: Key) -> str:
         return key.op or self._of_kernel.get(key.kernel, "")
 
     def name(self, last: str, key: Key) -> tuple[str, str]:
-        """The instruction launched now, by the one `last` before; then its name, or what stands for one."""
+        """The instruction launched now, after `last`; then its name, or a placeholder."""
         own = self._own(key)
         if key.within:
             opcode, following = self._order.get(last, ("", []))

@@ -17,28 +17,28 @@ Bytes: TypeAlias = NDArray[np.uint8]
 Chunk: TypeAlias = tuple[Bytes, Ints, Ints, list[tuple[int, int | bytes]]]
 
 PADDING = 16
-"""Bytes after a buffer that a field at its end may be read into."""
+"""Padding after a buffer, so that a field at its end can be read beyond it."""
 _CHUNK = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """One field of each of some messages."""
+    """One field of several messages."""
 
     rows: Ints
-    """Which messages."""
+    """Message numbers."""
     number: Ints
     wire: Ints
     value: Ints
-    """The number, or the length of what is text, bytes or a message."""
+    """The number, or the length of text, bytes or a message."""
     at: Ints
-    """Where the content begins; for a number, where it ends."""
+    """Offset of the content, or for a number its end."""
 
 
 def fields_of(data: Bytes, starts: Ints, ends: Ints) -> Iterator[Fields]:
-    """The first field of every message, then the second, and so on; ValueError for what is no message.
+    """The first field of every message, then the second, and so on; raises `ValueError` for other data.
 
-    `data` ends with `PADDING` bytes that belong to no message.
+    `data` ends with `PADDING` unused bytes.
     """
     rows = np.flatnonzero(starts < ends)
     at, ends = starts[rows], ends[rows]
@@ -61,7 +61,7 @@ def fields_of(data: Bytes, starts: Ints, ends: Ints) -> Iterator[Fields]:
 
 
 def varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
-    """The numbers at some places, and where each ends."""
+    """The numbers at some offsets, and the end of each."""
     byte = data[at].astype(np.int64)
     value, at = byte & 127, at + 1
     longer = np.flatnonzero(byte > 127)
@@ -81,8 +81,8 @@ def varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
 def repeated(data: mmap.mmap, at: int, end: int, number: int) -> Iterator[Chunk]:
     """The messages of field `number` in a message, in chunks of bounded size.
 
-    With each chunk: its bytes (padded), where messages start and end, and the other fields so far as
-    (number, value). The last chunk may have no messages. ValueError for what is no message.
+    With each chunk: its bytes (padded), start and end of each message, and the other fields so far as
+    (number, value). The last chunk may have no messages. Raises `ValueError` for other data.
     """
     tag_byte = number << 3 | 2
     others: list[tuple[int, int | bytes]] = []
@@ -102,7 +102,7 @@ def repeated(data: mmap.mmap, at: int, end: int, number: int) -> Iterator[Chunk]
 
 
 def _release(data: mmap.mmap, at: int, size: int) -> None:
-    """Pages that have been read need no memory: without this a large file would count as memory in use."""
+    """Release pages that have been read; otherwise a large file would count as memory in use."""
     if hasattr(mmap, "MADV_DONTNEED"):  # not on Windows
         data.madvise(mmap.MADV_DONTNEED, at // mmap.PAGESIZE * mmap.PAGESIZE, size)
 
@@ -110,7 +110,7 @@ def _release(data: mmap.mmap, at: int, size: int) -> None:
 def _tags_in(
     buffer: bytes, tag_byte: int, others: list[tuple[int, int | bytes]], is_last: bool
 ) -> tuple[list[int], int]:
-    """Where the messages' tags are, and how much of the buffer whole fields take up."""
+    """The offsets of the messages' tags, and the number of bytes in whole fields."""
     tags: list[int] = []
     append = tags.append
     at = whole = 0

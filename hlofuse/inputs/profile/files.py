@@ -1,4 +1,4 @@
-"""Which files are profiles, and how each kind is read."""
+"""Recognizes profiles and reads each kind."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _XPLANE, _TRACES, _NSIGHT = ".xplane.pb", (".trace.json.gz", ".trace.json", "tra
 _REPORTS = (".nsys-rep", ".qdrep", ".ncu-rep")
 _RUNS = ("plugins", "profile")
 PROFILE = "profile"
-"""The folder in a capture that holds its profile."""
+"""The folder in a capture with its profile."""
 
 
 def is_profile(path: str) -> bool:
-    """True if a path looks like a profile: by its name, or by what lies in a folder without HLO dumps."""
+    """True if a path looks like a profile: by its name, or as a folder without HLO dumps."""
     file = Path(path)
     if file.name.endswith((_XPLANE, *_TRACES, _NSIGHT, *_REPORTS)):
         return True
@@ -33,7 +33,7 @@ def is_profile(path: str) -> bool:
 
 
 def companion_profile(path: str) -> Profile | None:
-    """The profile in a dump directory or a capture, or in the capture that `path` is of; None without one."""
+    """The profile in a dump directory or a capture, or in the capture of `path`; None without one."""
     folder = Path(path) if Path(path).is_dir() else Path(path).parent
     roots = [folder.parent] if is_corpus_case(folder) else [folder] if Path(path).is_dir() else []
     for found in (place for root in roots for place in (root / PROFILE, root)):
@@ -56,7 +56,7 @@ def _in_folder(folder: Path) -> Sequence[Path]:
 
 
 def device_of(profile: Profile) -> str:
-    """The name of the device data that fit the numbers in the profile; empty without any."""
+    """The name of the device whose numbers match the profile's; empty without a match."""
     from hlofuse.cost.gpu.device import device_names, load_device
 
     numbers = profile.numbers
@@ -78,7 +78,7 @@ def device_of(profile: Profile) -> str:
 
 @lru_cache(maxsize=4)
 def read_profile(path: str) -> Profile:
-    """The profile in a file or folder; HlofuseError, in one sentence, for what cannot be read as one."""
+    """The profile in a file or folder; raises `HlofuseError` where it cannot be read."""
     from hlofuse.inputs.profile.collector import Collector
 
     file = Path(path)

@@ -1,4 +1,4 @@
-"""What a profile says: modules, the time of their instructions, and how busy each device was."""
+"""Contents of a profile: modules, the time of their instructions, and the times of each device."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ DeviceKind = Literal["cpu", "gpu", "tpu"]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredTime:
-    """How long an instruction ran, over all devices and launches of the profile, in microseconds."""
+    """Time of an instruction over all devices and launches of the profile, in microseconds."""
 
     name: str
     calls: int
-    """Launches; an instruction that starts several kernels counts once for all of them."""
+    """Launches; an instruction with several kernels counts once."""
     total_us: float
     median_us: float
-    """Of one launch. Where it starts several kernels, the medians of these are added; so are the next two."""
+    """The median of one launch; the sum of medians for several kernels, as for the next two."""
     min_us: float
     max_us: float
     kernels: tuple[str, ...] = ()
-    """Names of the device's kernels, longest time first."""
+    """Names of the device's kernels, slowest first."""
     lines: int = 1
-    """Threads, streams or cores that it ran on."""
+    """Threads, streams or cores on which it ran."""
 
     @property
     def us(self) -> float:
@@ -36,7 +36,7 @@ class MeasuredTime:
         return self.total_us / self.calls
 
     def plus(self, begin: MeasuredTime) -> MeasuredTime:
-        """The sum with the beginning of the same operation, under the name of that."""
+        """The sum with the start of the same asynchronous operation, under the start's name."""
         us = {f: getattr(self, f) + getattr(begin, f) for f in ("total_us", "median_us", "min_us", "max_us")}
         return replace(begin, calls=max(self.calls, begin.calls), **us)
 
@@ -47,13 +47,13 @@ class ProfiledModule:
 
     name: str
     program: int | None
-    """XLA's program id; None where the profile has none."""
+    """XLA's program id, if recorded."""
     times: Mapping[str, MeasuredTime]
-    """By the name of the instruction in the optimized module; loops contain the time of their bodies."""
+    """Times by instruction name in the optimized module; loops contain the time of their bodies."""
     proto: Callable[[], bytes] | None = field(default=None, compare=False)
-    """Reads its HloProto; None where the profile does not hold the module."""
+    """Reads its HloProto; None where the profile lacks the module."""
     containers: frozenset[str] = frozenset()
-    """Loops, conditionals and calls: their time is that of what they run."""
+    """Loops, conditionals and calls, whose time is that of their contents."""
 
     @property
     def label(self) -> str:
@@ -68,34 +68,34 @@ class ProfiledModule:
 
 @dataclass(frozen=True, slots=True)
 class DeviceTime:
-    """How one device spent the profile, in microseconds."""
+    """Times of one device in the profile, in microseconds."""
 
     name: str
     kind: DeviceKind
     span_us: float
     """From the start of its first event to the end of its last."""
     busy_us: float
-    """Something ran: overlapping events count once."""
+    """Time with at least one event running."""
     gaps: int
     longest_gap_us: float
     copies_us: float
     """Copies between devices, host and device, or within a device."""
     collectives_us: float
     other_us: float
-    """Of kernels that name no HLO instruction."""
+    """Time of kernels without an HLO instruction."""
     exposed_us: float
-    """Copies and collectives while no other kernel ran."""
+    """Time of copies and collectives while no other kernel ran."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceNumbers:
-    """What a profile says about the hardware of a GPU."""
+    """Hardware numbers of a GPU in a profile."""
 
     vendor: str
     compute_capability: tuple[int, int]
     core_count: int
     memory_bandwidth: int
-    """Bytes per second; 0 where it is not recorded."""
+    """Bytes per second; 0 where not recorded."""
 
 
 class NotProfiled(HlofuseError):
@@ -104,26 +104,26 @@ class NotProfiled(HlofuseError):
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What ran, by module, and on which devices."""
+    """Modules and devices of a profile."""
 
     path: str
     modules: tuple[ProfiledModule, ...]
-    """Costliest first."""
+    """Slowest first."""
     devices: tuple[DeviceTime, ...]
     numbers: DeviceNumbers | None = None
     jaxlib: str = ""
-    """Its version; empty where the profile does not say."""
+    """The version of jaxlib; empty where not recorded."""
     hosts: int = 1
 
     @property
     def total_us(self) -> float:
-        """Of all modules."""
+        """The time of all modules, in microseconds."""
         return sum(m.total_us for m in self.modules)
 
     def pick(self, name: str | None = None) -> ProfiledModule:
-        """The costliest module of that name, label or program id, with or without `jit_`; of all for None.
+        """The slowest module of that name, label or program id, with or without `jit_`; of all for None.
 
-        NotProfiled where there is none.
+        Raises `NotProfiled` where there is none.
         """
         for module in self.modules:
             if name is None or name in (module.name, module.label, module.name[4:], str(module.program)):

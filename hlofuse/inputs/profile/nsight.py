@@ -1,4 +1,4 @@
-"""Reads what `nsys export --type sqlite` writes: kernels, and XLA's NVTX ranges around their launches."""
+"""Reads SQLite exports of Nsight Systems: kernels, and XLA's NVTX ranges around their launches."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _KERNELS = (
 _COPIES = " UNION ALL SELECT deviceId, streamId, start, end, NULL, '{0}' FROM CUPTI_ACTIVITY_KIND_{0}"
 
 Names: TypeAlias = tuple[str, str, int | None]
-"""Instruction, module and program id; empty text where nothing says."""
+"""Instruction, module and program id; empty text where missing."""
 
 
 def read_nsight(path: Path, collector: Collector) -> None:
-    """Add the kernels and copies of an export; sqlite3.Error for another file.
+    """Add the kernels and copies of an export; raises `sqlite3.Error` for another file.
 
-    A kernel launched outside XLA's ranges (`nsys profile --trace=cuda,nvtx` records them) is known by its
-    name alone.
+    A kernel launched outside XLA's ranges (`nsys profile --trace=cuda,nvtx` records them) has its kernel name
+    only.
     """
     connection = sqlite3.connect(f"file:{path.resolve().as_posix()}?mode=ro", uri=True)
     try:
@@ -74,7 +74,7 @@ def _add(rows: list[tuple[Any, ...]], names: dict[int, Names], collector: Collec
 
 
 def _names_of_launches(connection: sqlite3.Connection) -> dict[int, Names]:
-    """What XLA's ranges say about each launch, by its correlation id."""
+    """Names in XLA's ranges around each launch, by correlation id."""
     columns = {row[1] for row in connection.execute(f"PRAGMA table_info({_NVTX})")}
     by_id = "(SELECT value FROM StringIds WHERE id = textId)" if "textId" in columns else "NULL"
     ranges: dict[int, list[tuple[int, int, str]]] = defaultdict(list)

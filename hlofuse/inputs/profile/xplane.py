@@ -31,7 +31,7 @@ Values: TypeAlias = dict[str, int | str | bytes]
 
 
 def read_xplane(path: Path, collector: Collector) -> None:
-    """Add the events of a file; ValueError or IndexError for what is no profile."""
+    """Add the events of a file; raises `ValueError` or `IndexError` for another file."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         planes = [_Plane(data).read(at, end) for n, at, end in _messages(data, 0, len(data)) if n == _PLANES]
         programs: dict[int, str] = {}
@@ -56,7 +56,7 @@ class _Plane:
     name: str = ""
     lines: list[tuple[int, int]] = field(default_factory=list)
     events: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """Where the metadata of events of that id lies."""
+    """The offsets of event metadata by id."""
     stat_names: dict[int, str] = field(default_factory=dict)
     stats: list[bytes] = field(default_factory=list)
 
@@ -84,7 +84,7 @@ class _Plane:
         return kind_of(self.name)
 
     def values(self, stats: list[bytes]) -> Values:
-        """Of encoded stats, by name; numbers of fixed width are left out."""
+        """Values of encoded stats by name; fixed-width numbers are omitted."""
         found: Values = {}
         for stat in stats:
             of = {number: value for number, value in fields(stat) if isinstance(number, int)}
@@ -97,7 +97,7 @@ class _Plane:
         return found
 
     def event(self, number: int) -> tuple[str, Values]:
-        """Name and stats that all events of that id have; of a TPU's instruction its name, not its text."""
+        """Name and common stats of all events of that id; for a TPU's instruction its name, not its text."""
         at, end = self.events.get(number, (0, 0))
         texts: dict[int, str] = {}
         stats = []
@@ -124,7 +124,7 @@ def _text(value: int | bytes) -> str:
 def _programs(
     plane: _Plane, path: Path, collector: Collector, names: dict[int, str], has_modules: bool
 ) -> None:
-    """Names of programs by id, from labels such as `jit_step(6)`; modules are read when they are used."""
+    """Names of programs by id, from labels such as `jit_step(6)`; modules are read on demand."""
     for number, (at, end) in plane.events.items():
         label, stats = plane.event(number)
         match = _LABEL.fullmatch(label)
@@ -216,7 +216,7 @@ class _Reader:
         ]
 
     def _stats(self, buffer: Bytes, rows: Ints, at: Ints, ends: Ints, columns: list[Ints]) -> None:
-        """Write the stats that columns are of. Every stat begins with the id of its name."""
+        """Write the stats for these columns. Every stat begins with the id of its name."""
         named, begin = varints(buffer, np.minimum(at + 1, ends))
         for number, column in zip(self._stat_ids, columns, strict=True):
             own = np.flatnonzero(named == number)
