@@ -1,4 +1,4 @@
-"""From a program to what XLA's fusion passes were given and made, with no accelerator."""
+"""Captures the input and output of XLA's fusion passes for a program, without an accelerator."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def capture(
     flags: str = "",
     until_fusion: bool = False,
 ) -> Capture:
-    """Compile a JAX function ahead of time and keep what XLA's fusion passes were given and made.
+    """Compile a JAX function ahead of time and store the input and output of XLA's fusion passes.
 
     function: jitted or not. arguments: arrays or jax.ShapeDtypeStruct, of which only shape and type count, in
     any pytree; also a sharding over an AbstractMesh, which divides the program over that many devices.
     target: cpu (default), gpu with `device` (a name of `hlofuse devices` or a file) or tpu with `topology`
-    (default v5e:2x2). out: the folder to write; default: a new temporary one, which stays. flags: more
-    XLA_FLAGS. until_fusion: end XLA behind its fusion passes, without the code and the module after
-    optimizations that take most of its time.
+    (default v5e:2x2). out: the folder to write; default: a new temporary one, which is not removed. flags:
+    further XLA_FLAGS. until_fusion: end XLA after its fusion passes, without the code and the module after
+    optimizations, which take most of its time.
 
-    The result's `module().before` is a path for hlofuse.load. CaptureError says what is missing, or why XLA
-    refused.
+    The result's `module().before` is a path for hlofuse.load. Raises `CaptureError` for a missing package or
+    for XLA's refusal.
     """
     try:
         import jax
@@ -62,7 +62,7 @@ def capture(
 
 
 def shape_only(leaf: Any) -> Any:
-    """The shape of an array, with a sharding that says nothing of devices; what is no array stays."""
+    """The shape of an array, with a sharding independent of devices; other values unchanged."""
     import jax
 
     if not is_array(leaf):

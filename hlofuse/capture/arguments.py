@@ -1,8 +1,8 @@
 """Shapes of arguments as a user writes them: `f32[128,512], {"w": bf16[8]}, 3`; and meshes, `data=2,model=4`.
 
-The notation is a Python expression in which `DTYPE[DIMENSIONS]` stands for an array, by HLO's or numpy's name
-for the type; `128@data` is a dimension that the axis `data` of the mesh divides, `128@(data,model)` one that
-both do. It is read as syntax, never run.
+The notation is a Python expression in which `DTYPE[DIMENSIONS]` is an array, by HLO's or numpy's name for the
+type. `128@data` is a dimension divided by the axis `data` of the mesh, `128@(data,model)` one divided by
+both. It is parsed, never run.
 """
 
 import ast
@@ -28,11 +28,10 @@ _EXAMPLE = 'expected shapes such as "f32[128,512], s32[]", also in lists, tuples
 
 
 def parse_arguments(text: str) -> list[dict[str, Any]]:
-    """The arguments as plain data for the compiling process; HlofuseError says what is wrong with them.
+    """The arguments as plain data for the compiling process; raises `HlofuseError` for invalid ones.
 
-    `{"array": {"dtype", "shape"}}`, by dimension with the names of `axes` if any is divided,
-    `{"dict": [[key, value], …]}`, `{"list": […]}`, `{"tuple": […]}` or
-    `{"value": a number, text, boolean or null}`.
+    `{"array": {"dtype", "shape"}}`, by dimension with the names of `axes` if any is divided, `{"dict": [[key,
+    value], …]}`, `{"list": […]}`, `{"tuple": […]}` or `{"value": a number, text, boolean or null}`.
     """
     if not text.strip():
         return []
@@ -50,7 +49,7 @@ def parse_arguments(text: str) -> list[dict[str, Any]]:
 
 
 def check_axes(arguments: Sequence[dict[str, Any]], mesh: tuple[tuple[str | None, int], ...]) -> None:
-    """HlofuseError where an argument is divided by an axis that the mesh does not name."""
+    """Raise `HlofuseError` where an argument is divided by an axis missing in the mesh."""
     for spec in arguments:
         kind, value = next(iter(spec.items()))
         if kind == "array":
@@ -125,7 +124,7 @@ def _axes(node: ast.expr) -> list[str]:
 
 
 def parse_mesh(text: str) -> tuple[tuple[str | None, int], ...]:
-    """A mesh as a user writes it, `4` or `data=2,model=4`: its axes, each with its name and size."""
+    """The axes of a mesh, each with name and size, from the user's text: `4` or `data=2,model=4`."""
     axes: list[tuple[str | None, int]] = []
     for part in text.split(","):
         name, equals, size = part.strip().rpartition("=")

@@ -1,4 +1,4 @@
-"""From a program to a folder of what XLA made of it."""
+"""Compiles a program and collects XLA's dumps in a folder."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _BRINGS = {"cpu": "jax and jaxlib", "gpu": "the CUDA plugin of JAX", "tpu": "lib
 
 
 def flags_for(dump: Path, more: str = "") -> str:
-    """XLA_FLAGS that write everything wanted into `dump`, after the user's own."""
+    """XLA_FLAGS that write all needed dumps into `dump`, after the user's own."""
     if any(c.isspace() for c in str(dump)):
         raise CaptureError(f"XLA_FLAGS cannot contain a directory with spaces: {printable(str(dump))}")
     # XLA takes the last of several: a --xla_dump_to of the user's would leave nothing here.
@@ -50,14 +50,14 @@ def flags_for(dump: Path, more: str = "") -> str:
 
 
 def flags_of(destination: Destination) -> str:
-    """XLA_FLAGS without which there are not as many CPU devices."""
+    """XLA_FLAGS for the required number of CPU devices."""
     count = prod(size for _, size in destination.mesh)
     is_host = destination.target == "cpu" and destination.mesh
     return f"--xla_force_host_platform_device_count={count}" if is_host else ""
 
 
 def environment_for(target: str | None, flags: str) -> dict[str, str]:
-    """The environment of a process that compiles for `target` (for what there is, with None)."""
+    """The environment of a process that compiles for `target` (None: for existing devices)."""
     environment = dict(os.environ, XLA_FLAGS=flags)
     environment["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # what comes from a cache leaves no dump
     if target is not None:
@@ -70,12 +70,11 @@ def environment_for(target: str | None, flags: str) -> dict[str, str]:
 def compile_request(
     request: dict[str, Any], destination: Destination, *, python: str | None, flags: str
 ) -> dict[str, Any]:
-    """Have the child compile what `request` names; its answer.
+    """The child's answer after compiling the programs in `request`.
 
-    Where XLA aborts, the program at fault gets an error and another child goes on with the rest. `names` are
-    those of all programs, of which `alone` (in the request) picks one by its place.
-    CaptureError where nothing can be compiled: jax or a plugin missing (the message names the extra), or the
-    program at fault.
+    Where XLA aborts, that program gets an error and another child continues with the rest. `names` are those
+    of all programs; `alone` in the request selects one by index. Raises `CaptureError` where nothing can be
+    compiled: jax or a plugin is missing (the message names the extra), or the program is at fault.
     """
     python = python or sys.executable
     found: dict[str, Any] = {"versions": {}, "compiled": [], "errors": {}}
@@ -152,13 +151,13 @@ def _aborted(done: subprocess.CompletedProcess[str]) -> str:
 
 
 _MOST_JOBS = 4
-"""The default: a compiling process needs about a gigabyte."""
+"""The default number of processes: each needs about a gigabyte."""
 
 
 def only_fusion(target: str) -> str:
-    """The flag that has XLA dump, of its passes, those of fusion and the first that follow.
+    """The flag with which XLA dumps only the fusion passes and the first later ones.
 
-    CaptureError for a target of which these are not known.
+    Raises `CaptureError` for a target whose passes are not known.
     """
     stage = FUSION_STAGES.get(target)
     if stage is None or stage.next_pipeline is None:
@@ -177,10 +176,10 @@ def compile_until_fusion(
     flags: str,
     jobs: int | None = None,
 ) -> tuple[dict[str, Any], list[Path]]:
-    """What compile_request answers, and the folders within `dump` of the programs, in their order.
+    """The answer of `compile_request`, and the folder of each program within `dump`, in order.
 
-    flags: with only_fusion's. The first program tells how many there are; the others follow, `jobs` at a
-    time. CaptureError as there.
+    flags: with those of `only_fusion`. The first program gives the number of programs; the others follow,
+    `jobs` at a time. Raises `CaptureError` as `compile_request`.
     """
     until = FUSION_STAGES[destination.target].next_pipeline
 
@@ -228,11 +227,11 @@ def capture_function(
 ) -> Capture:
     """Compile a function of a script or module, or each program of a mapping, ahead of time.
 
-    where: a `.py` file or the name of a module. name: the function, or a mapping from names to
-    (function, arguments), of which `only` picks some. arguments: as parse_arguments gives them;
-    arguments_from: a function beside it that makes them (only their shapes are taken).
-    until_fusion: end XLA behind its fusion passes; each program has a process, `jobs` of them at once.
-    CaptureError says what was missing or wrong; a compiler error of one program of many is in the result.
+    where: a `.py` file or the name of a module. name: the function, or a mapping from names to (function,
+    arguments), of which `only` selects some. arguments: as from parse_arguments; arguments_from: a function
+    in the same file that makes them (only their shapes are used). until_fusion: end XLA after its fusion
+    passes; each program has a process, `jobs` of them at once. Raises `CaptureError` for missing packages or
+    faults; a compiler error of one program of many is in the result.
     """
     if where.endswith(".py") and not Path(where).is_file():
         raise CaptureError(f"{printable(where)} does not exist")
@@ -275,7 +274,8 @@ def capture_modules(
 
 
 def _check_partitions(text: str, destination: Destination) -> None:
-    """CaptureError for a module that is divided over more devices: the conversion to StableHLO forgets it."""
+    """Raise `CaptureError` for a module divided over more devices, since the conversion to
+    StableHLO drops that."""
     header = text[: text.find("\n", text.find("HloModule"))]
     partitions = re.search(r"\bnum_partitions=(\d+)", header)
     if partitions is not None and int(partitions[1]) > prod(size for _, size in destination.mesh):
@@ -287,10 +287,10 @@ def _check_partitions(text: str, destination: Destination) -> None:
 def capture_command(
     command: Sequence[str], out: Path, *, target: str | None = None, flags: str = "", python: str = ""
 ) -> Capture:
-    """Run a program and keep every module that JAX compiles in it; a script by `python`, with a profile.
+    """Run a program and store every module that JAX compiles in it; a script by `python`, with a profile.
 
-    It runs on the devices that are there, `target` cpu: on the CPU. CaptureError where it compiled nothing; a
-    program that fails is captured up to there, with a warning.
+    It runs on the existing devices; with `target` cpu, on the CPU. Raises `CaptureError` where it compiled
+    nothing; a failing program is captured up to the failure, with a warning.
     """
     name = printable(command[0])
     if python and not Path(command[0]).is_file():
@@ -328,7 +328,7 @@ def capture_command(
 
 
 def _versions_of(program: str) -> dict[str, str]:
-    """The JAX beside an interpreter; nothing is known of other programs."""
+    """The versions of JAX for an interpreter; empty for other programs."""
     if not Path(program).name.startswith("python"):
         return {}
     script = "import importlib.metadata as m; print(m.version('jax'), m.version('jaxlib'))"
@@ -378,7 +378,7 @@ def _collect_all(dumps: Sequence[Path], captured: Capture) -> None:
 
 
 def _set_device(captured: Capture, device: str) -> None:
-    """XLA tells it only with the module after optimizations, if it comes that far."""
+    """Set the device, which XLA reports only with the module after optimizations."""
     for module in captured.modules:
         config = module.folder / "gpu_target_config.pbtxt"
         if not config.exists():
@@ -387,7 +387,7 @@ def _set_device(captured: Capture, device: str) -> None:
 
 @contextmanager
 def _new_folder(out: Path) -> Iterator[tuple[Path, Path]]:
-    """A place for the dump and one for the result, which becomes `out` only when all is well."""
+    """Folders for the dump and for the result, which becomes `out` only on success."""
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         is_capture = (out / "manifest.json").is_file() and '"hlofuse.capture/' in (
             out / "manifest.json"
@@ -413,7 +413,7 @@ def _new_folder(out: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _finish(captured: Capture, dump: Path, out: Path, destination: Destination | None = None) -> None:
-    """Write the manifest and put the folder in its place; nothing happens where there is nothing."""
+    """Write the manifest and put the folder in its place, unless it is empty."""
     captured.flags = captured.flags.replace(str(dump), "DIR")
     advice = advice_about(captured.target, captured.flags)
     if advice is not None and captured.errors.keys() & captured.left_out.keys():
@@ -452,5 +452,5 @@ def _reasons(captured: Capture) -> str:
 
 
 def module_names(paths: Sequence[Path]) -> list[tuple[str, Path]]:
-    """Files with the names their folders get."""
+    """Files with the names of their folders."""
     return [(folder_name(p.name.split(".")[0]), p) for p in paths]

@@ -30,8 +30,8 @@ _BEFORE_PRIORITY_FUSION = ("variadic-op-splitter", "sort-iota-fusion")
 def collect(dump: Path, capture: Capture) -> dict[str, str]:
     """Sort the modules in `dump` into folders of `capture.folder`, and add them to `capture`.
 
-    Those that are not of its target are left out. Returned are those that only ran meanwhile, which nobody
-    asked about, with the reason.
+    Modules of another target are omitted. Returns modules that only ran during the compilation, with the
+    reason.
     """
     try:
         modules = DumpDirectory(dump).modules
@@ -57,22 +57,23 @@ def collect(dump: Path, capture: Capture) -> dict[str, str]:
 
 
 def _is_clone(module: DumpedModule, modules: Sequence[DumpedModule]) -> bool:
-    """True for what XLA made of a module that was taken, to try how it runs."""
+    """True for a module that XLA cloned from a captured one for autotuning."""
     original = module.name.removesuffix("-clone")
     return original != module.name and any(m.name == original for m in modules)
 
 
 def _is_of_host(module: DumpedModule, target: str) -> bool:
-    """True if the framework ran it on the host CPU while it prepared a program for another device."""
+    """True if the framework ran it on the host CPU while preparing a program for another device."""
     return target != "cpu" and "cpu_after_optimizations" in module.whole
 
 
 _OF_THE_MACHINE = ("xla_dump_", "xla_gpu_cuda_data_dir")
-"""Flags that say where files lie, not what is compiled."""
+"""Flags about locations of files, not about the compilation."""
 
 
 def stages(module: DumpedModule, target: str) -> tuple[Path, list[tuple[str, Path]]]:
-    """The fusion passes' input and the dump after each of them that changed it; HlofuseError without."""
+    """The fusion passes' input and the dump after each pass that changed it; raises
+    `HlofuseError` without one."""
     if target != "tpu":
         return module.stages(target)
     tpu_files = [f for f in module.between if f.pipeline in TPU_PIPELINES]
@@ -82,13 +83,13 @@ def stages(module: DumpedModule, target: str) -> tuple[Path, list[tuple[str, Pat
 
 
 def folder_name(module: str) -> str:
-    """A module's name as a folder's: without `jit_`, and with nothing that leads elsewhere."""
+    """A module's name as a folder name: without `jit_` and path separators."""
     name = re.sub(r"[^\w.+-]", "_", module.removeprefix("jit_"))[:120].lstrip(".")
     return name or "module"
 
 
 def _unique(name: str, taken: set[str]) -> str:
-    """Several compilations of one function have different numbers."""
+    """A unique name: several compilations of one function have different numbers."""
     numbered = (f"{name}-{number}" for number in count(2))
     return next(n for n in chain([name], numbered) if n not in taken)
 
@@ -127,7 +128,7 @@ def _copy(
 
 
 def _is_whole(text: Path) -> bool:
-    """False for what an XLA that was ended did not come to write, or to write all of."""
+    """False for a file missing or truncated because XLA was ended."""
     return text.is_file() and text.read_bytes().endswith(b"\n")
 
 

@@ -1,4 +1,4 @@
-"""What is captured, and what comes out."""
+"""A compiled program and its dumps."""
 
 import re
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ TARGETS = ("cpu", "gpu", "tpu")
 
 
 class CaptureError(HlofuseError):
-    """Nothing could be captured; the message says what to do about it."""
+    """Nothing was captured; the message says how to proceed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """What is compiled for."""
+    """The target of a compilation."""
 
     target: str
     """One of TARGETS."""
@@ -27,7 +27,7 @@ class Destination:
     topology: str | None = None
     """With `tpu` `v5e:2x2`; with `gpu` slices, hosts of each and GPUs of each host: `1x2x8`."""
     mesh: tuple[tuple[str | None, int], ...] = ()
-    """The axes of a mesh that the program is divided over, each with its name or None, and its size."""
+    """The axes of the mesh over which the program is divided, each with its name or None, and its size."""
 
     def __post_init__(self) -> None:
         if self.target not in TARGETS:
@@ -45,7 +45,7 @@ class Destination:
 
     @property
     def text(self) -> str:
-        """For a headline: `gpu (h100_sxm)`."""
+        """Text for a headline: `gpu (h100_sxm)`."""
         mesh = "mesh " + ", ".join(f"{name}={size}" if name else str(size) for name, size in self.mesh)
         more = ", ".join(filter(None, [self.device, self.topology, mesh if self.mesh else None]))
         return f"{self.target} ({more})" if more else self.target
@@ -73,21 +73,21 @@ class CapturedModule:
 
 @dataclass(slots=True)
 class Capture:
-    """What was captured."""
+    """A compiled program and its dumps."""
 
     folder: Path
     target: str
     modules: list[CapturedModule] = field(default_factory=list)
     versions: dict[str, str] = field(default_factory=dict)
-    """Of python, jax and jaxlib, as far as the compiling process reported."""
+    """Versions of python, jax and jaxlib, as far as the compiling process reported them."""
     flags: str = ""
     """XLA_FLAGS of the compiling process."""
     unknown_fields: list[str] = field(default_factory=list)
-    """Of the GPU's description, those that this XLA does not know, and was not given."""
+    """Fields of the GPU's description omitted because this XLA does not know them."""
     until_fusion: bool = False
-    """XLA was ended behind its fusion passes: there is no module after optimizations."""
+    """True if XLA was ended after its fusion passes, without a module after optimizations."""
     errors: dict[str, str] = field(default_factory=dict)
-    """Compiler errors by program; a late one leaves a captured module all the same."""
+    """Compiler errors by program; after a late one the module is captured all the same."""
     left_out: dict[str, str] = field(default_factory=dict)
     """Modules without a fusion stage, with the reason."""
     warnings: list[str] = field(default_factory=list)
@@ -96,11 +96,11 @@ class Capture:
 
     @property
     def largest(self) -> CapturedModule:
-        """The module with the longest dump: mostly the one people look for."""
+        """The module with the longest dump, usually the relevant one."""
         return max(self.modules, key=lambda m: m.before.stat().st_size)
 
     def module(self, name: str | None = None) -> CapturedModule:
-        """The module of that name; the only one for None. CaptureError otherwise."""
+        """The module of that name; the only one for None. Raises `CaptureError` otherwise."""
         found = [m for m in self.modules if name in (None, m.name)]
         if len(found) != 1:
             names = ", ".join(m.name for m in self.modules[:12])
@@ -108,7 +108,7 @@ class Capture:
         return found[0]
 
     def stamp(self, device: str | None) -> dict[str, Any]:
-        """What `hlofuse.json` in each module's folder holds: what compiled it."""
+        """The content of `hlofuse.json` in each module's folder: the compiler."""
         flags = [f for f in self.flags.split() if not f.startswith("--xla_dump")]
         return {
             "schema": "hlofuse.stamp/1",
@@ -119,7 +119,7 @@ class Capture:
         }
 
     def manifest(self) -> dict[str, Any]:
-        """What `manifest.json` holds."""
+        """The content of `manifest.json`."""
         return {
             "schema": "hlofuse.capture/1",
             **fields(self, "target versions flags unknown_fields until_fusion"),

@@ -1,7 +1,7 @@
-"""A device as the text of the `GpuTargetConfigProto` that XLA compiles ahead of time for.
+"""A device as the text of the `GpuTargetConfigProto` for XLA's ahead-of-time compilation.
 
-What the cost models read comes from the device's file. Of the rest (limits on threads in a dimension,
-versions of libraries) XLA reads little before code is generated; there every CUDA device is described alike.
+The cost models' numbers come from the device's file. XLA reads little of the rest (limits on threads in a
+dimension, versions of libraries) before code is generated; there every CUDA device is described alike.
 """
 
 import tomllib
@@ -16,18 +16,17 @@ from hlofuse.ir.shape import ELEMENT_TYPES
 from hlofuse.releases import NAMES
 
 _ACCELERATED = (9, 10)
-"""Major compute capabilities whose devices XLA describes with architecture-specific features (`sm_90a`)."""
+"""Major compute capabilities with architecture-specific features in XLA's name (`sm_90a`)."""
 _TABLES = tomllib.loads(Path(__file__).with_name("target_config.toml").read_text(encoding="utf-8"))
 FLAGS_OF_RELEASES: dict[str, list[dict[str, str]]] = _TABLES["flags"]
-"""XLA_FLAGS that releases from `since` on, before `until`, need to compile for a device that is not there."""
+"""XLA_FLAGS that releases from `since` on, before `until`, need to compile for an absent device."""
 _Value = str | int | float | dict[str, Any]
 
 
 def target_config_of(device: str) -> tuple[DeviceDescription, str]:
     """The device of that name or file, and its target configuration.
 
-    A text proto that is given is passed on as it is. HlofuseError for an unknown device, or one that is not
-    CUDA's.
+    A text proto is passed on unchanged. Raises `HlofuseError` for an unknown device, or one without CUDA.
     """
     try:
         description = load_device(device)
@@ -88,13 +87,13 @@ def _quoted(value: str) -> str:
 
 
 def advice_about(target: str, flags: str) -> str | None:
-    """What to do about programs that did not come as far as fusion, where these flags compiled them."""
+    """The advice for programs that did not reach fusion when compiled with these flags; None without one."""
     given = [f for f in FLAGS_OF_RELEASES.get(target, []) if f["flag"] in flags.split()]
     return next((f["advice"] for f in given if "advice" in f), None)
 
 
 def doubt_about(version: str | None) -> str | None:
-    """What is not assured of a capture made with this jaxlib; None for a named release."""
+    """The note for a capture by an unverified jaxlib; None for a named release."""
     if version is None:
         return "the jaxlib release that compiled this is unknown; give --xla to choose the release to replay"
     if version in NAMES:

@@ -1,1 +1,1 @@
-"""Small helpers for what a person reads: safe text, units, markdown tables. No dependencies."""
+"""Formatting of text output: safe text, units, Markdown tables. No dependencies."""

@@ -1,4 +1,4 @@
-"""What comes from a dump is data: made safe before it is shown, or before it is typed."""
+"""Makes text from a dump safe to display or type."""
 
 import re
 import shlex
@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 
 def printable(text: str) -> str:
-    """`text` on one line with control sequences, line ends and invisible characters spelled out.
+    r"""`text` on one line with control sequences, line ends and invisible characters spelled out.
 
-    An escape character becomes the four characters `\\x1b`, so a terminal cannot be steered by a name.
+    An escape character becomes the four characters `\x1b`, so a name cannot control the terminal.
     """
     if text.isprintable():
         return text
@@ -19,7 +19,7 @@ COUNTS = re.compile(r"(?: ×[\d,]+)?(?:, [\d,]+ times)?$")
 
 
 def shorten(text: str, width: int) -> str:
-    """`text` made safe and cut to `width` columns, the middle left out, but counts at its end are whole."""
+    """`text` made safe and cut to `width` columns in the middle; counts at its end are whole."""
     text = printable(text)
     if len(text) <= width:
         return text
@@ -33,19 +33,19 @@ def shorten(text: str, width: int) -> str:
 
 
 def command_line(*text: str | None) -> str:
-    """`hlofuse …` with the words that are not None; what cannot be typed is spelled out."""
+    """`hlofuse …` with the words that are not None; unprintable characters are spelled out."""
     return " ".join(["hlofuse", *(shlex.quote(printable(w)) for w in text if w is not None)])
 
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>()#+!|~$&])")
 _LINKED = re.compile(r"@(?=\S)|(?<=#)(?=\d)|(?<=:)(?=//)|(?<=\bwww)(?=\.)|(?<=\bGH)(?=-\d)", re.IGNORECASE)
-"""What GitHub makes links of wherever it stands: mentions, mail and web addresses, issues."""
+"""Text that GitHub turns into links: mentions, mail and web addresses, issues."""
 
 _NOTHING = "<!-- -->"
 
 
 def markdown(text: str) -> str:
-    """`text` as plain words in markdown (GitHub's), also inside a table: no link, no mention of anybody."""
+    """`text` as plain words in GitHub's Markdown, also inside a table, without links or mentions."""
     # A backslash does not keep GitHub from linking, nor does an entity; a comment within the word does.
     parts = _LINKED.sub(lambda found: found[0] + "\0", printable(text)).split("\0")
     return _NOTHING.join(_MARKDOWN.sub(r"\\\1", part) for part in parts)
@@ -62,7 +62,7 @@ def markdown_code(text: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """A GitHub table; cells are markdown already. Columns numbered in `right` are set flush right."""
+    """A GitHub table of Markdown cells. Columns numbered in `right` are aligned right."""
     lines = [
         "| " + " | ".join(header) + " |",
         "|" + "|".join("---:" if i in right else "---" for i in range(len(header))) + "|",

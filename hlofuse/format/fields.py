@@ -7,10 +7,10 @@ from typing import Any
 
 
 def fields(thing: object, spec: str, form: Callable[[Any], Any] | None = None) -> dict[str, Any]:
-    """The attributes of a thing that `spec` names, tuples as lists: `"kind runs=count rule=rule.code"`.
+    """The attributes named by `spec`, tuples as lists: `"kind runs=count rule=rule.code"`.
 
     `source?` is None where the attribute is empty; `us_saved~` is in microseconds, rounded. `form` makes a
-    JSON value of each attribute, or of everything in it where it is a tuple; None stays None.
+    JSON value of each attribute, or of each element of a tuple; None stays None.
     """
     found = {key: convert(read(thing)) for key, read, convert in _parsed(spec)}
     return found if form is None else {key: _formed(value, form) for key, value in found.items()}
@@ -32,7 +32,7 @@ def _parsed(spec: str) -> list[tuple[str, Callable[[Any], Any], Callable[[Any], 
 
 
 def us_json(value: float | None) -> float | None:
-    """Microseconds to a quarter of a nanosecond."""
+    """Microseconds rounded to a quarter of a nanosecond."""
     return None if value is None else round(value, 5)
 
 

@@ -1,4 +1,4 @@
-"""What a report prints for a terminal, as a Markdown document.
+"""A report's terminal output as a Markdown document.
 
 A report is written once, as lines, indented lines and tables of rich. On a terminal a `Console` lays them
 out; a `MarkdownPage` makes GitHub's Markdown of them.
@@ -20,32 +20,32 @@ from rich.text import Text
 from hlofuse.format.escape import markdown, markdown_code, printable, table
 
 WIDTH = 10_000
-"""A page has room for whatever a line holds."""
+"""The width of a page, enough for any line."""
 
 _NAME = Style(meta={"name": True})
 _BOLD = re.compile(r"(not )?bold")
 _WIDE_GAP = re.compile(r"(?<=\S) {2,}(?=\S)|(?<=\S) {2,}$|^ {2,}(?=\S)")
 _APART = " · "
-"""What a wide gap between two parts of a line becomes."""
+"""The separator for a wide gap between two parts of a line."""
 
 _BULLET = 3
-"""Lines that are indented by as much are the items below a line."""
+"""The indentation of list items below a line."""
 
 
 def name_text(*names: str, style: str = "") -> Text:
-    """Names from a dump, ` → ` between them: as they are on a terminal, code in Markdown."""
+    """Names from a dump, ` → ` between them: plain on a terminal, code in Markdown."""
     return Text(" → ", style=style).join([Text(printable(n), style=_NAME) for n in names])
 
 
 def as_markdown(draw: Callable[[Console], object]) -> str:
-    """What `draw` prints, as Markdown."""
+    """The output of `draw` as Markdown."""
     page = MarkdownPage()
     draw(page)
     return page.markdown
 
 
 class MarkdownPage(Console):
-    """Collects blocks; the style of a line says what it is: heading, result, remark or command."""
+    """Collects blocks; the style of a line decides its role: heading, result, remark or command."""
 
     def __init__(self) -> None:
         super().__init__(file=io.StringIO(), width=WIDTH, _environ={})
@@ -62,7 +62,7 @@ class MarkdownPage(Console):
         return out + "\n" if out else ""
 
     def print(self, *objects: Any, style: Any = None, **_given: Any) -> None:
-        """A block for each object."""
+        """Add a block for each object."""
         for shown in objects:
             indent = 0
             if isinstance(shown, Padding):
@@ -92,7 +92,7 @@ class MarkdownPage(Console):
             self._blocks.append((mark or ("- " if indent >= _BULLET else "")) + phrase)
 
     def _add_table(self, shown: Table, indent: int) -> None:
-        """A table of one row and no heading is a line whose parts stand apart on a terminal."""
+        """Add a table; one row without headings is a line with separated parts."""
         heads = [_cell(c.header) if shown.show_header else "" for c in shown.columns]
         cells = [[_cell(c) for c in column.cells] for column in shown.columns]
         used = [k for k, head in enumerate(heads) if head or any(cells[k])]
@@ -109,7 +109,7 @@ def _cell(shown: object) -> str:
 
 
 def _inline(text: Text, style: str) -> str:
-    """A line in Markdown: names as code, and bold what is bold; `style` is that of the whole line."""
+    """A line in Markdown: names as code, and bold text; `style` is that of the whole line."""
     out = []
     for bold, parts in groupby(_parts(text, style), key=itemgetter(0)):
         phrase = "".join(part for _, part in parts)

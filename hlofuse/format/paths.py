@@ -14,8 +14,8 @@ _PACKAGES = re.compile(r"(?:site|dist)-packages")
 def portable(file: str, root: Path) -> str:
     """A file's path relative to `root`.
 
-    What follows `site-packages`; else the longest end of the path that is a file below `root`; else, of an
-    absolute path, the name alone: where somebody keeps their projects tells nobody else anything.
+    The part after `site-packages`; else the longest end of the path that is a file below `root`; else, for an
+    absolute path, the name alone, since other directories are private.
     """
     path = PurePosixPath(file.replace("\\", "/"))
     parts = [p for p in path.parts if p not in ("/", "..", ".")]
@@ -31,7 +31,7 @@ def portable(file: str, root: Path) -> str:
 
 
 def is_file(root: Path, relative: str) -> bool:
-    """True for a file below `root`; annotations only make sense on those."""
+    """True for a file below `root`, which can be annotated."""
     try:
         return bool(relative) and (root / relative).is_file()
     except (OSError, ValueError):
@@ -39,7 +39,7 @@ def is_file(root: Path, relative: str) -> bool:
 
 
 def shown_file(file: str) -> str:
-    """A file relative to the working directory, which is taken for the project."""
+    """The path relative to the working directory, assumed to be the project."""
     try:
         return portable(file, Path.cwd())
     except OSError:  # the directory was removed
@@ -53,7 +53,7 @@ def source_text(source: SourceLocation) -> str:
 
 
 def source_in_function(source: SourceLocation) -> str:
-    """`model.py:35 forward`; the line alone where the dump names no function."""
+    """`model.py:35 forward`; the line alone where the dump lacks a function."""
     return f"{source_text(source)} {source.function}" if source.function else source_text(source)
 
 
@@ -90,9 +90,9 @@ def layer_of(op_name: str | None) -> str:
 
 
 def has_part(op_name: str, part: str) -> bool:
-    """True if the components of `part` stand in a row in `op_name`.
+    """True if the components of `part` are consecutive in `op_name`.
 
-    `softmax` is also that of `transpose(jvp(softmax))`. XLA joins the names of merged operations with `;`.
+    `softmax` also matches `transpose(jvp(softmax))`. XLA joins the names of merged operations with `;`.
     """
     wanted = [c for c in _segments(part) if c]
     if not wanted or wanted[-1] not in op_name:
@@ -115,7 +115,7 @@ def _names(component: str, wanted: str) -> bool:
 
 
 def _segments(name: str) -> Iterator[str]:
-    """What stands between slashes that are in no parentheses."""
+    """Parts between slashes outside of parentheses."""
     depth = start = 0
     for n, c in enumerate(name):
         depth += (c == "(") - (c == ")")

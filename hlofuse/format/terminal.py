@@ -1,4 +1,4 @@
-"""Tables without lines and commands to copy, for the terminal."""
+"""Borderless tables and commands to copy, for the terminal."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ GAP = 2
 def plain_table(*columns: tuple[str, str]) -> Table:
     """A table of (heading, kind) columns: figures (`right`) and names (`name`) stay on one line.
 
-    No heading is printed where all are empty. A figure without room ends in `…`: with digits cut off it
-    would be another figure.
+    Empty headings are not printed. A figure without room ends in `…`, since cut digits would change it.
     """
     table = Table(box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False)
     table.show_header = any(heading for heading, _ in columns)
@@ -40,10 +39,10 @@ def fitted(
     width: int,
     drop: Sequence[int] = (),
 ) -> tuple[list[int], dict[int, int], bool]:
-    """The columns that have room, the width of each, and whether they fit.
+    """The columns that fit, the width of each, and False if even these are too wide.
 
-    Columns of `drop` go one by one while the others have no room. Names and figures keep all of their
-    characters, words their longest word; a name that is wider than the screen is shortened.
+    Columns in `drop` are dropped one by one while there is no room. Names and figures keep all characters,
+    words their longest word; a name wider than the screen is shortened.
     """
     lines = [
         [line for cell in (heading, *column) for line in str(cell).split("\n")]
@@ -84,10 +83,10 @@ def print_rows(
     drop: Sequence[int] = (),
     indent: int = 0,
 ) -> None:
-    """A plain table that cuts no figure, no name and no word.
+    """Print a plain table without cutting figures, names or words.
 
-    Where it has no room the columns of `drop` go first, in that order. Then each row's words stand below its
-    names and figures; where those have no room either, names stand above the figures.
+    Without room, the columns of `drop` go first, in that order. Then each row's words move below its names
+    and figures; without room for these, names stand above the figures.
     """
     width = console.width - indent
     shown, widths, fits = fitted(columns, rows, width, drop)
@@ -117,24 +116,24 @@ def print_rows(
 
 
 class Rows:
-    """Rows of a table that `print_rows` prints."""
+    """Rows of a table for `print_rows`."""
 
     def __init__(self, *columns: tuple[str, str], drop: Sequence[int] = ()) -> None:
         self._columns, self._drop = columns, drop
         self._rows: list[Sequence[str | Text]] = []
 
     def add_row(self, *cells: str | Text) -> None:
-        """A cell for each column."""
+        """Add a row, a cell for each column."""
         self._rows.append(cells)
 
     def print(self, console: Console, indent: int = 2) -> None:
-        """Nothing where there are no rows."""
+        """Print the table, if it has rows."""
         if self._rows:
             print_rows(console, self._columns, self._rows, drop=self._drop, indent=indent)
 
 
 def _within(cell: str | Text, width: int) -> str | Text:
-    """A name; of one that is longer than `width`, the middle of each line left out."""
+    """A cell; the middle of each line longer than `width` is left out."""
     text = cell if isinstance(cell, Text) else Text(cell)
     if all(len(line) <= width for line in text.plain.split("\n")):
         return cell
@@ -150,11 +149,11 @@ def indented(console: Console, shown: str | Text | Table, by: int = 2, style: st
 
 
 def print_command(console: Console, indent: int, *text: str | None) -> None:
-    """On a line of its own however narrow the terminal is: one that is broken cannot be copied."""
+    """Print the command on one line in any terminal, since a broken one cannot be copied."""
     console.print(Text(" " * indent + command_line(*text), style="green"), soft_wrap=True)
 
 
 def print_more(console: Console, left: int, *, indent: int = 2) -> None:
-    """`… 25 more (--limit 0 shows all)` below a truncated list; nothing where none is left."""
+    """`… 25 more (--limit 0 shows all)` below a truncated list; nothing if none is left."""
     if left > 0:
         indented(console, more(left), indent, "dim")

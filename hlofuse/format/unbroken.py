@@ -1,4 +1,4 @@
-"""A console that breaks no line between a number and its unit, or what is counted and its count."""
+"""A console that breaks no line between a number and its unit or noun."""
 
 import io
 import re
@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 NO_BREAK = "\ue000"
-"""A space where no line may end; no text of a dump has this character."""
+"""A space without a line break; no text of a dump has this character."""
 
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _TOGETHER = re.compile(
@@ -23,10 +23,10 @@ _TOGETHER = re.compile(
 
 
 class UnbrokenConsole(Console):
-    """Its lines have `NO_BREAK` for some of the spaces."""
+    """A console whose lines have `NO_BREAK` for some of the spaces."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What `renderable` prints, with what belongs together on one line if it fits there."""
+        """The segments of `renderable`, with numbers and units on one line if they fit there."""
         if isinstance(renderable, str):
             renderable = self.render_str(renderable)
         if isinstance(renderable, Text):
@@ -42,7 +42,7 @@ def _unbroken(text: str, width: int) -> str:
 
 
 def printed(draw: Callable[[Console], None], width: int, *, colored: bool = False) -> str:
-    """What `draw` prints on a console of so many columns."""
+    """The output of `draw` on a console of that many columns."""
     file = io.StringIO()
     console = UnbrokenConsole(
         file=file,

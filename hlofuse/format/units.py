@@ -1,4 +1,4 @@
-"""Quantities in a form people take in: three figures and a decimal prefix."""
+"""Quantities with three figures and a decimal prefix."""
 
 from collections.abc import Sequence
 
@@ -40,7 +40,7 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def ranges(numbers: list[int]) -> str:
-    """Ascending numbers with runs drawn together: `1–4, 9`."""
+    """Ascending numbers with runs joined: `1–4, 9`."""
     parts: list[str] = []
     start = previous = None
     for n in [*numbers, None]:
@@ -54,11 +54,11 @@ def ranges(numbers: list[int]) -> str:
 
 
 def more(left: int) -> str:
-    """What ends every truncated list that `--limit` governs."""
+    """The last line of a truncated list."""
     return f"… {left:,} more (--limit 0 shows all)"
 
 
 def listing(names: Sequence[str], most: int) -> str:
-    """The first of some names, and how many more there are: `a, b, … 4 more`."""
+    """The first of some names, and the number of others: `a, b, … 4 more`."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f", … {rest:,} more" if rest > 0 else "")

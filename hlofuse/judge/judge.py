@@ -1,4 +1,4 @@
-"""Two modules compiled and run by XLA:CPU in a process of their own, and a verdict on their values."""
+"""Compiles and runs two modules by XLA:CPU in a separate process, and compares their values."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ TIMEOUT = 300.0
 
 
 class Refused(HlofuseError):
-    """XLA does not compile or run a module, or not in time; the message says why."""
+    """XLA does not compile or run a module, or not in time; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What XLA:CPU made, `text`, of what it was given: a module that came through StableHLO."""
+    """XLA:CPU's optimized module `text`, and its input `given`, which came through StableHLO."""
 
     kernels: int
     instructions: int
@@ -41,10 +41,11 @@ class Compiled:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Of an output for one set of inputs, floats of one `sign` or (0) of both, the largest of an element.
+    """The largest difference of an output's elements for one set of inputs, with floats of one `sign` or (0)
+    both.
 
-    Of integers and predicates `change` is how many differ. `excess` is change by tolerance, −1 where the
-    output decides nothing, and `why` says why.
+    For integers and predicates `change` counts differing elements. `excess` is change by tolerance, −1 where
+    the output decides nothing, with the reason in `why`.
     """
 
     scale: float
@@ -58,7 +59,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Whether two modules compute the same, by XLA:CPU; None for a module that it does not compile."""
+    """The verdict of XLA:CPU on the values of two modules; `a` or `b` is None if it does not compile."""
 
     verdict: Literal["same", "different", "cannot tell", "refused"]
     reason: str
@@ -74,10 +75,10 @@ class Judgement:
 
 
 class Judge(AbstractContextManager["Judge", None]):
-    """A process with the user's JAX that compiles and runs one module after the other; to be used in `with`.
+    """A process with the user's JAX that compiles and runs modules in sequence; a context manager.
 
     python: the interpreter, by default this one. timeout: seconds for each step. A process that crashes or
-    takes longer is replaced at the next step. HlofuseError where there is no JAX.
+    takes longer is replaced at the next step. Raises `HlofuseError` without JAX.
     """
 
     def __init__(self, python: str | None = None, timeout: float = TIMEOUT) -> None:
@@ -91,7 +92,8 @@ class Judge(AbstractContextManager["Judge", None]):
         self._folder.cleanup()
 
     def compiled(self, module: Module, flags: Iterable[str] = (), *, key: str = "a") -> Compiled:
-        """What XLA:CPU makes of a module before optimizations with flags (`--name=value`), or Refused."""
+        """XLA:CPU's result for a module before optimizations with flags (`--name=value`);
+        raises `Refused`."""
         if (module.attributes.raw("num_partitions") or "1") != "1":
             raise HlofuseError(f"{printable(module.name)} is partitioned over devices, but judge runs on one")
         file = Path(self._folder.name, "module.hlo")
@@ -103,7 +105,7 @@ class Judge(AbstractContextManager["Judge", None]):
         return Compiled(kernels, sum(1 for _ in found.instructions()), **answer)
 
     def judge(self, a: Module, b: Module, *, scales: Sequence[float] = SCALES, seed: int = 0) -> Judgement:
-        """Whether `b` computes what `a` does, up to ten times what moving inputs by an ulp does to `a`."""
+        """Judge whether `b` computes what `a` does, up to ten times the effect of moving inputs by an ulp."""
         if _signature(a) != _signature(b):
             raise HlofuseError("the modules have different parameters or results")
         found: dict[str, Compiled] = {}
@@ -118,7 +120,7 @@ class Judge(AbstractContextManager["Judge", None]):
         return Judgement(*_verdict(differences), found["a"], found["b"], differences)
 
     def _request(self, **request: Any) -> dict[str, Any]:
-        """The answer of the process to a request; Refused for an error, a crash and a timeout."""
+        """The process's answer to a request; raises `Refused` for an error, a crash or a timeout."""
         process = self._process = self._process or self._start()
         late = threading.Timer(self.timeout, process.kill)
         late.start()
@@ -150,7 +152,7 @@ class Judge(AbstractContextManager["Judge", None]):
             raise HlofuseError(f"cannot run {printable(self.python)}: {error.strerror or error}") from None
 
     def _end(self) -> str:
-        """End the process; how it ended, and the last lines of what it printed."""
+        """End the process; returns its exit and the last lines of its output."""
         process, self._process = self._process, None
         if process is None:
             return ""
@@ -164,7 +166,7 @@ class Judge(AbstractContextManager["Judge", None]):
 def judge(
     a: Module, b: Module, *, python: str | None = None, timeout: float = TIMEOUT, **how: Any
 ) -> Judgement:
-    """Whether `b` computes what `a` does: `Judge.judge`, with its `scales` and `seed`, in a process."""
+    """Judge whether `b` computes what `a` does: `Judge.judge`, with its `scales` and `seed`, in a process."""
     with Judge(python, timeout) as process:
         return process.judge(a, b, **how)
 

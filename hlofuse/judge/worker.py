@@ -1,6 +1,6 @@
-"""What the user's Python runs to compile modules and run them: the standard library, numpy and jax only.
+"""Compiles and runs modules in the user's Python: the standard library, numpy and jax only.
 
-Each line of standard input is a request in JSON; each is answered by a line on standard output.
+Each line of standard input is a request in JSON, answered by a line on standard output.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 _ROUNDING, _CONTROL = 4, 10
-"""What equal programs may differ by: ulps of the largest value, and times the control's change."""
+"""Tolerances for equal programs: ulps of the largest value, and a factor on the control's change."""
 _SHARP = 0.2
 """A tolerance above this share of the largest value decides nothing."""
 _MOST_DRAWN = 1_000_003
@@ -23,7 +23,7 @@ _MOST_DRAWN = 1_000_003
 
 
 class Worker:
-    """Programs that are compiled and what they returned, by their keys."""
+    """Compiled programs and their results, by key."""
 
     def __init__(self) -> None:
         import jax
@@ -41,7 +41,7 @@ class Worker:
         self.outputs: dict[Any, Any] = {}
 
     def compile(self, key: str, file: str, flags: dict[str, str]) -> dict[str, Any]:
-        """Compile the HLO text in a file, with these debug options besides those of XLA_FLAGS."""
+        """Compile the HLO text in a file, with these debug options added to XLA_FLAGS."""
         xla, convert = self.xla, self.xla._xla.mlir
         proto = xla.hlo.hlo_module_from_text(Path(file).read_text("utf-8")).as_serialized_hlo_module_proto()
         program = convert.hlo_to_stablehlo(proto)
@@ -68,7 +68,7 @@ class Worker:
         return {"given": given, "text": found.hlo_modules()[0].to_string()}
 
     def run(self, key: str, scales: list[float], seed: int) -> dict[str, Any]:
-        """Run a program on random inputs; `a` with moved ones as well, another to be compared with it."""
+        """Run a program on random inputs; `a` also with moved ones, another to be compared with it."""
         rows: list[Any] = []
         for place in ((n, sign) for n in range(len(scales)) for sign in (0, 1, -1)):
             random, scale = self.np.random.default_rng([seed, *map(abs, place)]), scales[place[0]]

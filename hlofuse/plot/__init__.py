@@ -1,1 +1,1 @@
-"""Figures for people who would rather look than read: passes, kernels' times, the roofline."""
+"""Plots of passes, kernels' times and the roofline."""

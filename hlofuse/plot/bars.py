@@ -24,7 +24,7 @@ _WIDTH, _GAP, _FIGURE = 200.0, 34.0, 62.0
 _THICK = 11.0
 
 MOST = 30
-"""Kernels that have a row of their own; a person reads no more."""
+"""The limit of kernels with a row of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,19 +37,19 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What is measured: for each column a value for each series; None where there is none."""
+    """A measured kernel: for each column a value for each series, or None."""
 
     label: str
     values: tuple[tuple[float | None, ...], ...]
     note: str = ""
-    """Shown when somebody points at the bars."""
+    """Tooltip of the bars."""
     source: str = ""
-    """The line of the program, below the label."""
+    """The source line, below the label."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """How one of a row's bars looks: by colour, and hollow or full."""
+    """Appearance of one bar of each row: colour, and hollow or full."""
 
     label: str
     color: str
@@ -64,7 +64,7 @@ def bar_chart(
     rows: Sequence[Row],
     alerts: Sequence[str] = (),
 ) -> Plot:
-    """Rows from the top down; every column has a scale of its own, from zero."""
+    """Rows from the top down; every column has its own scale, from zero."""
     names = ", ".join(column.title for column in columns)
     canvas = Plot(title, f"{names}: {'; '.join(lines)}")
     labels = [(shorten(row.label, 44), shorten(row.source, 44)) for row in rows]
@@ -130,10 +130,10 @@ def plot_kernels(
     most: int = MOST,
     labels: Mapping[str, str] = MappingProxyType({}),
 ) -> Plot:
-    """The largest kernels, all launches; time where there is a model of it, else bytes.
+    """The largest kernels over all launches; time if there is an estimate, else bytes.
 
-    `after` is what is launched, `names_at_fusion` the names of its kernels in the pair's second module,
-    `labels` the names that the plot shows. What went into several kernels counts in equal parts in each.
+    `after` is launched, `names_at_fusion` has the names of its kernels in the pair's second module, and
+    `labels` those in the plot. Work fused into several kernels counts in equal parts in each.
     """
     timed = after.totals.us is not None
 
@@ -196,7 +196,7 @@ def _kernel_rows(
 
 
 def plot_passes(replay: Replay, times: KernelTimes | None, alerts: tuple[str, ...] = ()) -> Plot:
-    """`replay` was made with `keep_modules`; passes that changed nothing are only counted."""
+    """Plots the passes of a `replay` made with `keep_modules`; passes without changes are only counted."""
     rows = [_pass_row("fusion input", replay.before, times)]
     idle = 0
     for number, done in enumerate(replay.passes, 1):

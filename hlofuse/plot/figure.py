@@ -22,7 +22,7 @@ _MARGIN = 14.4
 
 
 class Plot(Picture):
-    """Everything has its place; what is drawn first lies below. Only PNG and PDF need Graphviz."""
+    """Elements at fixed positions; earlier ones lie below. Only PNG and PDF need Graphviz."""
 
     layout = ("-Knop2",)  # every node has its place
 
@@ -38,7 +38,7 @@ class Plot(Picture):
         return f"n{self._count}"
 
     def _reach(self, left: float, bottom: float, right: float, top: float) -> None:
-        """Make the picture large enough for this rectangle."""
+        """Extend the picture to include this rectangle."""
         self._low = min(self._low[0], left), min(self._low[1], bottom)
         self._high = max(self._high[0], right), max(self._high[1], top)
 
@@ -53,7 +53,7 @@ class Plot(Picture):
         width: float = 200,
         bold: bool = False,
     ) -> None:
-        """A line of text; `align` says which end of it is at `at`. `width` is room that it may take."""
+        """A line of text; `align` is the end at `at`. `width` is the room that it may take."""
         if not text:
             return  # Graphviz dies of a label that is an empty line
         x, y = at
@@ -114,7 +114,7 @@ class Plot(Picture):
         )
 
     def line(self, places: Sequence[Position], color: str, *, width: float = 1.0) -> None:
-        """Straight from place to place."""
+        """Straight segments from place to place."""
         names = []
         for x, y in places:
             names.append(self._name())
@@ -140,7 +140,7 @@ class Plot(Picture):
 
     @property
     def dot(self) -> str:  # type: ignore[override]
-        """The whole as one graph; every node has its place."""
+        """The whole as one graph with fixed positions."""
         looks = 'splines=line outputorder=edgesfirst bgcolor="#ffffff" pad=0.2'
         return "\n".join(['graph "hlofuse" {', f"  graph [{looks}]", *self._dot, "}"]) + "\n"
 

@@ -1,4 +1,4 @@
-"""The roofline: how fast each kernel computes, by how much it computes for each byte it moves."""
+"""The roofline: the FLOP/s of each kernel by its FLOP per byte."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hlofuse.render.scene import SMALL, text_width
 _WIDTH, _HEIGHT = 620.0, 360.0
 _LEFT = -70.0
 _LABELLED = 10
-"""Kernels named in the picture where there is room: the hottest. The others are named by their tooltip."""
+"""The number of kernels labelled where there is room: the slowest. Others have a tooltip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class _Dot:
     flops: float
     bytes: int
     us: float
-    """Of one run, without its launch."""
+    """Microseconds of one run, without its launch."""
     total_us: float
     is_floor: bool
     note: str
@@ -57,10 +57,10 @@ def plot_roofline(
     alerts: tuple[str, ...] = (),
     labels: Mapping[str, str] = MappingProxyType({}),
 ) -> Plot:
-    """All kernels of both modules on the device of `times`, iterations of loops counted.
+    """All kernels of both modules on the device of `times`, loop iterations counted.
 
-    `labels` are the names that the plot shows for kernels of `after`. A kernel that computes nothing stands
-    at the left edge, as far below the roof as its bandwidth is below the device's.
+    `labels` are the plot's names for kernels of `after`. A kernel without FLOP stands at the left edge, as
+    far below the roof as its bandwidth is below the device's.
     """
     sides = [_dots(times, times.account(before), {}), _dots(times, times.account(after), labels)]
     shown = [d for dots in sides for d in dots]
@@ -148,11 +148,11 @@ def plot_roofline(
 _LOOKS = (("before", "#59636e", True), ("after", COLORS[0], False))
 
 _Area = tuple[Position, Position]
-"""The lower left corner and the upper right one."""
+"""The lower left and the upper right corner."""
 
 
 def _area(at: Position, name: str = "") -> _Area:
-    """The room of a label that starts there, or without one of a dot."""
+    """The area of a label that starts there, or without one of a dot."""
     if not name:
         return (at[0] - 5, at[1] - 5), (at[0] + 5, at[1] + 5)
     half = SMALL * 0.6
@@ -162,9 +162,9 @@ def _area(at: Position, name: str = "") -> _Area:
 def _labels(
     dots: Iterable[tuple[Position, str]], taken: list[_Area]
 ) -> list[tuple[Position, str, list[Position]]]:
-    """Names next to their dots, of dots in one place in one line, and none over another, a dot or a roof.
+    """Names next to their dots, of dots in one place in one line, without overlaps.
 
-    With each is the line that leads to it from its dot. A name without room is left to the dot's tooltip.
+    With each is the line from its dot. A name without room is left to the dot's tooltip.
     """
     groups: list[tuple[Position, list[str]]] = []
     for at, name in dots:
@@ -220,7 +220,7 @@ def _dots(times: KernelTimes, account: Account, labels: Mapping[str, str]) -> li
 
 
 def _roofs(device: DeviceDescription, computed: Iterable[tuple[int, str]]) -> dict[float, str]:
-    """FLOP/s that the device reaches at most, and in which units: the cores, and those for matrices."""
+    """The device's maximal FLOP/s, and the units: cores, and matrix units."""
     roofs = {device.core_count * device.fpus_per_core * device.clock_rate_ghz * 2e9: "float32"}
     for element_type in sorted({element_type for _, element_type in computed}):
         if peak := product_peak(device, element_type):

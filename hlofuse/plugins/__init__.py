@@ -1,8 +1,7 @@
-"""Rules from outside: what another package may add to a replay (docs/extending.md).
+"""Fusion rules from other packages (docs/extending.md).
 
-A package names a tuple of `FusionRule` objects in the entry point group
-`hlofuse.rules`. Nothing of it takes part in a replay unless asked for (`--rules NAME`): a replay without
-is XLA's.
+A package names a tuple of `FusionRule` objects in the entry point group `hlofuse.rules`. They apply only on
+request (`--rules NAME`): a replay without them is XLA's.
 """
 
 from hlofuse.plugins.active import ActiveRules, Candidate, FusionRule, installed_names, load_rules

@@ -1,4 +1,4 @@
-"""The packages that take part in a replay, asked as one."""
+"""The packages with rules for a replay, combined."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Candidate:
 
     @property
     def producer_root(self) -> Instruction:
-        """The operation that computes the producer's value: inside, where it is a fusion already."""
+        """The operation that computes the producer's value: inside, if it is a fusion already."""
         return self.producer.fused_root if self.producer.opcode == "fusion" else self.producer
 
 
 @dataclass(frozen=True, kw_only=True)
 class FusionRule:
-    """A rule of one's own: it forbids a fusion, or allows one that XLA refuses.
+    """A user's rule that forbids a fusion, or allows one that XLA refuses.
 
-    `applies` says whether the rule has something to say about a candidate; the figures it returns are
-    shown in reports. An allowing rule lifts the refusals of XLA's that can be disabled, no others, and
-    leaves it to the cost model whether the fusion pays. The first rule that applies decides.
+    `applies` returns a true value if the rule concerns a candidate; figures in it are shown in reports. An
+    allowing rule lifts those of XLA's refusals that can be disabled, no others, and the cost model decides
+    whether the fusion pays. The first rule that applies decides.
     """
 
     code: str
@@ -53,19 +53,19 @@ class FusionRule:
     allows: bool = False
     applies: Callable[[Candidate], bool | Mapping[str, Any]]
     passes: tuple[str, ...] = ()
-    """XLA's names of the passes it is about; none: all of them."""
+    """XLA's names of its passes; empty for all."""
     targets: tuple[str, ...] = ()
-    """None: all of them."""
+    """Its targets; empty for all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """What one package registers, checked."""
+    """One package's registered rules, checked."""
 
     name: str
-    """Of the entry point: what `--rules` takes."""
+    """The name of the entry point, for `--rules`."""
     distribution: str
-    """`flash-attention-rules 0.1`; empty for entries that come from no package."""
+    """`flash-attention-rules 0.1`; empty for entries without a package."""
     entries: tuple[FusionRule, ...]
     rules: Mapping[str, Rule] = field(default_factory=dict)
     """Their catalogue entries by code."""
@@ -75,7 +75,7 @@ class Package:
 
 
 def make_package(name: str, distribution: str, entries: object) -> Package:
-    """Check what a package registers; HlofuseError that names what is wrong."""
+    """Check a package's entries; raises `HlofuseError` for invalid ones."""
     label = f"{name} ({distribution})" if distribution else name
     if isinstance(entries, FusionRule):
         entries = (entries,)
@@ -112,7 +112,7 @@ def _described(entries: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ActiveRules:
-    """Packages in the order they were named; `Settings(outside=…)` takes them into a replay."""
+    """Packages in the order of request; `Settings(outside=…)` adds them to a replay."""
 
     packages: tuple[Package, ...]
     pass_name: str = ""
@@ -121,7 +121,7 @@ class ActiveRules:
 
     @classmethod
     def of(cls, *entries: FusionRule, name: str = "entries") -> ActiveRules:
-        """Entries that no installed package registers, as in a test or a notebook."""
+        """Entries without an installed package, as in a test or a notebook."""
         return cls((make_package(name, "", entries),))
 
     @property
@@ -131,11 +131,11 @@ class ActiveRules:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The packages in words."""
+        """The packages as text."""
         return tuple(map(str, self.packages))
 
     def in_pass(self, name: str, target: str, disabled: Collection[str] = ()) -> ActiveRules:
-        """Those that are about a pass (XLA's name) of a target, the disabled ones left out."""
+        """The rules for a pass (XLA's name) of a target, without the disabled ones."""
         applicable = tuple(
             e
             for p in self.packages
@@ -145,7 +145,7 @@ class ActiveRules:
         return replace(self, pass_name=name, target=target, _applicable=applicable)
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
-        """What the first rule says that applies."""
+        """The verdict of the first rule that applies."""
         for entry in self._applicable:
             candidate = Candidate(producer, consumer, self.pass_name, self.target)
             try:
@@ -168,12 +168,12 @@ GROUP = "hlofuse.rules"
 
 
 def installed_names() -> list[str]:
-    """What `--rules` takes, in order of names; nothing is imported."""
+    """Names for `--rules`, sorted; nothing is imported."""
     return sorted(_found())
 
 
 def load_rules(names: Iterable[str]) -> ActiveRules:
-    """The packages of these names (`all`: every one installed); HlofuseError for one that cannot be used."""
+    """The packages of these names (`all`: every installed one); raises `HlofuseError` for an unusable one."""
     wanted: dict[str, None] = {}
     for name in names:
         wanted |= dict.fromkeys(installed_names() if name == "all" else [name])

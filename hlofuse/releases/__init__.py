@@ -1,4 +1,4 @@
-"""XLA releases as data: which there are, and what differs between them."""
+"""XLA releases as data: their names and differences."""
 
 from hlofuse.releases.named import ANY as ANY
 from hlofuse.releases.named import AROUND_FUSION as AROUND_FUSION

@@ -1,5 +1,5 @@
-"""The XLA releases whose fusion is repeated, as jaxlib counts them, oldest first, and what differs between
-them: one behaviour a line, with its span. `behaviours.toml` tells where XLA has each."""
+"""The XLA releases whose fusion is replayed, by jaxlib version, oldest first, and their differences: one
+behaviour a line, with its span. `behaviours.toml` has the place of each in XLA's source."""
 
 import re
 from dataclasses import dataclass, field, fields
@@ -16,13 +16,14 @@ class NamedRelease:
     """A release that was compared with XLA."""
 
     name: str
-    """jaxlib's, such as `0.8.3`; the other releases of its series are taken for it."""
+    """The jaxlib version, such as `0.8.3`, for its whole series."""
     source: str
-    """The tag or commit of XLA's source that was read; empty where there is none, and XLA alone was asked."""
+    """The tag or commit of XLA's source that was read; empty without one, where only XLA's
+    behaviour was tested."""
 
     @property
     def series(self) -> str:
-        """`0.8` of `0.8.3`; of the releases before 0.5 each is its own."""
+        """`0.8` for `0.8.3`; each release before 0.5 is its own series."""
         first, second = self.name.split(".")[:2]
         return self.name if (first, second) == ("0", "4") else f"{first}.{second}"
 
@@ -43,13 +44,13 @@ NAMED = (
 NAMES = tuple(named.name for named in NAMED)
 EARLIEST, NEWEST = NAMES[0], NAMES[-1]
 REFERENCE = "0.11.1"
-"""The newest release whose source could be read: what is repeated where nothing tells the release, and
-the one whose passes before and after fusion are repeated."""
+"""The newest release whose source could be read: the default without evidence, and the one whose passes
+before and after fusion are repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Releases from `since` to `until`, both within; an empty text is an open end.
+    """Releases from `since` to `until`, both included; an empty text is an open end.
 
     A bound is a release or a series: until 0.8 means until the last of 0.8.
     """
@@ -58,7 +59,7 @@ class Span:
     until: str = ""
 
     def includes(self, name: str) -> bool:
-        """True if the release of that name is within."""
+        """True if the release of that name is within the span."""
         return _includes(self.since, self.until, name)
 
     def __str__(self) -> str:
@@ -86,10 +87,10 @@ def _includes(since: str, until: str, name: str) -> bool:
 
 
 def nearest(text: str) -> tuple[str, str]:
-    """The named release for a version that a user gives, and a note where it is another one.
+    """The named release for a user's version, and a note where it is another one.
 
-    That of the same series, else the newest before it. HlofuseError for text that is no version, with those
-    there are, and for one before the oldest.
+    That of the same series, else the newest before it. Raises `HlofuseError`, with the known ones, for text
+    that is no version, and for one before the oldest.
     """
     version = text.strip().removeprefix("jaxlib").removeprefix("jax").strip(" =v")
     match = re.fullmatch(r"\d+(?:\.\d+)+", version)
@@ -110,14 +111,14 @@ def nearest(text: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """Where a behaviour of XLA holds."""
+    """A behaviour of XLA and its span."""
 
     name: str
     span: Span
 
     @property
     def text(self) -> str:
-        """What XLA does, and what it did before or does since."""
+        """A sentence on XLA's behaviour and its change."""
         return texts(_TEXTS)[self.name]["text"]
 
     @property
@@ -135,13 +136,13 @@ def _holds(*, since: str = "", until: str = "") -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One XLA release, as far as its fusion passes and cost models differ."""
+    """One XLA release: the differences of its fusion passes and cost models."""
 
     name: str
-    """As jaxlib counts, such as `0.8.3`."""
+    """The jaxlib version, such as `0.8.3`."""
     flipped: frozenset[str]
-    """Codes of rules, texts of passes and names of knobs that it is taken to have though it has not, or the
-    other way round; empty for XLA's own."""
+    """Codes of rules, texts of passes and names of knobs toggled against XLA's own release;
+    empty for XLA's."""
     in_place_through_bitcasts: bool = _holds(since="0.10")
     bitcasts_keep_width: bool = _holds(since="0.7")
     only_fusible_bitcasts_first: bool = _holds(since="0.8")
@@ -196,17 +197,17 @@ class Release:
     sorts_config_fields: bool = _holds(since="0.11.2")
 
     def has(self, span: Span, name: str) -> bool:
-        """True if what has that span and name (a rule's code, a pass's text) is part of this release."""
+        """True if an item with that span and name (a rule's code, a pass's text) is part of this release."""
         return span.includes(self.name) is not (name in self.flipped)
 
     @property
     def title(self) -> str:
-        """As reports name it: `jaxlib 0.8.3`."""
+        """The name in reports: `jaxlib 0.8.3`."""
         return f"jaxlib {self.name}"
 
 
 def behaviours() -> dict[str, Behaviour]:
-    """All, by the name of the field of `Release`."""
+    """All behaviours by the field name of `Release`."""
     return {f.name: Behaviour(f.name, f.metadata["span"]) for f in fields(Release) if f.metadata}
 
 
@@ -218,4 +219,4 @@ def release_of(name: str) -> Release:
 
 
 AROUND_FUSION = release_of(REFERENCE)
-"""The release whose passes before and after fusion are repeated, whichever a module's own is."""
+"""The release whose passes before and after fusion are repeated for modules of any release."""

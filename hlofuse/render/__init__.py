@@ -39,11 +39,10 @@ def render(
     Both sides of a `ModulePair` are drawn unless `view` names one; each instruction has the number of the
     kernel that computes it.
 
-    `focus` names an instruction or computation whose neighbourhood, `radius` arrows wide, is drawn.
-    `open` and `collapse` name fusions, computations or the numbered parts of an overview. More than
-    `max_nodes` boxes a side are collapsed, unless `open` names them, and a notice says so
-    (`Drawing.notices`). `caption` are lines of one's own at the head. `final_names` are those of kernels that
-    have another name after fusion.
+    `focus` names an instruction or computation whose neighbourhood, `radius` arrows wide, is drawn. `open`
+    and `collapse` name fusions, computations or the numbered parts of an overview. More than `max_nodes`
+    boxes a side are collapsed, unless `open` names them, and a notice says so (`Drawing.notices`). `caption`
+    are the caller's lines at the head. `final_names` are those of kernels renamed after fusion.
     """
     options = Options(max_nodes, focus, radius, open, collapse, legend, final_names or {})
     scene = compose(drawn, view, options)

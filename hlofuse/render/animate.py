@@ -1,6 +1,6 @@
-"""The fusion decisions of a replay one after the other, as one SVG that moves by CSS alone.
+"""The fusion decisions of a replay in sequence, as one SVG animated by CSS alone.
 
-It ends in the final state. A viewer that does not animate, or is to reduce motion, shows nothing else.
+It ends in the final state, which viewers without animation, or with reduced motion, show alone.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _CSS = (
 
 
 class Decision(NamedTuple):
-    """A fusion or a refusal, with what producer and consumer hold of the module before fusion."""
+    """A fusion or a refusal, with the instructions of producer and consumer in the module before fusion."""
 
     text: str
     reason: str
@@ -44,9 +44,9 @@ class Decision(NamedTuple):
 def animation(
     replay: Replay, decisions: Sequence[Decision], options: Options, caption: Sequence[str] = ()
 ) -> "Animation":
-    """The decisions, with a focus those with both ends in the picture, over the module before fusion.
+    """The decisions over the module before fusion; with a focus, those with both ends in the picture.
 
-    Raises HlofuseError where there are none, or more than `MOST`.
+    Raises `HlofuseError` for none, or more than `MOST`.
     """
     scene = before_of(replay, options)
     scene.caption = list(caption)
@@ -65,7 +65,7 @@ def animation(
 
 @dataclass
 class Animation(Drawing):
-    """The final state; its SVG shows the decisions that led there."""
+    """The final state; its SVG animates the decisions."""
 
     decisions: Sequence[Decision] = field(default=(), repr=False)
 
@@ -99,7 +99,7 @@ class Animation(Drawing):
         return [f"<style>{css}</style>\n", *out]
 
     def _looks(self) -> dict[str, dict[int, str]]:
-        """By CSS selector: from which decision on an element looks how."""
+        """Styles of elements by CSS selector and first decision."""
         found: dict[str, dict[int, str]] = {}
         border: dict[str, dict[int, str]] = {}
         decided = [(k, set.union(*d.ends), d.is_fused) for k, d in enumerate(self.decisions, 1)]

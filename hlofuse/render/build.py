@@ -1,4 +1,4 @@
-"""From a plan to boxes, frames and arrows: one panel for one computation."""
+"""Makes boxes, frames and arrows from a plan: one panel for one computation."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,11 +29,11 @@ from hlofuse.render.scene import Arrow, Box, Outline, Panel
 MANY_RESULTS = 24
 
 CROWD = 6
-"""A parameter with more readers than this is written into their boxes: its arrows would cover all."""
+"""The limit of arrows from a parameter; with more readers it is written into their boxes."""
 
 
 class Builder:
-    """Makes the panels of one module; keys go on counting from `prefix`."""
+    """Makes the panels of one module; keys continue from `prefix`."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class Builder:
         notes: Mapping[Instruction, str] | None = None,
         final_names: Mapping[str, str] | None = None,
     ) -> None:
-        """`numbers` says what kernel an instruction is, or is to be; `future` groups those of one kernel.
+        """`numbers` has the present or future kernel of an instruction; `future` groups those of one kernel.
 
-        `notes` are words that single an instruction out; `final_names` come first where a kernel has one.
+        `notes` label single instructions; `final_names` come first where a kernel has one.
         """
         self.module = module
         self.costs = KernelCosts()
@@ -60,7 +60,7 @@ class Builder:
         self._count = 0
 
     def names(self, i: Instruction, limit: int = NAME_LIMIT) -> list[str]:
-        """The final name, then that at the end of fusion; one where the two are the same."""
+        """The final name, then that at the end of fusion; one where the two are equal."""
         final = self.final_names.get(i.name)
         return [shorten(name, limit) for name in (final, i.name) if name is not None]
 
@@ -86,7 +86,7 @@ class _PanelBuilder:
         self.box: dict[Instruction, Box] = {}
         self.outline: dict[Instruction, Outline] = {}
         self.written: dict[Instruction, str] = {}
-        """Values without a box: what stands for them in the boxes that use them."""
+        """Values without a box: their text in the boxes of their users."""
         self.computation_of: dict[str, str] = {}
         """The frame of each framed box."""
         self.arrows: dict[tuple[str, str, bool], Arrow] = {}
@@ -120,7 +120,7 @@ class _PanelBuilder:
         return self.panel
 
     def _write_values(self, overview: bool) -> None:
-        """Scalars, and parameters that everybody reads, are written where they are used."""
+        """Write scalars, and parameters with many readers, where they are used."""
         for i in self.plan.computation:
             if i.opcode == "constant" and (overview or i.shape.is_effective_scalar) and not i.is_root:
                 self.written[i] = constant_text(i)
@@ -172,7 +172,7 @@ class _PanelBuilder:
         return box
 
     def _arguments(self, i: Instruction) -> str:
-        """Where the constants stand among the operands: `(·, 0.9)`."""
+        """The positions of constants among the operands: `(·, 0.9)`."""
         texts = [self._stand_in(o) for o in i.operands]
         if i.opcode in ("reduce", "reduce-window") or not any(texts) or len(texts) > 5:
             return ""
@@ -188,7 +188,7 @@ class _PanelBuilder:
         return ""
 
     def _open(self, fusion: Instruction) -> None:
-        """A frame with the fused operations in it."""
+        """A frame with the fused operations."""
         title, *names = self.context.names(fusion, 40)
         outline = Outline(
             self.context.key(),
@@ -249,7 +249,7 @@ class _PanelBuilder:
         return box
 
     def _elements_of_parameters(self) -> None:
-        """A loop body takes one tuple apart: each element used is a parameter to the reader."""
+        """A box for each used element of a loop body's tuple, like a parameter."""
         if self.plan.parts:
             return
         for i in self.plan.computation:
@@ -266,7 +266,7 @@ class _PanelBuilder:
                     self.panel.boxes.remove(whole)
 
     def _results(self, root: Instruction) -> None:
-        """A box for each value returned, near what computes it; a single one where they are many."""
+        """A box for each value returned, near its instruction; a single one for many."""
         if root.opcode != "tuple" or not 0 < len(root.operands) <= MANY_RESULTS or self.plan.parts:
             returned = [("result" if root.opcode != "tuple" else "results", root)]
         else:
@@ -281,7 +281,7 @@ class _PanelBuilder:
             self.into(box, value)
 
     def between_boxes(self) -> None:
-        """All of them, also who runs before whom."""
+        """Add all arrows, control dependencies included."""
         for i, box in list(self.box.items()):
             if i.opcode == "get-tuple-element":
                 continue
@@ -294,7 +294,7 @@ class _PanelBuilder:
                     self.arrows[key] = Arrow(source_box.key, box.key, control=True, tooltip=["runs before"])
 
     def into(self, head: Box, value: Instruction, outline: str | None = None) -> None:
-        """From all that `value` comes out of; `outline` is the one that `head` is in."""
+        """Add the arrows from the sources of `value`; `outline` is that of `head`."""
         for leaf in sources(value, self.outline, self.box):
             origin = leaf[0]
             source_box = self.box.get(origin)
@@ -314,7 +314,7 @@ class _PanelBuilder:
                 arrow.tooltip.append(text)
 
     def stubs(self, units: Sequence[Instruction]) -> None:
-        """Say of what lies at the edge of the neighbourhood that it goes on."""
+        """Mark boxes at the edge of the neighbourhood with hidden neighbours."""
         shown = set(units)
         for unit in units:
             anchor = self.box.get(unit)
@@ -360,6 +360,6 @@ def _users_past_elements(unit: Instruction) -> list[Instruction]:
 
 
 def _scope_end(scope: str) -> str:
-    """The end of a scope, where scopes differ."""
+    """The last part of a scope, where scopes differ."""
     text = "/".join(printable(scope).split("/")[1:])  # the first is the program's
     return text if len(text) <= 36 else "…" + text[-35:]

@@ -1,4 +1,4 @@
-"""Which panels a picture has: the module as it is, after a replay, or both side by side."""
+"""The panels of a picture: the module as it is, after a replay, or both side by side."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def compose(drawn: Module | Replay | ModulePair, view: str | None, options: Opti
 
 
 def _pair(pair: ModulePair, view: str | None, options: Options) -> Scene:
-    """Two modules; seen alone, a side still says what is other than in the other."""
+    """Two modules; a single side still marks its differences from the other."""
     if view in (None, "both"):
         scene = _both(pair, options)
         scene.lines[:0] = [pair.title] if pair.title else []
@@ -51,7 +51,7 @@ def _pair(pair: ModulePair, view: str | None, options: Options) -> Scene:
 
 
 def before_of(replay: Replay, options: Options) -> Scene:
-    """The module before a replay, every fusion in it closed, in frames of the kernels it is to become."""
+    """The module before a replay, every fusion closed, in frames of the future kernels."""
     pair = pair_of(replay)
     closed = tuple(i.name for i in pair.before.instructions() if i.opcode == "fusion")
     chosen = replace(for_side(options, pair, pair.before), collapse=closed)
@@ -103,7 +103,7 @@ def _before(pair: ModulePair, options: Options) -> Builder:
 
 
 def _groups(module: Module, future: Mapping[Instruction, str]) -> dict[Instruction, str]:
-    """The instructions that lie in one kernel to be with others, as far as a frame can go around them."""
+    """The instructions grouped by future kernel, as far as a frame can surround them."""
     groups: dict[Instruction, str] = {}
     for computation in module.computations:
         if computation.fusion is not None:
@@ -129,7 +129,7 @@ def _groups(module: Module, future: Mapping[Instruction, str]) -> dict[Instructi
 
 
 def _arrange(scene: Scene, columns: int) -> None:
-    """Settle how many panels stand in a row, and thin out their arrows."""
+    """Set the number of columns, and thin out the arrows."""
     left_out = sum(thin(panel) for panel in scene.panels)
     if left_out:
         scene.lines.append(f"{plural(left_out, 'arrow')} implied by others left out, named in the boxes")
@@ -163,9 +163,9 @@ def _change(pair: ModulePair) -> str:
 
 
 def for_side(options: Options, pair: ModulePair, module: Module) -> Options:
-    """`options` with names that `module`, one side of `pair`, knows.
+    """`options` with names in `module`, one side of `pair`.
 
-    Raises HlofuseError, with the nearest names, for a name that neither side has.
+    Raises `HlofuseError`, with the nearest names, for a name that neither side has.
     """
     return replace(
         options,
@@ -176,7 +176,7 @@ def for_side(options: Options, pair: ModulePair, module: Module) -> Options:
 
 
 def _present(names: tuple[str, ...], pair: ModulePair, module: Module) -> tuple[str, ...]:
-    """Those that `module` has; the others must be the other side's."""
+    """The names in `module`; raises for a name that neither side has."""
     other = pair.before if module is pair.after else pair.after
     for name in names:
         if part_number(name) is None and not _has(module, name):

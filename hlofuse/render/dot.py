@@ -1,4 +1,4 @@
-"""A scene as DOT, by the `graphviz` package: the same every time, and with nothing of the dump as markup."""
+"""A scene as DOT, by the `graphviz` package: deterministic, and without markup from the dump."""
 
 import math
 
@@ -21,7 +21,7 @@ from hlofuse.render.palette import (
 from hlofuse.render.scene import Arrow, Box, Outline, Panel, Scene, text_width
 
 LABELLED = 150
-"""Beyond so many arrows only those that carry much are labelled; the others have a tooltip."""
+"""The limit of labelled arrows; with more, only large values have labels, others a tooltip."""
 
 
 def to_dot(scene: Scene) -> str:

@@ -1,8 +1,7 @@
 """A picture, ready to be written in any format.
 
-SVG is to commit and to open: Graphviz's without links and versions, with tooltips, on a white card. Only
-elements and attributes on a list come through, so that no text of a dump becomes active even if an
-escape were missed.
+SVG is for pages and repositories: Graphviz's without links and versions, with tooltips, on a white card. Only
+listed elements and attributes pass, so that no text of a dump becomes active even if an escape were missed.
 """
 
 import os
@@ -44,7 +43,7 @@ _CSS = (
 
 
 def document(width: float, height: float, title: str, description: str, body: Iterable[str]) -> str:
-    """A picture of that many points on a white card."""
+    """An SVG of that size in points on a white card."""
     return "".join(
         [
             '<?xml version="1.0" encoding="UTF-8"?>\n',
@@ -60,13 +59,13 @@ def document(width: float, height: float, title: str, description: str, body: It
 
 
 def zoomable(svg: str) -> str:
-    """The picture as a file of its own: with a script, the same for every picture, that zooms and pans."""
+    """The picture as a separate file, with a constant script to zoom and pan."""
     script = Path(__file__).with_name("pan.js").read_text(encoding="utf-8")
     return svg.removesuffix("</svg>\n") + f"<script>{escape(script)}</script>\n</svg>\n"
 
 
 class _Writer:
-    """Copies elements on the lists; `headings` are the texts of frames, which come last."""
+    """Copies listed elements; `headings` are the texts of frames, which come last."""
 
     def __init__(self, tooltips: Mapping[str, list[str]]) -> None:
         self.tooltips = tooltips
@@ -76,7 +75,7 @@ class _Writer:
     def write(self, element: ET.Element, outline: str | None = None) -> None:
         """Copy an element.
 
-        Text directly inside a frame, whose id is `outline`, is its heading, and has that id as its class.
+        Text directly inside a frame with id `outline` is its heading, and has that id as its class.
         """
         name = element.tag.removeprefix(_SVG) if isinstance(element.tag, str) else ""
         if name == "a":  # Graphviz's bearer of tooltips: its content stays, the link goes
@@ -132,7 +131,7 @@ _NO_DATE = b"/CreationDate (D:19700101000000Z)"
 
 
 class Picture(ABC):
-    """What is written in any of `FORMATS`; the same module gives the same bytes every time."""
+    """A picture in any of `FORMATS`; the same module gives the same bytes every time."""
 
     layout: ClassVar[tuple[str, ...]] = ()
     """Arguments of Graphviz."""
@@ -162,7 +161,7 @@ class Picture(ABC):
         return _DATE.sub(lambda m: _NO_DATE[: len(m[0])].ljust(len(m[0])), pdf)
 
     def to_bytes(self, fmt: str) -> bytes:
-        """The picture in one of `FORMATS`; an SVG as a file of its own, which zooms and pans."""
+        """The picture in one of `FORMATS`; an SVG as a separate file, with zoom and pan."""
         if fmt == "dot":
             return self.dot.encode()
         if fmt == "svg":
@@ -176,12 +175,12 @@ class Picture(ABC):
 
 @dataclass
 class Drawing(Picture):
-    """DOT text and what Graphviz makes of it."""
+    """DOT text, drawn by Graphviz."""
 
     dot: str = field(repr=False)
     scene: Scene = field(repr=False)
     notices: list[str] = field(default_factory=list)
-    """What is not shown in full, and how to see it; also written in the picture."""
+    """Parts not shown in full, and how to see them; also written in the picture."""
 
     def to_svg(self) -> str:
         """A self-contained SVG for a page: no script, link or font. Needs Graphviz."""
@@ -213,9 +212,9 @@ class Drawing(Picture):
 
 
 def format_of(path: str | os.PathLike[str], viewers: bool = False) -> str:
-    """The format that a file's suffix asks for, with `viewers` also of `VIEWERS`.
+    """The format of a file's suffix, with `viewers` also of `VIEWERS`.
 
-    Raises HlofuseError for a suffix that is not among them.
+    Raises `HlofuseError` for any other suffix.
     """
     name = Path(path).name.lower()
     if viewers and name.endswith((".trace.json", ".json.gz")):

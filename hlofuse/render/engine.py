@@ -1,6 +1,6 @@
-"""Graphviz, wherever it is: the `dot` program, or the one inside pygraphviz's wheels.
+"""Graphviz: the `dot` program, or the one inside pygraphviz's wheels.
 
-Either runs as a program of its own, so that a layout that takes too long can be ended.
+Either runs as a separate process, so that a long layout can be ended.
 """
 
 import importlib.util
@@ -13,7 +13,7 @@ import sys
 from hlofuse.ir import HlofuseError
 
 TIMEOUT = 60.0
-"""Seconds for one layout. The caps on boxes make a few the rule."""
+"""Seconds for one layout. The limits on boxes make a few seconds usual."""
 
 # Graphviz 2.43 dies in the routing of curved edges around some clusters; straight ones it draws.
 _STRAIGHT = "-Gsplines=line"
@@ -26,7 +26,7 @@ _MISSING = (
 
 
 def engine() -> list[str]:
-    """The command that reads DOT and takes `-Tformat`; raises HlofuseError where there is none."""
+    """The command that reads DOT and takes `-Tformat`; raises `HlofuseError` without Graphviz."""
     dot = shutil.which("dot")
     if dot is not None:
         return [dot]
@@ -36,7 +36,7 @@ def engine() -> list[str]:
 
 
 def require_engine(form: str) -> None:
-    """HlofuseError where `form` cannot be drawn, before the replay that a picture takes."""
+    """Raise `HlofuseError` where `form` cannot be drawn, before the replay for the picture."""
     if form != "dot":
         engine()
 
@@ -44,8 +44,8 @@ def require_engine(form: str) -> None:
 def run(dot: str, fmt: str, *arguments: str, timeout: float = TIMEOUT) -> bytes:
     """Lay out `dot` and draw it as `fmt` (a Graphviz format: svg, png, pdf).
 
-    Where Graphviz crashes the picture is drawn once more with straight edges.
-    Raises HlofuseError when Graphviz fails or needs longer than `timeout` seconds.
+    Where Graphviz crashes, the picture is drawn again with straight edges. Raises `HlofuseError` when
+    Graphviz fails or exceeds `timeout` seconds.
     """
     status, output, text = _once(dot, [f"-T{fmt}", *arguments], timeout)
     if _crashed(status):
@@ -70,7 +70,7 @@ def _crashed(status: int) -> bool:
 
 
 def _once(dot: str, arguments: list[str], timeout: float) -> tuple[int, bytes, list[str]]:
-    """Exit status, picture and complaints."""
+    """Exit status, picture and messages."""
     with subprocess.Popen(
         [*engine(), *arguments],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""What is written in a box: the opcode, what singles this instruction out, and its shape."""
+"""Texts of a box: the opcode, the detail of the instruction, and its shape."""
 
 import re
 from collections import Counter
@@ -21,7 +21,7 @@ _CONFIG_KIND = re.compile(r'"fusion_config"\s*:\s*\{\s*"kind"\s*:\s*"([^"\\]*)"'
 
 
 def shape_of(instruction: Instruction) -> str:
-    """The result's shape without layouts; a tuple's is only counted."""
+    """The result's shape without layouts; for a tuple only the number of elements."""
     shape = instruction.shape
     if shape.is_tuple:
         return f"{plural(len(shape.tuple_shapes), 'result')}, {bytes_text(shape.byte_size)}"
@@ -29,7 +29,7 @@ def shape_of(instruction: Instruction) -> str:
 
 
 def value_title(instruction: Instruction) -> str:
-    """What a person calls a parameter: the framework's name for it where the dump has one."""
+    """The name of a parameter: the framework's if the dump has one."""
     if instruction.opcode == "parameter":
         op_name = instruction.op_name
         if op_name:
@@ -39,7 +39,7 @@ def value_title(instruction: Instruction) -> str:
 
 
 def constant_text(instruction: Instruction) -> str:
-    """A constant's value, if it is short."""
+    """A constant's value, if short."""
     text = (instruction.payload or "").strip()
     if len(text) > 9:
         # All digits of a float are in the tooltip; cut in the middle it would be another number.
@@ -49,7 +49,7 @@ def constant_text(instruction: Instruction) -> str:
 
 
 def reducer(instruction: Instruction) -> str:
-    """What a reduce applies, where that is one operation: `add`; else nothing."""
+    """The operation of a reduce, such as `add`; empty for several."""
     for attribute, computation in instruction.called:
         if attribute in ("to_apply", "scatter"):
             ops = [i.opcode for i in computation if i.opcode not in ("parameter", "tuple")]
@@ -58,7 +58,7 @@ def reducer(instruction: Instruction) -> str:
 
 
 def detail(instruction: Instruction) -> str:
-    """What distinguishes this operation from others of its opcode, in a few characters."""
+    """The attribute that distinguishes this operation from others of its opcode, in a few characters."""
     opcode, raw = instruction.opcode, instruction.attributes.raw
     if opcode in ("reduce", "reduce-window", "all-reduce", "reduce-scatter", "scatter", "map"):
         return reducer(instruction)
@@ -89,12 +89,12 @@ _ROLES = {
 
 
 def role(attribute: str) -> str:
-    """What a called computation is to its caller."""
+    """The role of a called computation."""
     return _ROLES.get(attribute, attribute or "callee")
 
 
 def summary(instructions: Iterable[Instruction], kinds: int = 3) -> str:
-    """The commonest opcodes: `add ×12, dot ×4, reduce ×3 …`."""
+    """The most frequent opcodes: `add ×12, dot ×4, reduce ×3 …`."""
     count = Counter(i.opcode for i in instructions if i.opcode not in _BOOKKEEPING)
     common = count.most_common(kinds)
     text = ", ".join(f"{op} ×{n}" if n > 1 else op for op, n in common)
@@ -102,7 +102,7 @@ def summary(instructions: Iterable[Instruction], kinds: int = 3) -> str:
 
 
 def op_count(instructions: Iterable[Instruction]) -> int:
-    """Operations, not counting parameters, constants and bookkeeping."""
+    """The number of operations without parameters, constants and bookkeeping."""
     return sum(i.opcode not in _BOOKKEEPING for i in instructions)
 
 
@@ -110,12 +110,12 @@ _BOOKKEEPING = frozenset({"parameter", "constant", "tuple", "get-tuple-element"}
 
 
 def traffic(cost: Cost) -> str:
-    """What a kernel moves: `reads 8 MB, writes 4 MB`."""
+    """The traffic of a kernel: `reads 8 MB, writes 4 MB`."""
     return f"reads {bytes_text(cost.bytes_read)}, writes {bytes_text(cost.bytes_written)}"
 
 
 def tooltip(module: Module, instruction: Instruction, costs: KernelCosts | None = None) -> list[str]:
-    """The full instruction, where it came from, and what it costs."""
+    """The full instruction, its source, and its cost."""
     lines = [cut(print_instruction(instruction))]
     source = module.source_of(instruction)
     if source is not None:
@@ -137,7 +137,7 @@ def tooltip(module: Module, instruction: Instruction, costs: KernelCosts | None 
 def lookup(module: Module, name: str) -> Instruction | Computation:
     """The instruction, or else the computation, of that name.
 
-    Raises HlofuseError with the nearest names where there is none.
+    Raises `HlofuseError` with the nearest names for an unknown name.
     """
     name = name.lstrip("%")
     found = module.find(name) or module.find_computation(name)
@@ -162,7 +162,7 @@ def part_number(name: str) -> int | None:
 # the operands outside. Tuples and get-tuple-elements only thread values through; arrows skip them.
 
 Leaf = tuple[Instruction, tuple[int, ...]]
-"""An instruction and which element of its result."""
+"""An instruction and the index of an element of its result."""
 
 
 def sources(
@@ -170,8 +170,8 @@ def sources(
 ) -> list[Leaf]:
     """The instructions that compute `value`, with the element each contributes.
 
-    `keep` are those that have a box although they only thread values (the parameters' elements of a
-    loop body, a tuple drawn as the result).
+    `keep` are those with a box although they only pass values on (the parameters' elements of a loop body, a
+    tuple drawn as the result).
     """
     found: dict[Leaf, None] = {}
     seen: set[Leaf] = set()
@@ -201,12 +201,12 @@ def sources(
 
 
 def fusion_around(i: Instruction) -> Instruction | None:
-    """The fusion whose inside `i` is part of."""
+    """The fusion that contains `i`."""
     return i.computation.fusion if i.computation is not None else None
 
 
 def leaf_bytes(leaf: Leaf) -> int:
-    """The size of the element a leaf names."""
+    """Bytes of the element."""
     shape = leaf[0].shape
     for n in leaf[1]:
         if n >= len(shape.tuple_shapes):
@@ -221,7 +221,7 @@ LONGEST_TOOLTIP = 2_000
 
 
 def cut(text: str, limit: int = LONGEST_TOOLTIP) -> str:
-    """`text` made safe, at most `limit` characters: the end goes."""
+    """`text` made safe and cut to `limit` characters at its end."""
     text = printable(text[: 2 * limit])
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -233,9 +233,9 @@ _ENTITIES = str.maketrans(
 
 
 def entities(text: str) -> str:
-    """`text` for an HTML-like label, or any quoted DOT string that is shown: nothing in it is markup.
+    """`text` for an HTML-like label, or any quoted DOT string that is shown, without markup.
 
-    Never empty: Graphviz 2.43 (Debian 12) refuses an element with nothing in it.
+    Never empty: Graphviz 2.43 (Debian 12) refuses an empty element.
     """
     return printable(text).translate(_ENTITIES) or " "
 

@@ -1,4 +1,4 @@
-"""Options of a picture, and the two modules that one may show."""
+"""Options of a picture, and the two modules that it may show."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,15 +10,15 @@ from hlofuse.replay import Replay
 
 VIEWS = ("before", "after", "both")
 MAX_NODES = 250
-"""Boxes a side: a person reads no more, and `dot` is quick up to there."""
+"""The limit of boxes a side, for readers and for the speed of `dot`."""
 
 HARD_LIMIT = 1_500
-"""Boxes in one picture at most: `dot` takes minutes beyond."""
+"""The maximum of boxes in one picture: `dot` takes minutes with more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How much is drawn, and of what."""
+    """Contents and limits of a picture."""
 
     max_nodes: int = MAX_NODES
     focus: str | None = None
@@ -27,7 +27,7 @@ class Options:
     collapse: tuple[str, ...] = ()
     legend: bool = True
     final_names: Mapping[str, str] = field(default_factory=dict)
-    """Of kernels of a module after fusion that a profiler shows under another name."""
+    """Names of kernels in a profiler, where they differ from those after fusion."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_nodes <= HARD_LIMIT:
@@ -38,18 +38,18 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class ModulePair:
-    """What a picture of both sides is made from."""
+    """The two modules of a picture."""
 
     before: Module
     after: Module
     kernels: Mapping[Instruction, tuple[Instruction, ...]]
     """For instructions of `before`: the instructions of `after` that compute them."""
     title: str = ""
-    """What lies between the two: `gpu fusion on h100_sxm`, `2 merged`."""
+    """The step between the two: `gpu fusion on h100_sxm`, `2 merged`."""
     notes: Mapping[Instruction, str] = field(default_factory=dict)
-    """A word on instructions of either side, to be seen at a glance: `split`, `new`…"""
+    """Short labels of instructions on either side: `split`, `new`…"""
     same_names: bool = False
-    """A name means the same on both sides."""
+    """True if a name means the same on both sides."""
 
 
 def pair_of(replay: Replay) -> ModulePair:

@@ -1,4 +1,4 @@
-"""What an operation looks like: a colour and, for eyes that do not tell colours apart, a shape."""
+"""Appearance of operations: a colour and, for colour-blind readers, a shape."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TABLES = tomllib.loads(Path(__file__).with_name("palette.toml").read_text(encod
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a box of one kind is drawn."""
+    """Appearance of one kind of box."""
 
     title: str
     """Its line in the legend."""
@@ -36,7 +36,7 @@ class Style:
     """Attributes of Graphviz."""
     opcodes: str = ""
     slack: tuple[float, float, float] | None = None
-    """For a shape that is no box: width per text width, width and height to add, in points."""
+    """For a shape other than a box: width per text width, width and height to add, in points."""
 
     def sized(self, width: float, height: float) -> dict[str, str]:
         """Attributes of Graphviz for a box around a text of that size, in points."""
@@ -54,13 +54,13 @@ _CATEGORY: dict[str, str] = {
 
 
 def cluster_style(kind: str) -> dict[str, str]:
-    """Attributes of Graphviz for the frame of a fusion, or (with none) of what is to become one kernel."""
+    """Attributes of Graphviz for the frame of a fusion, or (with none) of a future kernel."""
     frames: dict[str, dict[str, str]] = _TABLES["frames"]
     return frames.get(kind, frames["other"])
 
 
 def category(opcode: str) -> str:
-    """The key in `STYLES` for an opcode; everything not listed works element by element.
+    """The key in `STYLES` for an opcode; every unlisted one is element-wise.
 
     The start and the done of an asynchronous operation look like the operation.
     """

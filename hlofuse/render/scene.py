@@ -1,4 +1,4 @@
-"""What is to be drawn, before anything is said about DOT: panels of boxes, frames and arrows."""
+"""A picture before DOT: panels of boxes, frames and arrows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hlofuse.trace import Event
 
 @dataclass(slots=True)
 class Box:
-    """One box: an instruction, a closed fusion, a collapsed part, a note about what lies outside."""
+    """One box: an instruction, a closed fusion, a collapsed part, a note about hidden neighbours."""
 
     key: str
     """Unique in the scene, harmless in any format: `n12`."""
@@ -25,22 +25,22 @@ class Box:
     """Smaller, below the title."""
     tooltip: list[str] = field(default_factory=list)
     kernels: str = ""
-    """Numbers of the kernels it is part of: `K3`."""
+    """Numbers of its kernels: `K3`."""
     marked: bool = False
-    """It is the focus of the picture."""
+    """True for the focus of the picture."""
     note: str = ""
-    """A word that singles it out: `removed`."""
+    """A short label: `removed`."""
     name: str = ""
-    """Of the instruction it is, whole; empty for what is none."""
+    """The full name of its instruction; empty without one."""
 
 
 @dataclass(slots=True)
 class Outline:
-    """A fusion drawn open, or the ops that will become one kernel: boxes with a line around them."""
+    """A fusion drawn open, or the operations of a future kernel: boxes with a line around them."""
 
     key: str
     kind: str
-    """kLoop, kInput…; empty for a kernel to be."""
+    """kLoop, kInput…; empty for a future kernel."""
     title: str
     aside: str = ""
     lines: list[str] = field(default_factory=list)
@@ -53,19 +53,19 @@ class Outline:
 
 @dataclass(slots=True)
 class Arrow:
-    """A value on its way from `source_box` to `head` (keys of boxes)."""
+    """A value from `source_box` to `head` (keys of boxes)."""
 
     source_box: str
     head: str
     bytes: int = 0
     values: int = 1
     inside: bool = False
-    """Within one kernel: the value never reaches memory."""
+    """True within one kernel: the value never reaches memory."""
     control: bool = False
-    """An ordering, not a value."""
+    """True for an ordering without a value."""
     tooltip: list[str] = field(default_factory=list)
     key: str = ""
-    """Its id in the picture, where it has one."""
+    """Its id in the picture, if any."""
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Panel:
     key: str
     title: str
     boxes: list[Box] = field(default_factory=list)
-    """Those outside every frame."""
+    """Boxes outside every frame."""
     outlines: list[Outline] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
 
@@ -91,9 +91,9 @@ class Scene:
     title: str
     lines: list[str] = field(default_factory=list)
     caption: list[str] = field(default_factory=list)
-    """Lines of the caller's own, ahead of all others; the first stands out."""
+    """The caller's lines, before all others; the first is emphasized."""
     notices: list[str] = field(default_factory=list)
-    """What is not shown in full, and how to see it."""
+    """Parts not shown in full, and how to see them."""
     panels: list[Panel] = field(default_factory=list)
     columns: int = 1
     """Panels to a row."""
@@ -101,7 +101,7 @@ class Scene:
 
 
 SMALL = 8.5
-"""The least size of type, in points: 11.3 pixels at a picture's natural size."""
+"""The smallest font size, in points: 11.3 pixels at a picture's natural size."""
 
 # How wide a text is, without asking a font: Helvetica's own widths.
 #
@@ -136,9 +136,9 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
 
 
 def members(events: Sequence[Event]) -> dict[str, dict[str, None]]:
-    """For each instruction that fusing or rewriting made: the original instructions in it, in order.
+    """For each instruction that fusing or rewriting created: the original instructions in it, in order.
 
-    An instruction that is not listed is still itself.
+    An unlisted instruction is original.
     """
     inside: dict[str, dict[str, None]] = {}
 

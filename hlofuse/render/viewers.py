@@ -27,24 +27,24 @@ from hlofuse.render.labels import cut, role, sources, value_title
 
 @dataclass(frozen=True, slots=True)
 class LaunchedModule:
-    """A module, what its kernels cost, and their names."""
+    """A module, the costs of its kernels, and their names."""
 
     account: Account
     title: str
     """`gpu h100_sxm`."""
     names_at_fusion: Mapping[str, str]
-    """By the final names. Without what later passes added."""
+    """Names at fusion by final names, without later additions."""
     final_names: Mapping[str, str]
-    """By the names in the module, where XLA's own final module has another."""
+    """Final names by the names in the module, where XLA's own final module has another."""
 
     @property
     def time(self) -> str:
-        """`measured time`, else `estimated time`; empty where kernels have neither."""
+        """`measured time`, else `estimated time`; empty without either."""
         totals = self.account.totals
         return "measured time" if totals.measured_us else "estimated time" if totals.us is not None else ""
 
     def us(self, row: Launched) -> float | None:
-        """Of one run, measured where anything is: what did not run took no time."""
+        """Microseconds of one run, measured if there is a profile: a kernel without launches took no time."""
         if self.account.totals.measured_us:
             return row.measured.us if row.measured is not None else 0.0
         return row.us
@@ -54,7 +54,7 @@ class LaunchedModule:
         return printable(self.final_names.get(i.name, i.name))
 
     def facts(self, row: Launched) -> dict[str, Any]:
-        """A kernel's figures, of one run, and where it comes from."""
+        """A kernel's figures for one run, and its source."""
         i, cost = row.instruction, row.cost
         source = kernel_source(i, self.account.module)
         facts: dict[str, Any] = {"name": self.name(i)}
@@ -77,18 +77,18 @@ class LaunchedModule:
 
 
 MOST_ITERATIONS = 10
-"""Of one loop; the rest of them is one event."""
+"""The limit of iterations shown for a loop; the rest is one event."""
 MOST_EVENTS = 50_000
-"""Beyond, loops show one iteration each."""
+"""The limit of events; with more, loops show one iteration each."""
 
 _KERNELS, _SCOPES, _LOOPS = 1, 2, 3
 
 
 def to_trace(launched: LaunchedModule, compressed: bool = False) -> bytes:
-    """JSON, also by gzip; the same module gives the same bytes.
+    """JSON, with `compressed` by gzip; the same module gives the same bytes.
 
-    Kernels run one after the other, in the module's order: XLA's schedule where the module has one. A kernel
-    without an estimated time lasts 1 µs for each kB that it moves.
+    Kernels run in sequence, in the module's order: XLA's schedule where the module has one. A kernel without
+    an estimated time lasts 1 µs for each kB of traffic.
     """
     text = json.dumps(_Trace(launched).document(), separators=(",", ":"))
     return gzip.compress(text.encode(), mtime=0) if compressed else text.encode()
@@ -141,7 +141,7 @@ class _Trace:
         self._add(_KERNELS, facts["name"], start, cat=row.kind, args=facts)
 
     def _enter(self, scopes: tuple[str, ...]) -> None:
-        """End the scopes that a kernel is not in, and begin those that it is in."""
+        """End the scopes that a kernel is not in, and begin its own."""
         common = common_length(scopes, [name for name, _ in self.open_scopes])
         while len(self.open_scopes) > common:
             name, start = self.open_scopes.pop()
@@ -182,7 +182,7 @@ _COLORS = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#d55e00"}]
 
 
 def to_model_explorer(launched: LaunchedModule) -> tuple[bytes, bytes]:
-    """The graph, and its node data: the time of each kernel, or its bytes where there is no time model.
+    """The graph, and its node data: the time of each kernel, or its bytes without times.
 
     The figure of a fusion is that of its root, so that sums over a layer are right. All runs are counted.
     """
@@ -225,7 +225,7 @@ class _Graph:
                 self._add_unfused(i, inside, arguments)
 
     def _add_unfused(self, i: Instruction, layers: tuple[str, ...], arguments: list[Instruction]) -> None:
-        """The node of `i`; what it calls lies in a layer with it, and of a loop the results lead to it."""
+        """The node of `i`; called computations are in a layer with it, and a loop's results lead to it."""
         inputs: list[Instruction] = i.operands
         if i.opcode == "parameter":
             inputs = arguments[i.parameter_number : i.parameter_number + 1]
@@ -271,7 +271,8 @@ class _Graph:
         node["attrs"] = [{"key": key, "value": value} for key, value in facts.items()]
 
     def _measure(self, kernel: Instruction, node: str, layer: str = "") -> dict[str, str]:
-        """The facts about a kernel; its figure goes to a node, or to the last one where that is not drawn."""
+        """The facts about a kernel; its figure belongs to a node, or to the last one where that
+        is not drawn."""
         row = self.account.by_name.get(kernel.name)
         if row is None or row.instruction is not kernel:
             return {}
@@ -285,12 +286,12 @@ class _Graph:
 
 
 def _id(i: Instruction) -> str:
-    """Unique in any module; names are only in one that XLA wrote."""
+    """Unique in any module; names are only in a module written by XLA."""
     return printable(f"{i.computation.name}/{i.name}" if i.computation is not None else i.name)
 
 
 def _is_layer(i: Instruction) -> bool:
-    """True for a fusion with something to draw in it."""
+    """True for a fusion with operations to draw."""
     no_node = ("parameter", "get-tuple-element", "tuple")
     return (
         i.opcode == "fusion" and bool(i.called) and any(x.opcode not in no_node for x in i.fused_computation)
@@ -298,7 +299,7 @@ def _is_layer(i: Instruction) -> bool:
 
 
 def _own_scopes(i: Instruction, layers: tuple[str, ...]) -> list[str]:
-    """The scopes of an operation within those that `layers` begins with."""
+    """The scopes of an operation within the first ones in `layers`."""
     scopes = [_component(s) for s in layer_of(i.op_name).split("/") if s]
     return scopes[common_length(scopes, layers) :]
 

@@ -1,8 +1,8 @@
-"""For tests of programs: fusion asserted like any other property (docs/check.md).
+"""Assertions about fusion for tests of programs (docs/check.md).
 
     from hlofuse.testing import assert_fusion, assert_kernels
 
-The pytest plugin beside it adds the fixture `fusion_snapshot`. Importing this loads nothing heavy.
+The pytest plugin in this package adds the fixture `fusion_snapshot`. Importing this loads nothing heavy.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Assertions about what fusion leaves, with the rules that stood in the way in their message; what a test may
-hand in is a dump, a text, a module, or what `hlofuse.capture` has captured."""
+"""Assertions about the result of fusion, with the blocking rules in their message. A test may pass a dump, a
+text, a module, or a capture by `hlofuse.capture`."""
 
 import os
 import warnings
@@ -19,9 +19,9 @@ from hlofuse.reports.check.limits import Budget
 def measured(
     program: Any, target: str | None, device: str | None, root: Path, profile: str | None = None
 ) -> Measured:
-    """Replay a subject on a target and measure what fusion leaves.
+    """The fusion result of a program on a target.
 
-    HlofuseError for what is none, or cannot be read or replayed.
+    Raises `HlofuseError` for invalid input, or where it cannot be replayed.
     """
     is_capture = callable(getattr(program, "module", None))
     if not (is_capture or isinstance(program, str | os.PathLike | Module)):
@@ -48,14 +48,14 @@ def assert_fusion(
     device: str | None = None,
     profile: str | None = None,
 ) -> Profile:
-    """Replay XLA's fusion of a module and hold it against bounds; the profile measured, for more questions.
+    """Replay XLA's fusion of a module and check it against bounds; returns the measured profile.
 
-    subject: the path of a dump, an HLO text, a `hlofuse.ir.Module` or what `hlofuse.capture` returned.
-    at_most: kernels; max_bytes: bytes moved (`"1.5MB"` or a number); max_time (`"120us"`): measured with a
-    `profile` of the program, else estimated (GPU);
-    together: opcodes that one kernel has to hold; target, device: as `hlofuse check` takes them.
+    program: the path of a dump, an HLO text, a `hlofuse.ir.Module` or a result of `hlofuse.capture`. at_most:
+    kernels; max_bytes: bytes moved (`"1.5MB"` or a number); max_time (`"120us"`): measured with a `profile`
+    of the program, else estimated (GPU); together: opcodes that one kernel has to contain; target, device: as
+    in `hlofuse check`.
 
-    AssertionError names what broke, where and by which rule; HlofuseError: the subject cannot be replayed.
+    Raises `AssertionError` with the broken bound, place and rule; `HlofuseError` if it cannot be replayed.
     """
     __tracebackhide__ = True  # pytest shows the caller's line, not ours
     budget = Budget.of(at_most, max_bytes, max_time)
@@ -78,10 +78,10 @@ def assert_kernels(
     target: str | None = None,
     device: str | None = None,
 ) -> Profile:
-    """Compile a JAX function ahead of time (`hlofuse.capture`) and bound the kernels that fusion leaves.
+    """Compile a JAX function ahead of time (`hlofuse.capture`) and bound its kernels after fusion.
 
     arguments: arrays or jax.ShapeDtypeStruct. No accelerator is needed; for target gpu JAX's CUDA plugin is.
-    AssertionError and HlofuseError as for `assert_fusion`; CaptureError, an HlofuseError, says why the
+    Raises `AssertionError` and `HlofuseError` as `assert_fusion`; `CaptureError`, an HlofuseError, if the
     function could not be compiled.
     """
     from hlofuse import capture

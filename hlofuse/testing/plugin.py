@@ -26,11 +26,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture
 def fusion_snapshot(request: pytest.FixtureRequest) -> Callable[..., Profile]:
-    """`fusion_snapshot(subject)`: what fusion leaves is what `fusion_snapshots/FILE/TEST.toml` says.
+    """A function `fusion_snapshot(program)` that compares the fusion result with
+    `fusion_snapshots/FILE/TEST.toml`.
 
-    subject: as for `hlofuse.testing.assert_fusion`; name: what it is called in the snapshot, its own name
-    by default; strict: any difference fails, else only more kernels, or more bytes or time than `tolerance`
-    (a share) lets pass; profile: one of the program, whose measured time counts then.
+    program: as for `hlofuse.testing.assert_fusion`; name: its name in the snapshot, by default its own;
+    strict: any difference fails, else only more kernels, or bytes or time beyond `tolerance` (a share);
+    profile: one of the program, whose measured time counts then.
     """
     path: Path = request.path
     stem = re.sub(r"[^A-Za-z0-9_.-]", "_", request.node.name)[:120]

@@ -1,1 +1,1 @@
-"""What the process that compiles runs, with the user's JAX: Python 3.10, its library and jax only."""
+"""The compiling process, with the user's JAX: Python 3.10, its library and jax only."""

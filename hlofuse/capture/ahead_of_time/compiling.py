@@ -1,4 +1,4 @@
-"""A function or a module, compiled for devices that need not exist."""
+"""Compiles a function or a module for devices that need not exist."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def compile_function(
 
 
 def _has_parameters(module: Any) -> bool:
-    """False where the program reads none of its arguments, which jit leaves out then."""
+    """False where the program reads no argument, since jit drops unused ones."""
     from jax._src.lib.mlir import ir
 
     main = ir.SymbolTable(module.operation)["main"]
@@ -52,7 +52,7 @@ def _axes(devices: Devices) -> AbstractContextManager[Any]:
 
 
 def _lower(jitted: Any, arguments: tuple[Any, ...], devices: Devices) -> Any:
-    """Lowered with its arguments on the devices; where the function itself says where, as it says."""
+    """The function lowered with its arguments on the devices, unless it places them itself."""
     import jax
 
     platforms = (PLATFORMS[devices.target],)
@@ -71,12 +71,12 @@ def _lower(jitted: Any, arguments: tuple[Any, ...], devices: Devices) -> Any:
 
 
 def is_array(leaf: Any) -> bool:
-    """An array, or the shape of one."""
+    """True for an array, or the shape of one."""
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
 
 
 def _placed(leaf: Any, devices: Devices) -> Any:
-    """The shape of an array with where it lies: as it says itself, or everywhere."""
+    """The shape of an array with its own sharding, or replicated."""
     import jax
 
     if not is_array(leaf):
@@ -128,7 +128,7 @@ def read_module(path: Path) -> Any:
 
 
 def _hlo_to_mlir(proto: bytes) -> Any:
-    """As it went before jaxlib 0.6."""
+    """The conversion before jaxlib 0.6."""
     from jax._src.lib import xla_client
 
     computation = xla_client.XlaComputation(proto)
@@ -136,14 +136,14 @@ def _hlo_to_mlir(proto: bytes) -> Any:
 
 
 def partitions_of(module: Any) -> int:
-    """How many devices an MLIR module is divided over."""
+    """The number of devices over which an MLIR module is divided."""
     if "mhlo.num_partitions" not in module.attributes:
         return 1
     return int(str(module.attributes["mhlo.num_partitions"]).partition(" ")[0])
 
 
 def compile_module(module: Any, devices: Devices, begin: Callable[[], None]) -> None:
-    """A module for one device, or in one partition for each device of the mesh."""
+    """Compile a module for one device, or in one partition for each device of the mesh."""
     import jax
     import numpy
     from jax._src import compiler

@@ -1,4 +1,4 @@
-"""The devices that are compiled for, which need not exist."""
+"""Target devices of a compilation, which need not exist."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from .problem import MISSING, PROGRAM, Problem
 
 @dataclass
 class Devices:
-    """What a program is compiled for."""
+    """Target devices of a program."""
 
     target: str
     all: list[Any]
-    """The devices; none for the CPU we are on."""
+    """The devices; empty for the host CPU."""
     mesh: Any = None
-    """A jax.sharding.Mesh of them, where the request has one."""
+    """Their jax.sharding.Mesh, if requested."""
     is_named: bool = False
-    """The request named the axes of the mesh: the function may speak of them."""
+    """True if the request named the axes of the mesh, which the function may then use."""
     unknown_fields: list[str] = field(default_factory=list)
-    """Of the GPU's description, those that this XLA does not know and was not given."""
+    """Fields of the GPU's description omitted because this XLA does not know them."""
 
 
 def version_of(package: str) -> str:
-    """Of an installed package, "unknown" where there is none."""
+    """The version of an installed package, or "unknown"."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -48,7 +48,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 
 def add_flags(flags: list[dict[str, str]]) -> str:
-    """Put those that this release needs into XLA_FLAGS, ahead of the others: the last of several counts."""
+    """Prepend the flags of this release to XLA_FLAGS: the last of several counts."""
     release = _numbers(version_of("jaxlib"))
     needed = [f["flag"] for f in flags if _numbers(f["since"]) <= release < _numbers(f["until"])]
     os.environ["XLA_FLAGS"] = " ".join([*needed, os.environ.get("XLA_FLAGS", "")]).strip()
@@ -56,7 +56,7 @@ def add_flags(flags: list[dict[str, str]]) -> str:
 
 
 def find_nvcc() -> None:
-    """Say where nvcc's package lies: JAX 0.4.35 asks it for its file, which newer ones do not have."""
+    """Set the place of nvcc's package: JAX 0.4.35 reads its `__file__`, which newer packages lack."""
     try:
         spec = importlib.util.find_spec("nvidia.cuda_nvcc")
     except ImportError:
@@ -66,7 +66,7 @@ def find_nvcc() -> None:
 
 
 def devices_of(request: dict[str, Any]) -> Devices:
-    """What the request names: `target`, and with that `target_config`, `topology` and `mesh`."""
+    """The devices of the request's `target`, `target_config`, `topology` and `mesh`."""
     target, axes = request["target"], request.get("mesh") or []
     count = prod(size for _, size in axes)
     try:
@@ -108,9 +108,9 @@ _REFUSED = re.compile(r"(?:Error parsing|GpuTargetConfigProto: \d).*")
 
 
 def _gpu_topology(config: str, topology: str) -> tuple[Any, list[str]]:
-    """The topology of such GPUs, and the fields that this XLA does not know, which it was not given.
+    """The topology of such GPUs, and the omitted fields that this XLA does not know.
 
-    XLA names the line of the first that it does not know.
+    XLA reports the line of the first unknown one.
     """
     lines = config.splitlines()
     unknown: list[str] = []
@@ -138,7 +138,7 @@ def _end_of_field(lines: list[str], at: int) -> int:
 
 
 def _try_gpu_topology(config: str, topology: str) -> tuple[Any, str]:
-    """The topology, or None and what XLA said; NotImplementedError where there is no plugin."""
+    """The topology, or None and XLA's message; raises `NotImplementedError` without a plugin."""
     from jax.experimental import topologies
 
     with tempfile.TemporaryFile() as note, _stderr_to(note):
@@ -153,7 +153,7 @@ def _try_gpu_topology(config: str, topology: str) -> tuple[Any, str]:
 
 @contextmanager
 def _stderr_to(file: Any) -> Iterator[None]:
-    """What XLA writes there by itself, into `file` instead."""
+    """Redirect XLA's own standard error output into `file`."""
     sys.stderr.flush()
     before = os.dup(2)
     os.dup2(file.fileno(), 2)
@@ -168,7 +168,7 @@ def _stderr_to(file: Any) -> Iterator[None]:
 
 
 def _set_mesh(devices: Devices, axes: list[tuple[str | None, int]], count: int) -> None:
-    """A mesh of the first devices; to the program, these are the devices that JAX has."""
+    """Make a mesh of the first devices, which the program sees as JAX's devices."""
     import jax
     import numpy
     from jax.experimental import mesh_utils

@@ -1,8 +1,8 @@
-"""Compile what a request names, and leave XLA's dumps.
+"""Compile the requested programs and write XLA's dumps.
 
-Needs nothing but the standard library and jax: hlofuse itself need not be installed beside that JAX.
-XLA reads its flags once a process, which is why this is one. The answer, a JSON file named in the request,
-tells the versions, what could not be compiled, and what is missing.
+Needs only the standard library and jax: hlofuse itself need not be installed with that JAX. XLA reads its
+flags once a process, so this is a separate process. Its answer, a JSON file named in the request, has the
+versions, the failed programs, and missing packages.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _end() -> None:
 
 
 def _write(request: dict[str, Any], answer: dict[str, Any]) -> None:
-    """XLA may abort at any program: what is known until then must be there, and whole."""
+    """Write the answer so far completely, since XLA may abort at any program."""
     path = Path(request["answer"])
     part = path.with_suffix(".part")
     part.write_text(json.dumps(answer), encoding="utf-8")
@@ -92,10 +92,8 @@ def _compile(
 
 
 class _Watch:
-    """Ends this process, with an answer, once XLA is past the passes that are wanted: when it has begun the
-    pipeline that the request names as `until`. By then every file ahead of it is whole, for one thread writes
-    them in order. Does nothing where the request names none.
-    """
+    """Ends this process, with an answer, once XLA begins the pipeline named by the request's `until`, if any.
+    All earlier files are complete then, since one thread writes them in order."""
 
     def __init__(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
         self.request, self.answer = request, answer
@@ -104,7 +102,7 @@ class _Watch:
         self.name = re.compile(rf"\.\d+\.{re.escape(request.get('until', ''))}\.")
 
     def begin(self) -> None:
-        """From here on; earlier modules were compiled while tracing the program."""
+        """Start watching; earlier modules were compiled while tracing the program."""
         if "until" in self.request:
             self.names = set(os.listdir(self.request["dump"]))
             threading.Thread(target=self._watch, daemon=True).start()

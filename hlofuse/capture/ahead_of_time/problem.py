@@ -1,4 +1,4 @@
-"""Why nothing was compiled."""
+"""The reason of a failed compilation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ MISSING, PROGRAM = "missing", "program"
 
 
 class Problem(Exception):
-    """Why nothing was compiled: `kind` says what the parent should make of it."""
+    """The reason of a failed compilation; `kind` decides the parent's reaction."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""The programs that a request names."""
+"""The programs of a request."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .problem import PROGRAM, Problem
 
 
 class Sharded:
-    """The shape of an array that axes of the mesh divide, by dimension."""
+    """The shape of an array divided by axes of the mesh, by dimension."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, axes: tuple[tuple[str, ...] | None, ...]) -> None:
         self.shape, self.dtype, self.axes = shape, dtype, axes
 
 
 def functions(request: dict[str, Any]) -> list[tuple[str, Any]]:
-    """What the request names, as resolved takes it: a function with its arguments, or a mapping of those."""
+    """The requested function with its arguments, or a mapping of those, as `resolved` takes them."""
     module = _import(request["where"])
     name = request["name"]
     found = _attribute(module, name, request["where"])
@@ -54,7 +54,7 @@ def functions(request: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def resolved(entry: Any) -> tuple[Any, tuple[Any, ...]]:
-    """(function, arguments), which a mapping may have made only when their turn comes."""
+    """(function, arguments); a mapping may compute them on demand."""
     resolved = entry() if callable(entry) else entry
     if not isinstance(resolved, tuple | list) or len(resolved) != 2 or not callable(resolved[0]):
         raise TypeError("expected (function, arguments), or a function without arguments that returns them")
@@ -104,7 +104,7 @@ def _check_call(function: Any, arguments: tuple[Any, ...], name: str) -> None:
 
 
 def _argument(spec: dict[str, Any]) -> Any:
-    """An argument as the parent describes it: arrays are only shapes."""
+    """An argument from the parent's description: arrays are only shapes."""
     import jax
 
     kind, value = next(iter(spec.items()))

@@ -1,1 +1,1 @@
-"""How what is drawn is set out so that it can be read: no cycles, fewer arrows, panels and columns."""
+"""Layout of a scene for readability: no cycles, fewer arrows, panels and columns."""

@@ -14,10 +14,10 @@ from hlofuse.render.scene import Arrow, Box, Panel
 def levels(
     order: Sequence[int], operands: Sequence[Sequence[int]], group: Mapping[int, Hashable]
 ) -> dict[int, int]:
-    """For each node, how often the group changes at most on a way that leads to it.
+    """For each node, the maximum of group changes on a path to it.
 
-    Nodes of the same group and level can always be drawn as one: an edge between different
-    groups raises the level, and none lowers it.
+    Nodes of the same group and level can always be drawn as one: an edge between different groups raises the
+    level, and none lowers it.
     """
     level: dict[int, int] = {}
     for node in order:
@@ -29,10 +29,9 @@ def levels(
 def convex(
     order: Sequence[int], operands: Sequence[Sequence[int]], group: Mapping[int, Hashable]
 ) -> dict[int, Hashable]:
-    """`group` with the groups that lie on a cycle split up; the others stay as they are.
+    """`group` with the groups on a cycle split up; the others are unchanged.
 
-    `order` holds the nodes operands first, `group` says for every node which group it is in
-    (a node alone has a group of its own).
+    `order` has the nodes operands first, `group` the group of every node (a single node has its own).
     """
     result: dict[int, Hashable] = dict(group)
     guilty = _on_cycles(order, operands, result)
@@ -50,7 +49,7 @@ def convex(
 def _on_cycles(
     order: Sequence[int], operands: Sequence[Sequence[int]], group: Mapping[int, Hashable]
 ) -> set[Hashable]:
-    """The groups that lie on a cycle of the contracted graph."""
+    """The groups on a cycle of the contracted graph."""
     successors: dict[Hashable, dict[Hashable, None]] = {}
     for node in order:
         own = group[node]
@@ -73,7 +72,7 @@ PER_BOX = 1.8
 
 
 def thin(panel: Panel) -> int:
-    """Take implied arrows out of a crowded panel and write them into their heads; how many went."""
+    """Write the implied arrows of a crowded panel into their heads; returns their number."""
     boxes = {b.key: b for b in panel.all_boxes()}
     outer = [a for a in panel.arrows if not a.inside]
     if len(outer) <= MANY or len(outer) <= PER_BOX * len(boxes):
@@ -93,7 +92,7 @@ def thin(panel: Panel) -> int:
 
 
 def _implied(boxes: Mapping[str, Box], arrows: list[Arrow]) -> list[Arrow]:
-    """Arrows between kernels for which there is a longer way (transitive reduction)."""
+    """Arrows between kernels with a longer path (transitive reduction)."""
     heads: dict[str, list[str]] = {key: [] for key in boxes}
     waiting = dict.fromkeys(boxes, 0)
     for a in arrows:

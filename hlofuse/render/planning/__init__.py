@@ -1,1 +1,1 @@
-"""What of a module is drawn, and how closely: decided before any box is made."""
+"""Selection and detail of the drawn parts, decided before any box is made."""

@@ -1,4 +1,4 @@
-"""Which fusions are drawn open and which closed, planned before any box so that the picture stays small."""
+"""Plans open and closed fusions before any box, so that the picture stays small."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _THREADS = frozenset({"get-tuple-element", "constant", "tuple"})
 
 
 def units(computation: Computation) -> list[Instruction]:
-    """The instructions that get a box, or a share in one, operands first."""
+    """The instructions with a box, or a share in one, operands first."""
     return [i for i in computation.post_order() if has_box(i)]
 
 
 def has_box(i: Instruction) -> bool:
-    """True for what is drawn as itself: not for what only threads values, nor for numbers."""
+    """True for instructions drawn as themselves: neither those that only pass values on, nor numbers."""
     if i.opcode == "constant":
         return i.is_root or not i.shape.is_effective_scalar
     return i.opcode not in _THREADS
 
 
 def inner_boxes(fusion: Instruction) -> int:
-    """How many boxes the inside of a fusion takes."""
+    """The number of boxes inside a fusion."""
     return sum(i.opcode not in ("parameter", "constant", "tuple") for i in fusion.fused_computation)
 
 
 def drawn(neighbours: Iterable[Instruction], up: bool) -> list[Instruction]:
-    """`neighbours`, with what has no box of its own replaced by what lies behind it."""
+    """`neighbours`, with those without a box replaced by their own neighbours."""
     found: dict[Instruction, None] = {}
     stack = list(neighbours)[::-1]
     while stack:
@@ -89,7 +89,7 @@ def plan(module: Module, options: Options) -> Plan:
 
 
 def _requested(module: Module, names: Iterable[str]) -> tuple[set[Instruction | Computation], set[int]]:
-    """What a list of names means: fusions, computations, and numbers of parts."""
+    """The fusions, computations, and numbers of parts in a list of names."""
     things: set[Instruction | Computation] = set()
     numbers: set[int] = set()
     for name in names:
@@ -206,7 +206,7 @@ class Part:
 
     number: int
     scope: str
-    """Where in the user's program they came from; empty where the dump does not say."""
+    """Their scope in the user's program; empty where the dump has none."""
     instructions: list[Instruction]
 
 
@@ -215,7 +215,7 @@ def divide(
 ) -> list[Part]:
     """`units` (operands first) in about `wanted` parts, in the order of their first instructions.
 
-    `users_of` gives what a unit waits for among the units, past anything that has no box of its own.
+    `users_of` gives the units that wait for a unit, past instructions without a box.
     """
     index = {u: n for n, u in enumerate(units)}
     operands = [[index[o] for o in users_of(u) if o in index] for u in units]
@@ -254,7 +254,7 @@ def _stretches(members: list[int], largest: int, cost: Sequence[int]) -> list[li
 
 
 def _crossings(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> list[int]:
-    """For every place in the order, how many values made before it are used at or after it."""
+    """For every place in the order, the number of earlier values used at or after it."""
     last = list(range(len(units)))
     for n, own in enumerate(operands):
         for o in own:
@@ -267,9 +267,9 @@ def _crossings(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) 
 
 
 def _scopes(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
-    """Each unit's place in the user's program, from `op_name` without the operation itself.
+    """Each unit's scope in the user's program, from `op_name` without the operation itself.
 
-    What has none takes that of an operand, or else of a user: XLA made it for them.
+    A unit without one takes that of an operand, or else of a user: XLA created it for them.
     """
     found: list[tuple[str, ...] | None] = []
     for n, unit in enumerate(units):
@@ -286,7 +286,7 @@ def _scopes(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> 
 
 
 def _span(scopes: Sequence[tuple[str, ...]]) -> str:
-    """What the scopes have in common, and from where to where they go: `fwd/layer_0 … layer_7`."""
+    """The common scope, and the range of the rest: `fwd/layer_0 … layer_7`."""
     n = common_length(min(scopes), max(scopes))
     common = "/".join(scopes[0][:n])
     # A scope may be left in passing, for a single operation: ends that are deeper say where it was.
@@ -311,7 +311,7 @@ def neighbourhood(
     closed: set[Instruction | Computation],
     notices: list[str],
 ) -> PanelPlan:
-    """What lies within `radius` arrows of `centre`, as far as there is room."""
+    """The instructions within `radius` arrows of `centre`, as far as there is room."""
     marked = {centre}
     computation = centre.computation
     assert computation is not None
@@ -360,28 +360,28 @@ def neighbourhood(
 
 @dataclass(slots=True)
 class PanelPlan:
-    """One computation to draw, and how."""
+    """One computation to draw, with its options."""
 
     computation: Computation
     open: set[Instruction] = field(default_factory=set)
-    """Fusions drawn with their inside."""
+    """Fusions drawn with their contents."""
     parts: list[Part] = field(default_factory=list)
-    """Instructions drawn as one box each list; empty where nothing is collapsed."""
+    """Lists of instructions drawn as one box; empty where nothing is collapsed."""
     shown: set[Instruction] | None = None
-    """Only these; None for all."""
+    """The only instructions drawn; None for all."""
     marked: frozenset[Instruction] = frozenset()
 
 
 @dataclass(slots=True)
 class Plan:
-    """The panels of one module, and what must be said about what they leave out."""
+    """The panels of one module, and notices about omissions."""
 
     panels: list[PanelPlan] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
 
 
 def that_fit(fusions: list[Instruction], room: int, notices: list[str]) -> set[Instruction]:
-    """The requested fusions that fit into a picture at all."""
+    """The requested fusions that fit into a picture."""
     found = set()
     for fusion in fusions:
         inside = inner_boxes(fusion)
