@@ -114,7 +114,8 @@ def _error(item: Item, name: str | None, path: str, error: Exception, task: Task
 def _rows(report: Report, with_verdict: bool) -> Rows:
     """The columns are those of the JSON reports, as `Answer.rows` names them."""
     found = _kernels(report)
-    row = {**found, **found["xla"], **totals_json(report.account.totals), "source": None}
+    row = {**found, **found["xla"], **totals_json(report.account.totals)}
+    row |= {"source": None, "counted": report.counted}
     if is_profile(report.options.input):
         row["module"] = report.options.module
     root, loaded = Path(), report.loaded

@@ -36,7 +36,7 @@ def command(name: str | None, out: Output) -> int:
     out.report(
         text=lambda console: _print(devices, console) if name is None else _print_one(devices[name], console),
         json=lambda: {
-            "schema": "hlofuse.devices/1",
+            "schema": "hlofuse.devices/3",
             "devices": [{"device": n, **asdict(d)} for n, d in devices.items()],
         },
     )

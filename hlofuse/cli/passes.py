@@ -26,7 +26,7 @@ def command(out: Output) -> int:
     out.report(
         text=lambda console: _print(actions, console),
         json=lambda: {
-            "schema": "hlofuse.passes/1",
+            "schema": "hlofuse.passes/3",
             "passes": [fields(a, "name kind opcodes evidence") for a in actions],
         },
     )

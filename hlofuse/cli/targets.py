@@ -30,7 +30,7 @@ def command(verbose: bool, out: Output) -> int:
     targets = list(TARGETS.values())
     out.report(
         text=lambda console: _print(targets, verbose, console),
-        json=lambda: {"schema": "hlofuse.targets/1", "targets": [_json(t, verbose) for t in targets]},
+        json=lambda: {"schema": "hlofuse.targets/3", "targets": [_json(t, verbose) for t in targets]},
     )
     return 0
 

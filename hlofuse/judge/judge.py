@@ -71,7 +71,7 @@ class Judgement:
         """As JSON values, without the texts."""
         both = {"a": self.a, "b": self.b}
         sides = {k: s and {"kernels": s.kernels, "instructions": s.instructions} for k, s in both.items()}
-        return {"schema": "hlofuse.judge/1", **asdict(self), **sides}
+        return {"schema": "hlofuse.judge/3", **asdict(self), **sides}
 
 
 class Judge(AbstractContextManager["Judge", None]):

@@ -13,6 +13,7 @@ from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import final_names_of, resolver_of, unoptimized_of, with_events
 from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.explain.explain import explain, selected
 from hlofuse.reports.verdict.json import changes_json, verdict_json
 from hlofuse.reports.verdict.verdict import verdict
@@ -56,7 +57,12 @@ def ranked(
     return Answer(
         "what-if",
         lambda: found,
-        json=lambda data: {**ranking_json(data), **verdict_json(answer), "also": changes_json(rows)},
+        json=lambda data: {
+            **ranking_json(data),
+            "totals": totals_json(data.after, "replayed"),
+            **verdict_json(answer),
+            "also": changes_json(rows),
+        },
         body=lambda console, limit=10: print_changes(
             answer, found, rows, console, input_arguments=options.input_arguments, limit=limit
         ),

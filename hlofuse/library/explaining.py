@@ -174,8 +174,10 @@ def _of_another_stage(
 
     `name` narrows it to some kernels; `details` has what keeps each two of them apart.
     """
+    from hlofuse.account import KernelTimes
     from hlofuse.reports.fused.boundaries import explain_fused
-    from hlofuse.reports.fused.model import Fused, fused_json
+    from hlofuse.reports.fused.json import fused_json
+    from hlofuse.reports.fused.model import Fused
     from hlofuse.reports.fused.text import print_fused
 
     tpu = _of_tpu(report.options, error, name)
@@ -214,7 +216,9 @@ def _of_another_stage(
     def data(found: Fused) -> dict[str, Any]:
         from hlofuse.reports.verdict.json import verdict_json
 
-        return {**fused_json(found), **(verdict_json(answer) if answer is not None else {})}
+        times = KernelTimes(loaded.device, loaded.release) if loaded.device is not None else None
+        document = fused_json(found, *report.running, report.counted, times)
+        return {**document, **verdict_json(answer)} if answer is not None else document
 
     return Answer(
         "explanation of a fused module",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -9,11 +10,11 @@ from hlofuse.inputs import load
 from hlofuse.inputs.identity import identify_file
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import TARGETS
+from hlofuse.replay import Replay
 from hlofuse.reports.common.head import Head
 
 if TYPE_CHECKING:
     from hlofuse.library.options import Loaded
-    from hlofuse.replay import Replay
     from hlofuse.reports.common.final_names import FinalNames, LaunchedNames
     from hlofuse.reports.common.xla_result import XlaResult
 
@@ -38,7 +39,10 @@ def head_of(
     if order is not None and identity.stage.value == "before-optimizations":
         order = "replayed"
     source = names.source if names is not None else None
-    return Head(identity, order, reported.follows_log, config.build, result, source)
+    head = Head(identity, order, reported.follows_log, config.build, result, source)
+    if isinstance(reported, Replay):
+        return replace(head, not_repeated=lambda: tuple(reported.final.not_repeated))
+    return head
 
 
 def head_of_dump(path: Path) -> Head | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hlofuse.replay import Replay
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.final_names import FinalNames
+    from hlofuse.reports.common.model import Counted
     from hlofuse.reports.difference.model import Difference
     from hlofuse.reports.verdict.model import Verdict
 
@@ -151,9 +152,19 @@ class Program:
     @cached_property
     def account_as_it_is(self) -> Account:
         """What a fused module launches."""
+        return self.running[0]
+
+    @cached_property
+    def running(self) -> tuple[Account, Account]:
+        """What a module is launched as, and the module itself as it is."""
         from hlofuse.account.running import running
 
-        return running(self.module, self.identity, self.loaded.device)[0]
+        return running(self.module, self.identity, self.loaded.device)
+
+    @property
+    def counted(self) -> Counted:
+        """Whose final module `account` and `totals` are of."""
+        return "xla" if self.is_fused and self.account_as_it_is.module is self.module else "replayed"
 
     @cached_property
     def verdict_as_it_is(self) -> Verdict:

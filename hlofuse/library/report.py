@@ -131,6 +131,7 @@ class Report(Program):
 
     def kernels_of(self, name: str | None) -> Answer[KernelSelection]:
         """The kernels that a name means; all for None."""
+        from hlofuse.reports.common.json import totals_json
         from hlofuse.reports.kernels.json import selection_json
         from hlofuse.reports.kernels.text import print_selection
 
@@ -145,7 +146,7 @@ class Report(Program):
         return Answer(
             "kernels",
             lambda: found,
-            json=selection_json,
+            json=lambda data: {**selection_json(data), "totals": totals_json(self.totals, self.counted)},
             body=draw,
             rows_of=lambda document: document["kernels"],
             entries_of=lambda data: data.kernels,
@@ -186,6 +187,7 @@ class Report(Program):
     @cached_property
     def model_error(self) -> Answer[ModelError]:
         """XLA's estimate of each kernel against the profile, as `hlofuse model-error`."""
+        from hlofuse.reports.common.json import totals_json
         from hlofuse.reports.model_error.json import model_error_json
         from hlofuse.reports.model_error.model import model_error
         from hlofuse.reports.model_error.text import print_model_error
@@ -195,7 +197,10 @@ class Report(Program):
         return Answer(
             "model error",
             lambda: found,
-            json=model_error_json,
+            json=lambda data: {
+                **model_error_json(data),
+                "totals": totals_json(self.account.totals, self.counted),
+            },
             body=lambda console, limit=20: print_model_error(found, console, limit),
             rows_of=lambda document: document["kernels"],
             entries_of=lambda data: data.kernels,

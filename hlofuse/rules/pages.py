@@ -6,7 +6,7 @@ from typing import Any
 from hlofuse.releases import ANY, Span
 from hlofuse.rules.catalogue import Knob, Rule, family_of
 
-SCHEMA = "hlofuse.rules/1"
+SCHEMA = "hlofuse.rules/3"
 
 FAMILIES: dict[str, str] = {
     "IF": "Instruction fusion, shared by all targets",

@@ -109,7 +109,7 @@ def _kernels(found: Found) -> str:
 def found_json(found: Found, objective: Objective, **request: Any) -> dict[str, Any]:
     """`objective`, the request, `default`, `found` and `moves`, each with the figures up to it."""
     return {
-        "schema": "hlofuse.optimize/1",
+        "schema": "hlofuse.optimize/3",
         "objective": objective,
         **request,
         "default": found.default.to_json(),
@@ -159,7 +159,7 @@ def plan_json(found: PlanResult, objective: str, **request: Any) -> dict[str, An
         return {**fields(outcome.account.totals, figures), "scaled_us": scaled}
 
     return {
-        "schema": "hlofuse.optimize/1",
+        "schema": "hlofuse.optimize/3",
         "objective": objective,
         **request,
         "default": totals(found.default),

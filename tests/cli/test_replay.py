@@ -94,7 +94,7 @@ def test_a_rule_page(hlofuse: Run, golden: Golden) -> None:
     golden("rule/CPU012.txt", hlofuse("rule", "cpu012").out)
     golden("rule/CPU012.md", hlofuse("rule", "CPU012", "--format", "markdown").out)
     entry = json.loads(hlofuse("rule", "CPU012", "--format", "json").out)
-    assert entry["schema"] == "hlofuse.rules/1"
+    assert entry["schema"] == "hlofuse.rules/3"
     assert [r["code"] for r in entry["rules"]] == ["CPU012"]
 
 

@@ -41,7 +41,7 @@ def test_every_module_is_paired(hlofuse: Run, dumps: Path) -> None:
 
 def test_the_other_forms(hlofuse: Run, dumps: Path) -> None:
     found = json.loads(hlofuse("diff", "old", "new", "--format", "json").out)
-    assert found["schema"] == "hlofuse.diff-many/1"
+    assert found["schema"] == "hlofuse.diff-many/3"
     assert [m["name"] for m in found["modules"]] == ["softmax", "block"]
     assert found["modules"][0]["fusions"] == {"new": 2}
     documented = (ROOT / "docs/json-diff.md").read_text(encoding="utf-8")

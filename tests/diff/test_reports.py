@@ -59,7 +59,7 @@ def test_of_what_is_not_fused_yet_no_fusions_are_said_to_be_the_same(hlofuse: Ru
 
 def test_json_has_its_schema_and_everything(hlofuse: Run) -> None:
     found = json.loads(hlofuse("diff", *CASES["gpt2_block"], "--format", "json").out)
-    assert found["schema"] == "hlofuse.diff/2"
+    assert found["schema"] == "hlofuse.diff/3"
     assert not found["same"]
     assert found["same_program"]
     assert found["before"]["totals"]["kernels"] == 64

@@ -66,7 +66,7 @@ def test_markdown_and_json(
     for form, ending in (("markdown", "md"), ("json", "json")):
         result = hlofuse("explain", "softmax/before.hlo", "--format", form)
         golden(f"explain/softmax.{ending}", result.out)
-    assert json.loads(result.out)["schema"] == "hlofuse.explain/2"
+    assert json.loads(result.out)["schema"] == "hlofuse.explain/3"
 
 
 def test_only_refused(

@@ -129,7 +129,7 @@ def test_many_pairs_are_told_as_each_alone(samples: Path) -> None:
 def test_devices_are_compared(hlofuse: Run, samples: Path) -> None:
     folder = samples / "gpu" / "gpt2_block"
     report = json.loads(hlofuse("explain", folder, *H100, "--compare-device", "v100", "--format", "json").out)
-    assert report["schema"] == "hlofuse.compare-devices/2"
+    assert report["schema"] == "hlofuse.compare-devices/3"
     assert [d["device"] for d in report["devices"]] == ["h100_sxm", "v100"]
 
 

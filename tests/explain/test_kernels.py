@@ -40,7 +40,7 @@ def test_json_and_markdown(
     result = hlofuse("kernels", "gpu/softmax", *GPU, "--limit", 1, "--format", "json")
     golden("kernels/gpu_softmax.json", result.out)
     found = json.loads(result.out)
-    assert found["schema"] == "hlofuse.kernels/2"
+    assert found["schema"] == "hlofuse.kernels/3"
     assert sum(r["kernels"] for r in found["runners"]) == len(found["kernels"])  # --limit is for people
     assert {k["rule"] for k in found["kernels"]} == set(found["rules"])
 

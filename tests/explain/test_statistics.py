@@ -25,7 +25,7 @@ def test_text_markdown_json(
     result = hlofuse("stats", "softmax/after.hlo", "softmax/before.hlo", "--limit", 1, "--format", "json")
     golden("stats/two.json", result.out)
     found = json.loads(result.out)
-    assert found["schema"] == "hlofuse.stats/2"
+    assert found["schema"] == "hlofuse.stats/3"
     assert all(
         len(m["heaviest"]) == m["totals"]["kernels"] for m in found["modules"]
     )  # --limit is for people

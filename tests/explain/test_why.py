@@ -65,7 +65,7 @@ def test_markdown_and_json(
     golden(f"why/{label}.md", result.out)
     result = hlofuse("why", "gpt2_block/before.hlo", *names, "--format", "json")
     golden(f"why/{label}.json", result.out)
-    assert json.loads(result.out)["schema"] == "hlofuse.why/2"
+    assert json.loads(result.out)["schema"] == "hlofuse.why/3"
 
 
 def test_a_percent_sign_is_no_part_of_a_name(gpt2: Replay) -> None:

@@ -86,7 +86,7 @@ def test_the_stage_that_the_user_names_is_taken(tmp_path: Path, hlofuse: Run) ->
     assert (found["stage"], found["after"]["kernels"]) == ("fusion-input", 1)
     assert found["identified_by"]["stage"]["source"] == "asked"
     as_fused = hlofuse("explain", path, "--stage", "after-fusion", "--format", "json")
-    assert json.loads(as_fused.out)["schema"] == "hlofuse.explain-fused/1"
+    assert json.loads(as_fused.out)["schema"] == "hlofuse.explain/3"
 
 
 def test_xla_s_own_result_is_compared_with(tmp_path: Path, hlofuse: Run, samples: Path) -> None:

@@ -179,7 +179,7 @@ def test_model_error_says_that_a_cpu_has_no_model(recorded: Path, hlofuse: Run) 
     assert "XLA:CPU has no time model" in result.out
     assert "more (--limit 0 shows all)" in result.out
     document = json.loads(hlofuse("model-error", recorded / "host.xplane.pb", "--format", "json").out)
-    assert document["schema"] == "hlofuse.model-error/1"
+    assert document["schema"] == "hlofuse.model-error/3"
     off = [k["estimate_us"] - k["measured_run_us"] for k in document["kernels"]]
     assert off == sorted(off)
 

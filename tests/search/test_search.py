@@ -122,7 +122,7 @@ def test_the_report(hlofuse: Run, golden: Golden, tmp_path: Path, monkeypatch: p
         "optimize/gpt2_block_grad.txt", "\n".join(x for x in found.out.split("\n") if "measured in" not in x)
     )
     document = json.loads(hlofuse(*command, "--objective", "ops", "--format", "json").out)
-    assert document["schema"] == "hlofuse.optimize/1"
+    assert document["schema"] == "hlofuse.optimize/3"
     assert document["flags"] == ["--xla_disable_hlo_passes=cse"]
     assert [m["move"] for m in document["moves"]] == moves.split(",")
     assert document["found"]["ops"] == sum(map(len, parse_module(Path("out.hlo").read_text()).computations))

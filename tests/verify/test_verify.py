@@ -63,7 +63,7 @@ def test_a_difference_is_shown_from_both_sides(hlofuse: Run, golden: Golden, bro
     result = hlofuse("verify", broken, "-j1", "--format", "json")
     report = json.loads(result.out)
     assert (report["schema"], report["agrees"], report["modules"], report["exact"]) == (
-        "hlofuse.verify/1",
+        "hlofuse.verify/3",
         False,
         2,
         1,

@@ -32,7 +32,7 @@ def test_the_sweep(hlofuse: Run, golden: Golden, samples: Path, monkeypatch: pyt
     golden("what-if/launch.md", hlofuse(*wide, *sweep, "--format", "markdown").out)
     found = hlofuse("what-if", "cpu/gpt2_block", *LIMIT, "--format", "json")
     document = json.loads(found.out)
-    assert (document["schema"], document["about"]) == ("hlofuse.what-if/2", "sweep")
+    assert (document["schema"], document["about"]) == ("hlofuse.what-if/3", "sweep")
     assert [p["is_xla"] for p in document["points"]] == [False, True, False]
 
 

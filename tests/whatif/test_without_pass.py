@@ -36,7 +36,7 @@ def test_every_pass_that_changes_the_module(hlofuse: Run, module: Path) -> None:
     found = hlofuse("what-if", module, *options, "--format", "json")
     assert found.status == 0
     document = json.loads(found.out)
-    assert (document["schema"], document["about"]) == ("hlofuse.what-if/2", "passes")
+    assert (document["schema"], document["about"]) == ("hlofuse.what-if/3", "passes")
     saved = {p["label"]: p["tried"]["kernels_saved"] for p in document["passes"]}
     assert saved.pop("fusion") == -1
     assert next(iter(saved)) == "algsimp"

@@ -16,7 +16,7 @@ from hlofuse.reports.check.model import (
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.json import verdict_json
 
-SCHEMA = "hlofuse.check/1"
+SCHEMA = "hlofuse.check/3"
 
 
 def check_json(check: Check) -> dict[str, Any]:

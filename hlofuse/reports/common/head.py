@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -72,18 +72,21 @@ class Head:
     final_names: NamesSource | None = None
     """The source of final names; None in a report without them."""
 
+    not_repeated: Callable[[], Sequence[str]] = tuple
+    """The passes that would change the module and are not replayed."""
+
     def to_json(self) -> dict[str, Any]:
-        """`module`, `stage`, `xla`, `order` and the rest of `Identity.to_json`."""
+        """`module`, `stage`, `xla`, `order`, `not_repeated`, `notes` and the rest of `Identity.to_json`."""
         found = self.identity.to_json()
         if self.build is not None:
             found["xla"] = {**found["xla"], **self.build.to_json()}
-        if self.order is not None:
-            found["order"] = self.order
+        head = {key: found.pop(key) for key in ("module", "stage", "xla")}
+        head |= {"order": self.order, "not_repeated": list(self.not_repeated())}
         if self.result is not None:
             found["xla_result"] = self.result.to_json()
         if self.final_names is not None:
             found["final_names"] = self.final_names
-        return found
+        return {**head, "notes": list(self.identity.notes), **found}
 
 
 def head_lines(heads: Sequence[Head]) -> list[str]:
@@ -99,11 +102,25 @@ def head_lines(heads: Sequence[Head]) -> list[str]:
 
 
 def with_heads(document: dict[str, Any], heads: Sequence[Head]) -> dict[str, Any]:
-    """A JSON report that begins with what its modules were taken for: of several a list, `inputs`."""
+    """A JSON report that begins with its head; of several modules `inputs` has the head of each.
+
+    The head of several modules has the values that all of them share, and null for the others.
+    """
     if not heads:
         return document
-    first = heads[0].to_json() if len(heads) == 1 else {"inputs": [h.to_json() for h in heads]}
-    notes = list(dict.fromkeys(n for h in heads for n in h.identity.notes))
+    each = [h.to_json() for h in heads]
+    first = each[0]
+    if len(each) > 1:
+        xla = {key: _common([e["xla"][key] for e in each]) for key in first["xla"]}
+        first = {key: _common([e[key] for e in each]) for key in _HEAD} | {"xla": xla, "inputs": each}
+    first["notes"] = list(dict.fromkeys(n for e in each for n in e["notes"]))
     schema = {k: v for k, v in document.items() if k == "schema"}
-    shared = {k: v for k, v in first.items() if k in ("stage", "xla", "order")}
-    return {**schema, **first, "notes": notes, **document, **shared}
+    return {**schema, **first, **document, **{k: first[k] for k in _HEAD[1:5]}}
+
+
+_HEAD = ("module", "stage", "xla", "order", "not_repeated", "notes")
+
+
+def _common(values: Sequence[Any]) -> Any:
+    """The value that all have; None where they differ."""
+    return values[0] if all(v == values[0] for v in values) else None

@@ -7,7 +7,7 @@ from hlofuse.account import Totals
 from hlofuse.analysis.cost import Cost
 from hlofuse.format.fields import fields, us_json
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal
+from hlofuse.reports.common.model import Counted, CreatedBy, FinalKernel, Place, Refusal
 
 
 def place_json(p: Place) -> dict[str, Any]:
@@ -19,16 +19,24 @@ def place_json(p: Place) -> dict[str, Any]:
     }
 
 
-def totals_json(t: Totals) -> dict[str, Any]:
-    """A module as a whole: what is launched, every launch counted."""
+def totals_json(t: Totals, counted: Counted | None = None) -> dict[str, Any]:
+    """A module as a whole: what is launched, every launch counted. `counted`: whose final module it is."""
+    estimated = t.modelled_us if t.measured_us is None else None
+    unknown = t.floors if t.us is not None else t.kernels
     return {
         **fields(
             t,
             "kernels launches bytes=cost.bytes_accessed flop=cost.flops time_us=us~ "
             "modelled_us~ floor_us~ floors measured_us~",
         ),
+        "estimated_us": us_json(estimated),
+        "unknown": unknown if t.measured_us is None else None,
+        "exposed_collectives_us": None,
         "copies": {"count": t.copies, "bytes": t.copy_bytes},
+        "temporary_bytes": t.peak_temporary_bytes,
         "peak_temporary_bytes": t.peak_temporary_bytes,
+        "memory_bytes": None,
+        **({"from": counted} if counted is not None else {}),
         "cost": cost_json(t.cost),
     }
 
@@ -43,10 +51,16 @@ def kernels_json(kernels: Iterable[FinalKernel]) -> list[dict[str, Any]]:
                 "input_name source=place.source op_name=place.op_name kind runs per_iteration "
                 "bytes=bytes_accessed time_us=us~ floor=is_floor",
             ),
+            "time_kind": time_kind(k.us, k.is_floor),
             **measured_json(k.measured),
         }
         for k in kernels
     ]
+
+
+def time_kind(us: float | None, is_floor: bool) -> str | None:
+    """`estimated` or `lower-bound`; None without a time."""
+    return None if us is None else "lower-bound" if is_floor else "estimated"
 
 
 def measured_json(time: MeasuredTime | None) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.json import place_json, totals_json
 from hlofuse.reports.compare_builds.model import Comparison, FlippedEdge
 
-SCHEMA = "hlofuse.compare-devices/2"
+SCHEMA = "hlofuse.compare-devices/3"
 
 
 def comparison_json(c: Comparison) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.diff.model import by_source
 
-SCHEMA = "hlofuse.diff/2"
+SCHEMA = "hlofuse.diff/3"
 
 
 def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:

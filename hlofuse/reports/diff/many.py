@@ -16,7 +16,7 @@ from hlofuse.format.units import more, plural
 from hlofuse.reports.diff.phrases import change_of, count_change_of, limited, time_change_of
 
 _MARK = " *"
-SCHEMA = "hlofuse.diff-many/1"
+SCHEMA = "hlofuse.diff-many/3"
 
 
 def verdict(found: BatchDiff) -> str:

@@ -4,15 +4,15 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
-from hlofuse.account import Costs, KernelTime, Launched, Observed
+from hlofuse.account import Account, Costs, KernelTime, Launched, Observed
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import PassResult, Replay
-from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
+from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts, place_of
 from hlofuse.reports.common.final_names import FinalNames
-from hlofuse.reports.common.model import Place, Refusal, RuleText, us_at_stake
+from hlofuse.reports.common.model import FinalKernel, Place, Refusal, RuleText, us_at_stake
 from hlofuse.reports.common.names import Names
 from hlofuse.reports.common.refusals import refusals
 from hlofuse.reports.explain.model import (
@@ -310,6 +310,25 @@ def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:
     return sorted(
         found.values(),
         key=lambda refused: (-(us_at_stake(refused) or 0.0), -sum(r.bytes_between for r in refused)),
+    )
+
+
+def kernels_as_they_are(account: Account, only: Container[str] | None = None) -> tuple[FinalKernel, ...]:
+    """The kernels of a module that is not replayed; `only` are their names."""
+    return tuple(
+        FinalKernel(
+            place_of(r.instruction, account.module, r.instruction.name, r.instruction.name),
+            r.instruction.name,
+            r.kind,
+            r.runs,
+            r.per_iteration,
+            r.cost.bytes_accessed,
+            r.us,
+            r.is_floor,
+            r.measured,
+        )
+        for r in account.rows
+        if only is None or r.instruction.name in only
     )
 
 

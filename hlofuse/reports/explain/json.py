@@ -16,7 +16,7 @@ from hlofuse.reports.explain.model import (
     Selection,
 )
 
-SCHEMA = "hlofuse.explain/2"
+SCHEMA = "hlofuse.explain/3"
 
 
 def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
         "schema": SCHEMA,
         **fields(e, "module file=filename target device release what_if ties"),
         "record": None if e.record is None else asdict(e.record),
-        "totals": totals_json(e.after),
+        "totals": totals_json(e.after, e.counted),
         "kernels": kernels_json(e.kernels),
         **fields(e, "before after", totals_json),
         "passes": [_pass(p, only_refused) for p in e.passes],
@@ -35,7 +35,7 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
         "loops": [asdict(loop) for loop in e.loops],
         "obstacles": [_blocking_rule(o) for o in e.blocking_rules],
         "selected": None if e.selected is None else _selection(e.selected),
-        "rules": {code: fields(r, "title message advice") for code, r in e.rules.items()},
+        "rules": {code: fields(r, "code title message advice why flag") for code, r in e.rules.items()},
     }
 
 

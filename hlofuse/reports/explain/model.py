@@ -5,7 +5,15 @@ from dataclasses import dataclass, field
 from hlofuse.account import KernelTime, StepCost, Totals
 from hlofuse.analysis.kernels import Loop
 from hlofuse.passes.fusion.priority_fusion.recorded_order import Disagreement
-from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal, RuleText, us_at_stake
+from hlofuse.reports.common.model import (
+    Counted,
+    CreatedBy,
+    FinalKernel,
+    Place,
+    Refusal,
+    RuleText,
+    us_at_stake,
+)
 from hlofuse.trace import Figures
 
 
@@ -229,3 +237,5 @@ class Explanation:
     """Rewrites of passes before fusion that have a rule."""
     later: tuple[PassStory, ...] = field(default=(), repr=False)
     """The same of passes after fusion."""
+    counted: Counted = "replayed"
+    """The source of the final module that `after` and `kernels` are of."""

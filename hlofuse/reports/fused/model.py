@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.elementwise import leaves_size
@@ -111,14 +110,3 @@ def edges(module: Module) -> list[tuple[Instruction, Instruction, Instruction, i
             if producer in launched:
                 found.append((producer, value, consumer, leaves_size(value.shape)))
     return sorted(found, key=lambda e: (-e[3], e[0].name, e[2].name))
-
-
-# A module after fusion, as JSON; the schema is in docs/stages.md.
-
-
-SCHEMA = "hlofuse.explain-fused/1"
-
-
-def fused_json(f: Fused) -> dict[str, Any]:
-    """Everything; `docs/stages.md` says what the fields mean."""
-    return {"schema": SCHEMA, **asdict(f)}

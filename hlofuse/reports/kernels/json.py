@@ -3,10 +3,10 @@
 from typing import Any
 
 from hlofuse.format.fields import fields
-from hlofuse.reports.common.json import created_by_json, measured_json
+from hlofuse.reports.common.json import created_by_json, measured_json, time_kind
 from hlofuse.reports.kernels.model import Choice, KernelSelection
 
-SCHEMA = "hlofuse.kernels/2"
+SCHEMA = "hlofuse.kernels/3"
 
 
 def selection_json(s: KernelSelection) -> dict[str, Any]:
@@ -30,7 +30,8 @@ def _kernel(k: Choice) -> dict[str, Any]:
         **fields(k, "input_name=name opcode shape kind computation run_by rule=rule.code"),
         "figures": dict(k.figures),
         "notes": [{"rule": n.rule.code, "title": n.rule.title, "figures": dict(n.figures)} for n in k.notes],
-        **fields(k, "heroes blocks threads us floor=is_floor runs bytes_accessed source"),
+        **fields(k, "heroes blocks threads us time_us=us floor=is_floor runs bytes_accessed source"),
+        "time_kind": time_kind(k.us, k.is_floor),
         **measured_json(k.measured),
         "made_by": [created_by_json(m) for m in k.created_by],
     }

@@ -7,7 +7,7 @@ from hlofuse.reports.common.json import measured_json, place_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.model_error.model import ModelError
 
-SCHEMA = "hlofuse.model-error/1"
+SCHEMA = "hlofuse.model-error/3"
 
 
 def model_error_json(e: ModelError) -> dict[str, Any]:

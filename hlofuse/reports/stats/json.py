@@ -6,7 +6,7 @@ from hlofuse.format.fields import fields
 from hlofuse.reports.common.json import cost_json, measured_json, totals_json
 from hlofuse.reports.stats.model import ModuleStatistics
 
-SCHEMA = "hlofuse.stats/2"
+SCHEMA = "hlofuse.stats/3"
 
 
 def statistics_json(modules: list[ModuleStatistics]) -> dict[str, Any]:

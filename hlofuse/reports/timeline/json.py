@@ -8,7 +8,7 @@ from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.timeline import phrases
 from hlofuse.reports.timeline.model import DumpSequence, PassTimeline, Size, Step
 
-SCHEMA = "hlofuse.timeline/1"
+SCHEMA = "hlofuse.timeline/3"
 
 
 def timeline_json(

@@ -1,19 +1,42 @@
-"""What XLA:TPU fused, as JSON; the schema is in docs/stages.md."""
+"""What XLA:TPU fused as JSON, in the form of every `explain`; the schema is in docs/json.md."""
 
 from typing import Any
 
+from hlofuse.account import Account
+from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.format.fields import fields
+from hlofuse.reports.explain.explain import grouped_kernels, kernels_as_they_are
+from hlofuse.reports.explain.json import explanation_json
+from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.tpu.model import TpuPair
-
-SCHEMA = "hlofuse.explain-tpu/1"
 
 
 def tpu_json(p: TpuPair) -> dict[str, Any]:
-    """Everything; `docs/stages.md` says what the fields mean."""
+    """The document of `explain`, with `fusions` and `pairs`: what was fused, and what others would fuse."""
+    before, after = (Account(module, backend="tpu") for module in p.modules)
+    kernels = kernels_as_they_are(after)
+    explanation = Explanation(
+        p.module,
+        p.before,
+        "tpu",
+        None,
+        "XLA:TPU",
+        "TPU's own compiler",
+        (),
+        before.totals,
+        after.totals,
+        (),
+        (),
+        p.rules,
+        hot_kernels=grouped_kernels(zip(after.rows, (k.place for k in kernels), strict=True), None),
+        kernels=kernels,
+        loops=outermost_loops(after.module),
+        counted="xla",
+    )
     return {
-        "schema": SCHEMA,
-        **fields(p, "module before after"),
-        "kernels": {"before": p.kernels_before, "after": p.kernels_after, **p.kernels_elsewhere},
+        **explanation_json(explanation),
+        "files": fields(p, "before after"),
+        "kernel_counts": {"before": p.kernels_before, "after": p.kernels_after, **p.kernels_elsewhere},
         "gpu_device": p.device,
         "fusions": [
             {
@@ -34,5 +57,4 @@ def tpu_json(p: TpuPair) -> dict[str, Any]:
             for e in p.edges
         ],
         "pairs_changed_by_other_passes": p.changed,
-        "rules": {code: rule.title for code, rule in p.rules.items()},
     }

@@ -5,7 +5,7 @@ about the same pairs of operations; that says how TPU differs, not what its rule
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hlofuse.analysis.elementwise import leaves_size
@@ -56,6 +56,8 @@ class TpuPair:
     changed: int
     """Edges excluded: other passes changed one of the two."""
     rules: dict[str, RuleText]
+    modules: tuple[Module, Module] = field(repr=False)
+    """Before and after XLA:TPU's fusion passes."""
 
 
 def tpu_files(path: Path, module: str | None = None) -> tuple[Path, Path] | None:
@@ -130,6 +132,7 @@ def compare_tpu(before: Module, after: Module, device: str = DEVICE) -> TpuPair:
         tuple(edges),
         changed,
         rules,
+        (before, after),
     )
 
 

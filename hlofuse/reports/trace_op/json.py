@@ -8,7 +8,7 @@ from hlofuse.reports.common.json import measured_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.trace_op.model import Provenance
 
-SCHEMA = "hlofuse.trace-op/1"
+SCHEMA = "hlofuse.trace-op/3"
 
 
 def provenance_json(provenance: Provenance) -> dict[str, Any]:

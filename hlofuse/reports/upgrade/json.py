@@ -9,7 +9,7 @@ from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.compare_builds.json import flipped_json
 from hlofuse.reports.upgrade.model import Upgrade
 
-SCHEMA = "hlofuse.upgrade/1"
+SCHEMA = "hlofuse.upgrade/3"
 
 
 def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> dict[str, Any]:

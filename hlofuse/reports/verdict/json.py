@@ -38,7 +38,23 @@ def _suggestion(s: Suggestion) -> dict[str, Any]:
         **fields(s, "kind text rule?"),
         "source": s.sources[0] if s.sources else None,
         **fields(s, "sources places recipe? flag?"),
+        "operation": None,
+        "edit": None,
+        "proof": ["replayed"] if s.trial.how.startswith("replayed") else [],
+        "gain": _gain(s.trial),
         "tried": _trial(s.trial),
+    }
+
+
+def _gain(t: Trial) -> dict[str, Any]:
+    """The saving of a change; `time_kind` is `scaled` where the estimate was scaled to measured time."""
+    is_scaled = t.scaled_us_saved is not None
+    us = t.scaled_us_saved if is_scaled else t.us_saved
+    return {
+        "time_us": us_json(us),
+        "time_kind": None if us is None else "scaled" if is_scaled else "estimated",
+        "temporary_bytes": None,
+        **fields(t, "kernels=kernels_saved launches=launches_saved"),
     }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from hlofuse.format.fields import fields
 from hlofuse.reports.verify.model import Report, Verdict
 
-SCHEMA = "hlofuse.verify/1"
+SCHEMA = "hlofuse.verify/3"
 
 
 def report_json(report: Report) -> dict[str, Any]:

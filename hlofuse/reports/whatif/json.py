@@ -7,7 +7,7 @@ from hlofuse.reports.common.json import refusal_json, totals_json
 from hlofuse.reports.difference.json import difference_json
 from hlofuse.reports.whatif.model import Ranking, Sweep
 
-SCHEMA = "hlofuse.what-if/2"
+SCHEMA = "hlofuse.what-if/3"
 
 
 def ranking_json(r: Ranking) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.json import created_by_json, place_json
 from hlofuse.reports.why import Decision, PairAnswer, Story
 
-SCHEMA = "hlofuse.why/2"
+SCHEMA = "hlofuse.why/3"
 
 
 def answers_json(answers: Sequence[Story | PairAnswer], queries: Sequence[str]) -> dict[str, Any]:
