@@ -89,7 +89,7 @@ def _is_shift(user: Instruction, value: Instruction, reduce: Instruction) -> boo
 
 EIGEN, VECTOR, NAIVE = "Eigen", "matrix-vector loop", "plain loops"
 _EIGEN_TYPES = frozenset({"f16", "f32", "f64", "c64", "c128", "s32"})
-_SMALL = 3
+_SIDE_ELEMENTS = 3
 
 
 def dot_strategy(dot: Instruction) -> tuple[str, str]:
@@ -106,7 +106,7 @@ def dot_strategy(dot: Instruction) -> tuple[str, str]:
     if is_number and (len(result) <= 1 or (len(result) == 2 and 1 in result)):
         return VECTOR, f"one matmul result is {_sizes(result)}"
     if is_number and _is_small(left) and _is_small(right):
-        return NAIVE, f"{_sizes(left)} and {_sizes(right)} each have a side of at most {_SMALL}"
+        return NAIVE, f"{_sizes(left)} and {_sizes(right)} each have a side of at most {_SIDE_ELEMENTS}"
     matrices = len(left) == len(right) == len(result) == 2
     has_elements = all(o.shape.element_count for o in dot.operands[:2])
     if matrices and dot.shape.element_type in _EIGEN_TYPES and has_elements:
@@ -122,7 +122,7 @@ def _numbers(dot: Instruction, name: str) -> list[int]:
 
 
 def _is_small(sizes: tuple[int, ...]) -> bool:
-    return len(sizes) <= 1 or (len(sizes) == 2 and min(sizes) <= _SMALL)
+    return len(sizes) <= 1 or (len(sizes) == 2 and min(sizes) <= _SIDE_ELEMENTS)
 
 
 def _sizes(sizes: tuple[int, ...]) -> str:

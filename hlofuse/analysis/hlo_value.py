@@ -84,7 +84,7 @@ _ONLY_THE_OUTERMOST = frozenset({"get-tuple-element", "copy"})
 """Of a tuple they use the tuple itself and hand on what is in it."""
 _NOTHING = frozenset({"tuple", "domain"})
 _HAND_ON = _ONLY_THE_OUTERMOST | _NOTHING
-_MANY = 16
+_MANY_EDGES = 16
 
 
 class Readers:
@@ -108,7 +108,7 @@ class Readers:
 
     def _users(self, source: Instruction) -> list[Instruction]:
         """Those that may read its elements."""
-        if len(source.users) < _MANY:
+        if len(source.users) < _MANY_EDGES:
             return source.users
         users = self._of_elements.get(source)
         if users is None:
@@ -117,7 +117,7 @@ class Readers:
         return users
 
     def _operand_numbers(self, user: Instruction, source: Instruction) -> list[int]:
-        if len(user.operands) < _MANY:
+        if len(user.operands) < _MANY_EDGES:
             return [number for number, operand in enumerate(user.operands) if operand is source]
         numbers = self._numbers.get(user)
         if numbers is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hlofuse.reports.common.head import Head
 
 _LISTED = 8
-_SMALL = 2_000_000
+_QUICKLY_READ_BYTES = 2_000_000
 """Bytes of a module that is read in no time."""
 
 _REPLAYED = ("what-if", "explore")
@@ -129,7 +129,7 @@ def _below(folder: Path, error: str) -> Iterator[str]:
 
 def _module(path: str) -> Iterator[str]:
     file = Path(path)
-    if file.is_file() and file.stat().st_size > _SMALL:
+    if file.is_file() and file.stat().st_size > _QUICKLY_READ_BYTES:
         yield from _head(file, path)
         yield from _next(path)
         return
@@ -148,7 +148,7 @@ def _head(file: Path, name: str) -> Generator[str, None, Head | None]:
     from hlofuse.library.heads import head_of_dump
     from hlofuse.reports.common.head import head_lines
 
-    head = head_of_dump(file) if file.stat().st_size < _SMALL else None
+    head = head_of_dump(file) if file.stat().st_size < _QUICKLY_READ_BYTES else None
     yield from head_lines([head]) if head else [f"{printable(name)}: {bytes_text(file.stat().st_size)}"]
     return head
 

@@ -167,11 +167,11 @@ class Boxes:
 # and end with a scope of the framework where there is a choice.
 
 
-MOST = 64
+MOST_OPERATIONS = 64
 """Operations of a region, unless one kernel alone holds more."""
-ENOUGH = 32
+ENOUGH_OPERATIONS = 32
 """From here on a region ends with its scope."""
-FEW = 12
+FEW_OPERATIONS = 12
 """So few operations are no region of their own, whatever comes next."""
 
 
@@ -222,7 +222,9 @@ def _parts(
         op_name = operations[inside[-1]].instruction.op_name if inside else None
         here = "/".join((op_name or "").split("/")[:-1][:4]) if inside else scope
         leaves = bool(here) and here != scope
-        if (size > FEW and size + len(inside) > MOST) or (size >= ENOUGH and leaves):
+        if (size > FEW_OPERATIONS and size + len(inside) > MOST_OPERATIONS) or (
+            size >= ENOUGH_OPERATIONS and leaves
+        ):
             yield part
             part, size = [], 0
         part.append((box, inside))

@@ -27,7 +27,7 @@ from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.explain.model import HotKernel
 
 AUTO = "auto"
-_MOST, _MOST_OF_ALL = 300_000, 1_500_000  # bytes of text
+_MOST_BYTES, _MOST_BYTES_OF_ALL = 300_000, 1_500_000  # bytes of text
 
 
 class SourceFiles:
@@ -52,7 +52,7 @@ class SourceFiles:
 
     def embedded(self, dump: str | None) -> tuple[SourceFile, ...]:
         """Every file, with its text where it was found. `dump` is the file with the module."""
-        found, left = [], _MOST_OF_ALL
+        found, left = [], _MOST_BYTES_OF_ALL
         written = Path(dump).stat().st_mtime if dump is not None and Path(dump).is_file() else inf
         for file in self._numbers:
             text, note = self._read(file, written, left) if self._root is not None else ("", "")
@@ -68,7 +68,7 @@ class SourceFiles:
             path = next((p for p in candidates if p.suffix == ".py" and p.is_file()), None)
             if path is None:
                 return "", "not found"
-            if (size := path.stat().st_size) > min(_MOST, left):
+            if (size := path.stat().st_size) > min(_MOST_BYTES, left):
                 return "", f"not embedded: {bytes_text(size)}"
             changed = "changed after the dump was written" if path.stat().st_mtime > written else ""
             return path.read_text(encoding="utf-8"), changed

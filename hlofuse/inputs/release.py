@@ -138,7 +138,7 @@ def _shows(mark: Mark, text: str) -> bool:
 
 
 _FINISHED = "_after_optimizations.txt"
-_ENOUGH = 4 << 20
+_SEARCHED_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ def _marks(
 def _beginning(path: Path) -> str:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_ENOUGH)
+            return file.read(_SEARCHED_BYTES)
     except OSError:
         return ""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import any_of
 
-_ENOUGH = 20_000  # difflib takes its time; more names than this are thinned by their first letters
+_MOST_NAMES = 20_000  # difflib takes its time; more names than this are thinned by their first letters
 
 
 def close_matches(name: str, names: Iterable[str], most: int = 3) -> list[str]:
@@ -13,8 +13,8 @@ def close_matches(name: str, names: Iterable[str], most: int = 3) -> list[str]:
     import difflib  # only what went wrong needs it
 
     pool = list(dict.fromkeys(names))
-    if len(pool) > _ENOUGH:
-        pool = [n for n in pool if n[:2] == name[:2]][:_ENOUGH]
+    if len(pool) > _MOST_NAMES:
+        pool = [n for n in pool if n[:2] == name[:2]][:_MOST_NAMES]
     lowered = name.lower()
     # A name asked for without its number is meant literally: reduce -> reduce.3.
     literal = [n for n in pool if n.lower().startswith(lowered + ".") or n.lower() == lowered]

@@ -24,7 +24,7 @@ _LOOPS = frozenset(
 )
 _ELEMENTAL = _LOOPS | {"copy", "iota", "constant", "reduce", "scatter"}
 _CONTROL_FLOW = frozenset({"while", "conditional", "fusion"})
-_SMALL_CONSTANT = 1
+_CONSTANT_ELEMENTS = 1
 
 
 def keeps_bit_width(instruction: Instruction) -> bool:
@@ -59,7 +59,7 @@ def may_be_fused(instruction: Instruction, release: Release) -> bool:
 def is_small_constant(instruction: Instruction) -> bool:
     """A constant that becomes part of the kernel's code (`IsSmallConstant`)."""
     shape = instruction.shape
-    return instruction.opcode == "constant" and shape.is_array and shape.element_count <= _SMALL_CONSTANT
+    return instruction.opcode == "constant" and shape.is_array and shape.element_count <= _CONSTANT_ELEMENTS
 
 
 def is_scatter_fusion(instruction: Instruction) -> bool:

@@ -31,13 +31,13 @@ OTHER_USERS = essential(
     "The kernel's result has other users",
     message="rejects maybe illegal instr …; including it may create cycles in HLO.",
 )
-LARGE = register(
+LARGE_KERNEL = register(
     "HF011",
     "The kernel is large",
     message="rejects may-not-be profitable fusion instr …",
     knobs=(MAX_ELEMENTS, MAX_ELEMENTS_SLICED),
 )
-LONG = register(
+LONG_KERNEL = register(
     "HF012",
     "The kernel has many instructions",
     message="rejects may-not-be profitable fusion instr …",

@@ -6,7 +6,7 @@ import pytest
 
 from hlofuse.account import observed_replay
 from hlofuse.analysis.kernels import is_kernel, kernels, launched_computations
-from hlofuse.explorer.collect import MOST, Boxes, page_of
+from hlofuse.explorer.collect import MOST_OPERATIONS, Boxes, page_of
 from hlofuse.ir import parse_module
 from hlofuse.replay import Replay, replay, replay_config
 
@@ -55,7 +55,7 @@ def test_regions_hold_every_operation_in_whole_kernels() -> None:
         refused: dict[int, set[int]] = {}
         for region in run.regions:
             sizes = [len(inside) for _, inside in region.kernels]
-            assert sum(sizes) <= MOST or sum(sizes) - max(sizes) <= MOST
+            assert sum(sizes) <= MOST_OPERATIONS or sum(sizes) - max(sizes) <= MOST_OPERATIONS
             for box, inside in region.kernels:
                 assert box not in refused
                 refused[box] = set(inside)

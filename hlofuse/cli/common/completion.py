@@ -15,8 +15,8 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_LARGEST = 1_000_000  # bytes of a file that is searched for names while somebody waits
-_MOST = 200
+_LARGEST_FILE_BYTES = 1_000_000  # bytes of a file that is searched for names while somebody waits
+_MOST_NAMES = 200
 _DEFINED = re.compile(r"^\s+(?:ROOT )?%?([\w.-]+) = ", re.MULTILINE)
 
 
@@ -110,7 +110,7 @@ def names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[
     found: dict[str, None] = {}
     for file in _texts(ctx):
         try:
-            if file.stat().st_size < _LARGEST:
+            if file.stat().st_size < _LARGEST_FILE_BYTES:
                 found.update(dict.fromkeys(_DEFINED.findall(file.read_text("utf-8", "replace"))))
         except OSError:
             continue
@@ -153,7 +153,7 @@ def _starting(incomplete: str, found: Iterable[str] | Mapping[str, str]) -> list
     """Those that begin so, each once, with what explains them."""
     help_of = found if isinstance(found, Mapping) else {}
     chosen = [name for name in dict.fromkeys(found) if name.startswith(incomplete)]
-    return [_item(name, help=help_of.get(name)) for name in chosen[:_MOST]]
+    return [_item(name, help=help_of.get(name)) for name in chosen[:_MOST_NAMES]]
 
 
 def _item(value: str, type: str = "plain", help: str | None = None) -> CompletionItem:

@@ -46,7 +46,7 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
 _LLVM_KEEPS_ROLLED = frozenset({"sine", "cosine", "tan", "power", "atan2"})
 """Further operations that the emitters of LLVM IR do not unroll, since they are not vectorised."""
 _TRANSPARENT = frozenset({"parameter", "tuple", "get-tuple-element"})
-LARGE = 1 << 62
+UNBOUNDED_ELEMENTS = 1 << 62
 
 # Properties of any of a kernel's instructions, as bits.
 KEEPS_ROLLED = 1
@@ -172,7 +172,7 @@ class AtomTable:
         mlir = self._release.mlir_emitters
         atom.features = _features(instruction, self._release)
         atom.transpose = None
-        atom.minor_of_transpose = LARGE
+        atom.minor_of_transpose = UNBOUNDED_ELEMENTS
         if opcode == "transpose":
             source, permutation = instruction.operands[0].shape, instruction.dimensions
             describe = tiled_transpose if self._release.packed_transposes else bytewise_transpose

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Hashable, Sequence
 
-from hlofuse.cost.gpu.atoms import LARGE, Atom, AtomTable
+from hlofuse.cost.gpu.atoms import UNBOUNDED_ELEMENTS, Atom, AtomTable
 from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.estimate import chain_end
 from hlofuse.cost.gpu.heroes import root_of_output, roots_of_atom
@@ -125,7 +125,7 @@ def _set_sums(summary: Summary, atoms: dict[Instruction, Atom]) -> None:
     summary.features = 0
     for _, atom in inside:
         summary.features |= atom.features
-    summary.minor_of_transpose = min([a.minor_of_transpose for _, a in inside], default=LARGE)
+    summary.minor_of_transpose = min([a.minor_of_transpose for _, a in inside], default=UNBOUNDED_ELEMENTS)
     summary.shared_memory = sum([a.shared_memory for _, a in inside])
     summary.unnested_reductions = sum([a.unnested_reductions for _, a in inside])
     summary.significant_reduce = any(a.significant_reduce for _, a in inside)

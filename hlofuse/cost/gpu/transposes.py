@@ -15,9 +15,9 @@ from hlofuse.ir.shape import Shape
 
 _BANKS = 32
 _BANK_BITS = 32
-_MIN_DIMENSION = 16
-_MIN_DIMENSION_OF_LARGE = 8
-_MIN_TOTAL_OF_LARGE = 64 * 128
+_MIN_SIDE_ELEMENTS = 16
+_MIN_SIDE_ELEMENTS_OF_LARGE = 8
+_MIN_ELEMENTS_OF_LARGE = 64 * 128
 _MAX_BITS_OF_MINOR = 64
 TILE = 32
 """Elements along each side of a tile, where an element is no narrower than a bank."""
@@ -54,7 +54,7 @@ def tiled_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) 
     last = dimensions[-1]
     if order[-1] == len(dimensions) - 1:
         swapped = min(source_dimensions[-2], dimensions[-2])
-        if bits * last <= _MAX_BITS_OF_MINOR and bits * last * swapped >= 8 * _MIN_DIMENSION:
+        if bits * last <= _MAX_BITS_OF_MINOR and bits * last * swapped >= 8 * _MIN_SIDE_ELEMENTS:
             return TiledTranspose(dimensions, order, bits, -(-_BANKS * (_BANKS + 1) * bits * last // 8))
         return None
     smaller, product = min(source_dimensions[-1], last), source_dimensions[-1] * last
@@ -64,8 +64,8 @@ def tiled_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) 
 
 
 def _is_large(smaller: int, product: int) -> bool:
-    return smaller >= _MIN_DIMENSION or (
-        smaller >= _MIN_DIMENSION_OF_LARGE and product >= _MIN_TOTAL_OF_LARGE
+    return smaller >= _MIN_SIDE_ELEMENTS or (
+        smaller >= _MIN_SIDE_ELEMENTS_OF_LARGE and product >= _MIN_ELEMENTS_OF_LARGE
     )
 
 
@@ -80,7 +80,7 @@ def bytewise_transpose(source: Shape, result: Shape, permutation: tuple[int, ...
     if permutation[-1] == rank - 1:
         width *= last
         fits = 8 * width <= _MAX_BITS_OF_MINOR
-        if not fits or width * min(source.dimensions[-2], dimensions[-2]) < _MIN_DIMENSION:
+        if not fits or width * min(source.dimensions[-2], dimensions[-2]) < _MIN_SIDE_ELEMENTS:
             return None
     elif not _is_large(min(source.dimensions[-1], last), source.dimensions[-1] * last):
         return None

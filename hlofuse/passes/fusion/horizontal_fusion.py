@@ -104,14 +104,14 @@ class _LoopDriver:
         instructions = self._limit(rules.MAX_INSTRUCTIONS, rules.MAX_INSTRUCTIONS_SLICED)
         if not rules.feeds_only(kernel, consumer):
             return rules.OTHER_USERS
-        if outputs_of(kernel)[0].shape.element_count > elements and rules.LARGE.code not in off:
-            return rules.LARGE
+        if outputs_of(kernel)[0].shape.element_count > elements and rules.LARGE_KERNEL.code not in off:
+            return rules.LARGE_KERNEL
         if (
             kernel.opcode == "fusion"
             and instruction_count(kernel) > instructions
-            and rules.LONG.code not in off
+            and rules.LONG_KERNEL.code not in off
         ):
-            return rules.LONG
+            return rules.LONG_KERNEL
         if not rules.is_row_major(kernel):
             return rules.NOT_ROW_MAJOR
         for operand in kernel.operands:
@@ -202,7 +202,7 @@ def _sorting_key(kernel: Instruction) -> tuple[int, int, int, int]:
 
 
 T = TypeVar("T")
-_SMALL = 16
+_UNPARTITIONED_ELEMENTS = 16
 
 
 def std_sorted(values: Sequence[T], is_before: Callable[[T, T], bool]) -> list[T]:
@@ -213,13 +213,13 @@ def std_sorted(values: Sequence[T], is_before: Callable[[T, T], bool]) -> list[T
     result = list(values)
     _partition(result, 0, len(result), is_before)
     for k in range(1, len(result)):
-        _insert(result, k, is_before, guarded=k < _SMALL)
+        _insert(result, k, is_before, guarded=k < _UNPARTITIONED_ELEMENTS)
     return result
 
 
 def _partition(v: list[T], first: int, last: int, is_before: Callable[[T, T], bool]) -> None:
     """Cut `v[first:last]` into pieces of up to 16, all of one piece before all of the next."""
-    while last - first > _SMALL:
+    while last - first > _UNPARTITIONED_ELEMENTS:
         _median_to_first(v, first, first + 1, (first + last) // 2, last - 1, is_before)
         pivot, low, high = v[first], first + 1, last
         while True:

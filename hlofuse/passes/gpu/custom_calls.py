@@ -49,7 +49,7 @@ def _call(solve: Instruction) -> None:
     replaced(solve, added(call, "get-tuple-element", solve.shape, [call], like=call, index="0"))
 
 
-_MOST_OF_ALL = 0.85
+_MAX_SHARE_OF_ROW = 0.85
 
 
 class TopkSpecializer(VisitPass):
@@ -69,7 +69,7 @@ def _is_computed(call: Instruction) -> bool:
     if shape.element_type not in ("f32", "bf16") or not 1 <= shape.rank <= 2:
         return False
     size, wanted = shape.dimensions[-1], call.shape.tuple_shapes[0].dimensions[-1]
-    if wanted >= _MOST_OF_ALL * size:
+    if wanted >= _MAX_SHARE_OF_ROW * size:
         return False
     rows = shape.dimensions[0] if shape.rank == 2 else 0
     least, most = (1024, 16) if is_stable(call) else (1, _most_unstable(shape, rows, size))

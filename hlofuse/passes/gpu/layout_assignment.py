@@ -18,7 +18,7 @@ from hlofuse.passes.layout.rounds import apply, is_assignable, prepare, settle
 from hlofuse.trace import Recorder
 
 _BATCH = 0
-_SMALLEST = 100
+_TINY_DOT_ELEMENTS = 100
 """`xla_gpu_gemm_rewrite_size_threshold`."""
 
 
@@ -85,7 +85,7 @@ def is_for_cublas(dot: Instruction, of_vectors: bool = True) -> bool:
     return of in FLOATING_TYPES or of in COMPLEX_TYPES
 
 
-def is_tiny(dot: Instruction, threshold: int = _SMALLEST) -> bool:
+def is_tiny(dot: Instruction, threshold: int = _TINY_DOT_ELEMENTS) -> bool:
     """`IsMatrixMultiplicationTooSmallForRewriting`."""
     dims = DotDimensions.of(dot)
     free = 0
@@ -167,7 +167,7 @@ class _GpuLayouts(LayoutAssignment):
     def makes_rows(self, reduce: Instruction) -> bool:
         """Another layout is worth it only if the rows are long."""
         sizes = reduce.operands[0].shape.dimensions
-        return math.prod(sizes[d] for d in reduce.dimensions) >= _LEAST_ROW
+        return math.prod(sizes[d] for d in reduce.dimensions) >= _MIN_ROW_ELEMENTS
 
     def add_backend_constraints(self, constraint: ComputationConstraint) -> None:
         for instruction in reversed(constraint.computation.post_order()):
@@ -273,7 +273,7 @@ class _GpuLayouts(LayoutAssignment):
         self.set_instruction_layout(dot, descending(dot.shape))
 
 
-_LEAST_ROW = 32
+_MIN_ROW_ELEMENTS = 32
 _FP8 = frozenset({"f8e4m3fn", "f8e5m2fnuz"})
 
 

@@ -171,7 +171,7 @@ def unpacked_pairs(sort: Instruction, call: Instruction, by: Comparator) -> Inst
 # `xla/backends/gpu/transforms/sort_rewriter.cc`).
 
 
-_MANY = 16384
+_MIN_ELEMENTS = 16384
 """Elements in all, of a device of which nothing is known."""
 
 # Rows and elements of each of which there must be more; one row is another matter.
@@ -203,7 +203,7 @@ def is_faster_by_radix(shape: Shape, pair: bool, device: DeviceDescription) -> b
         return _on_hopper(shape.bit_width, rows, size, device)
     if device.compute_capability[0] == 8:
         return _on_ampere(shape.bit_width, rows, size, device)
-    return shape.element_count > _MANY
+    return shape.element_count > _MIN_ELEMENTS
 
 
 def _beyond(steps: _Steps, rows: int, size: int) -> bool:

@@ -9,7 +9,7 @@ from hlofuse.ir.unfusing import unfuse
 from hlofuse.passes.common import make
 from hlofuse.passes.reduction import TreeReductionRewriter
 from hlofuse.reports.advice.matching import (
-    SMALL,
+    SMALL_BYTES,
     combines_by,
     each,
     has,
@@ -62,7 +62,7 @@ def _is_narrow(x: Instruction) -> bool:
 def _joins_computed(x: Instruction) -> bool:
     """True if computed arrays of one shape are concatenated along another dimension than the first."""
     computed = all(o.opcode in ELEMENTWISE_OPCODES and o.shape == x.operands[0].shape for o in x.operands)
-    return computed and x.dimensions[0] > 0 and x.shape.byte_size < 4 * SMALL
+    return computed and x.dimensions[0] > 0 and x.shape.byte_size < 4 * SMALL_BYTES
 
 
 def _adds_sums(x: Instruction) -> bool:

@@ -15,7 +15,7 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import array
 from hlofuse.reports.advice.matching import (
-    LARGE,
+    MIN_ELEMENTS,
     combines_by,
     each,
     has,
@@ -108,9 +108,9 @@ def _compacts(x: Instruction) -> bool:
 def _is_cumulative(x: Instruction) -> bool:
     """True for a cumulative sum over a short dimension, which XLA divides into blocks."""
     lengths = [a * b for a, b in zip(x.shape.dimensions, x.shape.dimensions[1:], strict=False)]
-    is_large = x.shape.element_type in FLOATING_TYPES and x.shape.element_count >= LARGE
+    is_large = x.shape.element_type in FLOATING_TYPES and x.shape.element_count >= MIN_ELEMENTS
     sums = is_large and combines_by(x, "add") and has(readers(x), "add")
-    return sums and min(lengths, default=LARGE) <= 512
+    return sums and bool(lengths) and min(lengths) <= 512
 
 
 def _reads_one(x: Instruction) -> bool:

@@ -26,8 +26,8 @@ from hlofuse.passes.loop.parts import (
 )
 from hlofuse.passes.loop.trip_count import Counter, counter_of
 from hlofuse.reports.advice.matching import (
-    LARGE,
-    SMALL,
+    MIN_BYTES,
+    SMALL_BYTES,
     Find,
     each,
     has,
@@ -160,7 +160,7 @@ class _Unrolling:
         return make.dynamic_update_slice(self._at, whole, block, self._starts(x, along))
 
 
-_SHORT = 8
+_FEW_ITERATIONS = 8
 
 
 class _Loop:
@@ -207,8 +207,8 @@ def _loops(where: Callable[[_Loop], object], backend: str = "", nested: bool = F
 def _is_launch_bound(x: _Loop) -> bool:
     sizes = [i.shape.byte_size for i in x.body if i.opcode in ELEMENTWISE_OPCODES]
     is_unrolled = any(has(readers(i), "slice") for i in x.slices())
-    divides = x.trips > _SHORT and any(x.trips % n == 0 for n in (4, 5, 3))
-    return bool(x.carried) and divides and not is_unrolled and max(sizes, default=SMALL) < SMALL
+    divides = x.trips > _FEW_ITERATIONS and any(x.trips % n == 0 for n in (4, 5, 3))
+    return bool(x.carried) and divides and not is_unrolled and max(sizes, default=SMALL_BYTES) < SMALL_BYTES
 
 
 def _is_independent(x: _Loop) -> bool:
@@ -216,13 +216,13 @@ def _is_independent(x: _Loop) -> bool:
 
 
 def _draws(x: _Loop) -> bool:
-    return x.trips > _SHORT and any(map(is_draw, x.body))
+    return x.trips > _FEW_ITERATIONS and any(map(is_draw, x.body))
 
 
 def _is_short(x: _Loop) -> bool:
     is_large = x.trips * len(x.body.post_order()) > 500
     return (
-        1 < x.trips <= _SHORT
+        1 < x.trips <= _FEW_ITERATIONS
         and not is_large
         and any(i.shape.element_type in FLOATING_TYPES for _, i in x.carried)
     )
@@ -241,7 +241,7 @@ def _hoistable(x: _Loop) -> bool:
 def _shifts(x: _Loop) -> bool:
     return any(
         i.opcode == "concatenate"
-        and i.shape.byte_size >= LARGE
+        and i.shape.byte_size >= MIN_BYTES
         and any(o.opcode == "slice" and is_element(o.operands[0], x.given, k) for o in i.operands)
         for k, i in x.carried
     )
@@ -251,7 +251,7 @@ def _carries_equal_arrays(x: _Loop) -> bool:
     found = Count(
         (i.shape, *(o.opcode for o in origins(i, 12)))
         for _, i in x.carried
-        if i.opcode in ELEMENTWISE_OPCODES and i.shape.dimensions and i.shape.byte_size < SMALL
+        if i.opcode in ELEMENTWISE_OPCODES and i.shape.dimensions and i.shape.byte_size < SMALL_BYTES
     )
     return max(found.values(), default=0) > 2
 
@@ -270,7 +270,7 @@ def _is_linear(x: _Loop) -> bool:
     steady = x.steady()
     for k, total in x.carried:
         scaled = [source(o) for o in total.operands if o not in steady] if total.opcode == "add" else []
-        if len(scaled) == 1 and scaled[0].opcode == "multiply" and total.shape.byte_size < SMALL:
+        if len(scaled) == 1 and scaled[0].opcode == "multiply" and total.shape.byte_size < SMALL_BYTES:
             rest = [o for o in scaled[0].operands if o not in steady]
             return x.trips >= 32 and len(rest) == 1 and is_element(rest[0], x.given, k)
     return False
@@ -286,7 +286,7 @@ def _is_search(x: _Loop) -> bool:
 def _is_small_choice(x: Instruction) -> bool:
     inside = [i for branch in x.called_computations for i in branch if i.opcode not in ("parameter", "tuple")]
     cheap = {*ELEMENTWISE_OPCODES, "get-tuple-element", "constant", "broadcast", "bitcast"}
-    return cheap.issuperset(i.opcode for i in inside) and len(inside) < 40 and x.shape.byte_size < SMALL
+    return cheap.issuperset(i.opcode for i in inside) and len(inside) < 40 and x.shape.byte_size < SMALL_BYTES
 
 
 def _select(x: Instruction) -> bool:

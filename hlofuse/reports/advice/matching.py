@@ -12,9 +12,12 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.reports.advice.recipe import Finding, Situation
 
-SMALL = 1 << 20
-"""Bytes that a kernel moves in less time than its launch takes."""
-LARGE = 1 << 16
+SMALL_BYTES = 1 << 20
+"""A kernel that moves fewer takes less time than its launch."""
+MIN_BYTES = 1 << 16
+"""The smallest array that a suggestion is made for."""
+MIN_ELEMENTS = 1 << 16
+"""The same for arrays that are counted in elements."""
 _FREE = ("bitcast", "reshape", "copy", "transpose", "broadcast", "convert")
 PRODUCT = "product"
 """In a pattern: a matrix product, as an instruction, a library call or a fusion that holds one."""

@@ -12,7 +12,7 @@ from hlofuse.reports.advice.matching import Find, is_column_reduction, reader, r
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.common import lineage
 
-_MANY = 8
+_MANY_KERNELS = 8
 """Kernels that do the same to different arrays."""
 
 
@@ -72,7 +72,7 @@ def _many_kernels(reductions: bool) -> Find:
             if (not x.shape.dimensions and "reduce" in body) if reductions else is_result:
                 seen.setdefault((body, len(x.operands)), []).append(x)
         for xs in seen.values():
-            inside = s.inside(xs[0].name) if len(xs) >= _MANY else ()
+            inside = s.inside(xs[0].name) if len(xs) >= _MANY_KERNELS else ()
             if inside:
                 yield Finding(inside[0].name)
 

@@ -9,7 +9,7 @@ from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import integer_of
-from hlofuse.reports.advice.matching import LARGE, combines_by, each, only_reader, origins, source
+from hlofuse.reports.advice.matching import MIN_BYTES, combines_by, each, only_reader, origins, source
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 
 
@@ -18,7 +18,9 @@ def _results(module: Module) -> list[tuple[Index, Instruction]]:
     root, config = module.entry.root, alias_config(module)
     results = [((k,), o) for k, o in enumerate(root.operands)] if root.opcode == "tuple" else [((), root)]
     return [
-        (k, without_bitcasts(o)) for k, o in results if k not in config.aliases and o.shape.byte_size >= LARGE
+        (k, without_bitcasts(o))
+        for k, o in results
+        if k not in config.aliases and o.shape.byte_size >= MIN_BYTES
     ]
 
 
@@ -55,7 +57,7 @@ def _computes_whole(x: Instruction) -> bool:
     """True if an array is computed of which only a small part is new."""
     whole, part = x.operands[0].shape.byte_size, x.operands[1].shape.byte_size
     return (
-        whole >= max(LARGE, 8 * part)
+        whole >= max(MIN_BYTES, 8 * part)
         and _origin(x.operands[0]) is not None
         and only_reader(x.operands[0]) is x
     )
@@ -84,7 +86,7 @@ def _update_only(x: Instruction) -> bool:
 
 def _is_row_by_mask(x: Instruction) -> bool:
     is_carried = without_bitcasts(x.operands[2]).opcode in ("parameter", "get-tuple-element")
-    return is_carried and x.shape.byte_size >= LARGE and _row(x) is not None
+    return is_carried and x.shape.byte_size >= MIN_BYTES and _row(x) is not None
 
 
 def _row(x: Instruction) -> tuple[int, Instruction] | None:
@@ -150,7 +152,7 @@ def _shifts(x: Instruction) -> bool:
     same = update.opcode == "slice" and without_bitcasts(update.operands[0]) is without_bitcasts(
         x.operands[0]
     )
-    return same and _written_along(x) is not None and update.shape.byte_size >= LARGE
+    return same and _written_along(x) is not None and update.shape.byte_size >= MIN_BYTES
 
 
 def _written_along(x: Instruction) -> int | None:

@@ -9,9 +9,9 @@ from hlofuse.format.fields import fields
 from hlofuse.format.units import listing, plural, us_text
 from hlofuse.inputs.profile import DeviceTime, ProfiledModule
 
-_MOSTLY = 0.5
-_MUCH = 0.3
-_LEAST = 0.01
+_MOST_OF_TIME = 0.5
+_MUCH_OF_TIME = 0.3
+_LEAST_SHARE = 0.01
 _MODULES = 2
 _UNMATCHED = 3
 
@@ -20,7 +20,7 @@ def profile_lines(m: Measured) -> Iterator[str]:
     """The measured program and how many times found their instruction; then how busy the device was."""
     modules, total = m.profile.modules, m.profile.total_us or 1.0
     line = joined_line(m)
-    others = [x for x in modules if x is not m.source and x.total_us >= _LEAST * total]
+    others = [x for x in modules if x is not m.source and x.total_us >= _LEAST_SHARE * total]
     if others:
         shown = [f"{_label(x, modules)} {_percent(x.total_us / total)}" for x in others[:_MODULES]]
         line += f" · {_percent(m.source.total_us / total)} of all time, {listing(shown, len(shown))}"
@@ -33,7 +33,7 @@ def joined_line(m: Measured) -> str:
     """The measured program, and how many times found their instruction."""
     line = f"Profile: {plural(m.runs, 'run')} of {_label(m.source, m.profile.modules)}"
     line += f", {_percent(m.share)} of its time matched to kernels"
-    if m.share < 1 and (lost := [t for t in m.unmatched if t.total_us >= _LEAST * m.source.total_us]):
+    if m.share < 1 and (lost := [t for t in m.unmatched if t.total_us >= _LEAST_SHARE * m.source.total_us]):
         shown = [f"{printable(t.name)} {_percent(t.total_us / m.source.total_us)}" for t in lost]
         line += f"; not matched: {listing(shown, _UNMATCHED)}"
     return line + (f"; {plural(len(m.refused), 'name')} mean another operation here" if m.refused else "")
@@ -58,9 +58,9 @@ def _device_lines(devices: Sequence[DeviceTime]) -> Iterator[str]:
         if us > busy / 100:
             line += f" · {what} {_percent(us / busy)} of busy time"
     yield line
-    if busy < (1 - _MOSTLY) * span:
+    if busy < (1 - _MOST_OF_TIME) * span:
         yield f"Fusion is not the problem here: {_percent(1 - busy / span)} of the time nothing runs"
-    elif exposed > _MUCH * busy:
+    elif exposed > _MUCH_OF_TIME * busy:
         part = _percent(exposed / busy)
         yield f"Fusion helps little here: {part} of the time is copies and collectives alone"
 

@@ -12,9 +12,9 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.common.facts import place_of
 from hlofuse.reports.common.model import Place
 
-_CLOSE = 1.25
+_CLOSE_RATIO = 1.25
 _CYCLES = re.compile(r'"estimated_cycles":\s*"?(\d{1,15})\b')
-_LARGE = 0.01
+_LARGE_SHARE = 0.01
 """The part of all bytes from which a kernel shows what bandwidth the machine reaches."""
 
 
@@ -46,7 +46,7 @@ class KernelError:
 
     @property
     def is_close(self) -> bool:
-        return 1 / _CLOSE <= self.ratio <= _CLOSE
+        return 1 / _CLOSE_RATIO <= self.ratio <= _CLOSE_RATIO
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +102,6 @@ def model_error(account: Account, device: str | None) -> ModelError:
 def _best_bandwidth(rows: list[Launched]) -> float | None:
     """Bytes per second of the kernel that moves them fastest, of those that move many."""
     moved = [(r.cost.bytes_accessed * r.measured.calls, r.measured, r.kind) for r in rows if r.measured]
-    least = _LARGE * sum(total for total, *_ in moved)
+    least = _LARGE_SHARE * sum(total for total, *_ in moved)
     rates = [b / m.total_us * 1e6 for b, m, kind in moved if m.total_us and kind == "kernel" and b >= least]
     return max(rates, default=None) or None

@@ -16,7 +16,7 @@ from hlofuse.reports.common.model import TRIED_UP_TO
 
 _HOPS = 2
 """A change next to a kernel may let it fuse with what its neighbors read."""
-_MOST = 1_000
+_MOST_INSTRUCTIONS = 1_000
 """Instructions in kernels with their neighbors; with more, neighbors are left out."""
 _ELSEWHERE = "elsewhere"
 """The placeholder for every reader elsewhere of the kernels' results: XLA fuses nothing into it."""
@@ -54,7 +54,7 @@ class Cutter:
         kernels = nearest = dict.fromkeys(self._around(finding))
         for _ in range(_HOPS):
             nearest = nearest | dict.fromkeys(k for name in nearest for k in self._next_to(name))
-            kernels = nearest if self._size(nearest) <= _MOST else kernels
+            kernels = nearest if self._size(nearest) <= _MOST_INSTRUCTIONS else kernels
         members = {m for k in kernels for m in self._members(k)}
         members |= {x.name for x in at if x.opcode in CONTROL_FLOW}
         if not kernels or self._size(kernels) > TRIED_UP_TO:

@@ -12,7 +12,7 @@ from hlofuse.trace import Event
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
 
 PASS = "priority-fusion"
-_CLOSE = 1e-3
+_RELATIVE_TOLERANCE = 1e-3
 
 
 def compare_record(record: PriorityRecord, events: Iterable[Event]) -> RecordVerdict:
@@ -93,4 +93,4 @@ def _near(s: PriorityStep, e: Event) -> bool:
 
 
 def _close(a: float, b: float | None) -> bool:
-    return b is not None and isclose(a, b, rel_tol=_CLOSE)
+    return b is not None and isclose(a, b, rel_tol=_RELATIVE_TOLERANCE)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hlofuse.passes.fusion.priority_fusion.legality import Legality
     from hlofuse.rules.verdict import Verdict
 
-_CLOSE = 1e-3
+_RELATIVE_TOLERANCE = 1e-3
 _Placed: TypeAlias = "tuple[int, PriorityStep | IneligibleStep]"
 
 
@@ -140,7 +140,7 @@ class RecordedOrder(TieBreaker):
 
 
 def _near(a: float, b: float) -> bool:
-    return a == b or abs(a - b) <= _CLOSE * max(abs(a), abs(b))
+    return a == b or abs(a - b) <= _RELATIVE_TOLERANCE * max(abs(a), abs(b))
 
 
 def _text(step: PriorityStep | IneligibleStep) -> str:

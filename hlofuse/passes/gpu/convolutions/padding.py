@@ -147,8 +147,8 @@ def _replaced(call: Instruction, new: Instruction) -> bool:
     return replace_instruction(call, new, has_side_effect)
 
 
-_MULTIPLE = 8
-_MOST_BYTES = 1.35
+_FEATURE_MULTIPLE = 8
+_MAX_BYTES_RATIO = 1.35
 
 
 class CudnnPadForConvolutions(Pass):
@@ -193,9 +193,9 @@ def _padded_shapes(call: Instruction, old: list[Shape]) -> list[Shape] | None:
         (kernel, labels.kernel_output_feature_dimension),
         (out, result),
     ):
-        sizes[which][dimension] = -(-sizes[which][dimension] // _MULTIPLE) * _MULTIPLE
+        sizes[which][dimension] = -(-sizes[which][dimension] // _FEATURE_MULTIPLE) * _FEATURE_MULTIPLE
     new = [with_dimensions(shape, n) for shape, n in zip(old, sizes, strict=True)]
-    small = all(n.byte_size <= o.byte_size * _MOST_BYTES for n, o in zip(new, old, strict=True))
+    small = all(n.byte_size <= o.byte_size * _MAX_BYTES_RATIO for n, o in zip(new, old, strict=True))
     return new if small else None
 
 

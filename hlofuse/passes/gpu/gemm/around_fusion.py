@@ -22,7 +22,7 @@ from hlofuse.passes.gpu.layout_assignment import is_tiny
 from hlofuse.rules.rewrites import SPLIT_K, STRENGTH_REDUCED
 from hlofuse.trace import Recorder
 
-_TILE = 128
+_TILE_ELEMENTS = 128
 _COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 _ALIGNMENT = 128
 """Bits."""
@@ -109,9 +109,9 @@ def _cost(gemm: _Sizes, count: int, device: DeviceDescription) -> float:
     """`EstimateGemmCostAfterSplitK`."""
     weights = _weights(device)
     batch = gemm.b * count
-    m_tile, n_tile = min(gemm.m, _TILE), min(gemm.n, _TILE)
-    tiles = float(batch * -(-gemm.m // _TILE) * -(-gemm.n // _TILE))
-    slots = device.core_count * (float(_TILE * _TILE) / float(m_tile * n_tile))
+    m_tile, n_tile = min(gemm.m, _TILE_ELEMENTS), min(gemm.n, _TILE_ELEMENTS)
+    tiles = float(batch * -(-gemm.m // _TILE_ELEMENTS) * -(-gemm.n // _TILE_ELEMENTS))
+    slots = device.core_count * (float(_TILE_ELEMENTS * _TILE_ELEMENTS) / float(m_tile * n_tile))
     waves = max(1.0, tiles / slots)
     compute = float(gemm.flops) * m_tile * n_tile * -(-gemm.k // count) * waves * weights.compute
     read = float(gemm.m) * gemm.k * gemm.b * gemm.lhs_bits / 8.0
@@ -196,7 +196,7 @@ def _split_operand(operand: Instruction, k: int, count: int, padded: int) -> Ins
     return added(operand, "reshape", shape, [operand])
 
 
-_SMALLEST_LEFT = 64
+_MIN_LEFT_ELEMENTS = 64
 _MOVES = frozenset("bitcast broadcast constant get-tuple-element parameter reshape transpose".split())
 
 
@@ -224,10 +224,10 @@ def _should_swap(dot: Instruction) -> bool:
         math.prod(o.shape.dimensions[d] for d in dims.free(number, o.shape.rank))
         for number, o in enumerate(dot.operands)
     )
-    if left < _SMALLEST_LEFT <= right:
+    if left < _MIN_LEFT_ELEMENTS <= right:
         return True
     computes = [_has_code(o) for o in dot.operands]
-    return computes == [False, True] and right >= _SMALLEST_LEFT
+    return computes == [False, True] and right >= _MIN_LEFT_ELEMENTS
 
 
 def _has_code(i: Instruction) -> bool:
@@ -261,7 +261,7 @@ def _swap(dot: Instruction) -> None:
     dot.computation.remove_instruction(dot)
 
 
-_SMALL = 10_000_000
+_TINY_DOT_ELEMENTS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -285,7 +285,7 @@ class DotStrengthReduction(Pass):
         types = {dot.shape.element_type, *(o.shape.element_type for o in dot.operands)}
         if not any(vectors) and not (types == {"s32"} and dims.rhs_contracting == (1,)):
             return False
-        return all(vectors) or is_tiny(dot, _SMALL) or not can_handle_gemm(dot, self.device)
+        return all(vectors) or is_tiny(dot, _TINY_DOT_ELEMENTS) or not can_handle_gemm(dot, self.device)
 
 
 def _expanded(dot: Instruction) -> Instruction:
