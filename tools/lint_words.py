@@ -9,6 +9,8 @@ help says has none of SHOWN either.
 
 Pages: none of PHRASES, none of the retired words, and at most AVERAGE words in a sentence of a page.
 
+Counted: lines with a word of RARE and docstrings that open with a word of OPENINGS, at most AT_MOST of each.
+
     python tools/lint_words.py
 """
 
@@ -115,6 +117,14 @@ _UNREAD_PARTS = re.compile(r"<!-- begin \w+ -->.*?<!-- end -->|<!--.*?-->", re.D
 _MARKUP = re.compile(r"!?\[([^\]]*)\]\([^)]*\)|`([^`]*)`|[*_]{1,2}(?=\w)|(?<=\w)[*_]{1,2}(?!\w)")
 
 
+RARE = re.compile(r"\b(told|gone|anew|dear|behind|besides?|somebody|nobody)\b", re.IGNORECASE)
+"""Words that are right in few places; in a line of code or text of the package."""
+OPENINGS = re.compile(r"(What|How|Of|Where|Those|Which|Who|That)\b")
+"""First words of a docstring that asks or begins in the middle: it states what is returned or done."""
+AT_MOST = {"rare word": 170, "opening of a docstring": 590}
+"""What is left; lower it whenever a count falls, and never raise it."""
+
+
 def prose_of(page: str) -> str:
     """The page without code, comments and generated parts, with blank lines in their place."""
     lines: list[str] = []
@@ -209,9 +219,37 @@ def prose_hits(path: str, text: str, tree: ast.AST | None) -> Iterator[str]:
             yield f"{path}:{at}: “{found[0]}” is retired from prose"
 
 
+def docstrings(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and text of every string that is a statement: docstrings, and those of attributes."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield node.lineno, text
+
+
+def counted_hits(path: str, text: str, tree: ast.AST) -> Iterator[tuple[str, str]]:
+    """A rule of AT_MOST, and where it is broken."""
+    for n, line in enumerate(text.splitlines(), 1):
+        if found := RARE.search(line):
+            yield "rare word", f"{path}:{n}: “{found[0]}”"
+    for n, docstring in docstrings(tree):
+        if found := OPENINGS.match(docstring):
+            yield "opening of a docstring", f"{path}:{n}: “{found[0]} …”"
+
+
+def above_maximum(counted: list[tuple[str, str]]) -> Iterator[str]:
+    """The hits of each rule that is broken more often than AT_MOST allows."""
+    for rule, most in AT_MOST.items():
+        hits = [hit for r, hit in counted if r == rule]
+        if len(hits) > most:
+            yield from hits
+            yield f"{rule}: {len(hits)}, at most {most} are allowed"
+
+
 def main() -> int:
     listed = subprocess.run(["git", "ls-files"], check=True, capture_output=True, text=True).stdout
     out: list[str] = []
+    counted: list[tuple[str, str]] = []
     for path in listed.splitlines():
         if not Path(path).exists():
             continue
@@ -224,6 +262,9 @@ def main() -> int:
         out += name_hits(path, tree, text if path.endswith(".js") else "")
         if path.startswith("hlofuse/") and (tree is not None or path.endswith(".toml")):
             out += prose_hits(path, text, tree)
+        if path.startswith("hlofuse/") and tree is not None:
+            counted += counted_hits(path, text, tree)
+    out += above_maximum(counted)
     print("".join(f"{line}\n" for line in out), end="")
     return 1 if out else 0
 

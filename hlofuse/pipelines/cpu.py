@@ -160,7 +160,7 @@ def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ())
 def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) -> tuple[Pipeline, ...]:
     """The pipelines after fusion in `RunHloPassesAfterLayoutAssn`; no device and no flag changes them."""
     layout_sensitive = replace(_ALGEBRAIC, layout_sensitive=True, bitcast_convert_as_bitcast=True)
-    simplification = _LISTS.pipeline(
+    simplify = _LISTS.pipeline(
         "simplification_after_layout_assignment",
         AlgebraicSimplifier(layout_sensitive),
         "dce",
@@ -171,7 +171,7 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
             "HLO_passes_after_layout_assignment",
             UnimplementedPass("cpu-all-reduce-combiner", ("all-reduce",)),
             "tuple-simplifier",
-            FixedPoint(simplification),
+            FixedPoint(simplify),
             "cpu-parallel-task-assigner",
             "dce",
             "optimize_input_output_buffer_alias",

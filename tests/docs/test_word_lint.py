@@ -70,6 +70,34 @@ def test_prose(lint: Any, code: str, hits: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("code", "hits"),
+    [
+        (
+            '"""What runs."""\nx = 1\n"""Of x."""\n\n\nclass A:\n    """The A."""',
+            ["1: “What …”", "3: “Of …”"],
+        ),
+        ('def f():\n    self.x = 1\n    """How often."""\n    y(\'Of y\')', ["3: “How …”"]),
+        ("x = 1  # Nobody behind it", ["1: “Nobody”"]),
+        ('"""Whatever, somebodys, thereof."""', []),
+    ],
+)
+def test_counted_words(lint: Any, code: str, hits: list[str]) -> None:
+    found = [hit.removeprefix("a.py:") for _, hit in lint.counted_hits("a.py", code, ast.parse(code))]
+    assert found == hits
+
+
+def test_counts_above_the_maximum_are_listed(lint: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lint, "AT_MOST", {"rare word": 1})
+    one, other = ("rare word", "a.py:1"), ("rare word", "a.py:2")
+    assert list(lint.above_maximum([one])) == []
+    assert list(lint.above_maximum([one, other])) == [
+        "a.py:1",
+        "a.py:2",
+        "rare word: 2, at most 1 are allowed",
+    ]
+
+
+@pytest.mark.parametrize(
     ("page", "hits"),
     [
         ("The order is told.", ["told"]),
