@@ -6,7 +6,7 @@ PYTHON = $(shell tools/find_python)
 COMPILED := .compiled
 JAX := .jax
 
-.PHONY: demo test lint size bench browser compiled site pages cartpole cartpole-dumps golden screenshots corpus clean help
+.PHONY: demo test lint size mutate bench browser compiled site pages cartpole cartpole-dumps golden screenshots corpus clean help
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -38,6 +38,12 @@ lint: $(READY) size ## Check style, types, import direction and the size budget.
 
 size: $(READY) ## Print the figures of the size budget; fail above it.
 	$(BIN)/python tools/size.py
+
+# make mutate COUNT=50 SEED=7 IN=hlofuse/account
+COUNT := 200
+LEAST := 85
+mutate: $(READY) ## Edit the arithmetic of answers at random; fail where the tests notice too few of the edits.
+	$(BIN)/python tools/mutate.py $(IN) --count $(COUNT) $(if $(SEED),--seed $(SEED)) --least $(LEAST)
 
 compiled: browser ## Install hlofuse with its hot modules compiled (docs/compiled.md), run every test against that.
 	"$(PYTHON)" -m venv $(COMPILED)

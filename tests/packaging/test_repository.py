@@ -27,15 +27,41 @@ def test_the_size_check_fails_above_the_budget(tmp_path: Path, lines: int, statu
         file.write_text("x = 1\n" * count)
     found, out = size(tmp_path)
     assert found == status
-    figures = dict(re.findall(r"^(.+?) +([\d,]+) of", out, re.MULTILINE))
+    figures = dict(re.findall(r"^(.+?) +([\d,.]+) of", out, re.MULTILINE))
     assert figures == {
         "package: lines": "10",
+        "package: other text": "0",
+        "package: tokens a line": "3.0",
         "package: files": "1",
         "tests: lines": "7",
         "tools/corpus: lines": f"{lines:,}",
         "tracked files": "3",
     }
     assert ("1 above the budget" in out) == bool(status)
+
+
+def test_the_size_check_counts_code_and_text_that_somebody_reads(tmp_path: Path) -> None:
+    code = (
+        '"""One\n\ntwo."""\n\n# no code\nx = f(1,\n      2)\n\n\ndef g() -> None:\n    """Text."""\n    h()\n'
+    )
+    files = {"a.py": code, "b.toml": "a = 1\nb = 2\n", "cost/gpu/product_rates.csv": "1,2\n" * 20_000}
+    for name, text in files.items():
+        file = tmp_path / "hlofuse" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    status, out = size(tmp_path)
+    figures = dict(re.findall(r"^(.+?) +([\d,.]+) of", out, re.MULTILINE))
+    assert status == 0
+    assert figures["package: lines"] == "12"
+    assert figures["package: other text"] == "2"
+    # x = f(1, and 2) and def g() -> None: and h()
+    assert figures["package: tokens a line"] == f"{(6 + 2 + 7 + 3) / 4:.1f}"
+    (tmp_path / "hlofuse" / "a.py").write_text("x = f(1, 2, 3, 4)\n")
+    status, out = size(tmp_path)
+    assert status == 1
+    assert re.search(r"tokens a line +12.0 of +9.9 +2.1 above the budget", out)
+    (tmp_path / "hlofuse" / "a.py").write_text("x = 1\n" * 91_501)
+    assert "1 above the goal of 91,500" in size(tmp_path)[1]
 
 
 def test_ci_runs_the_commands_of_the_readme() -> None:

@@ -1,0 +1,442 @@
+"""Apply random single edits to the package and see whether the tests notice each of them.
+
+    mutate.py FOLDER... [--count N] [--seed S] [--least PERCENT] [--jobs N] [--seconds S] [--record] [--list]
+    mutate.py PATH:LINE... edits of these lines, all of them
+    mutate.py --edits FILE edits of a file: a line `PATH`, a line `- OLD` and a line `+ NEW` each
+
+The tests of an edit are those that run its line, the cheapest first, until one fails. A first run records
+which test runs which line in out/mutate; later runs record only tests of files that are new or have changed,
+and `--record` records everything. Each edit has a process of its own that imports the edited module. A test
+that fails, an import that fails and a process that takes many times its time all notice it.
+
+Exit status 1 if fewer than `--least` percent are noticed, 2 if there is nothing to do.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import difflib
+import hashlib
+import importlib.abc
+import importlib.util
+import os
+import pickle
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from pathlib import Path
+from types import CodeType
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+from mutants import Mutant, mutants, sample
+
+FOLDERS = (
+    "reports/verdict",
+    "reports/whatif",
+    "reports/advice",
+    "reports/explain",
+    "reports/why",
+    "account",
+    "cost",
+    "diff",
+    "library",
+)
+_HEAVY = (
+    "numpy",
+    "click",
+    "rich.console",
+    "rich.table",
+    "lark",
+    "hypothesis",
+    "_pytest.python",
+    "json",
+    "lzma",
+)
+"""Imported once and inherited by the process of each edit; nothing of the package."""
+_MEMORY = 12 << 30
+
+
+@dataclass(slots=True)
+class Test:
+    """A recorded test: its processor seconds, and the lines that it runs as a bit set for each file."""
+
+    seconds: float
+    lines: dict[str, int]
+
+
+@dataclass(slots=True)
+class Record:
+    """Which test runs which lines of which text of a file."""
+
+    tests: dict[str, Test] = field(default_factory=dict)
+    hashes: dict[str, str] = field(default_factory=dict)
+    """Of test files, when they were recorded."""
+    sources: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Texts of the package's files by the hash of a test file's record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of one edit. `by` is the test or event that noticed it, empty where it lived."""
+
+    mutant: Mutant
+    by: str
+    ran: int
+    covering: int
+    seconds: float
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("places", nargs="*", help="folders or files in the package, or PATH:LINE")
+    parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
+    parser.add_argument("--package", default="hlofuse", help="the folder of the package")
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--least", type=float, default=0.0, help="percent that must be noticed")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--seconds", type=float, default=60.0, help="of recorded test time for each edit")
+    parser.add_argument("--tests", nargs="*", default=["tests"], help="files and folders that are recorded")
+    parser.add_argument("--record", action="store_true", help="record every test")
+    parser.add_argument("--frozen", action="store_true", help="take the record as it is")
+    parser.add_argument("--edits", type=Path)
+    parser.add_argument("--list", action="store_true", help="print the edits only")
+    given = parser.parse_args(arguments)
+    os.chdir(given.root)
+    root = Path.cwd()
+    chosen = _read_edits(given.edits, root) if given.edits else _chosen(given, root)
+    if not chosen:
+        print("no edit to try")
+        return 2
+    if given.list:
+        for mutant in chosen:
+            print(f"{mutant.path}:{mutant.line}: {mutant.edit}")
+        return 0
+    record = _up_to_date(root, given)
+    for name in _HEAVY:
+        if importlib.util.find_spec(name.partition(".")[0]):
+            importlib.import_module(name)
+    outcomes = _run(chosen, record, root, given)
+    lived = [o for o in outcomes if not o.by]
+    print(f"seed {given.seed}: {len(outcomes) - len(lived)} of {len(outcomes)} noticed")
+    share = 100 * (len(outcomes) - len(lived)) / len(outcomes)
+    print(f"{share:.1f}%" + (f", at least {given.least:g}% wanted" if given.least else ""))
+    return int(share < given.least)
+
+
+def _chosen(given: Any, root: Path) -> list[Mutant]:
+    places = given.places or [f"{given.package}/{f}" for f in FOLDERS]
+    lines = [p.rpartition(":") for p in places if p.rpartition(":")[2].isdecimal()]
+    if lines:
+        found = {path: mutants((root / path).read_text(encoding="utf-8"), path) for path, _, _ in lines}
+        return [m for path, _, line in lines for m in found[path] if m.line == int(line)]
+    files = [f for p in places for f in ([root / p] if p.endswith(".py") else (root / p).rglob("*.py"))]
+    return sample(files, root, given.count, given.seed)
+
+
+def _read_edits(file: Path, root: Path) -> list[Mutant]:
+    """The edits of a file; one that no longer fits is reported and left out."""
+    found, path, old = [], "", ""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if line.startswith("- "):
+            old = line[2:]
+        elif line.startswith("+ "):
+            source = (root / path).read_bytes() if (root / path).exists() else b""
+            start = source.find(old.encode())
+            if start < 0 or source.count(old.encode()) > 1:
+                print(f"{path}: not there once: {old}")
+                continue
+            number = source[:start].count(b"\n") + 1
+            found.append(Mutant(path, number, start, start + len(old.encode()), old, line[2:]))
+        elif line.strip():
+            path = line.strip()
+    return found
+
+
+# ------------------------------------------------------------ the record
+
+
+def _up_to_date(root: Path, given: Any) -> Record:
+    """The stored record, with tests of new and changed files recorded."""
+    file = root / "out" / "mutate" / "record.pickle"
+    record = Record()
+    if file.exists() and not given.record:
+        record = pickle.loads(zlib.decompress(file.read_bytes()))
+    if given.frozen:
+        return record
+    hashes = {f.relative_to(root).as_posix(): _hash(f) for t in given.tests for f in _test_files(root / t)}
+    changed = [path for path, found in hashes.items() if record.hashes.get(path) != found]
+    if changed:
+        print(f"recording {len(changed)} of {len(hashes)} test files", flush=True)
+        new = _recorded(root, changed, given)
+        for name in [n for n in record.tests if n.partition("::")[0] in changed]:
+            del record.tests[name]
+        record.tests |= new
+        sources = {
+            f.relative_to(root).as_posix(): f.read_text(encoding="utf-8")
+            for f in (root / given.package).rglob("*.py")
+        }
+        for path in changed:
+            record.hashes[path] = hashes[path]
+            record.sources[path] = sources
+    for path in [p for p in record.hashes if not (root / p).exists()]:
+        del record.hashes[path], record.sources[path]
+    record.tests = {n: t for n, t in record.tests.items() if n.partition("::")[0] in record.hashes}
+    if changed:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(zlib.compress(pickle.dumps(record), 1))
+    return record
+
+
+def _test_files(place: Path) -> list[Path]:
+    return [place] if place.is_file() else sorted(place.rglob("test_*.py"))
+
+
+def _hash(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _recorded(root: Path, files: list[str], given: Any) -> dict[str, Test]:
+    found: dict[str, Test] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(__file__).resolve().parent), str(root), os.environ.get("PYTHONPATH", "")]
+        environment = {
+            **os.environ,
+            "LINE_RECORD": folder,
+            "LINE_RECORD_OF": str(root / given.package),
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        }
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "line_record", *files]
+        if given.jobs > 1 and len(files) > 1:
+            command += ["-n", str(given.jobs), "--dist", "worksteal"]
+        done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=False)
+        print("\n".join(done.stdout.splitlines()[-1:]), flush=True)
+        for file in Path(folder).iterdir():
+            for name, (seconds, lines) in pickle.loads(file.read_bytes()).items():
+                found[name] = Test(seconds, lines)
+    return found
+
+
+class _Covering:
+    """Finds the tests that run a line, whatever moved in the file since they were recorded."""
+
+    def __init__(self, record: Record, root: Path) -> None:
+        self._record, self._root = record, root
+        self._maps: dict[tuple[str, int], dict[int, int]] = {}
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        """Tests that run the edit's statement, or else the nearest code around it; cheapest first."""
+        source = (self._root / mutant.path).read_text(encoding="utf-8")
+        for lines in _lines_around(source, mutant.line):
+            if found := self._running(mutant.path, source, lines):
+                return sorted(found, key=lambda n: (self._record.tests[n].seconds, n))
+        return []
+
+    def _running(self, path: str, source: str, lines: Iterable[int]) -> list[str]:
+        found, masks = [], dict[int, int]()
+        for name, test in self._record.tests.items():
+            if not (ran := test.lines.get(path)):
+                continue
+            recorded = self._record.sources[name.partition("::")[0]].get(path, "")
+            key = hash(recorded)
+            if key not in masks:
+                moved = self._moved(path, recorded, source)
+                masks[key] = sum(1 << moved[line] for line in set(lines) if line in moved)
+            if ran & masks[key]:
+                found.append(name)
+        return found
+
+    def _moved(self, path: str, old: str, new: str) -> dict[int, int]:
+        """The recorded line of each line that did not change."""
+        key = (path, hash(old))
+        if key not in self._maps:
+            if old == new:
+                self._maps[key] = {n: n for n in range(1, new.count("\n") + 2)}
+            else:
+                matcher = difflib.SequenceMatcher(None, new.splitlines(), old.splitlines(), autojunk=False)
+                self._maps[key] = {
+                    a + n + 1: b + n + 1 for a, b, size in matcher.get_matching_blocks() for n in range(size)
+                }
+        return self._maps[key]
+
+
+def _lines_around(source: str, line: int) -> Iterable[list[int]]:
+    """Lines of the smallest statement that holds a line, then of each one around it, then all lines.
+
+    A line that runs at import belongs to no test: then lines that read the names it sets are first.
+    """
+    tree = ast.parse(source)
+    holding = [
+        n
+        for n in ast.walk(tree)
+        if isinstance(n, ast.stmt) and n.lineno <= line <= (n.end_lineno or n.lineno)
+    ]
+    functions = [n for n in holding if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    if not any(f.body[0].lineno <= line for f in functions):
+        names = {n.id for h in holding for n in ast.walk(h) if isinstance(n, ast.Name)} | {
+            h.name for h in holding if isinstance(h, (ast.FunctionDef, ast.ClassDef))
+        }
+        yield [
+            n.lineno for n in ast.walk(tree) if isinstance(n, ast.Name) and n.id in names and n.lineno != line
+        ]
+    for statement in sorted(holding, key=lambda n: (n.end_lineno or n.lineno) - n.lineno):
+        if isinstance(statement, (ast.FunctionDef, ast.ClassDef)):
+            first = statement.body[0].lineno
+            yield list(range(first, (statement.end_lineno or first) + 1))
+        else:
+            yield list(range(statement.lineno, (statement.end_lineno or statement.lineno) + 1))
+    yield list(range(1, source.count("\n") + 1))
+
+
+# ------------------------------------------------------------ running
+
+
+def _run(chosen: list[Mutant], record: Record, root: Path, given: Any) -> list[Outcome]:
+    covering, found, running = _Covering(record, root), [], dict[int, _Trial]()
+    waiting = list(reversed(chosen))
+    while waiting or running:
+        while waiting and len(running) < given.jobs:
+            mutant = waiting.pop()
+            tests = covering.tests(mutant)
+            trial = _Trial(mutant, _affordable(record, tests, given.seconds), len(tests), record, root)
+            if trial.tests:
+                running[trial.start()] = trial
+            else:
+                found.append(_report(Outcome(mutant, "", 0, 0, 0.0)))
+        for pid, trial in list(running.items()):
+            if (outcome := trial.outcome()) is not None:
+                del running[pid]
+                found.append(_report(outcome))
+        time.sleep(0.01)
+    return found
+
+
+def _affordable(record: Record, tests: list[str], seconds: float) -> list[str]:
+    """The first tests that take so long together, at least one."""
+    found, total = [], 0.0
+    for name in tests:
+        total += record.tests[name].seconds
+        if found and total > seconds:
+            break
+        found.append(name)
+    return found
+
+
+def _report(outcome: Outcome) -> Outcome:
+    mutant = outcome.mutant
+    looked = f"{outcome.ran} of {outcome.covering} tests looked, {outcome.seconds:.1f} s"
+    print(f"{'killed' if outcome.by else 'lived '} {mutant.path}:{mutant.line}: {mutant.edit}", flush=True)
+    print(f"       {outcome.by or looked}", flush=True)
+    return outcome
+
+
+class _Trial:
+    """One edit in a process of its own."""
+
+    def __init__(self, mutant: Mutant, tests: list[str], covering: int, record: Record, root: Path) -> None:
+        self.mutant, self.tests, self.covering, self.root = mutant, tests, covering, root
+        expected = sum(record.tests[t].seconds for t in tests)
+        self.cpu_limit, self.wall_limit = int(4 * expected + 20), 15 * expected + 120
+        self.begin = 0.0
+        self.pid = 0
+        self.file = Path(tempfile.mkstemp(prefix="mutate-")[1])
+
+    def start(self) -> int:
+        self.begin = time.monotonic()
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if self.pid == 0:
+            try:
+                self._child()
+            finally:
+                os._exit(9)
+        return self.pid
+
+    def outcome(self) -> Outcome | None:
+        """None while it runs."""
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        seconds = time.monotonic() - self.begin
+        if pid == 0 and seconds < self.wall_limit:
+            return None
+        if pid == 0:
+            os.killpg(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        lines = self.file.read_text(encoding="utf-8").splitlines()
+        self.file.unlink()
+        by = next((line[7:] for line in lines if line.startswith("failed ")), "")
+        if not by and (pid == 0 or status):
+            ended = f"status {os.waitstatus_to_exitcode(status)}" if pid else "took too long"
+            by = f"{ended} after {lines[-1] if lines else 'no test'}"
+        return Outcome(self.mutant, by, sum(x.startswith("passed ") for x in lines), self.covering, seconds)
+
+    def _child(self) -> None:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for descriptor in (0, 1, 2):
+            os.dup2(null, descriptor)
+        resource.setrlimit(resource.RLIMIT_CPU, (self.cpu_limit, self.cpu_limit + 5))
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        sys.path.insert(0, str(self.root))
+        sys.dont_write_bytecode = True
+        with self.file.open("w", encoding="utf-8", buffering=1) as file:
+            options = ["-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:xdist", "--tb=no"]
+            status = pytest.main(
+                [*options, *self.tests], plugins=[_Listener(file, _Edited(self.mutant, self.root))]
+            )
+            if status and file.tell() == 0:
+                file.write(f"failed import or collection ({status!r})\n")
+        os._exit(int(status != 0))
+
+
+class _Listener:
+    """Writes each test's result to a file; puts a finder before pytest's own."""
+
+    def __init__(self, file: Any, finder: Any) -> None:
+        self.file, self.finder = file, finder
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_load_initial_conftests(self) -> None:
+        assert self.finder.name not in sys.modules
+        sys.meta_path.insert(0, self.finder)
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        if report.failed or report.when == "call":
+            self.file.write(f"{'failed' if report.failed else 'passed'} {report.nodeid}\n")
+
+
+class _Edited(importlib.abc.MetaPathFinder):
+    """Finds the edited module in place of the file's own."""
+
+    def __init__(self, mutant: Mutant, root: Path) -> None:
+        self.mutant, self.file = mutant, str(root / mutant.path)
+        self.name = mutant.path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        if fullname != self.name:
+            return None
+        loader = _Loader(fullname, self.file)
+        loader.mutant = self.mutant
+        return importlib.util.spec_from_file_location(fullname, self.file, loader=loader)
+
+
+class _Loader(SourceFileLoader):
+    mutant: Mutant
+
+    def get_code(self, fullname: str) -> CodeType:
+        source = self.mutant.applied_to(Path(self.path).read_text(encoding="utf-8"))
+        return compile(source, self.path, "exec")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
