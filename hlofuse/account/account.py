@@ -124,28 +124,28 @@ class Account:
         """The module's times in a profile; None without one."""
 
     @cached_property
-    def _by_computation(self) -> dict[Computation, list[Launched]]:
+    def _rows_by_computation(self) -> dict[Computation, list[Launched]]:
         """Launches of each computation in one of its runs."""
         computations = launched_computations(self.module)
         return {c: [row for i in c if (row := self._row(i)) is not None] for c in computations}
 
     @cached_property
-    def _often(self) -> tuple[dict[Computation, int], set[Computation]]:
-        rows = self._by_computation
+    def _run_counts(self) -> tuple[dict[Computation, int], set[Computation]]:
+        rows = self._rows_by_computation
         order = [c for c in self.module.computation_post_order() if c in rows]
         time = {c: sum(r.us or 0.0 for r in rows[c]) for c in order}
         return count_runs({c: (time[c], sum(r.cost.bytes_accessed for r in rows[c])) for c in order})
 
     def runs(self, computation: Computation) -> int:
         """Runs of a computation in one run of the program."""
-        return self._often[0].get(computation, 0)
+        return self._run_counts[0].get(computation, 0)
 
     @cached_property
     def rows(self) -> tuple[Launched, ...]:
         """All launches, the entry's first."""
         found: list[Launched] = []
-        for c, own in self._by_computation.items():
-            runs, open_ended = self.runs(c), c in self._often[1]
+        for c, own in self._rows_by_computation.items():
+            runs, open_ended = self.runs(c), c in self._run_counts[1]
             if runs != 1 or open_ended:
                 own = [replace(r, runs=runs, per_iteration=open_ended or r.per_iteration) for r in own]
             found += own
@@ -250,7 +250,7 @@ def scaled_saving(base: Account, changed: Account) -> float | None:
     """
     if not base.totals.measured_us or base.launch_overhead_us is None:
         return None
-    removed, added = _without(base.rows, changed.rows), _without(changed.rows, base.rows)
+    removed, added = _unmatched_rows(base.rows, changed.rows), _unmatched_rows(changed.rows, base.rows)
     for row in (*removed, *added):
         if row.us is None or (row.is_floor and row.kind != "copy"):
             return None
@@ -266,7 +266,7 @@ def scaled_time(base: Account, changed: Account) -> float | None:
     return None if saved is None else (base.totals.measured_us or 0.0) - saved
 
 
-def _without(rows: Iterable[Launched], others: Iterable[Launched]) -> list[Launched]:
+def _unmatched_rows(rows: Iterable[Launched], others: Iterable[Launched]) -> list[Launched]:
     """The rows without an equal among the others, each of which counts once."""
 
     def key(row: Launched) -> object:

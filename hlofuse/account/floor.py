@@ -47,7 +47,7 @@ def product_peak(device: DeviceDescription, element_type: str) -> int:
 def products(kernel: Instruction) -> list[tuple[int, str]]:
     """Operations and element type of each matrix product and convolution in a kernel."""
     found = []
-    for x in _computed(kernel):
+    for x in _computing_instructions(kernel):
         if flops := _product_flops(x):
             found.append((flops, x.operands[0].shape.element_type))
     return found
@@ -58,7 +58,7 @@ def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float
 
     XLA measured float32 in TF32: products with more precision have none.
     """
-    found = [x for x in _computed(kernel) if _product_flops(x)]
+    found = [x for x in _computing_instructions(kernel) if _product_flops(x)]
     if len(found) != 1 or (sizes := _sizes(found[0])) is None:
         return None
     lhs, rhs = (o.shape.element_type for o in found[0].operands[:2])
@@ -68,7 +68,7 @@ def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float
     return tabled_product_us(device, sizes, lhs, rhs)
 
 
-def _computed(kernel: Instruction) -> Iterable[Instruction]:
+def _computing_instructions(kernel: Instruction) -> Iterable[Instruction]:
     return computed_in(kernel) if kernel.opcode == "fusion" else (kernel,)
 
 

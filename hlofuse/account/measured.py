@@ -59,7 +59,7 @@ def attach(
     same = [m for m in profile.modules if m.name in (module.name, "")] or [profile.pick(module.name)]
     joins = [_join(final or module, profile, source) for source in same]
     if names is not None:
-        joins = [_renamed(join, module, names) for join in joins]
+        joins = [_rename(join, module, names) for join in joins]
     module.findings[_FINDING] = max(joins, key=lambda j: j.found_us)
 
 
@@ -69,10 +69,10 @@ def share(module: Module, replay: Replay, names: Mapping[str, str] | None = None
     `names` maps that module's names to those of the replay, where they differ.
     """
     found, final = measured_of(module), replay.final.module
-    final.findings[_FINDING] = found if found is None or names is None else _renamed(found, final, names)
+    final.findings[_FINDING] = found if found is None or names is None else _rename(found, final, names)
 
 
-def _renamed(m: Measured, module: Module, names: Mapping[str, str]) -> Measured:
+def _rename(m: Measured, module: Module, names: Mapping[str, str]) -> Measured:
     """Times by the module's own names; those without a name become unmatched."""
     times = {names[n]: replace(t, name=names[n]) for n, t in m.times.items() if n in names}
     lost = [t for n, t in m.times.items() if n not in names]

@@ -72,22 +72,22 @@ def _fusion(fusion: Instruction) -> tuple[int, int]:
         for i in computation
         if i.opcode == "constant" and i.shape.is_array and i.shape.element_count > 1
     )
-    in_place = [r for r in _results(computation.root) if r.opcode == "scatter" and _is_in_place(r)]
+    in_place = [r for r in _written_values(computation.root) if r.opcode == "scatter" and _is_in_place(r)]
     return read + sum(map(scattered_bytes, in_place)), sum(writes.values())
 
 
 def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int, int]]:
     """Bytes that a kernel has to read of each operand, and to write of each result by index."""
     if kernel.opcode != "fusion":
-        new = _updates(kernel)
+        new = _update_operand(kernel)
         reads = {o: _read_by(kernel, o, {kernel} if new else set()) or 0 for o in kernel.operands}
         return reads, {0: _array_bytes(new or kernel)}
     computation = kernel.fused_computation
-    results = _results(computation.root)
+    results = _written_values(computation.root)
     in_place = set(filter(_is_in_place, results))
     reads = {}
     for operand, parameter in zip(kernel.operands, computation.parameters, strict=True):
-        reads[operand] = reads.get(operand, 0) + _needed(parameter, in_place)
+        reads[operand] = reads.get(operand, 0) + _bytes_read(parameter, in_place)
     writes = {}
     root = computation.root
     for k, output in enumerate(root.operands if root.opcode == "tuple" else [root]):
@@ -96,7 +96,7 @@ def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int,
             writes[k] = 0
             continue
         results.remove(result)
-        updates = _updates(result) if result in in_place else None
+        updates = _update_operand(result) if result in in_place else None
         if updates is None:
             writes[k] = _array_bytes(result)
         else:
@@ -105,16 +105,16 @@ def border_bytes(kernel: Instruction) -> tuple[dict[Instruction, int], dict[int,
 
 
 def _is_in_place(result: Instruction) -> bool:
-    return _updates(result) is not None and without_views(result.operands[0]).opcode == "parameter"
+    return _update_operand(result) is not None and without_views(result.operands[0]).opcode == "parameter"
 
 
-def _results(root: Instruction) -> list[Instruction]:
+def _written_values(root: Instruction) -> list[Instruction]:
     """The values written to memory, through views; each once."""
     found = root.operands if root.opcode == "tuple" else [root]
     return list(dict.fromkeys(map(without_views, found)))
 
 
-def _updates(result: Instruction) -> Instruction | None:
+def _update_operand(result: Instruction) -> Instruction | None:
     """The update written into a larger array; None for other operations."""
     if result.opcode == "dynamic-update-slice" and len(result.operands) > 1:
         return result.operands[1]
@@ -123,7 +123,7 @@ def _updates(result: Instruction) -> Instruction | None:
     return None
 
 
-def _needed(parameter: Instruction, in_place: set[Instruction]) -> int:
+def _bytes_read(parameter: Instruction, in_place: set[Instruction]) -> int:
     """Bytes of a fusion's parameter that its users read, at most all of it."""
     total, stack, seen = 0, [parameter], {parameter}
     whole = _array_bytes(parameter)
@@ -156,7 +156,7 @@ def _read_by(user: Instruction, value: Instruction, in_place: set[Instruction]) 
         return 0
     if opcode == "fusion" and user.called:
         inside = user.fused_computation.parameters
-        return sum(_needed(inside[k], in_place) for k, o in enumerate(user.operands) if o is value)
+        return sum(_bytes_read(inside[k], in_place) for k, o in enumerate(user.operands) if o is value)
     return _array_bytes(value)
 
 

@@ -53,8 +53,8 @@ def target_config_text(device: DeviceDescription) -> str:
     given = [(n, getattr(device, n)) for n in _TABLES["from_device"]]
     info: list[tuple[str, _Value]] = [*filter(itemgetter(1), given), *_TABLES["gpu_device_info"].items()]
     info += [
-        ("name", _quoted(device.name)),
-        ("compile_time_toolkit_version", _quoted(".".join(map(str, toolkit)))),
+        ("name", _quote(device.name)),
+        ("compile_time_toolkit_version", _quote(".".join(map(str, toolkit)))),
         ("cuda_compute_capability", capability),
     ]
     lines = ["gpu_device_info {", *(f"  {line}" for field in info for line in _field(*field))]
@@ -65,8 +65,8 @@ def target_config_text(device: DeviceDescription) -> str:
     ]
     if rates:
         lines += ["  matrix_unit_description {", *(f"    {r}" for r in rates), "  }"]
-    lines += ["}", *_field("platform_name", _quoted("CUDA"))]
-    lines += _field("device_description_str", _quoted(device.name))
+    lines += ["}", *_field("platform_name", _quote("CUDA"))]
+    lines += _field("device_description_str", _quote(device.name))
     for name, version in _TABLES["libraries"].items():
         lines += _field(name, version)
     return "\n".join(lines) + "\n"
@@ -78,7 +78,7 @@ def _field(name: str, value: _Value) -> list[str]:
     return [f"{name}: {value}"]
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

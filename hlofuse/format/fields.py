@@ -12,22 +12,22 @@ def fields(thing: object, spec: str, form: Callable[[Any], Any] | None = None) -
     `source?` is None where the attribute is empty; `us_saved~` is in microseconds, rounded. `form` makes a
     JSON value of each attribute, or of each element of a tuple; None stays None.
     """
-    found = {key: convert(read(thing)) for key, read, convert in _parsed(spec)}
-    return found if form is None else {key: _formed(value, form) for key, value in found.items()}
+    found = {key: convert(read(thing)) for key, read, convert in _parse_spec(spec)}
+    return found if form is None else {key: _apply_form(value, form) for key, value in found.items()}
 
 
-def _formed(value: Any, form: Callable[[Any], Any]) -> Any:
+def _apply_form(value: Any, form: Callable[[Any], Any]) -> Any:
     if isinstance(value, list):
         return [form(v) for v in value]
     return None if value is None else form(value)
 
 
 @cache
-def _parsed(spec: str) -> list[tuple[str, Callable[[Any], Any], Callable[[Any], Any]]]:
+def _parse_spec(spec: str) -> list[tuple[str, Callable[[Any], Any], Callable[[Any], Any]]]:
     rows: list[tuple[str, Callable[[Any], Any], Callable[[Any], Any]]] = []
     for entry in spec.split():
         key, _, path = entry.rstrip("?~").partition("=")
-        rows.append((key, attrgetter(path or key), _CONVERSIONS.get(entry[-1], _listed)))
+        rows.append((key, attrgetter(path or key), _CONVERSIONS.get(entry[-1], _list_value)))
     return rows
 
 
@@ -36,8 +36,8 @@ def us_json(value: float | None) -> float | None:
     return None if value is None else round(value, 5)
 
 
-def _listed(value: object) -> object:
+def _list_value(value: object) -> object:
     return list(value) if type(value) is tuple else value
 
 
-_CONVERSIONS: dict[str, Callable[[Any], Any]] = {"?": lambda value: _listed(value or None), "~": us_json}
+_CONVERSIONS: dict[str, Callable[[Any], Any]] = {"?": lambda value: _list_value(value or None), "~": us_json}

@@ -104,12 +104,14 @@ def print_rows(
     headed = any(columns[n][0] for n in side)
     for number, group in enumerate([rows] if fits else [*([[]] if headed else []), *([row] for row in rows)]):
         for n in above if group else ():
-            indented(console, _within(group[0][n], width), indent)
+            indented(console, _shorten_cell(group[0][n], width), indent)
         table = plain_table(*(("" if number else columns[n][0], columns[n][1]) for n in side))
         for column, n in zip(table.columns, side, strict=True):
             column.width = widths[n]
         for row in group:
-            table.add_row(*(_within(row[n], widths[n]) if columns[n][1] == "name" else row[n] for n in side))
+            table.add_row(
+                *(_shorten_cell(row[n], widths[n]) if columns[n][1] == "name" else row[n] for n in side)
+            )
         indented(console, table, indent + (GAP if above else 0))
         for n in below if group else ():
             indented(console, group[0][n], indent + GAP)
@@ -132,8 +134,7 @@ class Rows:
             print_rows(console, self._columns, self._rows, drop=self._drop, indent=indent)
 
 
-def _within(cell: str | Text, width: int) -> str | Text:
-    """A cell; the middle of each line longer than `width` is left out."""
+def _shorten_cell(cell: str | Text, width: int) -> str | Text:
     text = cell if isinstance(cell, Text) else Text(cell)
     if all(len(line) <= width for line in text.plain.split("\n")):
         return cell

@@ -56,11 +56,11 @@ def backend_of(module: Module) -> Fact | None:
 def _look_through(module: Module) -> Fact | None:
     named: Fact | None = None
     for i in module.instructions():
-        found = _of_instruction(i)
+        found = _instruction_backend(i)
         if found is not None:
             return found
         if named is None:
-            named = _by_name(i)
+            named = _target_of_name(i)
     if named is not None:
         return named
     if "neff_" in str(module.attributes.raw("frontend_attributes")):
@@ -68,7 +68,7 @@ def _look_through(module: Module) -> Fact | None:
     return None
 
 
-def _of_instruction(i: Instruction) -> Fact | None:
+def _instruction_backend(i: Instruction) -> Fact | None:
     name = printable(i.name)
     if _is_tiled(i):
         return Fact("tpu", "text", f"{name} has a tiled layout, {printable(str(i.shape)[:60])}")
@@ -91,7 +91,7 @@ def _of_instruction(i: Instruction) -> Fact | None:
     return None
 
 
-def _by_name(i: Instruction) -> Fact | None:
+def _target_of_name(i: Instruction) -> Fact | None:
     if i.opcode == "fusion" and _GPU_FUSION.fullmatch(i.name):
         return Fact("gpu", "text", f"fusion name {printable(i.name)} is XLA:GPU's")
     if i.opcode not in ("parameter", "constant") and _GPU_RENAMED.fullmatch(i.name):

@@ -55,10 +55,10 @@ def stamp_of(filename: str | os.PathLike[str] | None) -> Stamp | None:
     if corpus_file(folder, "before") is not None or corpus_file(folder, "before_optimizations") is not None:
         above = folder.resolve().parent
         files += [above / STAMP, above / MANIFEST]
-    return next((stamp for file in files if (stamp := _read(file)) is not None), None)
+    return next((stamp for file in files if (stamp := _read_stamp(file)) is not None), None)
 
 
-def _read(file: Path) -> Stamp | None:
+def _read_stamp(file: Path) -> Stamp | None:
     """None for a missing file, or one in another format."""
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
@@ -69,21 +69,20 @@ def _read(file: Path) -> Stamp | None:
     versions = data.get("versions")
     found = {**data, **versions} if isinstance(versions, dict) else data
     return Stamp(
-        _text(found, "jaxlib", "jax"),
-        _text(found, "backend", "target"),
-        _text(found, "device", "spec"),
-        _text(data, "flags"),
+        _first_text(found, "jaxlib", "jax"),
+        _first_text(found, "backend", "target"),
+        _first_text(found, "device", "spec"),
+        _first_text(data, "flags"),
         file.name,
     )
 
 
 def _is_own(data: dict[str, Any]) -> bool:
-    is_named = _text(data, "schema").startswith(("hlofuse.stamp/", "hlofuse.capture/"))
+    is_named = _first_text(data, "schema").startswith(("hlofuse.stamp/", "hlofuse.capture/"))
     return is_named or {"jax", "target", "modules"} <= set(data)
 
 
-def _text(data: dict[str, Any], *keys: str) -> str:
-    """The first of these entries that is text."""
+def _first_text(data: dict[str, Any], *keys: str) -> str:
     return next((v for k in keys if isinstance(v := data.get(k), str)), "")
 
 
@@ -102,7 +101,7 @@ def device_in_dump(config: Path) -> DeviceDescription:
     except DeviceError as error:
         raise HlofuseError(str(error)) from None
     own = f"{device.name} of the dump" if device.name != config.stem else "the dump's device"
-    return _shipped(device) or replace(device, name=own)
+    return _builtin_device(device) or replace(device, name=own)
 
 
 def device_in_record(record: Path) -> DeviceDescription | None:
@@ -112,13 +111,12 @@ def device_in_record(record: Path) -> DeviceDescription | None:
 
     try:
         text = "\n" + read_text(record, as_module=False)
-        return _shipped(device_from_text_proto(text[text.rindex("\ngpu_device_info {") :]))
+        return _builtin_device(device_from_text_proto(text[text.rindex("\ngpu_device_info {") :]))
     except (HlofuseError, DeviceError, ValueError):
         return None  # a record that is torn, or of a release that wrote no device: the user is asked
 
 
-def _shipped(device: DeviceDescription) -> DeviceDescription | None:
-    """The built-in device with the same numbers."""
+def _builtin_device(device: DeviceDescription) -> DeviceDescription | None:
     from hlofuse.cost.gpu.device import device_names, load_device
 
     for name in device_names():

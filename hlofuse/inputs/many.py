@@ -118,9 +118,9 @@ def load(
     """
     file = Path(path)
     if is_profile(str(path)):
-        return _in_profile(str(path), module)
+        return _load_from_profile(str(path), module)
     if str(path) != "-" and _is_directory(file):
-        file = _in_directory(file, module, target or choose_target(file, module).name)
+        file = _find_input(file, module, target or choose_target(file, module).name)
         module = None
     name = "<stdin>" if str(path) == "-" else str(file)
     return _module_in(read_bytes(file, limit), name, called(path), module)
@@ -134,13 +134,13 @@ def load_text(text: str, module: str | None = None) -> Module:
 def _module_in(data: bytes, name: str, called_as: str, module: str | None) -> Module:
     form = foreign_form(data)
     text = hlo_text(data, form, called_as) if form else decode(data, called_as, as_module=False)
-    parsed = _parsed(find_module(text, called_as, module), name)
+    parsed = _parse_first(find_module(text, called_as, module), name)
     parsed.filename = name
     parsed.lowered_from = form if form != PROTO else None
     return parsed
 
 
-def _in_profile(path: str, name: str | None) -> Module:
+def _load_from_profile(path: str, name: str | None) -> Module:
     """The optimized module that a profile holds: the one of that name, or the costliest."""
     profile = read_profile(path)
     chosen = profile.pick(name)
@@ -149,7 +149,7 @@ def _in_profile(path: str, name: str | None) -> Module:
         raise HlofuseError(
             f"{printable(label)} has times and no HLO: explain its dump, with --profile {printable(path)}"
         )
-    found = _parsed(find_module(hlo_text(chosen.proto(), PROTO, label), label), path)
+    found = _parse_first(find_module(hlo_text(chosen.proto(), PROTO, label), label), path)
     found.filename = path
     found.findings["profile"] = profile, chosen
     return found
@@ -159,7 +159,7 @@ _NEURONS = "API_VERSION_UNSPECIFIED"
 """Neuron's value of `api_version`. It means the default, and XLA's parser refuses it."""
 
 
-def _parsed(found: Excerpt, name: str) -> Module:
+def _parse_first(found: Excerpt, name: str) -> Module:
     """The first reading that can be parsed; the error of the last, or where its shapes do not fit."""
     last = len(found.readings) - 1
     for number, (text, note) in enumerate(found.readings):
@@ -181,7 +181,7 @@ def _parsed(found: Excerpt, name: str) -> Module:
     raise AssertionError("cannot read")
 
 
-def _in_directory(folder: Path, module: str | None, target: str) -> Path:
+def _find_input(folder: Path, module: str | None, target: str) -> Path:
     """The pass's input in a dump directory, a corpus folder, or a folder of those."""
     case = corpus_file(folder, "before")
     if case is not None:
@@ -190,7 +190,7 @@ def _in_directory(folder: Path, module: str | None, target: str) -> Path:
     cases = corpus_cases(folder)
     if not cases:
         return DumpDirectory(folder).pick(module).best(target)
-    return _in_directory(picked_case(folder, cases, module), None, target)
+    return _find_input(picked_case(folder, cases, module), None, target)
 
 
 def picked_case(folder: Path, cases: Sequence[Path], module: str | None) -> Path:

@@ -168,7 +168,7 @@ def completed(lines: list[str], head: int) -> Iterator[tuple[list[str], int]]:
         if last <= head + 1:
             yield without_result(lines[:head]), head
             return
-        yield _closed(lines, head, last), last
+        yield _close_computation(lines, head, last), last
 
 
 def without_result(lines: list[str]) -> list[str]:
@@ -197,7 +197,7 @@ def _is_complete(line: str) -> bool:
     )
 
 
-def _closed(lines: list[str], head: int, last: int) -> list[str]:
+def _close_computation(lines: list[str], head: int, last: int) -> list[str]:
     body = lines[head + 1 : last]
     matches = [m for m in map(_INSTRUCTION.match, body) if m is not None]
     if any(m[1] for m in matches):

@@ -101,10 +101,10 @@ def finished_marks(text: str, backend: str) -> Iterator[Shown]:
     yield from attribute_marks(text)
     if backend == "cpu":
         for stem in sorted(set(_WRAPPED.findall(text))):
-            yield _wrapped(stem)
+            yield _wrapper_mark(stem)
 
 
-def _wrapped(stem: str) -> Shown:
+def _wrapper_mark(stem: str) -> Shown:
     return releases_in(Span(_WRAPPED_SINCE.get(stem, "0.8"))), f"{stem} is wrapped"
 
 
@@ -112,7 +112,7 @@ def _wrapped_marks(module: Module) -> Iterator[Shown]:
     """Evidence in XLA:CPU's wrapped fusions, and in operations left unwrapped after all passes."""
     for i in module.entry:
         if i.opcode == "fusion" and i.name.startswith("wrapped_"):
-            yield _wrapped(i.name.removeprefix("wrapped_").partition(".")[0])
+            yield _wrapper_mark(i.name.removeprefix("wrapped_").partition(".")[0])
         elif module.is_scheduled and i.opcode in _UNWRAPPED_UNTIL and i.shape.element_type == "f32":
             yield releases_in(Span(until=_UNWRAPPED_UNTIL[i.opcode])), f"{i.opcode} is not wrapped"
 
@@ -165,7 +165,7 @@ def written_by(
 
     Evidence that contradicts stronger evidence is ignored. Without any, all releases are possible.
     """
-    if stamp is not None and (stamped := _stamped(stamp)) is not None:
+    if stamp is not None and (stamped := _release_of_stamp(stamp)) is not None:
         return stamped
     left = frozenset(NAMES)
     lower = upper = ""
@@ -174,13 +174,13 @@ def written_by(
         narrowed = left & releases
         if not narrowed or narrowed == left:
             continue
-        found, before = _in_order(narrowed), _in_order(left)
+        found, before = _sort_releases(narrowed), _sort_releases(left)
         lower = shown if found[0] != before[0] else lower
         upper = shown if found[-1] != before[-1] else upper
         left, source = narrowed, kind if source == "default" else source
     if source == "default":
         return Written(Fact(REFERENCE, source, "not shown by the text"), NAMES, REFERENCE)
-    found = _in_order(left)
+    found = _sort_releases(left)
     span = span_text(found)
     evidence = "; ".join(dict.fromkeys(shown for shown in (lower, upper) if shown))
     replayed = REFERENCE if REFERENCE in left else found[-1]
@@ -213,7 +213,7 @@ def _beginning(path: Path) -> str:
         return ""
 
 
-def _stamped(stamp: Stamp) -> Written | None:
+def _release_of_stamp(stamp: Stamp) -> Written | None:
     """None for a stamp without a version."""
     evidence = f"{stamp.jaxlib} (from {stamp.file})"
     try:
@@ -226,7 +226,7 @@ def _stamped(stamp: Stamp) -> Written | None:
     return Written(Fact(stamp.jaxlib, "stamp", evidence), (name,), name, note)
 
 
-def _in_order(releases: frozenset[str]) -> tuple[str, ...]:
+def _sort_releases(releases: frozenset[str]) -> tuple[str, ...]:
     return tuple(name for name in NAMES if name in releases)
 
 

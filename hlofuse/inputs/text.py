@@ -57,10 +57,10 @@ def read_bytes(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
     limit = input_limit() if limit is None else limit
     name = called(path)
     if str(path) == "-":
-        return _read(sys.stdin.buffer, name, limit)
+        return _read_stream(sys.stdin.buffer, name, limit)
     try:
         with open(path, "rb") as file:
-            return _read(file, name, limit)
+            return _read_stream(file, name, limit)
     except FileNotFoundError:
         raise HlofuseError(_missing(Path(path))) from None
     except OSError as e:
@@ -80,8 +80,8 @@ def _missing(path: Path) -> str:
     return f"{printable(str(path))} does not exist{names_meant(meant)}"
 
 
-def _read(file: IO[bytes], name: str, limit: int) -> bytes:
-    data = _bounded(file.read, name, limit)
+def _read_stream(file: IO[bytes], name: str, limit: int) -> bytes:
+    data = _read_bounded(file.read, name, limit)
     if not data.startswith(_GZIP_MAGIC):
         return data
     import gzip
@@ -89,12 +89,12 @@ def _read(file: IO[bytes], name: str, limit: int) -> bytes:
 
     try:
         with gzip.GzipFile(fileobj=BytesIO(data)) as unzipped:
-            return _bounded(unzipped.read, name, limit, " once decompressed")
+            return _read_bounded(unzipped.read, name, limit, " once decompressed")
     except (EOFError, gzip.BadGzipFile, zlib.error) as e:
         raise HlofuseError(f"{printable(name)}: not a complete gzip file: {e}") from None
 
 
-def _bounded(read: Callable[[int], bytes], name: str, limit: int, how: str = "") -> bytes:
+def _read_bounded(read: Callable[[int], bytes], name: str, limit: int, how: str = "") -> bytes:
     """A whole stream within the limit, read in parts, since a small compressed file may grow without bound.
     Other data than text and modules are not read to the end."""
     chunks: list[bytes] = []

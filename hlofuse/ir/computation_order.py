@@ -45,7 +45,7 @@ class OnlineOrder:
         """Add a computation with its callers and callees."""
         self._level[computation] = 0
         self._id[computation] = len(self._id)
-        self._set_index(computation)
+        self._move_to_front(computation)
         self._update_delta()
         for caller in self._callers(computation):
             self.add_edge(caller, computation)
@@ -75,13 +75,12 @@ class OnlineOrder:
             level[callee] = level[caller]
             self._search_forward(callee, forward)
         for computation in (*forward, *reversed(backward)):
-            self._set_index(computation)
+            self._move_to_front(computation)
 
     def _place(self, computation: Computation) -> tuple[int, int]:
         return self._level[computation], self._index[computation]
 
-    def _set_index(self, computation: Computation) -> None:
-        """Move the computation to the front of its level."""
+    def _move_to_front(self, computation: Computation) -> None:
         self._index[computation] = self._next_index
         self._next_index -= 1
 

@@ -89,7 +89,7 @@ class NameUniquer:
             if number not in root.requested and not 0 <= number < root.next:
                 root.requested.add(number)
                 return f"{text}.{number}" if numbered else text
-        unique = f"{root.name}.{_next_number(root)}"
+        unique = f"{root.name}.{_take_next_number(root)}"
         taken[unique] = root.name
         return unique
 
@@ -101,7 +101,7 @@ class NameUniquer:
             self._parameters[number] = self._roots[self._taken[PARAMETER_NAMES[number]]]
             return name
         # Such a name is never requested again, and there are too many to record each.
-        return f"{root.name}.{_next_number(root)}"
+        return f"{root.name}.{_take_next_number(root)}"
 
     def skip_parameter(self, number: int) -> None:
         """Take the name of the parameter with that number without returning it."""
@@ -109,7 +109,7 @@ class NameUniquer:
         if root is None:
             self.parameter(number)
         else:
-            _next_number(root)
+            _take_next_number(root)
 
     def skip(self, names: Iterable[str]) -> None:
         """Take a unique name for each in turn, without returning them."""
@@ -119,7 +119,7 @@ class NameUniquer:
             if text is None:
                 self.unique(name)
             else:
-                _next_number(self._roots[text])
+                _take_next_number(self._roots[text])
 
     def _root(self, text: str) -> _Root:
         root = self._roots.get(text)
@@ -139,8 +139,7 @@ class NameUniquer:
             root.requested.add(number)
 
 
-def _next_number(root: _Root) -> int:
-    """The smallest free number, now taken."""
+def _take_next_number(root: _Root) -> int:
     free, requested = root.next, root.requested
     while free in requested:
         free += 1

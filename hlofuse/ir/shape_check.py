@@ -61,14 +61,14 @@ def misfit_error(text: str, x: Instruction, problem: str, filename: str | None) 
     return located(text, Rejected(place, f"{x.opcode} {problem}"), filename)
 
 
-def _same(a: Sequence[int], b: Sequence[int]) -> bool:
+def _sizes_agree(a: Sequence[int], b: Sequence[int]) -> bool:
     """True for equal sizes; an unbounded dynamic size equals any."""
     if a == b:
         return True
     return len(a) == len(b) and all(x == y or UNBOUNDED in (x, y) for x, y in zip(a, b, strict=True))
 
 
-def _fits(a: Shape, b: Shape) -> bool:
+def _dimensions_agree(a: Shape, b: Shape) -> bool:
     """True for the same dimensions, element by element of tuples."""
     if a is b:
         return True
@@ -78,35 +78,35 @@ def _fits(a: Shape, b: Shape) -> bool:
             a.is_tuple
             and b.is_tuple
             and len(inner[0]) == len(inner[1])
-            and all(map(_fits, inner[0], inner[1]))
+            and all(map(_dimensions_agree, inner[0], inner[1]))
         )
-    return _same(a.dimensions, b.dimensions)
+    return _sizes_agree(a.dimensions, b.dimensions)
 
 
 def _dimensions(sizes: Sequence[int]) -> str:
     return f"[{','.join(map(str, sizes))}]"
 
 
-def _result(x: Instruction, expected: Sequence[int]) -> str | None:
+def _check_result(x: Instruction, expected: Sequence[int]) -> str | None:
     """The message for a result without the expected dimensions; None where they fit."""
-    if _same(x.shape.dimensions, expected):
+    if _sizes_agree(x.shape.dimensions, expected):
         return None
     given = ", ".join(str(o.shape) for o in x.operands)
     return f"of {given} has dimensions {_dimensions(expected)}, not {_dimensions(x.shape.dimensions)}"
 
 
-def _one_shape(x: Instruction, operands: Sequence[Instruction]) -> str | None:
+def _check_elementwise(x: Instruction, operands: Sequence[Instruction]) -> str | None:
     """No implicit broadcast: operands have the dimensions of the result."""
     shape = x.shape
     for o in operands:
-        if o.shape is not shape and not _fits(o.shape, shape):
+        if o.shape is not shape and not _dimensions_agree(o.shape, shape):
             expected = f"operands of {_dimensions(shape.dimensions)}, the dimensions of its result"
             return f"takes {expected}, but {o.name} is {o.shape}"
     return None
 
 
 def _elementwise(x: Instruction) -> str | None:
-    return _one_shape(x, x.operands)
+    return _check_elementwise(x, x.operands)
 
 
 def _arithmetic(x: Instruction) -> str | None:
@@ -116,13 +116,13 @@ def _arithmetic(x: Instruction) -> str | None:
             types = o.shape.element_type, shape.element_type
             if types[0] != types[1] and not FLOATING_TYPES.issuperset(types):
                 return f"takes operands of {types[1]}, the type of its result, but {o.name} is {o.shape}"
-    return _one_shape(x, x.operands)
+    return _check_elementwise(x, x.operands)
 
 
-def _choice(x: Instruction) -> str | None:
+def _check_choice(x: Instruction) -> str | None:
     """Check `select` and `clamp`, whose predicate or limits may be scalars."""
     scalars = (x.operands[0],) if x.opcode == "select" else (x.operands[0], x.operands[2])
-    return _one_shape(x, [o for o in x.operands if o not in scalars or o.shape.dimensions])
+    return _check_elementwise(x, [o for o in x.operands if o not in scalars or o.shape.dimensions])
 
 
 def _broadcast(x: Instruction) -> str | None:
@@ -131,13 +131,12 @@ def _broadcast(x: Instruction) -> str | None:
     if len(places) != len(before):
         return f"needs one of dimensions={{…}} for each of {_dimensions(before)}, not {len(places)}"
     for size, place in zip(before, places, strict=True):
-        if not 0 <= place < len(after) or not _same((size,), (after[place],)):
+        if not 0 <= place < len(after) or not _sizes_agree((size,), (after[place],)):
             return f"cannot have {x.operands[0].shape} as dimensions {_dimensions(places)} of {x.shape}"
     return None
 
 
-def _inferred(x: Instruction) -> str | None:
-    """Check the dimensions inferred from operands and attributes."""
+def _check_inferred(x: Instruction) -> str | None:
     shapes = [o.shape for o in x.operands]
     if "sparsity" in x.attributes.text or any(UNBOUNDED in s.dimensions for s in shapes):
         return None
@@ -147,7 +146,7 @@ def _inferred(x: Instruction) -> str | None:
         return str(error)
     except (IndexError, KeyError, ValueError):
         return f"names a dimension that its operands do not have: {', '.join(map(str, shapes))}"
-    if _fits(expected, x.shape):
+    if _dimensions_agree(expected, x.shape):
         return None
     given = ", ".join(map(str, shapes))
     return f"of {given} is {expected.text_without_layout}, not {x.shape.text_without_layout}"
@@ -160,7 +159,7 @@ def _slice(x: Instruction) -> str | None:
     for size, r in zip(before.dimensions, ranges, strict=True):
         if not 0 <= r.start <= r.limit <= (size if size != UNBOUNDED else r.limit) or r.stride < 1:
             return f"takes ranges inside {before}, not {r}"
-    return _result(x, [-((r.start - r.limit) // r.stride) for r in ranges])
+    return _check_result(x, [-((r.start - r.limit) // r.stride) for r in ranges])
 
 
 def _dynamic_slice(x: Instruction) -> str | None:
@@ -169,19 +168,19 @@ def _dynamic_slice(x: Instruction) -> str | None:
         return f"takes a size for each dimension of {before}, not {len(sizes)}"
     if any(s > d != UNBOUNDED for s, d in zip(sizes, before.dimensions, strict=True)):
         return f"takes sizes inside {before}, not {_dimensions(sizes)}"
-    return _result(x, sizes)
+    return _check_result(x, sizes)
 
 
 def _dynamic_update_slice(x: Instruction) -> str | None:
     before, update = x.operands[0].shape.dimensions, x.operands[1].shape.dimensions
     if len(before) != len(update) or any(u > b != UNBOUNDED for u, b in zip(update, before, strict=True)):
         return f"takes an update that fits into {x.operands[0].shape}, not {x.operands[1].shape}"
-    return _result(x, before)
+    return _check_result(x, before)
 
 
 def _tuple(x: Instruction) -> str | None:
     for n, (o, s) in enumerate(zip(x.operands, x.shape.tuple_shapes, strict=True)):
-        if o.shape is not s and not _fits(o.shape, s):
+        if o.shape is not s and not _dimensions_agree(o.shape, s):
             return f"has {s} as element {n}, but {o.name} is {o.shape}"
     return None
 
@@ -191,9 +190,9 @@ def _calling(x: Instruction) -> str | None:
     if len(body.parameters) != len(x.operands):
         return f"has {len(x.operands)} operands, but {body.name} has {len(body.parameters)} parameters"
     for o, p in zip(x.operands, body.parameters, strict=True):
-        if o.shape is not p.shape and not _fits(o.shape, p.shape):
+        if o.shape is not p.shape and not _dimensions_agree(o.shape, p.shape):
             return f"takes {p.shape}, parameter {p.payload} of {body.name}, but {o.name} is {o.shape}"
-    if _fits(body.root.shape, x.shape):
+    if _dimensions_agree(body.root.shape, x.shape):
         return None
     return f"is {body.root.shape}, the result of {body.name}, not {x.shape}"
 
@@ -211,10 +210,10 @@ _CHECKS: dict[str, Check] = {
         " shift-right-logical subtract and xor".split(),
         _arithmetic,
     ),
-    "select": _choice,
-    "clamp": _choice,
+    "select": _check_choice,
+    "clamp": _check_choice,
     "broadcast": _broadcast,
-    **dict.fromkeys("concatenate dot get-tuple-element pad reduce transpose".split(), _inferred),
+    **dict.fromkeys("concatenate dot get-tuple-element pad reduce transpose".split(), _check_inferred),
     "slice": _slice,
     "dynamic-slice": _dynamic_slice,
     "dynamic-update-slice": _dynamic_update_slice,

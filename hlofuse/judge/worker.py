@@ -75,10 +75,13 @@ class Worker:
             values = [self._input(random, s, scale, place[1]) for s in self.programs[key][1]]
             outputs = self._outputs(key, values)
             if key == "a":
-                self.outputs[place] = outputs, self._outputs(key, [self._moved(random, v) for v in values])
+                self.outputs[place] = (
+                    outputs,
+                    self._outputs(key, [self._step_floats(random, v) for v in values]),
+                )
             else:
                 each = enumerate(zip(*self.outputs[place], outputs, strict=True))
-                rows += [(scale, place[1], n, *self._compared(*outputs)) for n, outputs in each]
+                rows += [(scale, place[1], n, *self._compare(*outputs)) for n, outputs in each]
         return {"rows": rows}
 
     def _outputs(self, key: str, values: list[Any]) -> list[Any]:
@@ -100,8 +103,7 @@ class Worker:
             values = values + 1j * values[::-1] if kind.kind == "c" else values
         return np.resize(values.astype(kind), array.dimensions())
 
-    def _moved(self, random: Any, values: Any) -> Any:
-        """Each float to the next one of its type, up or down; other types stay."""
+    def _step_floats(self, random: Any, values: Any) -> Any:
         np = self.np
         if not self.types.issubdtype(values.dtype, np.inexact):
             return values
@@ -112,7 +114,7 @@ class Worker:
         usable = (plain != 0) & np.isfinite(changed)
         return np.where(usable, changed, plain).view(values.dtype).reshape(values.shape)
 
-    def _compared(self, a: Any, moved: Any, b: Any) -> tuple[float, float, float, str]:
+    def _compare(self, a: Any, moved: Any, b: Any) -> tuple[float, float, float, str]:
         np = self.np
         if not self.types.issubdtype(a.dtype, np.inexact):
             change, control = float((a != b).sum()), float((a != moved).sum())

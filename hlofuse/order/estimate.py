@@ -144,10 +144,10 @@ def estimate_order(module: Module) -> None:
     named = named_by_front_end(module)
     for computation in module.computations:
         if computation.fusion is None and any(is_of_program(x) for x in computation):
-            computation.reorder(_with_elements_after(_by_id(computation, named)))
+            computation.reorder(_place_elements(_by_id(computation, named)))
 
 
-def _with_elements_after(order: list[Instruction]) -> list[Instruction]:
+def _place_elements(order: list[Instruction]) -> list[Instruction]:
     """The order with get-tuple-elements right after their tuple, as passes create them."""
     place = {x: (k, 0) for k, x in enumerate(order)}
     for k, x in enumerate(order, 1):

@@ -102,8 +102,8 @@ def _top(numbers: list[int], others: list[int], cloned: list[int], stem: str) ->
 
     def agreed(top: int) -> int:
         first = top // 2 + 1
-        strange = 2 * _within(others, first, top) + _within(cloned, first, top)
-        return _within(numbers, first, top) - strange
+        strange = 2 * _count_within(others, first, top) + _count_within(cloned, first, top)
+        return _count_within(numbers, first, top) - strange
 
     def chosen(tops: list[int]) -> int:
         # Passes make broadcasts as well, and go on after the front end's.
@@ -122,7 +122,9 @@ def _top(numbers: list[int], others: list[int], cloned: list[int], stem: str) ->
 
 def _ending_at_last(numbers: list[int], foreign: list[int]) -> range:
     """The best window up to the last number: it has the most of the numbers, and few others."""
-    agreed = ((len(numbers) - k - 2 * _within(foreign, n, numbers[-1]), n) for k, n in enumerate(numbers))
+    agreed = (
+        (len(numbers) - k - 2 * _count_within(foreign, n, numbers[-1]), n) for k, n in enumerate(numbers)
+    )
     score, first = max(agreed, default=(0, 0))
     return range(first, numbers[-1] + 1) if score > 0 else range(0)
 
@@ -132,7 +134,7 @@ def _fullest(numbers: list[int], foreign: list[int]) -> range:
     best, found = 0, range(0)
     score, first = 0, 0
     for k, number in enumerate(numbers):
-        score -= 2 * _within(foreign, numbers[k - 1], number) if k else 0
+        score -= 2 * _count_within(foreign, numbers[k - 1], number) if k else 0
         if score <= 0:
             score, first = 0, number
         score += 1
@@ -141,7 +143,7 @@ def _fullest(numbers: list[int], foreign: list[int]) -> range:
     return found
 
 
-def _within(numbers: list[int], first: int, last: int) -> int:
+def _count_within(numbers: list[int], first: int, last: int) -> int:
     return bisect_right(numbers, last) - bisect_left(numbers, first)
 
 

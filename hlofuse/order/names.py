@@ -56,11 +56,11 @@ class Name(NamedTuple):
 
 def name_before_renaming(x: Instruction) -> Name:
     """Stem and number before `rename-instructions` appended .0."""
-    return _before_renaming(x.name, x.opcode not in _NOT_RENAMED)
+    return _strip_renaming(x.name, x.opcode not in _NOT_RENAMED)
 
 
 @lru_cache(maxsize=_CACHED)
-def _before_renaming(text: str, renamed: bool) -> Name:
+def _strip_renaming(text: str, renamed: bool) -> Name:
     numbered = not renamed
     if renamed and text.endswith(".0"):
         text, numbered = text[:-2], True
@@ -106,7 +106,7 @@ def is_of_program(x: Instruction) -> bool:
 
 @lru_cache(maxsize=_CACHED)
 def _is_named_after(name: str, op_name: str, opcode: str) -> bool:
-    stem = _before_renaming(name, opcode not in _NOT_RENAMED).stem
+    stem = _strip_renaming(name, opcode not in _NOT_RENAMED).stem
     last = _NOT_IN_NAMES.sub("_", op_name.rpartition("/")[2])
     if stem == opcode == _OPCODES.get(last):
         return False

@@ -80,11 +80,13 @@ class Evidence:
                 return Phase.CALLS
             if x in self.named or self.cloned:
                 return Phase.FRONT_END
-            return self._recreated(x) if stem(x) == x.opcode else Phase.SIMPLIFIED_AGAIN
+            return self._recreated_phase(x) if stem(x) == x.opcode else Phase.SIMPLIFIED_AGAIN
         ordered = (operation(x), x.opcode) in self._operations
-        return self._recreated(x) if ordered or LOWERED.get(operation(x)) == x.opcode else Phase.SIMPLIFIED
+        return (
+            self._recreated_phase(x) if ordered or LOWERED.get(operation(x)) == x.opcode else Phase.SIMPLIFIED
+        )
 
-    def _recreated(self, x: Instruction) -> Phase:
+    def _recreated_phase(self, x: Instruction) -> Phase:
         """ReshapeMover's phase where there is only one layout: dimensions of size one rarely have others."""
         rank = x.shape.true_rank if self.in_entry else x.shape.rank
         return Phase.SIMPLIFIED_AGAIN if rank < 2 and not x.shape.is_tuple else Phase.LAYOUTS

@@ -25,7 +25,7 @@ def add_recreated(phases: Phases) -> None:
     """Add instructions recreated together with those of a later round, and the broadcasts for them."""
     for find in (
         _read_moved,
-        _between_mean_and_moved,
+        _chain_to_mean,
         _converted_for_moved,
         _spread_for_moved,
         _spread_of_moved,
@@ -49,7 +49,7 @@ def _read_moved(phases: Phases) -> Iterable[Instruction]:
     return found
 
 
-def _between_mean_and_moved(phases: Phases) -> Iterable[Instruction]:
+def _chain_to_mean(phases: Phases) -> Iterable[Instruction]:
     """A mean that keeps its dimensions, and the operations between it and moved ones."""
     found: dict[Instruction, None] = {}
     for x in phases:
@@ -214,7 +214,7 @@ def in_rounds(recreated: Iterable[Instruction]) -> list[list[Instruction]]:
     rest = dict.fromkeys(recreated)
     rounds: list[list[Instruction]] = []
     while True:
-        moved = _moved(rest)
+        moved = _movable(rest)
         for x in moved:
             del rest[x]
         taken = [x for x in rest if _takes_reshape(x, rest)]
@@ -222,11 +222,11 @@ def in_rounds(recreated: Iterable[Instruction]) -> list[list[Instruction]]:
             del rest[x]
         if not moved and not taken:
             break
-        rounds += [_as_read([x for one in rounds for x in one], moved), taken]
-    return [*_with_numbers_rising(rounds), [*rest]]
+        rounds += [_sort_by_operands([x for one in rounds for x in one], moved), taken]
+    return [*_drop_falling_numbers(rounds), [*rest]]
 
 
-def _with_numbers_rising(rounds: list[list[Instruction]]) -> list[list[Instruction]]:
+def _drop_falling_numbers(rounds: list[list[Instruction]]) -> list[list[Instruction]]:
     """The rounds, without instructions numbered higher than a later one of their stem."""
     at = {x: k for k, members in enumerate(rounds) for x in members}
     for chain in chains_of(at, lambda x: not is_of_program(x) and _has_its_own_number(x)):
@@ -261,7 +261,7 @@ def _takes_reshape(x: Instruction, rest: dict[Instruction, None]) -> bool:
     return rest.keys().isdisjoint(x.users[:1] if is_broadcast_of_constant(x) else x.operands[:1])
 
 
-def _moved(rest: dict[Instruction, None]) -> list[Instruction]:
+def _movable(rest: dict[Instruction, None]) -> list[Instruction]:
     """Instructions with no source still to come, unless a remaining one shares an operand."""
     moved = {
         x
@@ -282,7 +282,7 @@ def _blocking_arrays(x: Instruction) -> list[Instruction]:
     return [o for o in arrays if o.opcode != "broadcast" or o.operands[0].shape.true_rank > 1] or arrays
 
 
-def _as_read(is_earlier: list[Instruction], moved: list[Instruction]) -> list[Instruction]:
+def _sort_by_operands(is_earlier: list[Instruction], moved: list[Instruction]) -> list[Instruction]:
     """The moved ones in the order of their operands, if each reads one earlier array."""
     place = {x: k for k, x in enumerate(is_earlier)}
     read = {x: [*dict.fromkeys(arrays_read_by(x))] for x in moved}

@@ -81,7 +81,7 @@ def make_package(name: str, distribution: str, entries: object) -> Package:
         entries = (entries,)
     if not isinstance(entries, tuple | list) or not all(isinstance(e, FusionRule) for e in entries):
         raise HlofuseError(
-            f"rules package {label}: expected a tuple of FusionRule objects, found {_described(entries)}"
+            f"rules package {label}: expected a tuple of FusionRule objects, found {_describe(entries)}"
         )
     rules_by_code, rules = catalogue(), {}
     for entry in entries:
@@ -103,7 +103,7 @@ def _rule(entry: FusionRule, package: str) -> Rule:
     return Rule(entry.code, entry.title, allows=entry.allows, package=package, page=page)
 
 
-def _described(entries: object) -> str:
+def _describe(entries: object) -> str:
     if isinstance(entries, tuple | list):
         other = next(e for e in entries if not isinstance(e, FusionRule))
         return f"{type(other).__name__} among them"
@@ -169,7 +169,7 @@ GROUP = "hlofuse.rules"
 
 def installed_names() -> list[str]:
     """Names for `--rules`, sorted; nothing is imported."""
-    return sorted(_found())
+    return sorted(_entry_points())
 
 
 def load_rules(names: Iterable[str]) -> ActiveRules:
@@ -189,7 +189,7 @@ def load_rules(names: Iterable[str]) -> ActiveRules:
 
 def load_package(name: str) -> Package:
     """One package, imported and checked."""
-    point = _found().get(name)
+    point = _entry_points().get(name)
     if point is None:
         rules_by_code = ", ".join(installed_names())
         raise HlofuseError(
@@ -217,7 +217,7 @@ def _load(point: EntryPoint) -> Package:
     return make_package(point.name, distribution, entries)
 
 
-def _found() -> Mapping[str, EntryPoint]:
+def _entry_points() -> Mapping[str, EntryPoint]:
     from importlib.metadata import entry_points  # slow to import, and most runs do without
 
     found: dict[str, EntryPoint] = {}

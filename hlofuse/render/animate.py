@@ -81,7 +81,7 @@ class Animation(Drawing):
     def content(self) -> list[str]:
         """The elements of the SVG: the captions, the picture below, and a style that animates both."""
         out = ['<g transform="translate(0 44)">\n', *super().content(), "</g>\n"]
-        count, looks, width = len(self.decisions), self._looks(), self.size()[0]
+        count, looks, width = len(self.decisions), self._styles(), self.size()[0]
         decided = [(f"{k} of {count}: {d.text}", d.reason) for k, d in enumerate(self.decisions, 1)]
         for k, (head, reason) in enumerate([(f"Before decision 1 of {count}", _FIRST), *decided, _LAST]):
             looks[f".at{k}"] = {0: _HIDDEN} | {k: _VISIBLE} | ({k + 1: _HIDDEN} if k <= count else {})
@@ -98,7 +98,7 @@ class Animation(Drawing):
             css += f"\n@keyframes k{n}{{{frames}}}{selector}{{{look[max(look)]};{timing}}}"
         return [f"<style>{css}</style>\n", *out]
 
-    def _looks(self) -> dict[str, dict[int, str]]:
+    def _styles(self) -> dict[str, dict[int, str]]:
         """Styles of elements by CSS selector and first decision."""
         found: dict[str, dict[int, str]] = {}
         border: dict[str, dict[int, str]] = {}

@@ -107,12 +107,12 @@ class _PanelBuilder:
                     self.panel.boxes.append(part_boxes[part.number])
                 self.box[unit] = part_boxes[part.number]
             elif unit in plan.open:
-                self._open(unit)
+                self._add_frame(unit)
             else:
                 self._place(unit, self._box(unit))
         if plan.shown is None:
             self._elements_of_parameters()
-        self.between_boxes()
+        self.add_arrows()
         if plan.shown is not None:
             self.stubs(shown)
         self._results(computation.root)
@@ -187,8 +187,7 @@ class _PanelBuilder:
                 return self.written.get(origin[0], "")
         return ""
 
-    def _open(self, fusion: Instruction) -> None:
-        """A frame with the fused operations."""
+    def _add_frame(self, fusion: Instruction) -> None:
         title, *names = self.context.names(fusion, 40)
         outline = Outline(
             self.context.key(),
@@ -278,22 +277,22 @@ class _PanelBuilder:
             box = Box(self.context.key(), "value", title, lines=[shape_of(value)])
             box.tooltip = [f"{title} of {printable(self.plan.computation.name)}"]
             self.panel.boxes.append(box)
-            self.into(box, value)
+            self.add_arrows_into(box, value)
 
-    def between_boxes(self) -> None:
+    def add_arrows(self) -> None:
         """Add all arrows, control dependencies included."""
         for i, box in list(self.box.items()):
             if i.opcode == "get-tuple-element":
                 continue
             for operand in i.operands:
-                self.into(box, operand, self.computation_of.get(box.key))
+                self.add_arrows_into(box, operand, self.computation_of.get(box.key))
             for before in i.control_predecessors:
                 source_box = self.box.get(before)
                 if source_box is not None and source_box is not box:
                     key = (source_box.key, box.key, True)
                     self.arrows[key] = Arrow(source_box.key, box.key, control=True, tooltip=["runs before"])
 
-    def into(self, head: Box, value: Instruction, outline: str | None = None) -> None:
+    def add_arrows_into(self, head: Box, value: Instruction, outline: str | None = None) -> None:
         """Add the arrows from the sources of `value`; `outline` is that of `head`."""
         for leaf in sources(value, self.outline, self.box):
             origin = leaf[0]

@@ -24,7 +24,7 @@ def compose(drawn: Module | Replay | ModulePair, view: str | None, options: Opti
     if view is not None and view not in VIEWS:
         raise HlofuseError(f"no view is called {view!r}; there are {', '.join(VIEWS)}")
     if isinstance(drawn, ModulePair):
-        return _pair(drawn, view, options)
+        return _pair_scene(drawn, view, options)
     names = options.final_names
     if isinstance(drawn, Module):
         if view in ("after", "both"):
@@ -39,7 +39,7 @@ def compose(drawn: Module | Replay | ModulePair, view: str | None, options: Opti
     return _one(Builder(pair.after, final_names=names), for_side(options, pair, pair.after), _change(pair))
 
 
-def _pair(pair: ModulePair, view: str | None, options: Options) -> Scene:
+def _pair_scene(pair: ModulePair, view: str | None, options: Options) -> Scene:
     """Two modules; a single side still marks its differences from the other."""
     if view in (None, "both"):
         scene = _both(pair, options)
@@ -55,7 +55,7 @@ def before_of(replay: Replay, options: Options) -> Scene:
     pair = pair_of(replay)
     closed = tuple(i.name for i in pair.before.instructions() if i.opcode == "fusion")
     chosen = replace(for_side(options, pair, pair.before), collapse=closed)
-    return _one(_before(pair, options), chosen, _change(pair))
+    return _one(_before_builder(pair, options), chosen, _change(pair))
 
 
 def _one(builder: Builder, options: Options, line: str) -> Scene:
@@ -71,7 +71,7 @@ def _both(pair: ModulePair, options: Options) -> Scene:
     sides: list[dict[str, Panel]] = []
     scene = Scene(shorten(pair.after.name, 70), [_change(pair)], legend=options.legend)
     after = Builder(pair.after, "a", notes=pair.notes, final_names=options.final_names)
-    for side, builder in (("before", _before(pair, options)), ("after", after)):
+    for side, builder in (("before", _before_builder(pair, options)), ("after", after)):
         decided = plan(builder.module, for_side(options, pair, builder.module))
         panels = {
             p.computation.name: builder.panel(p, f"{side}: {_panel_title(p.computation)}")
@@ -88,7 +88,7 @@ def _both(pair: ModulePair, options: Options) -> Scene:
     return scene
 
 
-def _before(pair: ModulePair, options: Options) -> Builder:
+def _before_builder(pair: ModulePair, options: Options) -> Builder:
     """Draws the module before: instructions with the kernels they are in after, in frames of these."""
     numbers, final_names = kernel_numbers(pair.after), options.final_names
     titles = {number: final_names.get(kernel.name, kernel.name) for kernel, number in numbers.items()}
@@ -170,12 +170,12 @@ def for_side(options: Options, pair: ModulePair, module: Module) -> Options:
     return replace(
         options,
         focus=None if options.focus is None else _counterpart(options.focus, pair, module),
-        open=_present(options.open, pair, module),
-        collapse=_present(options.collapse, pair, module),
+        open=_known_names(options.open, pair, module),
+        collapse=_known_names(options.collapse, pair, module),
     )
 
 
-def _present(names: tuple[str, ...], pair: ModulePair, module: Module) -> tuple[str, ...]:
+def _known_names(names: tuple[str, ...], pair: ModulePair, module: Module) -> tuple[str, ...]:
     """The names in `module`; raises for a name that neither side has."""
     other = pair.before if module is pair.after else pair.after
     for name in names:

@@ -47,9 +47,9 @@ def run(dot: str, fmt: str, *arguments: str, timeout: float = TIMEOUT) -> bytes:
     Where Graphviz crashes, the picture is drawn again with straight edges. Raises `HlofuseError` when
     Graphviz fails or exceeds `timeout` seconds.
     """
-    status, output, text = _once(dot, [f"-T{fmt}", *arguments], timeout)
+    status, output, text = _run_once(dot, [f"-T{fmt}", *arguments], timeout)
     if _crashed(status):
-        status, output, text = _once(dot, [f"-T{fmt}", *arguments, _STRAIGHT], timeout)
+        status, output, text = _run_once(dot, [f"-T{fmt}", *arguments, _STRAIGHT], timeout)
     if _crashed(status):
         raise HlofuseError(
             "Graphviz crashed on this picture: draw another part (--focus NAME), less (--max-nodes N), "
@@ -69,7 +69,7 @@ def _crashed(status: int) -> bool:
     return status < 0 or status >= _WINDOWS_CRASH
 
 
-def _once(dot: str, arguments: list[str], timeout: float) -> tuple[int, bytes, list[str]]:
+def _run_once(dot: str, arguments: list[str], timeout: float) -> tuple[int, bytes, list[str]]:
     """Exit status, picture and messages."""
     with subprocess.Popen(
         [*engine(), *arguments],

@@ -105,7 +105,7 @@ class _Trace:
     def document(self) -> dict[str, Any]:
         module = self.account.module
         self._run(module.entry)
-        self._enter(())
+        self._switch_scopes(())
         unit = self.launched.time or "1 µs stands for 1 kB moved: no time model"
         title = f"{printable(module.name)}, {self.launched.title} ({unit})"
         names = [("process_name", 0, title), ("thread_name", _KERNELS, "kernels")]
@@ -133,15 +133,14 @@ class _Trace:
                         self._run(callee)
 
     def _kernel(self, row: Launched) -> None:
-        self._enter(_scopes(row.instruction))
+        self._switch_scopes(_scopes(row.instruction))
         start = self.now
         us = self.launched.us(row)
         self.now += max(row.cost.bytes_accessed / 1e3 if us is None else us, 0.001)
         facts = self.launched.facts(row)
         self._add(_KERNELS, facts["name"], start, cat=row.kind, args=facts)
 
-    def _enter(self, scopes: tuple[str, ...]) -> None:
-        """End the scopes that a kernel is not in, and begin its own."""
+    def _switch_scopes(self, scopes: tuple[str, ...]) -> None:
         common = common_length(scopes, [name for name, _ in self.open_scopes])
         while len(self.open_scopes) > common:
             name, start = self.open_scopes.pop()
@@ -218,7 +217,7 @@ class _Graph:
             if i in self.open_fusions:
                 inside = (*inside, _component(self.launched.name(i)))
                 self._add(i.fused_computation, inside, [])
-                self._measure(i, _id(i.fused_root), "/".join(inside))
+                self._measure(i, _unique_id(i.fused_root), "/".join(inside))
             elif i.opcode == "get-tuple-element" or (is_fused and i.opcode == "parameter"):
                 continue  # edges come from what computes the value
             elif i.opcode != "tuple" or i is self.account.module.entry.root:
@@ -244,7 +243,7 @@ class _Graph:
     def _node(self, i: Instruction, layers: tuple[str, ...], inputs: list[Instruction]) -> None:
         edges = [
             {
-                "sourceNodeId": _id(source),
+                "sourceNodeId": _unique_id(source),
                 "sourceNodeOutputId": ".".join(map(str, path)) or "0",
                 "targetNodeInputId": str(n),
             }
@@ -257,15 +256,15 @@ class _Graph:
             for n, s in enumerate(shapes)
         ]
         node = {
-            "id": _id(i),
+            "id": _unique_id(i),
             "label": value_title(i) if i.opcode == "parameter" else i.opcode,
             "namespace": "/".join(layers),
             "incomingEdges": edges,
             "outputsMetadata": outputs,
         }
         self.nodes.append(node)
-        self.drawn.add(_id(i))
-        facts = self._measure(i, _id(i)) | {"HLO": cut(print_instruction(i), 1000)}
+        self.drawn.add(_unique_id(i))
+        facts = self._measure(i, _unique_id(i)) | {"HLO": cut(print_instruction(i), 1000)}
         if (source := self.account.module.source_of(i)) is not None:
             facts["source"] = printable(source_text(source))
         node["attrs"] = [{"key": key, "value": value} for key, value in facts.items()]
@@ -285,7 +284,7 @@ class _Graph:
         return facts
 
 
-def _id(i: Instruction) -> str:
+def _unique_id(i: Instruction) -> str:
     """Unique in any module; names are only in a module written by XLA."""
     return printable(f"{i.computation.name}/{i.name}" if i.computation is not None else i.name)
 

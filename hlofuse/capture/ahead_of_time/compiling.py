@@ -56,7 +56,7 @@ def _lower(jitted: Any, arguments: tuple[Any, ...], devices: Devices) -> Any:
     import jax
 
     platforms = (PLATFORMS[devices.target],)
-    placed = jax.tree.map(lambda leaf: _placed(leaf, devices), arguments)
+    placed = jax.tree.map(lambda leaf: _shape_with_sharding(leaf, devices), arguments)
     try:
         return jitted.trace(*placed).lower(lowering_platforms=platforms)
     except ValueError:
@@ -75,8 +75,7 @@ def is_array(leaf: Any) -> bool:
     return hasattr(leaf, "shape") and hasattr(leaf, "dtype")
 
 
-def _placed(leaf: Any, devices: Devices) -> Any:
-    """The shape of an array with its own sharding, or replicated."""
+def _shape_with_sharding(leaf: Any, devices: Devices) -> Any:
     import jax
 
     if not is_array(leaf):

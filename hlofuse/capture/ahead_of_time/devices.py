@@ -141,7 +141,7 @@ def _try_gpu_topology(config: str, topology: str) -> tuple[Any, str]:
     """The topology, or None and XLA's message; raises `NotImplementedError` without a plugin."""
     from jax.experimental import topologies
 
-    with tempfile.TemporaryFile() as note, _stderr_to(note):
+    with tempfile.TemporaryFile() as note, _redirect_stderr(note):
         try:
             return topologies.get_topology_desc(platform="cuda", target_config=config, topology=topology), ""
         except NotImplementedError:
@@ -152,8 +152,7 @@ def _try_gpu_topology(config: str, topology: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def _stderr_to(file: Any) -> Iterator[None]:
-    """Redirect XLA's own standard error output into `file`."""
+def _redirect_stderr(file: Any) -> Iterator[None]:
     sys.stderr.flush()
     before = os.dup(2)
     os.dup2(file.fileno(), 2)

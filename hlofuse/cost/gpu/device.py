@@ -140,7 +140,7 @@ def load_device(name: str) -> DeviceDescription:
     """The device of that name, or from the file at that path (TOML, or XLA's target configuration)."""
     packaged = _PACKAGED / f"{name}.toml"
     if re.fullmatch(r"[\w.-]+", name) and packaged.is_file():
-        return _packaged(packaged)
+        return _load_packaged(packaged)
     path = Path(name)
     if not path.is_file():
         names = device_names()
@@ -152,15 +152,15 @@ def load_device(name: str) -> DeviceDescription:
     except (OSError, UnicodeError):
         raise DeviceError(f"{name}: not a device file") from None
     return (
-        _from_toml(text, name)
+        _parse_toml(text, name)
         if path.suffix == ".toml"
         else device_from_text_proto(text, path.stem, source=name)
     )
 
 
 @cache
-def _packaged(path: Path) -> DeviceDescription:
-    return _from_toml(path.read_text(), path.stem)
+def _load_packaged(path: Path) -> DeviceDescription:
+    return _parse_toml(path.read_text(), path.stem)
 
 
 def device_from_text_proto(text: str, name: str = "device", *, source: str = "") -> DeviceDescription:
@@ -173,24 +173,23 @@ def device_from_text_proto(text: str, name: str = "device", *, source: str = "")
         config = parse_text_proto(text)
     except TextProtoError as error:
         raise DeviceError(f"{source}: not a device file: {error}") from None
-    info = _message(config, "gpu_device_info") if "gpu_device_info" in config else config
+    info = _message_field(config, "gpu_device_info") if "gpu_device_info" in config else config
     values = {f.name: info[f.name] for f in fields(DeviceDescription) if f.name in info}
     values["name"] = info.get("name") or config.get("device_description_str") or name
-    if (cuda := _message(info, "cuda_compute_capability")) is not None:
+    if (cuda := _message_field(info, "cuda_compute_capability")) is not None:
         values["compute_capability"] = (cuda.get("major", 0), cuda.get("minor", 0))
-    rocm = _message(info, "rocm_compute_capability")
+    rocm = _message_field(info, "rocm_compute_capability")
     values["platform"] = config.get("platform_name", "CUDA" if rocm is None else "ROCM")
     if rocm is not None:
         values["gcn_arch_name"] = rocm.get("gcn_arch_name", "")
     values["origin"] = "the target configuration given"
-    values["matrix_units"] = _matrix_units(_message(info, "matrix_unit_description") or {})
+    values["matrix_units"] = _matrix_units(_message_field(info, "matrix_unit_description") or {})
     if "compile_time_toolkit_version" in info:
         values["toolkit_version"] = info["compile_time_toolkit_version"]
     return _device(values, source)
 
 
-def _message(within: dict[str, Any], name: str) -> Any:
-    """The message in a field; None where it is not set."""
+def _message_field(within: dict[str, Any], name: str) -> Any:
     found = within.get(name)
     if found is not None and not isinstance(found, dict):
         raise DeviceError(f"{name} must be a message")
@@ -205,14 +204,14 @@ def _matrix_units(description: dict[str, Any]) -> dict[str, list[Any]]:
         if not isinstance(info, dict):
             raise DeviceError("rate_infos must be a message")
         key = info.get("key", 0)
-        value = _message(info, "value") or {}
+        value = _message_field(info, "value") or {}
         if isinstance(key, int) and 0 < key < _RATED_TYPES:
             names = ("clock_rate_ghz", "units_per_core", "ops_per_clock")
             units[ELEMENT_TYPES[key]] = [value.get(n, 0) for n in names]
     return units
 
 
-def _from_toml(text: str, name: str) -> DeviceDescription:
+def _parse_toml(text: str, name: str) -> DeviceDescription:
     try:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

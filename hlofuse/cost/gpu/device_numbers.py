@@ -43,7 +43,7 @@ def parse_text_proto(text: str) -> dict[str, Any]:
             if name is None:
                 raise TextProtoError("a message has no name")
             inner: dict[str, Any] = {}
-            _put(stack[-1], name, inner)
+            _add_field(stack[-1], name, inner)
             stack.append(inner)
             name = None
         elif mark in ("}", ">"):
@@ -53,7 +53,7 @@ def parse_text_proto(text: str) -> dict[str, Any]:
         elif token["name"] is not None and name is None:
             name = token["name"]
         elif name is not None and (value := token["name"] or token["text"] or token["number"]):
-            _put(stack[-1], name, _scalar(value))
+            _add_field(stack[-1], name, _scalar(value))
             name = None
         elif token["text"] or token["number"]:
             raise TextProtoError(f"a value has no name: {token[0]}")
@@ -62,7 +62,7 @@ def parse_text_proto(text: str) -> dict[str, Any]:
     return root
 
 
-def _put(message: dict[str, Any], name: str, value: Any) -> None:
+def _add_field(message: dict[str, Any], name: str, value: Any) -> None:
     if name not in message:
         message[name] = value
     elif isinstance(message[name], list):
@@ -104,10 +104,10 @@ def typed_numbers(values: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises `DeviceError` for anything but a number that a device can have.
     """
-    return {key: _typed(key, value) for key, value in values.items()}
+    return {key: _convert(key, value) for key, value in values.items()}
 
 
-def _typed(key: str, value: Any) -> Any:
+def _convert(key: str, value: Any) -> Any:
     if key in _TEXT_FIELDS:
         return value
     try:

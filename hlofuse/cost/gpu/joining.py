@@ -99,7 +99,7 @@ def join_in_step(fused: Summary, producer: Summary, consumer: Summary, slot: int
         uses = [joint] * len(uses)
     else:
         shift = len(evaluated) - 1
-        uses = [_renumbered(use, joint, shift) for use in uses]
+        uses = [_renumber_roots(use, joint, shift) for use in uses]
         evaluated = [*evaluated, *producer.root_utilization[1:]]
         emitted = [*emitted, *[n * copies for n in producer.root_emitted[1:]]]
     if copies != 1:
@@ -114,7 +114,7 @@ def join_in_step(fused: Summary, producer: Summary, consumer: Summary, slot: int
     fused.splits = consumer.splits + copies * producer.splits
     fused.whole = consumer.whole and producer.whole
     if len(evaluated) > _MANY_ROOTS:
-        _renumber(fused)
+        _drop_unused_roots(fused)
     if own[1] is consumer.operand_bytes and other[1] is producer.operand_bytes:
         for how, (ticks, each) in consumer.reads.items():
             if (incoming := producer.reads.get(how)) is not None:
@@ -139,7 +139,7 @@ def join(fused: Summary, producer: Summary, consumer: Summary, slot: int, origin
     return True
 
 
-def _renumbered(use: frozenset[int], joint: frozenset[int], shift: int) -> frozenset[int]:
+def _renumber_roots(use: frozenset[int], joint: frozenset[int], shift: int) -> frozenset[int]:
     """The producer's roots of use in the consumer's numbering, where its number 0 becomes `joint`."""
     if len(use) == 1:
         (number,) = use
@@ -182,9 +182,9 @@ class _Uses:
         self.evaluated, self.emitted = evaluated, emitted
         self.own_ir_size = consumer.own_ir_size + copies * producer.own_ir_size
 
-    def of_producer(self, parameter: int) -> frozenset[int]:
+    def producer_roots(self, parameter: int) -> frozenset[int]:
         """The roots of use of one of the producer's parameters."""
-        return _renumbered(self.producer_uses[parameter], self.joint, self.shift)
+        return _renumber_roots(self.producer_uses[parameter], self.joint, self.shift)
 
     def _reads(self, instruction: Summary, atom: Atom) -> list[float]:
         """The evaluations of each operand by an instruction that uses none element-wise."""
@@ -222,11 +222,11 @@ def _set_uses(fused: Summary, consumer: Summary, merged: _Uses, origins: Sequenc
     as_before, is_fusion = consumer.parameter_uses, consumer.is_fusion
     for k, (outer, inner) in enumerate(origins):
         if outer < 0:
-            both = merged.of_producer(inner)
+            both = merged.producer_roots(inner)
         else:
             both = as_before[outer]
             if inner >= 0:
-                both |= merged.of_producer(inner)
+                both |= merged.producer_roots(inner)
             elif is_fusion and len(both) == 1:  # nothing new reads it
                 uses.append(both)
                 utilization.append(consumer.utilization[outer])
@@ -254,12 +254,11 @@ def _set_uses(fused: Summary, consumer: Summary, merged: _Uses, origins: Sequenc
     fused.operand_bytes, fused.parameter_ir_size = read, ir_sizes
     fused.root_utilization, fused.root_emitted = evaluated, emitted
     if len(evaluated) > _MANY_ROOTS:
-        _renumber(fused)
+        _drop_unused_roots(fused)
     return True
 
 
-def _renumber(fused: Summary) -> None:
-    """Drop the roots of use without parameters."""
+def _drop_unused_roots(fused: Summary) -> None:
     numbers = {0: 0}
     fused.parameter_uses = [
         frozenset([numbers.setdefault(n, len(numbers)) for n in uses]) for uses in fused.parameter_uses
@@ -295,7 +294,7 @@ def compose(pair: SummaryPair, origins: Sequence[Origin]) -> Summary | None:
     if fused.ir_size >= EXACT:
         return None
     fused.total_read = sum(fused.operand_bytes)
-    fused.written = _written(consumer)
+    fused.written = _written_bytes(consumer)
     _set_sums(fused, producer, consumer)
     fused.crossed = _NONE
     if consumer.crossed or producer.crossed:
@@ -319,7 +318,7 @@ def compose(pair: SummaryPair, origins: Sequence[Origin]) -> Summary | None:
     return fused
 
 
-def _written(consumer: Summary) -> int:
+def _written_bytes(consumer: Summary) -> int:
     atom = consumer.atom
     if atom is None:
         return consumer.written

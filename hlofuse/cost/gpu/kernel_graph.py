@@ -138,7 +138,7 @@ def reduction_groups(
     for k in others[1:]:
         group[find(k)] = find(others[0])
 
-    traverse = _reached_in_one_traversal if in_one_traversal else _reached
+    traverse = _reached_in_one_traversal if in_one_traversal else _outputs_reached
     for node, reached in traverse(graph, outputs).items():
         joined = reached
         if _is_constant_or_scalar(node):
@@ -149,7 +149,7 @@ def reduction_groups(
     return len({find(k) for k in range(len(outputs))})
 
 
-def _reached(graph: KernelGraph, outputs: Sequence[Instruction]) -> dict[Instruction, list[int]]:
+def _outputs_reached(graph: KernelGraph, outputs: Sequence[Instruction]) -> dict[Instruction, list[int]]:
     """For the instructions that outputs depend on, the numbers of these outputs."""
     reaches: dict[Instruction, list[int]] = {}
     for k, output in enumerate(outputs):

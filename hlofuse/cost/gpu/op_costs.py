@@ -120,7 +120,7 @@ def _transpose(c: _Context, cost: OpCost) -> None:
         _first_nothing(c, cost)
 
 
-def _as_much_as_result(c: _Context, cost: OpCost) -> None:
+def _set_result_sized_read(c: _Context, cost: OpCost) -> None:
     """A slice or gather reads part of its operand, a broadcast all of it many times."""
     cost.operand_bytes[0] = fp32(c.result.size)
     cost.utilization[0] = _ratio(c.result.elements, c.operands[0].elements)
@@ -213,16 +213,16 @@ _HANDLERS: dict[str, Callable[[_Context, OpCost], None]] = {
     "add-dependency": _nothing,
     "bitcast": _first_nothing,
     "transpose": _transpose,
-    "slice": _as_much_as_result,
-    "dynamic-slice": _as_much_as_result,
+    "slice": _set_result_sized_read,
+    "dynamic-slice": _set_result_sized_read,
     "dynamic-update-slice": _dynamic_update_slice,
     "tuple": _tuple,
     "concatenate": _concatenate,
-    "broadcast": _as_much_as_result,
+    "broadcast": _set_result_sized_read,
     "reduce": _reduce,
     "reduce-window": _reduce_window,
     "select-and-scatter": _select_and_scatter,
-    "gather": _as_much_as_result,
+    "gather": _set_result_sized_read,
     "scatter": _scatter,
     "map": _map,
     "scan": _scan,

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from hlofuse.cost.tiling.model import TilingModel
 
 
-class _Alone(FusionAnalysis):
-    """A single instruction."""
-
+class _SingleAnalysis(FusionAnalysis):
     __slots__ = ("_instruction", "_mlir", "_summary")
 
     def __init__(self, instruction: Instruction, summary: Summary, mlir: bool) -> None:
@@ -39,9 +37,7 @@ class _Alone(FusionAnalysis):
         return reduction_groups([self._instruction], self.roots, in_one_traversal=not self._mlir)
 
 
-class _Fused(FusionAnalysis):
-    """A producer in its consumer."""
-
+class _PairAnalysis(FusionAnalysis):
     __slots__ = ("_mlir", "_pair", "_parts")
 
     def __init__(self, producer: Instruction, consumer: Instruction, pair: SummaryPair, mlir: bool) -> None:
@@ -51,7 +47,7 @@ class _Fused(FusionAnalysis):
         self._parts, self._pair, self._mlir = (producer, consumer), pair, mlir
 
     def operands(self) -> Sequence[ShapeFacts]:
-        return _read_by(self._pair)
+        return _arrays_read(self._pair)
 
     def in_place(self) -> bool:
         return _in_place(self._parts, self._mlir)
@@ -60,8 +56,7 @@ class _Fused(FusionAnalysis):
         return reduction_groups(self._parts, self.roots, in_one_traversal=not self._mlir)
 
 
-def _read_by(pair: SummaryPair) -> list[ShapeFacts]:
-    """The arrays read by a kernel of both."""
+def _arrays_read(pair: SummaryPair) -> list[ShapeFacts]:
     a, b, slots = pair.producer, pair.consumer, pair.slots
     read = [o for k, o in enumerate(b.operands) if k not in slots]
     return read + [o for k, o in enumerate(a.operands) if k not in a.skipped]
@@ -95,7 +90,7 @@ class Launcher:
 
     def kernel(self, instruction: Instruction, summary: Summary) -> FusionAnalysis:
         """The facts that decide the launch of a single instruction."""
-        return _Alone(instruction, summary, self._mlir)
+        return _SingleAnalysis(instruction, summary, self._mlir)
 
     def of_pair(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> Launch:
         """The launch of the producer fused into the consumer."""
@@ -110,7 +105,7 @@ class Launcher:
             elif b.launch is not None and self._keeps(b.launch, pair):
                 cached = b.launch
             if cached is None:
-                cached = self._launch_of(_Fused(producer, consumer, pair, self._mlir))
+                cached = self._launch_of(_PairAnalysis(producer, consumer, pair, self._mlir))
             pair.launch = cached
         return cached
 
@@ -141,7 +136,7 @@ class Launcher:
         # How much of a row a thread reads depends on the narrowest elements.
         least, incoming = narrowest(consumer.operands), narrowest(producer.operands)
         if producer.skipped or incoming > least:  # perhaps those were what the producer wrote
-            incoming = narrowest(_read_by(pair))
+            incoming = narrowest(_arrays_read(pair))
         return incoming == least
 
     def _named_emitter(self, fusion: config.FusionConfig, summary: Summary) -> Launch | None:

@@ -115,7 +115,7 @@ def _set_costs(
     summary.root_utilization = use.root_utilization
     summary.root_emitted, summary.granule = use.root_emitted, use.granule
     summary.whole = use.whole
-    summary.written = int(_written(fusion, root, facts))
+    summary.written = int(_written_bytes(fusion, root, facts))
 
 
 def _set_sums(summary: Summary, atoms: dict[Instruction, Atom]) -> None:
@@ -167,7 +167,7 @@ def _written_outputs(root: Instruction) -> list[Instruction]:
     return root.operands if root.opcode == "tuple" else [root]
 
 
-def _written(fusion: Instruction, root: Instruction, facts: _Facts) -> float:
+def _written_bytes(fusion: Instruction, root: Instruction, facts: _Facts) -> float:
     """Bytes written, for a dynamic-update-slice the update only (`FusionProcessOutputBytesAccessed`)."""
 
     def one(output: Instruction) -> float:

@@ -36,7 +36,7 @@ def operand_reads(model: KernelModel, instruction: Instruction) -> list[OperandR
     """The reads of a single instruction; not for generic Triton fusions, which read by tiles."""
     estimate, summary = model.run_time(instruction), model.summary(instruction)
     return [
-        _read(model, estimate, operand, facts, total)
+        _operand_read(model, estimate, operand, facts, total)
         for operand, facts, total in zip(
             instruction.operands, summary.operands, summary.operand_bytes, strict=True
         )
@@ -68,11 +68,11 @@ def pair_operand_reads(model: KernelModel, producer: Instruction, consumer: Inst
                 total -= single_half_away(facts.size_fp32 * common)
             facts = b.operands[both]
         assert facts is not None
-        reads.append(_read(model, estimate, operand, facts, total))
+        reads.append(_operand_read(model, estimate, operand, facts, total))
     return reads
 
 
-def _read(
+def _operand_read(
     model: KernelModel, estimate: Estimate, operand: Instruction, facts: ShapeFacts, total: int
 ) -> OperandRead:
     rate = 1.0 if estimate.coalesced else model.timing.uncoalesced_rate(facts.element_bytes)

@@ -97,7 +97,7 @@ class TilingModel:
             analysis = self._analysis(view)
             if max(len(analysis.sizes), 1) != max(len(tiling.parameters), 1):
                 return []
-            tilings = self._just(analysis, tiling.parameters)
+            tilings = self._single_tiling(analysis, tiling.parameters)
             costs = tiling_costs(analysis, tilings, self._times, tiling.block_level)
         except NotTiled:
             return []
@@ -141,8 +141,7 @@ class TilingModel:
         sizes = [int(np.asarray(c)[best]) for c in tilings.columns]
         return self._tiling(analysis, costs, best, sizes, tilings.count)
 
-    def _just(self, analysis: Analysis, parameters: Sequence[int]) -> TilingSet:
-        """A set of one tiling."""
+    def _single_tiling(self, analysis: Analysis, parameters: Sequence[int]) -> TilingSet:
         columns = [np.array([n], dtype=np.int64) for n in parameters or (1,)]
         return TilingSet(analysis.sizes, columns, self.device.dram_to_l2_transaction_bytes, self._pads)
 
@@ -166,7 +165,7 @@ class TilingModel:
             own = [min(n, size) for n, size in zip(own, analysis.sizes, strict=False)]
         if len(own) != len(analysis.sizes):
             raise NotTiled("Expected ", len(analysis.sizes), " tile sizes but got ", len(own), ".")
-        tilings = self._just(analysis, own)
+        tilings = self._single_tiling(analysis, own)
         if not all(np.all(tilings.sizes.satisfied(c)) for c in analysis.conditions):
             raise NotTiled("Tiling does not satisfy constraints.")
         costs = tiling_costs(analysis, tilings, self._times, parameters)
@@ -207,12 +206,12 @@ class TilingModel:
         texts = [
             print_instruction(view.instructions[p.number], PrintOptions())
             if isinstance(p, Operation)
-            else self._printed(p)
+            else self._part_text(p)
             for p in parts
         ]
         return Refusal((PREFIX, *texts))
 
-    def _printed(self, part: object) -> str:
+    def _part_text(self, part: object) -> str:
         """The text of a part; index maps have spelled-out operators where XLA builds them from
         MLIR expressions."""
         text = str(part)

@@ -71,13 +71,13 @@ def size_and_stride(expr: Expr, dims: Dims, symbols: Dims, gaps: bool = False) -
     if kind == ADD:
         parts = [size_and_stride(e, dims, symbols, gaps) for e in summands(expr)]
         present = [p for p in parts if p is not None]
-        return _of_sum(present, dims, gaps) if len(present) == len(parts) else None
+        return _sum_size_and_stride(present, dims, gaps) if len(present) == len(parts) else None
     if expr.rhs.kind != CONSTANT:
         return None
     if kind == FLOORDIV:
         return SizeAndStride(_ceil_div(expr.lhs, expr.rhs), ONE) if _is_dim(expr.lhs, dims) else None
     assert kind == MOD
-    return _of_mod(expr.lhs, expr.rhs, dims)
+    return _mod_size_and_stride(expr.lhs, expr.rhs, dims)
 
 
 def _is_dim(expr: Expr, dims: Dims) -> bool:
@@ -88,7 +88,7 @@ def _ceil_div(a: Expr, b: Expr) -> Expr:
     return floordiv(add(a, add(b, -1)), b)
 
 
-def _of_mod(lhs: Expr, modulus: Expr, dims: Dims) -> SizeAndStride | None:
+def _mod_size_and_stride(lhs: Expr, modulus: Expr, dims: Dims) -> SizeAndStride | None:
     """Size and stride of a remainder of a dimension or its quotient: the tile divides the
     modulus or is a multiple."""
     if _is_dim(lhs, dims):
@@ -110,7 +110,7 @@ def _extent(size: Expr, dims: Dims) -> int | None:
     return hi + 1 if lo == 0 else None
 
 
-def _of_sum(parts: list[SizeAndStride], dims: Dims, gaps: bool) -> SizeAndStride | None:
+def _sum_size_and_stride(parts: list[SizeAndStride], dims: Dims, gaps: bool) -> SizeAndStride | None:
     condition = ALWAYS
     size = ONE
     for part in parts:

@@ -41,7 +41,7 @@ def seconds(value: Number) -> Ticks:
     return result
 
 
-def _scaled(ticks: NDArray[np.float64]) -> Ticks:
+def _round_ticks(ticks: NDArray[np.float64]) -> Ticks:
     """Fractional ticks, rounded as in absl, through seconds."""
     rest, whole = np.modf(ticks / TICKS_PER_SECOND)
     result: Ticks = whole.astype(np.int64) * TICKS_PER_SECOND + half_away(rest * TICKS_PER_SECOND)
@@ -50,7 +50,7 @@ def _scaled(ticks: NDArray[np.float64]) -> Ticks:
 
 def nanoseconds(value: Number) -> Ticks:
     """`absl::Nanoseconds` of non-negative values."""
-    return _scaled(4.0 * np.asarray(value, dtype=np.float64))
+    return _round_ticks(4.0 * np.asarray(value, dtype=np.float64))
 
 
 class KernelTimes:
@@ -74,7 +74,7 @@ class KernelTimes:
     def combine(self, compute: Ticks, memory: Ticks) -> Ticks:
         """Run time from compute and memory time (`CombineComputeAndMemoryAccessTime`)."""
         shorter = np.minimum(compute, memory).astype(np.float64)
-        result: Ticks = compute + memory - _scaled(shorter * self.device.memory_compute_parallelism)
+        result: Ticks = compute + memory - _round_ticks(shorter * self.device.memory_compute_parallelism)
         return result
 
     def read(self, blocks: Number, size: Ticks | int, total: Ticks, rate: NDArray[np.float64]) -> Ticks:

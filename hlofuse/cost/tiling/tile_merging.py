@@ -126,7 +126,7 @@ class TileMerger:
         """True if the tiles of all blocks start at the same offsets."""
         same: Same = True
         for x, y in zip(a.map.results, b.map.results, strict=True):
-            x, y = _at_tile_start(x, len(a.map.dims)), _at_tile_start(y, len(b.map.dims))
+            x, y = _tile_start(x, len(a.map.dims)), _tile_start(y, len(b.map.dims))
             if x is y:
                 continue
             first, second = _linear(x), _linear(y)
@@ -162,7 +162,7 @@ def _item(value: Value, i: int) -> int:
     return value if isinstance(value, int) else int(value[i])
 
 
-def _at_tile_start(expr: Expr, rank: int) -> Expr:
+def _tile_start(expr: Expr, rank: int) -> Expr:
     """The expression with symbols at their first values."""
     symbols = max(variables_of(expr), default=-1) + 1 - rank
     return substitute(expr, [*map(variable, range(rank)), *[ZERO] * symbols]) if symbols > 0 else expr

@@ -130,7 +130,7 @@ class Collector:
         """The programs that ran, slowest first."""
         modules: dict[Label, dict[str, list[tuple[Key, Ints]]]] = {}
         self._name_what_graphs_start()
-        for key, durations in self._by_key():
+        for key, durations in self._sorted_durations():
             if key.op:
                 modules.setdefault(key.label, {}).setdefault(key.op, []).append((key, durations))
         found = []
@@ -161,18 +161,18 @@ class Collector:
                 for n in numbers[own].tolist():
                     if (step := steps.get((last, n))) is None:
                         following, op = namer.name(last, keys[n])
-                        step = steps[last, n] = following, self._renamed(keys[n], op)
+                        step = steps[last, n] = following, self._rename_key(keys[n], op)
                     last, number = step
                     named.append(number)
                 numbers[own] = named
             chunks[:] = [(numbers, start, long)]
 
-    def _renamed(self, key: Key, op: str) -> int:
+    def _rename_key(self, key: Key, op: str) -> int:
         number = self._keys.setdefault(key._replace(op=op), len(self._keys))
         self._lines[number] |= self._lines[self._keys[key]]
         return number
 
-    def _by_key(self) -> Iterator[tuple[Key, Ints]]:
+    def _sorted_durations(self) -> Iterator[tuple[Key, Ints]]:
         """The durations of each key, ascending."""
         chunks = [chunk for own in self._chunks.values() for chunk in own]
         if not chunks:

@@ -29,7 +29,7 @@ def is_profile(path: str) -> bool:
     if file.name.endswith((_XPLANE, *_TRACES, _NSIGHT, *_REPORTS)):
         return True
     has_dumps = file.is_dir() and any(file.glob("*module_[0-9]*"))
-    return path != "-" and file.is_dir() and not has_dumps and bool(_in_folder(file))
+    return path != "-" and file.is_dir() and not has_dumps and bool(_latest_files(file))
 
 
 def companion_profile(path: str) -> Profile | None:
@@ -37,14 +37,14 @@ def companion_profile(path: str) -> Profile | None:
     folder = Path(path) if Path(path).is_dir() else Path(path).parent
     roots = [folder.parent] if is_corpus_case(folder) else [folder] if Path(path).is_dir() else []
     for found in (place for root in roots for place in (root / PROFILE, root)):
-        if found.is_dir() and _in_folder(found):
+        if found.is_dir() and _latest_files(found):
             profile = read_profile(str(found))
             # That of a capture is of a whole script: while it compiles nothing runs.
             return replace(profile, devices=()) if (roots[0] / "manifest.json").exists() else profile
     return None
 
 
-def _in_folder(folder: Path) -> Sequence[Path]:
+def _latest_files(folder: Path) -> Sequence[Path]:
     """The files of the latest run in a folder: a run, `plugins/profile`, or the log folder above it."""
     for runs in (folder, *(folder.joinpath(*_RUNS[k:]) for k in (0, 1))):
         inside = sorted(runs.glob("*/")) if runs.name == _RUNS[1] else []
@@ -84,13 +84,13 @@ def read_profile(path: str) -> Profile:
     file = Path(path)
     if not file.exists():
         raise HlofuseError(f"{printable(path)} does not exist")
-    files = _in_folder(file) if file.is_dir() else (file,)
+    files = _latest_files(file) if file.is_dir() else (file,)
     if not files:
         raise HlofuseError(f"{printable(path)} holds no profile (*.xplane.pb, *.trace.json.gz or *.sqlite)")
     collector = Collector()
     for one in files:
         collector.host = f"{one.name.removesuffix(_XPLANE)} " if len(files) > 1 else ""
-        _read(one, collector)
+        _read_file(one, collector)
     if not (modules := collector.modules()):
         raise HlofuseError(
             f"{printable(path)} has no event that names an HLO instruction: either nothing that XLA compiled"
@@ -99,7 +99,7 @@ def read_profile(path: str) -> Profile:
     return Profile(path, modules, collector.devices(), collector.numbers, collector.jaxlib, len(files))
 
 
-def _read(file: Path, collector: Collector) -> None:
+def _read_file(file: Path, collector: Collector) -> None:
     import sqlite3  # slow to import
     import zlib
 

@@ -137,7 +137,7 @@ class Builder(Operands):
         """Add a computation, callable by later ones."""
         name = bare(node.name)
         where = node.name.start_pos or 0
-        computation = self.body(node.instructions, _sanitized(name), where)
+        computation = self.body(node.instructions, _sanitize(name), where)
         if node.result is not None and not compatible(computation.root.shape, node.result):
             raise Rejected(
                 node.result_start,
@@ -237,8 +237,8 @@ class Builder(Operands):
             self.uniquer.unique(given)
             if given in scope.names:
                 raise Rejected(where, f"there already is an instruction {given} in this computation")
-            if _sanitized(given) != given:
-                raise Rejected(where, f"{given} cannot name an instruction; {_sanitized(given)} could")
+            if _sanitize(given) != given:
+                raise Rejected(where, f"{given} cannot name an instruction; {_sanitize(given)} could")
         scope.computation.append_parsed(instruction)
 
     def shared_attributes(self, raw: dict[str, Any]) -> Attributes:
@@ -303,7 +303,7 @@ class Builder(Operands):
         return str(number)
 
 
-def _sanitized(name: str) -> str:
+def _sanitize(name: str) -> str:
     """`NameUniquer::GetSanitizedName`, for names that the grammar let through."""
     if name in ARRAY_TYPES or name in ("token", "opaque"):
         return name + "_"

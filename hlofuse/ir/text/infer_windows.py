@@ -131,14 +131,14 @@ def scan(given: Given) -> Shape:
     size = given.shapes[0].dimensions[dimension]
     root = given.result("to_apply")
     if not root.is_tuple:
-        return root if carries else _inserted(root, dimension, size)
+        return root if carries else _insert_dimension(root, dimension, size)
     outputs = len(root.tuple_shapes) - carries
     return Shape.tuple_of(
-        [_inserted(s, dimension, size) if n < outputs else s for n, s in enumerate(root.tuple_shapes)]
+        [_insert_dimension(s, dimension, size) if n < outputs else s for n, s in enumerate(root.tuple_shapes)]
     )
 
 
-def _inserted(shape: Shape, dimension: int, size: int) -> Shape:
+def _insert_dimension(shape: Shape, dimension: int, size: int) -> Shape:
     sizes = shape.dimensions
     return Shape(shape.element_type, (*sizes[:dimension], size, *sizes[dimension:]))
 

@@ -85,7 +85,7 @@ class HloLexer(Lexer):
                     if previous == "RSQB" and self._opens_layout.match(text, pos, end):
                         kind = "LAYOUT_OPEN"
                     elif previous == "KEY_BACKEND_CONFIG" or (frontend == 2 and previous.startswith("KEY")):
-                        value = _braced(text, pos, end)
+                        value = _balanced_braces(text, pos, end)
                         kind = "JSON"
                     elif previous == "KEY_FRONTEND":
                         frontend = 2
@@ -113,7 +113,7 @@ def _payload_fits(nan: str) -> bool:
     return len(digits) <= 16 and 0 < int(digits, 16) < 1 << 52
 
 
-def _braced(text: str, start: int, end: int) -> str:
+def _balanced_braces(text: str, start: int, end: int) -> str:
     """The balanced `{…}` at `start`; braces inside strings do not count."""
     depth = 0
     pos = start

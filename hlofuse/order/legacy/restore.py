@@ -29,7 +29,7 @@ def split_broadcasts(graph: ShadowGraph) -> None:
     """Give each use a broadcast of a constant of its own."""
     for x, node in list(graph.of.items()):
         if is_broadcast_of_constant(x):
-            _split(graph, node)
+            _split_uses(graph, node)
 
 
 def split_transposes(graph: ShadowGraph) -> None:
@@ -38,10 +38,10 @@ def split_transposes(graph: ShadowGraph) -> None:
         if (
             x.opcode in _MOVES
             and len(node.users) > 1
-            and _moved(node)
+            and _is_transpose(node)
             and all(map(_wants_layout, node.users))
         ):
-            _split(graph, node)
+            _split_uses(graph, node)
 
 
 def split_groups(graph: ShadowGraph) -> None:
@@ -53,7 +53,7 @@ def split_groups(graph: ShadowGraph) -> None:
             and all(u.source is not None and u.source.opcode in _GROUPED for u in node.users)
             and _groups(x.operands[0].shape.dimensions, x.shape.dimensions)
         ):
-            _split(graph, node)
+            _split_uses(graph, node)
 
 
 def split_widenings(graph: ShadowGraph) -> None:
@@ -61,7 +61,7 @@ def split_widenings(graph: ShadowGraph) -> None:
     for node in list(graph.nodes):
         source = None if node.dead or node.is_bitcast else node.source
         if source is not None and _is_widening(source):
-            _split(graph, node)
+            _split_uses(graph, node)
 
 
 def _is_widening(x: Instruction) -> bool:
@@ -75,7 +75,7 @@ def _is_widening(x: Instruction) -> bool:
     )
 
 
-def _moved(node: Node) -> bool:
+def _is_transpose(node: Node) -> bool:
     """True for a transpose or a bitcast of one."""
     while node.is_bitcast and node.operands:
         node = node.operands[0]
@@ -91,7 +91,7 @@ def _wants_layout(user: Node) -> bool:
     return source.opcode in _ANY_LAYOUT or source.fusion_kind == "kCustom"
 
 
-def _split(graph: ShadowGraph, node: Node) -> None:
+def _split_uses(graph: ShadowGraph, node: Node) -> None:
     """Give every use but the first its own operation."""
     uses = [(user, k) for user in node.users for k, o in enumerate(user.operands) if o is node]
     for user, k in uses[1:]:

@@ -34,22 +34,21 @@ def convex(
     `order` has the nodes operands first, `group` the group of every node (a single node has its own).
     """
     result: dict[int, Hashable] = dict(group)
-    guilty = _on_cycles(order, operands, result)
+    guilty = _cyclic_groups(order, operands, result)
     if guilty:
         level = levels(order, operands, group)
         # Splitting the guilty alone may, rarely, leave a cycle through what was innocent before.
         for node in order:
             if result[node] in guilty:
                 result[node] = ("split", group[node], level[node])
-        if _on_cycles(order, operands, result):
+        if _cyclic_groups(order, operands, result):
             result = {node: ("split", group[node], level[node]) for node in order}
     return result
 
 
-def _on_cycles(
+def _cyclic_groups(
     order: Sequence[int], operands: Sequence[Sequence[int]], group: Mapping[int, Hashable]
 ) -> set[Hashable]:
-    """The groups on a cycle of the contracted graph."""
     successors: dict[Hashable, dict[Hashable, None]] = {}
     for node in order:
         own = group[node]
@@ -77,7 +76,7 @@ def thin(panel: Panel) -> int:
     outer = [a for a in panel.arrows if not a.inside]
     if len(outer) <= MANY or len(outer) <= PER_BOX * len(boxes):
         return 0
-    implied = _implied(boxes, panel.arrows)
+    implied = _implied_arrows(boxes, panel.arrows)
     removed = {id(a) for a in implied}
     panel.arrows = [a for a in panel.arrows if id(a) not in removed]
     for head, arrows in grouped((a.head, a) for a in sorted(implied, key=lambda a: -a.bytes)).items():
@@ -91,7 +90,7 @@ def thin(panel: Panel) -> int:
     return len(implied)
 
 
-def _implied(boxes: Mapping[str, Box], arrows: list[Arrow]) -> list[Arrow]:
+def _implied_arrows(boxes: Mapping[str, Box], arrows: list[Arrow]) -> list[Arrow]:
     """Arrows between kernels with a longer path (transitive reduction)."""
     heads: dict[str, list[str]] = {key: [] for key in boxes}
     waiting = dict.fromkeys(boxes, 0)

@@ -55,8 +55,8 @@ def drawn(neighbours: Iterable[Instruction], up: bool) -> list[Instruction]:
 
 def plan(module: Module, options: Options) -> Plan:
     """The plan of a whole module, within `options.max_nodes` boxes unless `options.open` names more."""
-    wanted, parts_wanted = _requested(module, options.open)
-    closed, _ = _requested(module, options.collapse)
+    wanted, parts_wanted = _look_up_names(module, options.open)
+    closed, _ = _look_up_names(module, options.collapse)
     result = Plan()
     if options.focus is not None:
         found = lookup(module, options.focus)
@@ -88,7 +88,7 @@ def plan(module: Module, options: Options) -> Plan:
     return result
 
 
-def _requested(module: Module, names: Iterable[str]) -> tuple[set[Instruction | Computation], set[int]]:
+def _look_up_names(module: Module, names: Iterable[str]) -> tuple[set[Instruction | Computation], set[int]]:
     """The fusions, computations, and numbers of parts in a list of names."""
     things: set[Instruction | Computation] = set()
     numbers: set[int] = set()
@@ -235,7 +235,7 @@ def divide(
         parts += _stretches(members, largest, cost)
     parts.sort(key=lambda p: p[0])
     return [
-        Part(number, _span([scopes[n] for n in part]), [units[n] for n in part])
+        Part(number, _scope_span([scopes[n] for n in part]), [units[n] for n in part])
         for number, part in enumerate(parts, 1)
     ]
 
@@ -285,7 +285,7 @@ def _scopes(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> 
     return [s or () for s in found]
 
 
-def _span(scopes: Sequence[tuple[str, ...]]) -> str:
+def _scope_span(scopes: Sequence[tuple[str, ...]]) -> str:
     """The common scope, and the range of the rest: `fwd/layer_0 … layer_7`."""
     n = common_length(min(scopes), max(scopes))
     common = "/".join(scopes[0][:n])
