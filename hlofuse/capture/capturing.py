@@ -26,7 +26,7 @@ from hlofuse.inputs.choose_target import target_of_files
 from hlofuse.inputs.dump_names import FUSION_STAGES
 from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.profile.files import PROFILE
-from hlofuse.inputs.text import called, decode, read_bytes
+from hlofuse.inputs.text import decode, input_name, read_bytes
 from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto
 
 CHILD = Path(__file__).with_name("ahead_of_time")
@@ -262,7 +262,7 @@ def capture_modules(
             data = read_bytes(path)
             form = foreign_form(data)
             if form is None:
-                text = decode(data, called(path))
+                text = decode(data, input_name(path))
                 _check_partitions(text, destination)
                 data = text.encode()
             elif form == PROTO:

@@ -33,7 +33,7 @@ def plain_table(*columns: tuple[str, str]) -> Table:
     return table
 
 
-def fitted(
+def fit_columns(
     columns: Sequence[tuple[str, str]],
     rows: Sequence[Sequence[str | Text]],
     width: int,
@@ -89,13 +89,13 @@ def print_rows(
     and figures; without room for these, names stand above the figures.
     """
     width = console.width - indent
-    shown, widths, fits = fitted(columns, rows, width, drop)
+    shown, widths, fits = fit_columns(columns, rows, width, drop)
     side = list(shown)
     if not fits:
         texts = [n for n, (_, kind) in enumerate(columns) if kind == "left"]
         bare = [["" if n in texts else cell for n, cell in enumerate(row)] for row in rows]
         heads = [("" if kind == "left" else heading, kind) for heading, kind in columns]
-        shown, widths, names_fit = fitted(heads, bare, width + GAP * len(texts), drop)
+        shown, widths, names_fit = fit_columns(heads, bare, width + GAP * len(texts), drop)
         side = [n for n in shown if columns[n][1] == "right" or (names_fit and n not in texts)]
     above = [n for n in shown if n not in side and columns[n][1] == "name"]
     below = [n for n in shown if n not in side and columns[n][1] == "left"]

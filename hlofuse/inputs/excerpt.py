@@ -15,11 +15,11 @@ from hlofuse.inputs.dump_directory import far_largest
 from hlofuse.inputs.module_lines import (
     LOGGED,
     ModuleLines,
-    completed,
+    completions,
+    drop_result_attributes,
     lacks_entry,
     module_lines,
     sections,
-    without_result,
 )
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError, HloParseError
@@ -57,7 +57,7 @@ class Excerpt:
     Otherwise the module's lines have the line numbers of the source.
     """
 
-    def placed(self, error: HloParseError) -> HloParseError:
+    def locate(self, error: HloParseError) -> HloParseError:
         """The error at its place in the source."""
         line, column = error.line, error.column
         if self.literal is not None:
@@ -210,11 +210,11 @@ def _excerpt(
         readings.append((padding + "\n".join(lines) + "\n", "; ".join(filter(None, parts))))
 
     if chosen.is_open:
-        for lines, end in completed(chosen.lines, chosen.heads[-1]):
+        for lines, end in completions(chosen.lines, chosen.heads[-1]):
             if len(lines) > chosen.heads[0]:
                 add(lines, end)
     elif not chosen.has_entry and lacks_entry(chosen.lines[0], chosen.lines[chosen.heads[-1]]):
-        add(without_result(chosen.lines), len(chosen.lines))
+        add(drop_result_attributes(chosen.lines), len(chosen.lines))
     written = padding + "\n".join(chosen.lines) + "\n" if has_more or not whole else text
     if not readings and (has_more or not whole):
         add(chosen.lines, None)

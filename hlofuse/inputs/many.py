@@ -12,7 +12,7 @@ from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_fi
 from hlofuse.inputs.excerpt import Excerpt, find_module
 from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.inputs.text import called, decode, read_bytes
+from hlofuse.inputs.text import decode, input_name, read_bytes
 from hlofuse.inputs.wire_format import PROTO, foreign_form, hlo_text
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.graph import Module
@@ -123,7 +123,7 @@ def load(
         file = _find_input(file, module, target or choose_target(file, module).name)
         module = None
     name = "<stdin>" if str(path) == "-" else str(file)
-    return _module_in(read_bytes(file, limit), name, called(path), module)
+    return _module_in(read_bytes(file, limit), name, input_name(path), module)
 
 
 def load_text(text: str, module: str | None = None) -> Module:
@@ -167,11 +167,11 @@ def _parse_first(found: Excerpt, name: str) -> Module:
             module = parse_module(text, name)
         except HloParseError as error:
             if number == last:
-                raise found.placed(error) from None
+                raise found.locate(error) from None
             continue
         misfit = first_misfit(module)
         if misfit is not None:
-            raise found.placed(misfit_error(text, *misfit, name))
+            raise found.locate(misfit_error(text, *misfit, name))
         module.text_note = note
         if _NEURONS in text:
             for call in module.instructions():

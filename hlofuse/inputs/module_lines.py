@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hlofuse.ir.text.patterns import NAME, PARAMETERS_OF_HEAD, nested
+from hlofuse.ir.text.patterns import NAME, PARAMETERS_OF_HEAD, nested_pattern
 from hlofuse.ir.text.shapes import split_tuple
 
 _GAP = 200
@@ -143,7 +143,7 @@ def _prefix(lines: list[str], first: int, column: int) -> re.Pattern[str] | None
 # A dump that was cut short, closed where it ends, so that what is there can be read.
 
 
-_BRACES = nested(r"\{", r"\}", r'[^{}"\n]++', 3)
+_BRACES = nested_pattern(r"\{", r"\}", r'[^{}"\n]++', 3)
 _ABOUT_RESULT = re.compile(rf", (?:entry_computation_layout|input_output_alias)={_BRACES}")
 _ENTRY_LAYOUT = re.compile(rf", entry_computation_layout=({_BRACES})")
 _PROGRAM_SHAPE = re.compile(r" (\(.*) \{\s*(?://.*)?$")
@@ -153,7 +153,7 @@ _PARAMETER = re.compile(r" parameter\((\d{1,9})\)", re.ASCII)
 _SIGNATURE = re.compile(rf"(\s*(?:ENTRY )?(%?){NAME} )\(.*\{{\s*", re.ASCII)
 
 
-def completed(lines: list[str], head: int) -> Iterator[tuple[list[str], int]]:
+def completions(lines: list[str], head: int) -> Iterator[tuple[list[str], int]]:
     """Completions of a module whose last computation, from line `head`, has no end.
 
     Each comes with the number of its original lines: first all complete lines, then one fewer each time. The
@@ -166,12 +166,12 @@ def completed(lines: list[str], head: int) -> Iterator[tuple[list[str], int]]:
         while last > head + 1 and not _INSTRUCTION.match(lines[last - 1]):
             last -= 1
         if last <= head + 1:
-            yield without_result(lines[:head]), head
+            yield drop_result_attributes(lines[:head]), head
             return
         yield _close_computation(lines, head, last), last
 
 
-def without_result(lines: list[str]) -> list[str]:
+def drop_result_attributes(lines: list[str]) -> list[str]:
     """The module without header attributes about the result, which is missing."""
     return [_ABOUT_RESULT.sub("", lines[0]), *lines[1:]]
 
@@ -224,4 +224,4 @@ def _close_computation(lines: list[str], head: int, last: int) -> list[str]:
         added.append(f"  {percent}{f'{name}.{n}' if name in names else name} = {shape} parameter({n})")
     root = re.sub(r"^\s*", "  ROOT ", body[-1])
     opened = signature[1] + "{" if signature is not None else lines[head]
-    return [*without_result(lines[:head]), opened, *body[:-1], root, *added, "}"]
+    return [*drop_result_attributes(lines[:head]), opened, *body[:-1], root, *added, "}"]

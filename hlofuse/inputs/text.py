@@ -44,10 +44,10 @@ def read_text(path: str | os.PathLike[str], limit: int | None = None, *, as_modu
     Raises `HlofuseError` for unreadable, empty or non-text input, and for more than `limit` bytes; with
     `as_module` also for other known formats, and for several modules of similar size.
     """
-    return decode(read_bytes(path, limit), called(path), as_module)
+    return decode(read_bytes(path, limit), input_name(path), as_module)
 
 
-def called(path: str | os.PathLike[str]) -> str:
+def input_name(path: str | os.PathLike[str]) -> str:
     """The name of an input in messages."""
     return "standard input" if str(path) == "-" else str(path)
 
@@ -55,7 +55,7 @@ def called(path: str | os.PathLike[str]) -> str:
 def read_bytes(path: str | os.PathLike[str], limit: int | None = None) -> bytes:
     """The decompressed bytes of a file or standard input (`-`); raises `HlofuseError` as `read_text`."""
     limit = input_limit() if limit is None else limit
-    name = called(path)
+    name = input_name(path)
     if str(path) == "-":
         return _read_stream(sys.stdin.buffer, name, limit)
     try:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import FLOATING_TYPES, UNBOUNDED, Shape
-from hlofuse.ir.text.errors import Rejected, located
+from hlofuse.ir.text.errors import Rejected, locate
 from hlofuse.ir.text.infer import RULES
 from hlofuse.ir.text.infer_windows import Given, Unfit
 
@@ -58,7 +58,7 @@ def misfit_error(text: str, x: Instruction, problem: str, filename: str | None) 
         if (found := re.compile(line, re.MULTILINE).search(text, place)) is not None:
             place = found.start(1)
             break
-    return located(text, Rejected(place, f"{x.opcode} {problem}"), filename)
+    return locate(text, Rejected(place, f"{x.opcode} {problem}"), filename)
 
 
 def _sizes_agree(a: Sequence[int], b: Sequence[int]) -> bool:

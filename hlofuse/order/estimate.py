@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from hlofuse.analysis.call_sites import with_changed_after
 from hlofuse.analysis.elementwise import is_broadcast_of_constant, is_constant
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.order.front_end import in_program_order, named_by_front_end
+from hlofuse.order.front_end import named_by_front_end, program_order
 from hlofuse.order.names import calls_within, is_body_of_scan, is_of_program, number, stack_frame
 from hlofuse.order.phases import Evidence, Phase, phase_of
-from hlofuse.order.recreated import add_recreated, alone_in_layout, by_numbers, in_rounds
+from hlofuse.order.recreated import add_recreated, alone_in_layout, phases_by_number, split_rounds
 
 # The order in which passes go through the computations of a module.
 #
@@ -159,7 +159,7 @@ def _place_elements(order: list[Instruction]) -> list[Instruction]:
 def _by_id(computation: Computation, named: frozenset[Instruction]) -> list[Instruction]:
     evidence = Evidence(computation, named)
     phases = {x: phase_of(evidence, x) for x in computation if x.opcode != "parameter"}
-    phases.update(by_numbers(phases))
+    phases.update(phases_by_number(phases))
     phases.update(dict.fromkeys(alone_in_layout(phases), Phase.SIMPLIFIED_AGAIN))
     add_recreated(phases)
     parameters = [x for x in computation if x not in phases]
@@ -167,9 +167,9 @@ def _by_id(computation: Computation, named: frozenset[Instruction]) -> list[Inst
     for phase in Phase:
         members = [x for x, p in phases.items() if p == phase]
         if phase == Phase.FRONT_END:
-            members = in_program_order(members)
+            members = program_order(members)
         elif phase == Phase.SIMPLIFIED_AGAIN:
-            members = [x for one in in_rounds(members) for x in one]
+            members = [x for one in split_rounds(members) for x in one]
         elif phase == Phase.BITCASTS:
             members.sort(key=number)
         order += members

@@ -147,7 +147,7 @@ def _count_within(numbers: list[int], first: int, last: int) -> int:
     return bisect_right(numbers, last) - bisect_left(numbers, first)
 
 
-def in_program_order(operations: list[Instruction]) -> list[Instruction]:
+def program_order(operations: list[Instruction]) -> list[Instruction]:
     """The operations, given in text order, in program order.
 
     The front end has put its constants first, each before the existing ones.

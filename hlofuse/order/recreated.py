@@ -177,7 +177,7 @@ _CERTAINTY = {
 """Phases that name after the opcode, and the certainty of neighbours for each."""
 
 
-def by_numbers(phases: Phases) -> Phases:
+def phases_by_number(phases: Phases) -> Phases:
     """The phases of instructions that passes named after the opcode, such that no stem's numbers fall.
 
     The candidates are compared by their agreement with the neighbours.
@@ -209,7 +209,7 @@ def by_numbers(phases: Phases) -> Phases:
     return found
 
 
-def in_rounds(recreated: Iterable[Instruction]) -> list[list[Instruction]]:
+def split_rounds(recreated: Iterable[Instruction]) -> list[list[Instruction]]:
     """The instructions recreated after the first round, by round of the two passes."""
     rest = dict.fromkeys(recreated)
     rounds: list[list[Instruction]] = []

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from hlofuse.format.escape import shorten
 from hlofuse.ir import HlofuseError
-from hlofuse.render.compose import before_of
+from hlofuse.render.compose import future_scene
 from hlofuse.render.dot import to_dot
 from hlofuse.render.drawing import Drawing
 from hlofuse.render.options import Options
@@ -48,7 +48,7 @@ def animation(
 
     Raises `HlofuseError` for none, or more than `MOST`.
     """
-    scene = before_of(replay, options)
+    scene = future_scene(replay, options)
     scene.caption = list(caption)
     for n, arrow in enumerate(a for p in scene.panels for a in p.arrows):
         arrow.key = f"arrow{n}"

@@ -36,7 +36,9 @@ def compose(drawn: Module | Replay | ModulePair, view: str | None, options: Opti
     if view == "before":
         builder = Builder(pair.before, final_names=names)
         return _one(builder, options, f"before {pair.title}: {_totals(pair.before)}")
-    return _one(Builder(pair.after, final_names=names), for_side(options, pair, pair.after), _change(pair))
+    return _one(
+        Builder(pair.after, final_names=names), side_options(options, pair, pair.after), _change(pair)
+    )
 
 
 def _pair_scene(pair: ModulePair, view: str | None, options: Options) -> Scene:
@@ -47,14 +49,14 @@ def _pair_scene(pair: ModulePair, view: str | None, options: Options) -> Scene:
         return scene
     module = pair.before if view == "before" else pair.after
     builder = Builder(module, notes=pair.notes, final_names=options.final_names)
-    return _one(builder, for_side(options, pair, module), f"{view}: {_totals(module)}")
+    return _one(builder, side_options(options, pair, module), f"{view}: {_totals(module)}")
 
 
-def before_of(replay: Replay, options: Options) -> Scene:
+def future_scene(replay: Replay, options: Options) -> Scene:
     """The module before a replay, every fusion closed, in frames of the future kernels."""
     pair = pair_of(replay)
     closed = tuple(i.name for i in pair.before.instructions() if i.opcode == "fusion")
-    chosen = replace(for_side(options, pair, pair.before), collapse=closed)
+    chosen = replace(side_options(options, pair, pair.before), collapse=closed)
     return _one(_before_builder(pair, options), chosen, _change(pair))
 
 
@@ -72,7 +74,7 @@ def _both(pair: ModulePair, options: Options) -> Scene:
     scene = Scene(shorten(pair.after.name, 70), [_change(pair)], legend=options.legend)
     after = Builder(pair.after, "a", notes=pair.notes, final_names=options.final_names)
     for side, builder in (("before", _before_builder(pair, options)), ("after", after)):
-        decided = plan(builder.module, for_side(options, pair, builder.module))
+        decided = plan(builder.module, side_options(options, pair, builder.module))
         panels = {
             p.computation.name: builder.panel(p, f"{side}: {_panel_title(p.computation)}")
             for p in decided.panels
@@ -162,7 +164,7 @@ def _change(pair: ModulePair) -> str:
     )
 
 
-def for_side(options: Options, pair: ModulePair, module: Module) -> Options:
+def side_options(options: Options, pair: ModulePair, module: Module) -> Options:
     """`options` with names in `module`, one side of `pair`.
 
     Raises `HlofuseError`, with the nearest names, for a name that neither side has.

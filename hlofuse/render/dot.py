@@ -134,7 +134,7 @@ def _box(graph: Digraph, box: Box, flat: bool = False) -> None:
         width += text_width("  " + source_box, small)
         lines = []
     width = max([width, *(text_width(line, small) for line in lines)])
-    look = style.sized(width, base * 1.2 + len(lines) * small * 1.2) | {"id": box.key}
+    look = style.attributes_for_size(width, base * 1.2 + len(lines) * small * 1.2) | {"id": box.key}
     if light and style.slack is None:
         look |= {"margin": "0.05,0.02", "height": "0.2"}
     if light:

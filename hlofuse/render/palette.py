@@ -38,7 +38,7 @@ class Style:
     slack: tuple[float, float, float] | None = None
     """For a shape other than a box: width per text width, width and height to add, in points."""
 
-    def sized(self, width: float, height: float) -> dict[str, str]:
+    def attributes_for_size(self, width: float, height: float) -> dict[str, str]:
         """Attributes of Graphviz for a box around a text of that size, in points."""
         if self.slack is None:
             return self.look
@@ -79,7 +79,7 @@ def legend(graph: Digraph, scene: Scene, place: int) -> None:
     rows: list[tuple[str, dict[str, str]]] = []
     for name, style in STYLES.items():
         if name in used and name != "stub":
-            rows.append((style.title, style.sized(text_width(style.title, 9), 11)))
+            rows.append((style.title, style.attributes_for_size(text_width(style.title, 9), 11)))
     frames = _TABLES["frames"]
     for kind in (*filter(kinds.__contains__, frames), *sorted(kinds - frames.keys())):
         title = _TABLES["frame_titles"].get(kind, f"{kind} fusion: one kernel")

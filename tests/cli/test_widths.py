@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format.escape import shorten
-from hlofuse.format.terminal import fitted, print_rows
+from hlofuse.format.terminal import fit_columns, print_rows
 from tests.running import Run
 
 WIDTHS = (60, 80, 120, 200)
@@ -58,13 +58,13 @@ ROWS = [
 
 def test_columns_go_in_their_order_and_figures_stay_whole() -> None:
     full, least = sum(len(cell) for cell in ROWS[0]) + 6, len(ROWS[0][0]) + 2 + len(ROWS[0][1])
-    shown = {width: fitted(COLUMNS, ROWS, width, drop=(2, 3))[0] for width in range(least, full + 1)}
+    shown = {width: fit_columns(COLUMNS, ROWS, width, drop=(2, 3))[0] for width in range(least, full + 1)}
     assert shown[full] == [0, 1, 2, 3]
     lengths = [len(columns) for columns in shown.values()]
     assert lengths == sorted(lengths)
     assert {tuple(columns) for columns in shown.values()} == {(0, 1), (0, 1, 3), (0, 1, 2, 3)}
     for width in range(least, full + 1):
-        columns, widths, fits = fitted(COLUMNS, ROWS, width, drop=(2, 3))
+        columns, widths, fits = fit_columns(COLUMNS, ROWS, width, drop=(2, 3))
         assert fits
         assert all(widths[n] == len(ROWS[0][n]) for n in columns if COLUMNS[n][1] == "right")
         assert sum(widths.values()) + 2 * (len(columns) - 1) <= width

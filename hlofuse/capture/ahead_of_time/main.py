@@ -19,7 +19,7 @@ from typing import Any
 from .compiling import compile_function, compile_module, read_module
 from .devices import Devices, add_flags, devices_of, find_nvcc, version_of
 from .problem import MISSING, Problem
-from .programs import functions, resolved
+from .programs import functions, resolve
 
 
 def main() -> None:
@@ -83,7 +83,7 @@ def _compile(
         if request.get("modules"):
             compile_module(read_module(Path(program)), devices, watch.begin)
         else:
-            function, arguments = resolved(program)
+            function, arguments = resolve(program)
             compile_function(name, function, arguments, devices, watch.begin)
         answer["compiled"].append(name)
     except Exception as error:  # what the compiler refuses late has left its dumps

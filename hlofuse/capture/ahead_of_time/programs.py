@@ -19,7 +19,7 @@ class Sharded:
 
 
 def functions(request: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The requested function with its arguments, or a mapping of those, as `resolved` takes them."""
+    """The requested function with its arguments, or a mapping of those, as `resolve` takes them."""
     module = _import(request["where"])
     name = request["name"]
     found = _attribute(module, name, request["where"])
@@ -53,12 +53,12 @@ def functions(request: dict[str, Any]) -> list[tuple[str, Any]]:
     return [(getattr(found, "__name__", name), (found, arguments))]
 
 
-def resolved(entry: Any) -> tuple[Any, tuple[Any, ...]]:
+def resolve(entry: Any) -> tuple[Any, tuple[Any, ...]]:
     """(function, arguments); a mapping may compute them on demand."""
-    resolved = entry() if callable(entry) else entry
-    if not isinstance(resolved, tuple | list) or len(resolved) != 2 or not callable(resolved[0]):
+    resolve = entry() if callable(entry) else entry
+    if not isinstance(resolve, tuple | list) or len(resolve) != 2 or not callable(resolve[0]):
         raise TypeError("expected (function, arguments), or a function without arguments that returns them")
-    return resolved[0], tuple(resolved[1])
+    return resolve[0], tuple(resolve[1])
 
 
 def _import(where: str) -> Any:

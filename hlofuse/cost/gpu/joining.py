@@ -21,7 +21,7 @@ Origin = tuple[int, int]
 """The source of a new fusion's parameter: slots of the consumer and of the producer, or -1."""
 SIDE_BY_SIDE: Sequence[Origin] = ((-1, -1),)
 """The usual origins: the consumer's slots without that of the producer, then all of the
-producer's (`spelled_out`)."""
+producer's (`expand_origins`)."""
 
 
 def origins_of(fusion: Instruction, pair: SummaryPair, producer: Instruction) -> Sequence[Origin] | None:
@@ -54,7 +54,7 @@ def origins_of(fusion: Instruction, pair: SummaryPair, producer: Instruction) ->
     return origins if len(new) == len(origins) - own_count else None
 
 
-def spelled_out(origins: Sequence[Origin], pair: SummaryPair) -> Sequence[Origin]:
+def expand_origins(origins: Sequence[Origin], pair: SummaryPair) -> Sequence[Origin]:
     """The origins, with `SIDE_BY_SIDE` written out."""
     if origins is not SIDE_BY_SIDE:
         return origins
@@ -66,7 +66,7 @@ _MANY_ROOTS = 24
 _T = TypeVar("_T")
 
 
-def side_by_side(own: Sequence[_T], slot: int, other: Iterable[_T]) -> list[_T]:
+def joined_values(own: Sequence[_T], slot: int, other: Iterable[_T]) -> list[_T]:
     """Values by parameter of parts that share none: the consumer's without slot `slot`, then
     the producer's."""
     both = list(own)
@@ -105,11 +105,11 @@ def join_in_step(fused: Summary, producer: Summary, consumer: Summary, slot: int
     if copies != 1:
         sizes = [n * copies for n in sizes]
     fused.root_utilization, fused.root_emitted = evaluated, emitted
-    fused.operands = side_by_side(consumer.operands, slot, producer.operands)
-    fused.parameter_uses = side_by_side(consumer.parameter_uses, slot, uses)
-    fused.utilization = side_by_side(own[0], slot, other[0])
-    fused.operand_bytes = side_by_side(own[1], slot, other[1])
-    fused.parameter_ir_size = side_by_side(own[2], slot, sizes)
+    fused.operands = joined_values(consumer.operands, slot, producer.operands)
+    fused.parameter_uses = joined_values(consumer.parameter_uses, slot, uses)
+    fused.utilization = joined_values(own[0], slot, other[0])
+    fused.operand_bytes = joined_values(own[1], slot, other[1])
+    fused.parameter_ir_size = joined_values(own[2], slot, sizes)
     fused.own_ir_size = consumer.own_ir_size + copies * producer.own_ir_size
     fused.splits = consumer.splits + copies * producer.splits
     fused.whole = consumer.whole and producer.whole
@@ -119,7 +119,7 @@ def join_in_step(fused: Summary, producer: Summary, consumer: Summary, slot: int
         for how, (ticks, each) in consumer.reads.items():
             if (incoming := producer.reads.get(how)) is not None:
                 total = ticks - each[slot] + incoming[0]
-                fused.reads[how] = total, side_by_side(each, slot, incoming[1])
+                fused.reads[how] = total, joined_values(each, slot, incoming[1])
     return True
 
 
@@ -286,7 +286,7 @@ def compose(pair: SummaryPair, origins: Sequence[Origin]) -> Summary | None:
     fused.reads = {}
     fused.atom, fused.is_fusion, fused.is_tuple, fused.first_slots = None, True, consumer.is_tuple, ()
     if origins is not SIDE_BY_SIDE or not join_in_step(fused, producer, consumer, slot):
-        origins = spelled_out(origins, pair)
+        origins = expand_origins(origins, pair)
         if not join(fused, producer, consumer, slot, origins):
             return None
     fused.inside = fused.utilization, fused.operand_bytes, fused.parameter_ir_size
@@ -298,7 +298,7 @@ def compose(pair: SummaryPair, origins: Sequence[Origin]) -> Summary | None:
     _set_sums(fused, producer, consumer)
     fused.crossed = _NONE
     if consumer.crossed or producer.crossed:
-        across = enumerate(spelled_out(origins, pair))
+        across = enumerate(expand_origins(origins, pair))
         fused.crossed = frozenset(
             [k for k, (o, i) in across if o in consumer.crossed or i in producer.crossed]
         )
@@ -350,7 +350,7 @@ def _set_roots(fused: Summary, pair: SummaryPair, origins: Sequence[Origin]) -> 
     through = consumer.clean[slot]
     if origins is SIDE_BY_SIDE:
         other = producer.clean if through else [False] * count
-        fused.clean = side_by_side(consumer.clean, slot, other)
+        fused.clean = joined_values(consumer.clean, slot, other)
     else:
         fused.clean = [
             (outer < 0 or consumer.clean[outer]) and (inner < 0 or (producer.clean[inner] and through))
@@ -367,7 +367,7 @@ def _set_roots(fused: Summary, pair: SummaryPair, origins: Sequence[Origin]) -> 
             root = copy(old)
         joins: Sequence[bool] = (own[slot] and inside.reached) or [False] * count
         if origins is SIDE_BY_SIDE:
-            root.reached = side_by_side(own, slot, joins)
+            root.reached = joined_values(own, slot, joins)
         else:
             root.reached = [(o >= 0 and own[o]) or (i >= 0 and joins[i]) for o, i in origins]
         roots.append(root)

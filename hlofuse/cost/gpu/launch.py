@@ -106,7 +106,7 @@ def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysi
             if opcode == "scatter" and root.atom is not None:
                 return _scatter(device, release, kernel, root.atom)
             if opcode == "sort":
-                return per_element(root.result, "sort")
+                return elementwise_launch(root.result, "sort")
             if hero.opcode == "concatenate" and not root.result.shape.is_tuple and len(hero.operands) <= 4:
                 return _concatenate(device, release, kernel, hero)
         return loop_launch(device, release, kernel)
@@ -119,7 +119,7 @@ def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysi
     return loop_launch(device, release, kernel) if slices is None else slices
 
 
-def per_element(result: ShapeFacts, kind: str) -> Launch:
+def elementwise_launch(result: ShapeFacts, kind: str) -> Launch:
     """XLA's estimate for an instruction that is not a kernel: one thread for each element."""
     return Launch(kind, -(-result.elements // 128), 128)
 

@@ -44,12 +44,12 @@ class KernelModel:
         self.release = release
         self.timing = Timing(device, release)
         tables = (
-            Tables(device, release) if shared is None else shared.of(type(self).__name__, device, release)
+            Tables(device, release) if shared is None else shared.tables(type(self).__name__, device, release)
         )
         self.tables = tables
         self.atoms = tables.atoms
         self.summaries = tables.summaries
-        self._find_pair = tables.pairs.of
+        self._find_pair = tables.pairs.find
         self._launcher = tables.launcher
         self._tiled = tiled
         self._summary_of: dict[Instruction, Summary] = {}
@@ -185,7 +185,7 @@ class KernelModel:
 
     def launch(self, instruction: Instruction) -> Launch:
         """Emitter kind and launch dimensions of a single instruction."""
-        return self._launcher.of(instruction, self.summary(instruction))
+        return self._launcher.launch(instruction, self.summary(instruction))
 
     def kernel(self, instruction: Instruction) -> FusionAnalysis:
         """The facts that decide its emitter."""
@@ -196,7 +196,7 @@ class KernelModel:
     ) -> Launch:
         """`launch` for the producer fused into the consumer."""
         pair = pair or self.pair(producer, consumer)
-        return pair.launch or self._launcher.of_pair(producer, consumer, pair)
+        return pair.launch or self._launcher.pair_launch(producer, consumer, pair)
 
     def merged_ir_size(self, producer: Instruction, consumer: Instruction) -> int:
         """Instructions emitted after fusing, copies counted (`ProducerConsumerMergedTooLarge`)."""
@@ -208,10 +208,10 @@ class KernelModel:
         if cached is None:
             structure = self._structure_of.get(instruction)
             if structure is None:
-                cached = self.summaries.of(instruction)
+                cached = self.summaries.find(instruction)
             else:
                 pair, origins = structure
-                cached = self.summaries.of_pair(instruction, pair, origins)
+                cached = self.summaries.find_fused(instruction, pair, origins)
             self._summary_of[instruction] = cached
         return cached
 
@@ -255,7 +255,7 @@ class KernelModel:
         bad = summary.bad_transpose and _reads_across(instruction, summary)
         cached = summary.estimates[bad]
         if cached is None:
-            launch = self._launcher.of(instruction, summary)
+            launch = self._launcher.launch(instruction, summary)
             coalesced = not bad or launch.kind == "transpose"
             cached = summary.estimates[bad] = time_of(self.timing, summary, launch, coalesced)
         return cached
@@ -279,7 +279,7 @@ class KernelModel:
             if b.loop is not None and a.leaves_loops:
                 launch = pair.launch = b.loop
             else:
-                launch = self._launcher.of_pair(producer, consumer, pair)
+                launch = self._launcher.pair_launch(producer, consumer, pair)
         pair.ticks = ticks_of_pair(self.timing, pair, first, second, launch)
         return pair
 
@@ -307,7 +307,7 @@ class KernelModel:
         if cached is None:
             if first.ticks >= INFINITE or second.ticks >= INFINITE:
                 return replace(first, ticks=INFINITE)
-            launch = self._launcher.of_pair(producer, consumer, pair)
+            launch = self._launcher.pair_launch(producer, consumer, pair)
             coalesced = (not bad or launch.kind == "transpose") and in_step(pair, launch)
             cached = time_of_pair(self.timing, pair, first, second, launch, coalesced)
             pair.estimates[bad] = cached

@@ -9,7 +9,14 @@ from hlofuse.cost.gpu import backend_config as config
 from hlofuse.cost.gpu.atoms import KEEPS_ROLLED, AtomTable
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.kernel_graph import can_update_in_place, reduction_groups
-from hlofuse.cost.gpu.launch import FusionAnalysis, Launch, launch_of, llvm_launch_of, narrowest, per_element
+from hlofuse.cost.gpu.launch import (
+    FusionAnalysis,
+    Launch,
+    elementwise_launch,
+    launch_of,
+    llvm_launch_of,
+    narrowest,
+)
 from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable
 from hlofuse.cost.gpu.summary import PairTable, Summary, SummaryPair
 from hlofuse.cost.gpu.summary_table import SummaryTable
@@ -76,7 +83,7 @@ class Launcher:
         """True if only a loop's size and the flags that keep it rolled decide its unrolling."""
         self._launch_of = partial(launch_of if release.mlir_emitters else llvm_launch_of, device, release)
 
-    def of(self, instruction: Instruction, summary: Summary) -> Launch:
+    def launch(self, instruction: Instruction, summary: Summary) -> Launch:
         """The launch of a single instruction."""
         cached = summary.launch
         if cached is None:
@@ -92,7 +99,7 @@ class Launcher:
         """The facts that decide the launch of a single instruction."""
         return _SingleAnalysis(instruction, summary, self._mlir)
 
-    def of_pair(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> Launch:
+    def pair_launch(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> Launch:
         """The launch of the producer fused into the consumer."""
         cached = pair.launch
         if cached is None:
@@ -143,15 +150,15 @@ class Launcher:
         """The launch where the backend config names the emitter."""
         root = summary.roots[0].result
         if fusion.kind == config.CUSTOM:
-            return per_element(root, "custom")
+            return elementwise_launch(root, "custom")
         if fusion.is_triton:
             if not fusion.tile_sizes:
-                return per_element(root, "triton")
+                return elementwise_launch(root, "triton")
             blocks = 1
             for size, tile in zip(root.dimensions, fusion.tile_sizes[0], strict=False):
                 blocks *= -(-size // tile)
             return Launch("triton", blocks, fusion.num_warps * self._device.threads_per_warp)
-        return per_element(root, "cudnn") if fusion.kind == config.CUDNN else None
+        return elementwise_launch(root, "cudnn") if fusion.kind == config.CUDNN else None
 
 
 class Tables:
@@ -179,7 +186,7 @@ class SharedTables:
     def __init__(self) -> None:
         self._tables: dict[tuple[str, DeviceDescription, Release], Tables] = {}
 
-    def of(self, model: str, device: DeviceDescription, release: Release) -> Tables:
+    def tables(self, model: str, device: DeviceDescription, release: Release) -> Tables:
         """The tables for a model of another copy of the module."""
         key = (model, device, release)
         tables = self._tables.get(key)

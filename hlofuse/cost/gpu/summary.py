@@ -230,7 +230,7 @@ class PairTable:
     def __init__(self) -> None:
         self._pairs: dict[tuple[Any, ...], SummaryPair] = {}
 
-    def of(
+    def find(
         self, producer: Instruction, first: Summary, consumer: Instruction, second: Summary
     ) -> SummaryPair:
         """`first` and `second` are the summaries of the two."""

@@ -195,11 +195,11 @@ class SummaryTable:
         self._by_key: dict[Hashable, Summary] = {}
         self._count = 0
 
-    def of(self, instruction: Instruction) -> Summary:
+    def find(self, instruction: Instruction) -> Summary:
         """The summary; a fusion's from its current computation."""
         config = fusion_config(instruction)
         if instruction.opcode == "fusion":
-            return self._of_fusion(instruction, config)
+            return self._fusion_summary(instruction, config)
         atom = self._atoms.atom(instruction)
         operands = instruction.operands
         slots: tuple[int, ...] = ()
@@ -211,7 +211,7 @@ class SummaryTable:
             cached = self._by_key[key] = self._numbered(summary_of_atom(atom, slots), config)
         return cached
 
-    def of_pair(self, fusion: Instruction, pair: SummaryPair, origins: Sequence[Origin] | None) -> Summary:
+    def find_fused(self, fusion: Instruction, pair: SummaryPair, origins: Sequence[Origin] | None) -> Summary:
         """The summary of a fusion of such a pair, shared by equal ones.
 
         Composed from those of the pair if `origins` is given and allows it, otherwise traversed.
@@ -245,7 +245,7 @@ class SummaryTable:
         summary.estimates = [None, None]
         return summary
 
-    def _of_fusion(self, fusion: Instruction, config: FusionConfig | None) -> Summary:
+    def _fusion_summary(self, fusion: Instruction, config: FusionConfig | None) -> Summary:
         body = fusion.fused_computation
         order = body.post_order()
         place = {inner: k for k, inner in enumerate(order)}

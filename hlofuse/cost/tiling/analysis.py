@@ -12,7 +12,7 @@ from hlofuse.cost.tiling.constraints import ALWAYS, NEVER, Condition, NotTiled, 
 from hlofuse.cost.tiling.dot_support import DotDimensions
 from hlofuse.cost.tiling.expressions import VARIABLE, Expr, substitute, variable
 from hlofuse.cost.tiling.fusion_view import FusionView
-from hlofuse.cost.tiling.indexing_map import IndexingMap, compose_simplified, from_sizes, make_map
+from hlofuse.cost.tiling.indexing_map import IndexingMap, compose_simplified, make_map, map_from_sizes
 from hlofuse.cost.tiling.op_kinds import OpKind
 from hlofuse.cost.tiling.size_and_stride import SymbolicTile, symbolic_tile
 
@@ -52,7 +52,7 @@ class Analysis:
         rank = len(view.kinds[0].dims)
         self.first_output = len(self.sizes_of_contraction(0))
         """Number of the parameter that tiles the output's first dimension."""
-        self.root_map = from_sizes([variable(self.first_output + d) for d in range(rank)], self.sizes)
+        self.root_map = map_from_sizes([variable(self.first_output + d) for d in range(rank)], self.sizes)
         self.nodes = self._region(TiledNode(0, self.root_map))
         """Operands first, the root last."""
 

@@ -150,7 +150,7 @@ def view_of(kinds: OpKinds, *parts: Instruction, extra_outputs: bool = False) ->
         inside = traversal.contains(instruction)
         view.inside.append(inside)
         if not inside:
-            kind = kinds.of_operand(instruction)
+            kind = kinds.operand_kind(instruction)
             view.operands.append(())
             key.append(kind.number)
         else:

@@ -71,7 +71,7 @@ def make_map(
     return found
 
 
-def from_sizes(results: Sequence[Expr], dims: Sequence[int], symbols: Sequence[int] = ()) -> IndexingMap:
+def map_from_sizes(results: Sequence[Expr], dims: Sequence[int], symbols: Sequence[int] = ()) -> IndexingMap:
     """A map whose variables run from 0 to the given sizes (`IndexingMap::FromTensorSizes`)."""
     return make_map(results, [(0, d - 1) for d in dims], [(0, s - 1) for s in symbols])
 
@@ -222,10 +222,10 @@ def compose_simplified(first: IndexingMap, second: IndexingMap, replace_points: 
 
 def identity(dims: Sequence[int]) -> IndexingMap:
     """The map of every index to itself (`CreateIdentityMap`)."""
-    return from_sizes([variable(i) for i in range(len(dims))], dims)
+    return map_from_sizes([variable(i) for i in range(len(dims))], dims)
 
 
-def at_zero(m: IndexingMap) -> tuple[Expr, ...]:
+def values_at_zero(m: IndexingMap) -> tuple[Expr, ...]:
     """The results with all variables 0, as constants where they are."""
     zeros = [constant(0)] * len(m.bounds)
     return tuple(substitute(e, zeros) for e in m.results)

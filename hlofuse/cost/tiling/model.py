@@ -166,7 +166,7 @@ class TilingModel:
         if len(own) != len(analysis.sizes):
             raise NotTiled("Expected ", len(analysis.sizes), " tile sizes but got ", len(own), ".")
         tilings = self._single_tiling(analysis, own)
-        if not all(np.all(tilings.sizes.satisfied(c)) for c in analysis.conditions):
+        if not all(np.all(tilings.sizes.condition_mask(c)) for c in analysis.conditions):
             raise NotTiled("Tiling does not satisfy constraints.")
         costs = tiling_costs(analysis, tilings, self._times, parameters)
         for root, chosen in zip(analysis.view.roots, costs.outputs, strict=True):

@@ -30,9 +30,9 @@ from hlofuse.cost.tiling.expressions import (
 )
 from hlofuse.cost.tiling.indexing_map import (
     IndexingMap,
-    from_sizes,
     identity,
     make_map,
+    map_from_sizes,
     simplify_keeping_points,
 )
 from hlofuse.ir.graph import Instruction
@@ -72,24 +72,26 @@ def _maps(
     dims = shape.dimensions
     if opcode in ELEMENTWISE_OPCODES or opcode in ("map", "all-reduce", "get-tuple-element"):
         # The predicate of a select may be a scalar.
-        return tuple(identity(dims) if o.dimensions or not dims else from_sizes([], dims) for o in operands)
+        return tuple(
+            identity(dims) if o.dimensions or not dims else map_from_sizes([], dims) for o in operands
+        )
     if opcode == "bitcast":
         return (bitcast_map(operands[0], shape),)
     if opcode == "reshape":
-        return (simplify_keeping_points(from_sizes(_reshape(operands[0].dimensions, dims), dims)),)
+        return (simplify_keeping_points(map_from_sizes(_reshape(operands[0].dimensions, dims), dims)),)
     numbers = [k for k in key if isinstance(k, int)]
     if opcode == "broadcast":
-        return (from_sizes([variable(d) for d in numbers], dims),)
+        return (map_from_sizes([variable(d) for d in numbers], dims),)
     if opcode == "transpose":
         results = [variable(numbers.index(d)) for d in range(len(numbers))]
-        return (from_sizes(results, dims),)
+        return (map_from_sizes(results, dims),)
     if opcode == "reverse":
         flip = [add(negate(variable(d)), n - 1) if d in numbers else variable(d) for d, n in enumerate(dims)]
-        return (from_sizes(flip, dims),)
+        return (map_from_sizes(flip, dims),)
     if opcode == "slice":
         windows = _SLICE.findall(str(key[0]))
         starts = [add(mul(variable(d), int(s or 1)), int(a)) for d, (a, _, s) in enumerate(windows)]
-        return (from_sizes(starts, dims),)
+        return (map_from_sizes(starts, dims),)
     if opcode == "reduce":
         return _reduce(shape, operands, set(numbers))
     if opcode == "concatenate":
@@ -112,7 +114,7 @@ def _reduce(shape: Shape, operands: tuple[Shape, ...], reduced: set[int]) -> tup
             results.append(variable(next_dimension))
             next_dimension += 1
     inputs = len(operands) // 2
-    return (from_sizes(results, dims, sizes),) * inputs + (from_sizes([], dims),) * inputs
+    return (map_from_sizes(results, dims, sizes),) * inputs + (map_from_sizes([], dims),) * inputs
 
 
 def _concatenate(shape: Shape, operands: tuple[Shape, ...], along: int) -> tuple[IndexingMap | None, ...]:
@@ -146,7 +148,7 @@ def _dot(
                 number += 1
         results.append(exprs)
     sizes = [lhs[d] for d in lhs_sum]
-    return tuple(from_sizes(r, dims, sizes) for r in results)
+    return tuple(map_from_sizes(r, dims, sizes) for r in results)
 
 
 @cache
@@ -170,7 +172,7 @@ def bitcast_map(source: Shape, result: Shape) -> IndexingMap | None:
         results = [ZERO] * source.rank
         for position, d in enumerate(from_memory):
             results[d] = substitute(physical[position], logical)
-    return simplify_keeping_points(from_sizes(results, result.dimensions))
+    return simplify_keeping_points(map_from_sizes(results, result.dimensions))
 
 
 def _bitcast_permutation(a: Shape, b: Shape) -> list[int] | None:
@@ -279,7 +281,7 @@ class OpKinds:
         """Drop the instructions of a finished module; kinds stay."""
         self._inside.clear()
 
-    def of_operand(self, instruction: Instruction) -> OpKind:
+    def operand_kind(self, instruction: Instruction) -> OpKind:
         """The kind of an array read by a fusion."""
         # The analysis meets a dot earlier than other operands.
         opcode = "dot" if instruction.opcode in ("dot", "scaled-dot") else ""

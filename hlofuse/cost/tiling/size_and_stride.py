@@ -35,7 +35,7 @@ from hlofuse.cost.tiling.expressions import (
     subtract,
     summands,
 )
-from hlofuse.cost.tiling.indexing_map import IndexingMap, at_zero, simplify_keeping_points
+from hlofuse.cost.tiling.indexing_map import IndexingMap, simplify_keeping_points, values_at_zero
 from hlofuse.cost.tiling.simplifier import Interval, Simplifier
 
 Dims = Sequence[Interval]
@@ -195,7 +195,7 @@ def _derive(m: IndexingMap, gaps: bool) -> SymbolicTile | None:
     if any(lo != 0 or expr not in m.results for expr, (lo, _) in m.constraints):
         return None
     simplifier = Simplifier(m.bounds, dict(m.constraints), replace_points=False)
-    offsets = at_zero(m)
+    offsets = values_at_zero(m)
     sizes: list[Expr] = []
     strides: list[Expr] = []
     condition = ALWAYS

@@ -99,16 +99,16 @@ class Columns:
             found = self._masks[exprs, most] = _plain(self.padded_product(exprs) <= most)
         return found
 
-    def satisfied(self, condition: Condition) -> Mask | bool:
+    def condition_mask(self, condition: Condition) -> Mask | bool:
         """Mask of tilings that satisfy the condition; True for all."""
         if condition == ALWAYS:
             return True
         found = self._masks.get(condition)
         if found is None:
-            found = self._masks[condition] = _plain(self._satisfied(condition))
+            found = self._masks[condition] = _plain(self._compute_mask(condition))
         return found
 
-    def _satisfied(self, condition: Condition) -> Mask | bool:
+    def _compute_mask(self, condition: Condition) -> Mask | bool:
         anywhere: Mask | bool = False
         for conjunction in condition:
             everywhere: Mask | bool = True
@@ -320,7 +320,7 @@ def valid_tilings(analysis: Analysis, device: DeviceDescription, tilings: Tiling
     values = tilings.sizes
     mask = True
     for condition in analysis.conditions:
-        mask = mask & values.satisfied(condition)
+        mask = mask & values.condition_mask(condition)
     for node in analysis.nodes:
         if node.op in view.roots:
             mask = mask & _root_sizes(node, view.kinds[node.op].dims, values)
@@ -346,7 +346,7 @@ def _emitter_conditions(analysis: Analysis, node: TiledNode, values: Columns) ->
         tile = symbolic_tile(own) if own is not None else None
         if tile is None or tile.condition == ALWAYS:
             return True
-        return Columns([values.padded(e) for e in node.tile.sizes]).satisfied(tile.condition)
+        return Columns([values.padded(e) for e in node.tile.sizes]).condition_mask(tile.condition)
     if kind.opcode == "concatenate":
         along = kind.instruction_key[0]
         assert isinstance(along, int)

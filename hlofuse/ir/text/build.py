@@ -14,7 +14,7 @@ from hlofuse.ir.names import NameUniquer
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
 from hlofuse.ir.shape import ARRAY_TYPES, Shape
 from hlofuse.ir.text.checks import check_attributes, check_instruction, compatible, signature_or_error
-from hlofuse.ir.text.errors import Rejected, foreign, located, suggestion
+from hlofuse.ir.text.errors import Rejected, foreign, locate, suggestion
 from hlofuse.ir.text.grammar import parse_rule
 from hlofuse.ir.text.infer import infer_shape
 from hlofuse.ir.text.literals import check_literal
@@ -44,7 +44,7 @@ def parse_by_grammar(text: str, filename: str | None = None) -> Module:
         module = Builder(text).module(parse_rule(text, "text"))
     except Rejected as error:
         error.message += foreign(text)
-        raise located(text, error, filename) from None
+        raise locate(text, error, filename) from None
     module.filename = filename
     return module
 

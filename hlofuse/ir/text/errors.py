@@ -30,7 +30,7 @@ class Rejected(Exception):
         super().__init__(message)
 
 
-def located(text: str, error: Rejected, filename: str | None) -> HloParseError:
+def locate(text: str, error: Rejected, filename: str | None) -> HloParseError:
     """The error with its line and column; past the end, the place after the last character."""
     position = min(error.position, len(text.rstrip()))
     start = text.rfind("\n", 0, position) + 1
@@ -94,7 +94,7 @@ def _type_error(token: Token) -> Rejected:
     return Rejected(token.start_pos or 0, f"unknown element type {token}{hint}")
 
 
-def unexpected(error: UnexpectedToken, text: str) -> Rejected:
+def unexpected_token(error: UnexpectedToken, text: str) -> Rejected:
     """The message for an unexpected token, naming the probable mistake."""
     from lark import Token
 

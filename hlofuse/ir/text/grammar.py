@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.ir.text.errors import Rejected, located, unexpected
+from hlofuse.ir.text.errors import Rejected, locate, unexpected_token
 
 if TYPE_CHECKING:
     from lark import Lark
@@ -81,7 +81,7 @@ def parse_rule(text: str, start: str) -> Any:
         span: Any = reader.parse(text, start=start)
         return span.value
     except UnexpectedToken as error:
-        raise unexpected(error, text) from None
+        raise unexpected_token(error, text) from None
     except UnexpectedInput as error:
         raise Rejected(error.pos_in_stream or 0, "not HLO text") from None
 
@@ -91,7 +91,7 @@ def parse_shape(text: str) -> Shape:
     try:
         shape: Shape = parse_rule(text, "shape")[0]
     except Rejected as error:
-        raise located(text, error, None) from None
+        raise locate(text, error, None) from None
     return shape
 
 
@@ -103,7 +103,7 @@ def parse_attribute(name: str, text: str) -> Any:
     try:
         return plain_value(parse_rule(whole, "attribute"), whole)
     except Rejected as error:
-        raise located(whole, error, None) from None
+        raise locate(whole, error, None) from None
 
 
 def parse_attributes(text: str) -> dict[str, tuple[str, Any]]:
@@ -118,5 +118,5 @@ def parse_attributes(text: str) -> dict[str, tuple[str, Any]]:
                 raise Rejected(node.key.start_pos, f"the attribute {node.name} is given twice")
             out[node.name] = (text[node.start : node.end], plain_value(node, text))
     except Rejected as error:
-        raise located(text, error, None) from None
+        raise locate(text, error, None) from None
     return out

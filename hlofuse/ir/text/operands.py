@@ -51,10 +51,10 @@ class Operands(ABC):
         out: list[Instruction] = []
         for operand in call.operands:
             if operand.call is not None:
-                out.append(self.nested(operand, scope))
+                out.append(self.nested_operand(operand, scope))
             elif operand.name is not None:
                 if not self.is_dropped(operand.name, scope):
-                    out.append(self.named(operand, scope))
+                    out.append(self.named_operand(operand, scope))
             elif scope.implicit_parameters and operand.shape is not None:
                 out.append(self.implicit(operand.shape, None, scope))
             # A shape and nothing else: XLA notes an error but reads on without the operand.
@@ -66,7 +66,7 @@ class Operands(ABC):
             return False
         return signature(name) is not None
 
-    def nested(self, operand: OperandNode, scope: Scope) -> Instruction:
+    def nested_operand(self, operand: OperandNode, scope: Scope) -> Instruction:
         """An instruction written as an operand, with all nested in it; iterative."""
         assert operand.call is not None
         ready: dict[int, Instruction] = {}
@@ -112,7 +112,7 @@ class Operands(ABC):
             raise Rejected(token.start_pos or 0, f"{name} is not defined before this place{hint}")
         return named
 
-    def named(self, operand: OperandNode, scope: Scope) -> Instruction:
+    def named_operand(self, operand: OperandNode, scope: Scope) -> Instruction:
         """The instruction of that name, or its element after `#`."""
         token = operand.name
         assert token is not None

@@ -9,7 +9,7 @@ import re
 from hlofuse.ir.shape import ARRAY_TYPES
 
 
-def nested(opening: str, closing: str, leaf: str, depth: int) -> str:
+def nested_pattern(opening: str, closing: str, leaf: str, depth: int) -> str:
     """A pattern for brackets nested at most `depth` deep around `leaf`."""
     pattern = rf"{opening}(?:{leaf})*+{closing}"
     for _ in range(depth):
@@ -105,7 +105,7 @@ _METADATA = (
 # The attributes of an instruction in the order XLA prints them: first its opcode's own (group 1, looked at
 # one by one in `tails`), then those any instruction may have, each at most once.
 _COMMON = "sharding|frontend_attributes|control-predecessors|metadata|backend_config"
-_BRACES = nested(r"\{", r"\}", r'[^{}"\n\0]++', 3)
+_BRACES = nested_pattern(r"\{", r"\}", r'[^{}"\n\0]++', 3)
 _VALUE = rf"(?:{_BRACES}|[^\s,{{}}\"\[]++|{STRING}|\[[\d,]*+\]<=\[[\d,]*+\](?:T\([\d,]*+\))?)"
 OWN = re.compile(rf", ([a-z_]++)=({_VALUE})", re.ASCII)
 COMMON_ATTRIBUTES = re.compile(
@@ -121,7 +121,7 @@ CALLED_NAME = re.compile(rf"%?({NAME})", re.ASCII)
 
 # Lines.
 
-_PARENTHESES = nested(r"\(", r"\)", r'[^()\n"]++', 6)
+_PARENTHESES = nested_pattern(r"\(", r"\)", r'[^()\n"]++', 6)
 # Loose: what it finds is read, and judged, by `shapes`.
 _SHAPE = rf"(?:[a-z][^\s\"]*+|{_PARENTHESES})"
 _LAID_OUT = r'\{[^{}()\n"]*+(?:\([^{}()\n"]*+\)[^{}()\n"]*+)*+\}'
@@ -129,8 +129,8 @@ _LAID_OUT = r'\{[^{}()\n"]*+(?:\([^{}()\n"]*+\)[^{}()\n"]*+)*+\}'
 _NESTED = "|".join(
     (
         _LAID_OUT,
-        nested(r"\{", r"\}", r'[^{}()\n"]++', 6),
-        nested(r"\(", r"\)", rf'[^(){{}}\n"]++|{_LAID_OUT}', 6),
+        nested_pattern(r"\{", r"\}", r'[^{}()\n"]++', 6),
+        nested_pattern(r"\(", r"\)", rf'[^(){{}}\n"]++|{_LAID_OUT}', 6),
     )
 )
 INSTRUCTION = re.compile(

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format.escape import shorten
-from hlofuse.format.terminal import fitted
+from hlofuse.format.terminal import fit_columns
 from hlofuse.format.units import plural
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.common.profile import profile_lines
@@ -96,7 +96,7 @@ def _kernels(v: Verdict, most: int, width: int) -> Iterator[tuple[str, str]]:
     yield phrases.kernels_title(v, count), "bold cyan"
     cells = [phrases.kernel_cells(k, v) for k in shown]
     columns = [("", "right"), ("", "right"), ("", "name"), ("", "name"), ("", "right")]
-    fitting, widths, _ = fitted(columns, cells, width - 2, drop=(4, 1, 3))
+    fitting, widths, _ = fit_columns(columns, cells, width - 2, drop=(4, 1, 3))
     for row in cells:
         parts = [
             f"{row[n]:>{widths[n]}}" if n < _NAME else f"{shorten(row[n], widths[n]):<{widths[n]}}"

@@ -32,7 +32,7 @@ def test_a_second_replay_tiles_nothing_anew() -> None:
     evaluated = []
     for _ in range(2):
         replay(module, "gpu", device=device, cache=cached)
-        tiling = cached.of("CombinedModel", device, RELEASE).tiling
+        tiling = cached.tables("CombinedModel", device, RELEASE).tiling
         assert tiling is not None
         evaluated.append(tiling.evaluations)
     assert evaluated[0] == evaluated[1] > 0
@@ -42,7 +42,7 @@ def test_a_tiling_that_was_found_best_costs_what_it_would_cost_anew() -> None:
     module = parse_module((SAMPLES / "gpt2_block" / "before.hlo").read_text())
     device, cached = load_device("h100_sxm"), SharedTables()
     after = replay(module, "gpu", device=device, cache=cached).after
-    tiling = cached.of("CombinedModel", device, RELEASE).tiling
+    tiling = cached.tables("CombinedModel", device, RELEASE).tiling
     assert tiling is not None
     fusions = [x for x in after.entry if is_generic_triton_fusion(x)]
     assert fusions

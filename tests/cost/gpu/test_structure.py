@@ -147,7 +147,7 @@ def test_composed_figures_are_walked_figures(case: Case) -> None:
             if not _may_hold(consumer):
                 continue
             fusion = _fuse(model, module, producer.name, consumer.name)
-            assert _figures(model.summary(fusion)) == _figures(model.summaries.of(fusion))
+            assert _figures(model.summary(fusion)) == _figures(model.summaries.find(fusion))
             fused += 1
     assert fused
 

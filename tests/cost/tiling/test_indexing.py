@@ -19,7 +19,7 @@ from hlofuse.cost.tiling.expressions import (
     to_text,
     variable,
 )
-from hlofuse.cost.tiling.indexing_map import compose_simplified, from_sizes, make_map
+from hlofuse.cost.tiling.indexing_map import compose_simplified, make_map, map_from_sizes
 from hlofuse.cost.tiling.op_kinds import operand_maps
 from hlofuse.cost.tiling.simplifier import Simplifier
 from hlofuse.cost.tiling.size_and_stride import symbolic_tile
@@ -153,7 +153,7 @@ def test_maps_of_operations(line: str, operands: dict[str, str], maps: list[str]
 
 
 def test_composition_constrains_what_the_second_map_takes() -> None:
-    rows = from_sizes([D0, D2], [512, 512], [512])
+    rows = map_from_sizes([D0, D2], [512, 512], [512])
     second = make_map([D0, add(D1, -384)], [(0, 511), (384, 511)])
     composed = compose_simplified(rows, second, replace_points=True)
     assert str(composed) == (
@@ -163,19 +163,19 @@ def test_composition_constrains_what_the_second_map_takes() -> None:
 
 
 def test_points_become_constants_unless_kept() -> None:
-    plain = from_sizes([D0, D1], [8, 1])
+    plain = map_from_sizes([D0, D1], [8, 1])
     assert compose_simplified(plain, plain, replace_points=True).results == (D0, constant(0))
     assert compose_simplified(plain, plain, replace_points=False).results == (D0, D1)
 
 
 def test_an_empty_map_says_so() -> None:
-    only_five = from_sizes([constant(5)], [3])
+    only_five = map_from_sizes([constant(5)], [3])
     outer = make_map([D0], [(10, 19)])
     assert str(compose_simplified(only_five, outer, replace_points=True)) == "KNOWN EMPTY\n"
 
 
 def tile(results: list[Expr], dims: list[int]) -> tuple[list[str], list[str], set[Conjunction]] | None:
-    found = symbolic_tile(from_sizes(results, dims))
+    found = symbolic_tile(map_from_sizes(results, dims))
     if found is None:
         return None
     texts = [[to_text(e, NAMES) for e in part] for part in (found.sizes, found.strides)]

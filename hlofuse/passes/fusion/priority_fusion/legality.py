@@ -99,7 +99,7 @@ class Legality:
 
     def __init__(self, module: Module, model: CombinedModel, settings: Settings) -> None:
         self.model, self._cache = model, model.cache
-        self._find_pair = model.tables.pairs.of
+        self._find_pair = model.tables.pairs.find
         self.settings = settings
         self.state = PriorityState(
             model,
