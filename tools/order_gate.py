@@ -35,11 +35,11 @@ from hlofuse.reports.verify.compare import Structures
 from hlofuse.trace.priority_record import FusionStep, PriorityStep, read_priority_record
 
 _STEPS: dict[str, tuple[str, Callable[..., object]]] = {
-    "program order": ("in_program_order", list),
+    "program order": ("program_order", list),
     "alone in layout": ("alone_in_layout", lambda phases: ()),
     "recreated": ("add_recreated", lambda phases: None),
-    "rounds": ("in_rounds", lambda members: [members]),
-    "numbers": ("by_numbers", dict),
+    "rounds": ("split_rounds", lambda members: [members]),
+    "numbers": ("phases_by_number", dict),
     "computations": ("processing_order", lambda module: None),
     "repeated calls": ("repeated_calls", lambda module: {}),
     "bitcasts by number": ("number", lambda x: 0),

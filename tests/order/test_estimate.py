@@ -144,7 +144,7 @@ def test_the_estimate_is_worth_its_lines(monkeypatch: pytest.MonkeyPatch) -> Non
     """A sixth of the modules at hand; the order of the program has to show at least once."""
     whole, text = orders(estimated=True), orders(estimated=False)
     assert whole >= 1.25 * text
-    monkeypatch.setattr(estimate, "in_program_order", list)
+    monkeypatch.setattr(estimate, "program_order", list)
     assert orders(estimated=True) < whole
 
 
