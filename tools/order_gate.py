@@ -29,9 +29,9 @@ from hlofuse.inputs import load
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
+from hlofuse.matching.kernels import KernelKeys
 from hlofuse.order import estimate, phases
 from hlofuse.replay import ReplayInput, replay
-from hlofuse.reports.verify.compare import Structures
 from hlofuse.trace.priority_record import FusionStep, PriorityStep, read_priority_record
 
 _STEPS: dict[str, tuple[str, Callable[..., object]]] = {
@@ -95,7 +95,7 @@ def score(task: Task) -> tuple[Task, dict[str, int]]:
     done = replay(ReplayInput(module, ids), "gpu", device=task.device)
     found = {
         level: int(kinds.module(done.after).key == kinds.module(after).key)
-        for level, kinds in (("L1", Structures(output_order=False)), ("L1x", Structures()))
+        for level, kinds in (("L1", KernelKeys(output_order=False)), ("L1x", KernelKeys()))
     }
     record = task.folder / "priority_fusion.txtpb"
     if record.is_file():

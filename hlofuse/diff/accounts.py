@@ -8,9 +8,9 @@ from typing import Literal
 
 from hlofuse.account import Account, Launched
 from hlofuse.analysis.kernels import is_kernel
-from hlofuse.diff.matching import TRIVIAL
 from hlofuse.diff.model import Added, FusionChange, FusionKind, ModuleDiff, Removed
 from hlofuse.ir import Instruction
+from hlofuse.matching.structure import TRIVIAL
 
 
 @dataclass(frozen=True, slots=True)

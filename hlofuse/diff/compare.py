@@ -5,39 +5,26 @@ from collections.abc import Iterator
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
 from hlofuse.diff.fusions import FusionChanges
-from hlofuse.diff.graph import ANNOTATIONS, Graph, Value, Vocabulary, canonical_attribute
-from hlofuse.diff.matching import Matching
 from hlofuse.diff.model import (
     Added,
     Changed,
     Detail,
     Edit,
     Kind,
-    Matched,
     ModuleDiff,
     ModuleSide,
     Moved,
-    Occurrence,
     Removed,
 )
-from hlofuse.diff.pairing import match_graphs
 from hlofuse.ir import Instruction, Module, Shape
 from hlofuse.ir.collector import no_collection
 from hlofuse.ir.grouping import grouped
+from hlofuse.matching.graph import Graph, Value
+from hlofuse.matching.key import ANNOTATIONS, canonical_attribute
+from hlofuse.matching.pairs import match
+from hlofuse.matching.structure import Matching
 
 _SHAPE_KINDS = frozenset({Kind.TYPE, Kind.SHAPE, Kind.LAYOUT})
-
-
-def matches(m: Matching) -> Iterator[Matched]:
-    """All pairs; a value of one side that several of the other are copies of comes once."""
-    copies: dict[int, list[Occurrence]] = {}
-    for a, b in enumerate(m.backward):
-        if b >= 0 and m.forward[b] != a:
-            copies.setdefault(b, []).extend(m.after.values[a].instances)
-    for b, a in enumerate(m.forward):
-        if a >= 0:
-            old = tuple(m.before.values[b].instances)
-            yield Matched(old, (*m.after.values[a].instances, *copies.get(b, ())))
 
 
 class Changes:
@@ -103,8 +90,7 @@ class Changes:
         old: dict[str, str] = {}
         new: dict[str, str] = {}
         for side, attributes in ((old, one.attributes), (new, other.attributes)):
-            for pairs in self.m.before.vocabulary.attributes(attributes):
-                side.update(pairs)
+            side.update(self.m.before.keys.attributes(attributes))
         for name in [*old, *(n for n in new if n not in old)]:
             if old.get(name) != new.get(name):
                 kind = Kind.ANNOTATION if name in ANNOTATIONS else Kind.ATTRIBUTE
@@ -282,16 +268,15 @@ def diff(before: Module, after: Module, *, metadata: bool = False) -> ModuleDiff
     Names, numbers and the order of the text are never a difference; op_name and source lines are
     one with `metadata`. Neither module is changed.
     """
-    vocabulary = Vocabulary()
-    b, a = Graph(before, vocabulary), Graph(after, vocabulary)
-    m = match_graphs(b, a)
+    pairs = match(before, after)
+    m = pairs.matching
     edits = tuple(Changes(m, metadata=metadata).edits())
     fusions = FusionChanges(m, KernelCosts())
     found = tuple(fusions.find())
     return ModuleDiff(
-        before=_side(b),
-        after=_side(a),
-        matches=tuple(matches(m)),
+        before=_side(m.before),
+        after=_side(m.after),
+        pairs=pairs,
         edits=edits,
         fusions=found,
         fusions_unchanged=fusions.unchanged,

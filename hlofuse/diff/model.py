@@ -1,12 +1,14 @@
 """What `diff` finds, as data. Reports are made from this and from nothing else."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 
 from hlofuse.analysis.cost import Cost
 from hlofuse.ir import Instruction, Module
+from hlofuse.matching.graph import Matched, Occurrence
+from hlofuse.matching.pairs import Pairs
 
 
 class Kind(StrEnum):
@@ -42,14 +44,6 @@ class FusionKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Occurrence:
-    """An instruction that computes a value, and the outermost fusion it is in, if any."""
-
-    instruction: Instruction
-    fusion: Instruction | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Detail:
     """One thing that differs, old and new; None where there is none."""
 
@@ -58,14 +52,6 @@ class Detail:
     """The attribute, or which operand; empty where the kind says it all."""
     before: str | None
     after: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Matched:
-    """The same value on both sides. More places than one: it is computed more than once."""
-
-    before: tuple[Occurrence, ...]
-    after: tuple[Occurrence, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +143,8 @@ class ModuleDiff:
 
     before: ModuleSide
     after: ModuleSide
-    matches: tuple[Matched, ...] = field(repr=False)
-    """Every pair, changed or not."""
+    pairs: Pairs = field(repr=False)
+    """The instructions of both sides that compute the same, changed or not."""
     edits: tuple[Edit, ...] = field(repr=False)
     """What differs, in the order of the text: BEFORE's, then what was added."""
     fusions: tuple[FusionChange, ...] = field(repr=False)
@@ -191,21 +177,10 @@ class ModuleDiff:
             and any(p.fusion for p in m.after)
         )
 
-    def after_of(self, instruction: Instruction) -> tuple[Occurrence, ...]:
-        """Where an instruction of BEFORE is in AFTER; empty if it was removed."""
-        return self._forward.get(instruction, ())
-
-    def before_of(self, instruction: Instruction) -> tuple[Occurrence, ...]:
-        """Where an instruction of AFTER was in BEFORE; empty if it was added."""
-        return self._backward.get(instruction, ())
-
-    @cached_property
-    def _forward(self) -> Mapping[Instruction, tuple[Occurrence, ...]]:
-        return {p.instruction: m.after for m in self.matches for p in m.before}
-
-    @cached_property
-    def _backward(self) -> Mapping[Instruction, tuple[Occurrence, ...]]:
-        return {p.instruction: m.before for m in self.matches for p in m.after}
+    @property
+    def matches(self) -> tuple[Matched, ...]:
+        """Every pair, changed or not."""
+        return self.pairs.matches
 
 
 def only_annotations(edits: Iterable[Edit]) -> bool:

@@ -20,9 +20,9 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.text.printer import print_computation, print_instruction
+from hlofuse.matching.pairs import match
 from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.final_names import matched_names
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.explain.model import HotKernel
 
@@ -129,7 +129,7 @@ def hlo_text(kernel: Instruction) -> str:
 def kernel_pairs(first: Replay, second: Replay, kernels: Sequence[Sequence[Kernel]]) -> list[KernelPair]:
     """Kernels that compute the same results, then those of the first replay only, then of the second."""
     own, other = ([k.row.instruction for k in side] for side in kernels)
-    names = matched_names(first.final.module, second.final.module)
+    names = match(first.final.module, second.final.module).names
     number = {i.name: n for n, i in enumerate(own)}
     paired = {n: number[name] for n, i in enumerate(other) if (name := names.get(i.name)) in number}
     return [

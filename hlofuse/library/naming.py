@@ -40,11 +40,11 @@ def final_names_of(replay: Replay, listener: Listener = SILENT) -> FinalNames:
 
 def attach_profile(replay: Replay, profile: Profile) -> None:
     """Join what a replay launches with a profile, through XLA's final module where that is at hand."""
-    from hlofuse.reports.common.final_names import matched_names
+    from hlofuse.matching.pairs import match
 
     launched, names = replay.final.module, final_names_of(replay)
     if names.source == "dump":
-        attach(launched, profile, names.module, matched_names(launched, names.module))
+        attach(launched, profile, names.module, match(launched, names.module).names)
     else:
         attach(launched, profile)
 
@@ -77,7 +77,7 @@ def with_events(replay: Replay) -> None:
 
     Names of what they made are matched with XLA's. Nothing is known where that module is not there.
     """
-    from hlofuse.reports.common.final_names import matched_names
+    from hlofuse.matching.pairs import match
     from hlofuse.reports.common.unoptimized import beginning_of_fusion
 
     if replay.input.unoptimized is not None:
@@ -92,7 +92,7 @@ def with_events(replay: Replay) -> None:
         return
     if not begun.events:
         return
-    names = matched_names(replay.before, begun.module)
+    names = match(replay.before, begun.module).names
     renamed = [_under(names, e) for e in begun.events]
     replay.input = replace(
         replay.input, events=tuple(e for e in renamed if e.added or (e.producer and e.consumer))

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_fusion_body
-from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands
+from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule
@@ -28,7 +28,7 @@ class HloCSE(Pass):
     release: Release = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        changed, keys = False, StructuralKeys()
+        changed, keys = False, Keys()
         for computation in list(module.computations):
             if not self.only_fusion_computations or is_fusion_body(computation, self.release):
                 changed |= _OneComputation(self, computation, recorder, keys).run()
@@ -37,9 +37,7 @@ class HloCSE(Pass):
 
 
 class _OneComputation:
-    def __init__(
-        self, options: HloCSE, computation: Computation, recorder: Recorder, keys: StructuralKeys
-    ) -> None:
+    def __init__(self, options: HloCSE, computation: Computation, recorder: Recorder, keys: Keys) -> None:
         self._layouts = options.layout_sensitive
         self._compares_shardy = options.release.compares_shardy
         self._computation = computation
@@ -157,7 +155,7 @@ class _OneComputation:
     def _rekey(self, instruction: Instruction) -> Hashable:
         operands = [self._operand_key(o) for o in instruction.operands]
         shardy = _shardy(instruction) if self._compares_shardy else None
-        what = (self._keys.of_instruction(instruction, layouts=self._layouts), shardy)
+        what = (self._keys.instruction(instruction, layouts=self._layouts), shardy)
         if instruction.opcode in COMMUTATIVE_OPCODES:
             return (what, frozenset(operands))
         return (what, tuple(operands))

@@ -126,7 +126,7 @@ def test_what_joined_is_named_as_in_before() -> None:
 
 def test_where_an_instruction_ended_up() -> None:
     found = diff(UNFUSED, PAIRS)
-    place = found.after_of(find(UNFUSED, "y"))
+    place = found.pairs.after_of(find(UNFUSED, "y"))
     assert [(p.instruction.name, p.fusion and p.fusion.name) for p in place] == [("b", "one")]
 
 
@@ -320,7 +320,7 @@ def test_xla_fusion_passes_change_no_program(case: str) -> None:
     for computation in before.computations:
         for i in computation if computation.fusion is None else ():
             if i.opcode not in ("fusion", "tuple", "get-tuple-element") and (i.users or i.is_root):
-                assert found.after_of(i) or computation.callers == {}, i
+                assert found.pairs.after_of(i) or computation.callers == {}, i
 
 
 def test_equal_instructions_with_a_reducer_each_are_the_same_whatever_order_they_stand_in() -> None:

@@ -8,11 +8,14 @@ from pathlib import Path
 
 from hlofuse.diff import diff
 from hlofuse.diff.accounts import as_compared
-from hlofuse.diff.graph import Graph, Vocabulary
-from hlofuse.diff.matching import LineShifts, Matching, moved_lines
-from hlofuse.diff.pairing import match_region
+from hlofuse.diff.lines import moved_lines
 from hlofuse.ir import Module, parse_module
 from hlofuse.ir.stack_frames import SourceLocation
+from hlofuse.matching.computations import match_region
+from hlofuse.matching.graph import Graph
+from hlofuse.matching.key import Keys, Strictness
+from hlofuse.matching.lines import LineShifts
+from hlofuse.matching.structure import Matching
 from hlofuse.reports.diff.model import by_source
 from hlofuse.reports.diff.phrases import line_shown, moved_lines_note
 
@@ -128,10 +131,10 @@ def test_the_report(tmp_path: Path, hlofuse: Run) -> None:
 
 def test_a_line_is_as_far_from_its_neighbours_as_before() -> None:
     """What guides the matching of operations that structure does not tell apart."""
-    vocabulary = Vocabulary()
+    keys = Keys(Strictness.WRITTEN)
     after = module(("sine", 37, "act"), ("tanh", 38, "act"), ("cosine", 50, "step"))
-    graphs = [Graph(m, vocabulary) for m in (module(*BEFORE), after)]
-    m = Matching(*graphs)
+    graphs = [Graph(m, keys) for m in (module(*BEFORE), after)]
+    m = Matching(graphs[0], graphs[1])
     match_region(m, graphs[0].entry, graphs[1].entry)
     shifts = LineShifts(m, graphs[0].entry)
     file = "/home/me/net/model.py"

@@ -90,7 +90,7 @@ def test_every_instruction_is_accounted_for(data: st.DataObject, program: Progra
     assert found.same_program
     for i in before.entry:
         if i.opcode not in ("fusion", "get-tuple-element", "tuple"):
-            assert found.after_of(i), i
+            assert found.pairs.after_of(i), i
     reported = {f for change in found.fusions for f in change.before}
     assert len(reported) + found.fusions_unchanged == found.before.fusions
     reported = {f for change in found.fusions for f in change.after}

@@ -10,8 +10,9 @@ from pathlib import Path
 from hlofuse.analysis.kernels import kernels
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.matching.pairs import match
 from hlofuse.replay import replay, replay_config
-from hlofuse.reports.common.final_names import final_names, matched_names
+from hlofuse.reports.common.final_names import final_names
 
 from ..running import Golden, Run, find
 
@@ -41,7 +42,7 @@ def test_every_kernel_of_xlas_has_its_name_at_fusion() -> None:
     """The passes after fusion add copies and nothing else; names inside fusions say which is which."""
     count = 0
     for label, after, final in cases():
-        names = matched_names(after, final)
+        names = match(after, final).names
         at_fusion = {i.name: i for i in after.instructions()}
         own = [names[k.name] for k in kernels(final) if k.name in names]
         assert len(own) == len(set(own)), label
@@ -83,7 +84,7 @@ def test_names_may_be_exchanged_and_copies_added() -> None:
     final = AFTER.replace("%fusion.1", "%x").replace("%fusion", "%fusion.1").replace("%x", "%fusion")
     final = final.replace("fusion(%p), kind=kLoop, calls=%other", "fusion(%copy.1), kind=kLoop, calls=%other")
     final = final.replace("  %fusion =", "  %copy.1 = f32[8]{0} copy(%p)\n  %fusion =")
-    names = matched_names(parse_module(AFTER), parse_module(final))
+    names = match(parse_module(AFTER), parse_module(final)).names
     assert (names["fusion"], names["fusion.1"]) == ("fusion.1", "fusion")
     assert (names["n"], names["e"]) == ("n", "e")
     assert "copy.1" not in names
@@ -103,7 +104,7 @@ def test_results_that_are_copied_inside_the_kernel() -> None:
     final = final.replace(
         "  ROOT %t", "  %g = f32[8]{0} get-tuple-element(%loop_exponential_fusion), index=1\n  ROOT %t"
     ).replace("tuple(%fusion.1, %fusion)", "tuple(%fusion.1, %g)")
-    names = matched_names(parse_module(AFTER), parse_module(final))
+    names = match(parse_module(AFTER), parse_module(final)).names
     assert names["loop_exponential_fusion"] == "fusion"
 
 

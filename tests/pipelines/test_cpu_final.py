@@ -14,11 +14,11 @@ from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.ir import parse_module
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
+from hlofuse.matching.kernels import KernelKeys
 from hlofuse.passes.base import Pass
 from hlofuse.passes.cpu.calls import ParallelTaskAssigner
 from hlofuse.pipelines.targets import after_fusion
 from hlofuse.replay import replay
-from hlofuse.reports.verify.compare import Structures
 from hlofuse.trace import Recorder
 
 from ..tools.module_checks import verify_module as graph_problems
@@ -93,7 +93,7 @@ def launches(module: Module, without: str = "") -> Counter[tuple[str, str]]:
 
 
 def assert_equal_structure(actual: Module, expected: Module) -> None:
-    structures = Structures()
+    structures = KernelKeys()
     assert structures.module(actual).key == structures.module(expected).key
 
 

@@ -23,6 +23,7 @@ from hlofuse.account.replaying import final_account
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir import parse_module
 from hlofuse.library.options import Loaded, ReplayOptions
+from hlofuse.matching.kernels import KernelKeys
 from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.common.facts import Facts
@@ -31,7 +32,6 @@ from hlofuse.reports.verdict.candidates import tried, tried_around
 from hlofuse.reports.verdict.cut import Cutter
 from hlofuse.reports.verdict.phrases import suggestions_title
 from hlofuse.reports.verdict.verdict import verdict
-from hlofuse.reports.verify.compare import Structures
 from hlofuse.reports.whatif.model import trial_of
 
 from ..running import load_tool
@@ -95,7 +95,7 @@ def test_every_recipe_has_a_page_and_every_page_a_recipe() -> None:
 
 @pytest.mark.parametrize(("name", "device"), CASES)
 def test_xla_bears_it_out(name: str, device: str, read: Callable[[str, str, str], Loaded]) -> None:
-    row, structures = PAGES[name].rows[device], Structures()
+    row, structures = PAGES[name].rows[device], KernelKeys()
     observed: dict[str, Observed] = {}
     loaded: dict[str, Loaded] = {}
     for side in TOOL.SIDES:

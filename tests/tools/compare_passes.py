@@ -25,9 +25,9 @@ from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
+from hlofuse.matching.kernels import KernelKeys
 from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
 from hlofuse.pipelines.targets import before_fusion
-from hlofuse.reports.verify.compare import Structures
 from hlofuse.trace import Recorder
 
 from .module_checks import verify_module
@@ -84,7 +84,7 @@ def _with_ids(module: Module) -> Module:
 
 def same_structure(actual: Module, xlas: Module) -> bool:
     """True if the two are equal but for names."""
-    structures = Structures()
+    structures = KernelKeys()
     return structures.module(actual).key == structures.module(xlas).key
 
 

@@ -18,9 +18,9 @@ from hlofuse.inputs import load
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.matching.kernels import KernelKeys, ModuleKeys
 from hlofuse.replay.replay import replay
 from hlofuse.reports.common.unoptimized import simplified
-from hlofuse.reports.verify.compare import ModuleStructure, Structures
 
 
 def last_fused(dumped: DumpedModule, target: str) -> tuple[Path, Path]:
@@ -29,7 +29,7 @@ def last_fused(dumped: DumpedModule, target: str) -> tuple[Path, Path]:
     return before, stages[-1][1] if stages else before
 
 
-def kernels(structure: ModuleStructure) -> Counter[int]:
+def kernels(structure: ModuleKeys) -> Counter[int]:
     launched = set(launched_computations(structure.module))
     return Counter(k for i, k in structure.keys.items() if is_kernel(i) and i.computation in launched)
 
@@ -38,7 +38,7 @@ def measure(
     before: Module, preceding: Module, after: Module, target: str, device: str | None
 ) -> tuple[int, int, int, bool]:
     """Kernels of XLA's, of ours, those of both, and whether the modules ahead of fusion are the same."""
-    structures = Structures(output_order=False)
+    structures = KernelKeys(output_order=False)
     rough = simplified(before, target, load_device(device) if device else None)
     same = structures.module(rough).key == structures.module(preceding).key
     actual = replay(rough, target, device=device).after

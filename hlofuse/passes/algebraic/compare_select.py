@@ -2,8 +2,8 @@
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_constant_effective_scalar
-from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.graph import Instruction
+from hlofuse.matching.key import Keys
 from hlofuse.passes.algebraic.context import (
     Context,
     both_orders,
@@ -105,12 +105,12 @@ def handle_or(c: Context, x: Instruction) -> bool:
 
 def handle_xor(c: Context, x: Instruction) -> bool:
     lhs, rhs = x.operands
-    keys = StructuralKeys()
+    keys = Keys()
     if lhs is rhs or (
         not has_side_effect(lhs)
         and lhs.operands
         and lhs.operands == rhs.operands
-        and keys.of_instruction(lhs) == keys.of_instruction(rhs)
+        and keys.instruction(lhs) == keys.instruction(rhs)
     ):
         return c.replace(x, make.scalar_like(x, 0))
     for constant, other in ((rhs, lhs), (lhs, rhs)):

@@ -1,8 +1,8 @@
 """Reductions (`HandleReduce`)."""
 
-from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
+from hlofuse.matching.key import Keys
 from hlofuse.passes.algebraic.context import (
     Context,
     equivalent,
@@ -136,12 +136,12 @@ def _of_reduce(c: Context, reduce: Instruction) -> bool:
 def _identical(a: Instruction, b: Instruction) -> bool:
     if a is b:
         return True
-    keys = StructuralKeys()
+    keys = Keys()
     if a.operands != b.operands or a.payload != b.payload:
         return False
     if a.opcode == "parameter":
         return False
-    return keys.of_instruction(a) == keys.of_instruction(b)
+    return keys.instruction(a) == keys.instruction(b)
 
 
 def _of_reshape(c: Context, reduce: Instruction) -> bool:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
+from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import is_identity, is_sorted, unmodified_by_reshape
@@ -163,14 +163,14 @@ def _of_like_slices(i: Instruction) -> bool:
 
 def _group(i: Instruction) -> list[Instruction]:
     """The same operation on pieces of the same arrays (`FindElementwiseOperationGroup`)."""
-    keys = StructuralKeys()
-    wanted = keys.of_operation(i)
+    keys = Keys()
+    wanted = keys.operation(i)
     return [
         user
         for slice_ in _source(i, 0).users
         if slice_.opcode == "slice"
         for user in slice_.users
-        if user.users and keys.of_operation(user) == wanted and _is_similar(i, user)
+        if user.users and keys.operation(user) == wanted and _is_similar(i, user)
     ]
 
 

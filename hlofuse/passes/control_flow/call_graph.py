@@ -4,11 +4,11 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 from hlofuse.analysis.custom_calls import is_inlined
-from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.unfusing import check_growth, most_instructions
+from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.calls import clone_computation, hand_on_metadata, inline, set_called
 from hlofuse.passes.dce import HloDCE
@@ -132,7 +132,7 @@ class HloComputationDeduplicator(Pass):
 
     def _duplicates(self, module: Module) -> dict[Computation, Computation]:
         """Computations with the first one that is equal to them."""
-        keys = StructuralKeys()
+        keys = Keys()
         first: dict[Hashable, Computation] = {}
         instead: dict[Computation, Computation] = {}
         for computation in module.computation_post_order():
@@ -145,7 +145,7 @@ class HloComputationDeduplicator(Pass):
             if constants > _MOST_CONSTANT_BYTES:
                 continue
             shapes = tuple(p.shape.key for p in computation.parameters)
-            key = (keys.of_computation(computation), shapes, len(computation))
+            key = (keys.computation(computation), shapes, len(computation))
             found = first.setdefault(key, computation)
             if found is not computation:
                 instead[computation] = found

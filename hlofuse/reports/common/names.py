@@ -16,8 +16,8 @@ from hlofuse.format.paths import has_part, source_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.matching.pairs import match
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.final_names import matched_names
 from hlofuse.reports.common.unoptimized import beginning_of_fusion
 from hlofuse.trace.provenance import Fate, Provenance
 
@@ -230,7 +230,7 @@ class Names:
         lowered = beginning_of_fusion(module, config.target, device, config.build.flags, provenance).module
         if module is self.facts.replay.input.unoptimized:
             return provenance, {}
-        return provenance, matched_names(self.facts.replay.before, lowered)
+        return provenance, match(self.facts.replay.before, lowered).names
 
     def _described(self, text: str) -> list[Named]:
         """The kernels of a line or of a part of an `op_name`; without any, the operations."""

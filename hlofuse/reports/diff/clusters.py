@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hlofuse.diff.graph import must_run_once
-from hlofuse.diff.model import Added, Changed, ModuleDiff, Occurrence, Removed
+from hlofuse.diff.model import Added, Changed, ModuleDiff, Removed
 from hlofuse.ir import Instruction, Module
+from hlofuse.matching.graph import Occurrence, must_run_once
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _replacements(diff: ModuleDiff, heads: set[Instruction]) -> dict[Instruction
     for edit in diff.edits:
         if isinstance(edit, Changed) and edit.because:
             reasons = [r for r in edit.because if r in heads]
-            removed = [r for r in reasons if not diff.after_of(r) and _in(diff.before.module, r)]
+            removed = [r for r in reasons if not diff.pairs.after_of(r) and _in(diff.before.module, r)]
             added = [r for r in reasons if r not in removed]
             if len(removed) == len(added) == 1 and removed[0] not in out and added[0] not in out.values():
                 out[removed[0]] = added[0]

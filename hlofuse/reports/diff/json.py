@@ -7,7 +7,7 @@ from hlofuse.account import Account
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.diff.accounts import Accounts, measured_changes
-from hlofuse.diff.matching import moved_lines
+from hlofuse.diff.lines import moved_lines
 from hlofuse.diff.model import (
     Added,
     Changed,
@@ -17,12 +17,12 @@ from hlofuse.diff.model import (
     ModuleDiff,
     ModuleSide,
     Moved,
-    Occurrence,
     Removed,
 )
 from hlofuse.format.fields import fields, us_json
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module
+from hlofuse.matching.graph import Occurrence
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.diff.model import by_source

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 from hlofuse.account import Account
 from hlofuse.diff.accounts import Accounts, MeasuredChange, as_compared, measured_changes
-from hlofuse.diff.matching import TRIVIAL, moved_lines
-from hlofuse.diff.model import Changed, Detail, FusionChange, Kind, Matched, ModuleDiff, Moved
+from hlofuse.diff.lines import moved_lines
+from hlofuse.diff.model import Changed, Detail, FusionChange, Kind, ModuleDiff, Moved
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction
 from hlofuse.ir.grouping import grouped
+from hlofuse.matching.graph import Matched
+from hlofuse.matching.structure import TRIVIAL
 from hlofuse.reports.diff.clusters import Cluster, clusters
 
 NO_LINE = "no source line"

@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.diff.accounts import Accounts
-from hlofuse.diff.matching import TRIVIAL
 from hlofuse.diff.model import Detail, FusionChange, FusionKind, Kind, ModuleDiff, only_annotations
 from hlofuse.format.escape import shorten
 from hlofuse.format.paths import layer_of, shown_file
 from hlofuse.format.units import listing, plural, quantity, ranges, us_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import Instruction, Module
+from hlofuse.matching.structure import TRIVIAL
 from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.common.profile import joined_line
 from hlofuse.reports.diff.clusters import Cluster

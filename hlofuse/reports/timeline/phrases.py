@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from hlofuse.diff.matching import TRIVIAL
 from hlofuse.format.units import plural
+from hlofuse.matching.structure import TRIVIAL
 from hlofuse.reports.timeline.model import PassDump, PassTimeline, Replacement, Size, Step
 
 _SHOWN = 3

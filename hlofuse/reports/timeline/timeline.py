@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable
 
 from hlofuse.analysis.kernels import kernels, outermost_loops
 from hlofuse.diff import Changed, Kind, ModuleDiff, Moved, diff
-from hlofuse.diff.matching import TRIVIAL
 from hlofuse.format.units import plural
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.matching.structure import TRIVIAL
 from hlofuse.reports.diff.model import summarize
 from hlofuse.reports.timeline.model import (
     DumpSequence,

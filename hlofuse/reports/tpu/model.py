@@ -147,7 +147,7 @@ def _pairs(module: Module) -> Iterator[tuple[Instruction, Instruction, int]]:
 
 def _together(found: ModuleDiff, producer: Instruction, consumer: Instruction) -> bool | None:
     """One fusion holds both; None where one of the two is no longer there."""
-    producer_kernels, consumer_kernels = found.after_of(producer), found.after_of(consumer)
+    producer_kernels, consumer_kernels = found.pairs.after_of(producer), found.pairs.after_of(consumer)
     if not producer_kernels or not consumer_kernels:
         return None
     return bool(

@@ -91,7 +91,7 @@ def _begin(
     k = len(modules) - 1
     while k:
         step = steps(k)
-        earlier = {p.instruction for i in current for p in step.before_of(i)}
+        earlier = {p.instruction for i in current for p in step.pairs.before_of(i)}
         if not earlier:
             events.append(Event(modules[k][0], How.CREATED, _locations(current), _replaced_by(step, current)))
             break
@@ -123,7 +123,7 @@ def _advance(
 ) -> set[Instruction]:
     """Where the operation is after one step; a stop where anything about it is new."""
     before = _locations(current)
-    later = {p.instruction for i in current for p in step.after_of(i)}
+    later = {p.instruction for i in current for p in step.pairs.after_of(i)}
     if later:
         now = _locations(later)
         if now != before:

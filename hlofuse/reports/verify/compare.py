@@ -1,20 +1,19 @@
-"""One module: replay it and hold the result against XLA's."""
+"""One module: its replay compared with XLA's result."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
-from hlofuse.analysis.kernels import is_kernel, kernels
+from hlofuse.analysis.kernels import kernels
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
 from hlofuse.inputs.stage import doubt, stage_of
-from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.grouping import grouped, unmatched
-from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
+from hlofuse.matching.kernels import KernelKeys
 from hlofuse.pipelines.device import device_of
 from hlofuse.replay import ModuleTexts, Replay, ReplayInput, replay, replay_config
 from hlofuse.reports.verify.model import FirstDifference, PassVerdict, RecordVerdict, Verdict, side_of
@@ -83,7 +82,7 @@ def verify_module(
 
 
 def _note(before: Module, after: Module, actual: Replay, target: str, other_device: bool) -> str | None:
-    """What is odd about the two modules, and may be all the difference; None for nothing."""
+    """Doubts about the two modules, which may explain the whole difference; None without one."""
     found = [doubt(before, "BEFORE", target)]
     if before.name != after.name:
         found.append(
@@ -106,30 +105,22 @@ def _record_verdict(record: PriorityRecord | None, actual: Replay) -> RecordVerd
 
 
 class _Comparison:
-    """Both ways of looking, with and without the order of results."""
+    """Comparison of modules with and without the order of results."""
 
     def __init__(self) -> None:
-        self._strict = Structures()
-        self._loose = Structures(output_order=False)
-        self._structures: dict[Module, ModuleStructure] = {}
-
-    def strict(self, module: Module) -> ModuleStructure:
-        structure = self._structures.get(module)
-        if structure is None:
-            structure = self._structures[module] = self._strict.module(module)
-        return structure
+        self._strict = KernelKeys()
+        self._loose = KernelKeys(output_order=False)
 
     def equal(self, actual: Module, xla: Module) -> tuple[bool, bool]:
-        """Exactly the same, and the same except the order of results."""
-        if self.strict(actual).key == self.strict(xla).key:
+        """Whether they are the same, and the same except the order of results."""
+        if self._strict.module(actual).key == self._strict.module(xla).key:
             return True, True
         return False, self._loose.module(actual).key == self._loose.module(xla).key
 
     def difference(self, actual: Module, xla: Module, pass_name: str | None, run: Replay) -> FirstDifference:
         """The first kernel of either side that the other lacks."""
-        a, b = self.strict(actual), self.strict(xla)
-        own = first_unmatched(a, b.counted())
-        expected = first_unmatched(b, a.counted())
+        a, b = self._strict.module(actual), self._strict.module(xla)
+        own, expected = a.first_missing_in(b), b.first_missing_in(a)
         decision = None
         for e in reversed(run.events):
             if own is not None and e.event == "fuse" and e.fusion == own.name:
@@ -138,11 +129,11 @@ class _Comparison:
         return FirstDifference(pass_name, side_of(own), side_of(expected), decision)
 
     def fusion_names(self, before: Module, actual: Module, xla: Module) -> tuple[int, int]:
-        """Fusions that the passes made: how many of XLA's have a structural duplicate of the same name."""
+        """The number of XLA's new fusions with an equal one of the same name, and of all new ones."""
         old = {i.name for i in before.instructions() if i.opcode == "fusion"}
-        own = self.strict(actual).names()
+        own = self._strict.module(actual).names()
         named = total = 0
-        for key, names in self.strict(xla).names().items():
+        for key, names in self._strict.module(xla).names().items():
             created = {n for n in names if n not in old}
             total += len(created)
             named += len(created & set(own.get(key, ())))
@@ -150,9 +141,9 @@ class _Comparison:
 
 
 _LACKS_FIGURES = frozenset({"horizontal_input_fusion"})
-"""Passes that tell of a change of the last computation only: without a dump nothing is known."""
+"""Passes that report a change of the last computation only: without a dump nothing is known."""
 _UNREPORTED = "unreported"
-"""What a corpus calls the module after such a pass, taken from the start of the next pipeline."""
+"""The corpus name of the module after such a pass, taken from the start of the next pipeline."""
 
 
 def _compare_passes(
@@ -201,136 +192,3 @@ def _compare_passes(
         if recorded is not None or (not complete and xla is after):
             end = own
     return verdicts, difference, end, tuple(not_dumped)
-
-
-# Structure without names: equal keys for instructions that compute the same in the same kernels.
-
-
-# Where an operation came from, and names (which the graph holds as edges).
-_IGNORED = frozenset({*CALLED_COMPUTATION_ATTRIBUTES, "metadata", "control-predecessors", "origin", "kind"})
-
-
-class Structures:
-    """Hands out keys.
-
-    `output_order` says whether the order of a multi-output fusion's results counts.
-    """
-
-    def __init__(self, *, output_order: bool = True) -> None:
-        self._output_order = output_order
-        self._keys: dict[Hashable, int] = {}
-        self._texts: dict[tuple[int, ...], Hashable] = {}
-
-    def _key(self, value: Hashable) -> int:
-        return self._keys.setdefault(value, len(self._keys))
-
-    def module(self, module: Module) -> ModuleStructure:
-        """The keys of every instruction outside fusions."""
-        structure = ModuleStructure(module)
-        for computation in module.computation_post_order():
-            if computation.fusion is None:
-                self._computation(computation, structure)
-        structure.key = self._key(
-            ("module", structure.computations[module.entry], tuple(sorted(structure.computations.values())))
-        )
-        return structure
-
-    def _computation(self, computation: Computation, structure: ModuleStructure) -> None:
-        keys = structure.keys
-        order = computation.post_order()
-        for i in order:
-            keys[i] = self._instruction(i, keys, structure)
-        # Everything in it counts, also what the root does not need. An element of a tuple counts where it
-        # is used: XLA's texts write no line for it, nor tell two equal ones apart.
-        written = [i for i in order if i.opcode != "get-tuple-element" or i.is_root]
-        content = tuple(sorted(keys[i] for i in written))
-        structure.computations[computation] = self._key(("computation", keys[computation.root], content))
-        structure.orders[computation] = written
-
-    def _instruction(self, i: Instruction, keys: dict[Instruction, int], structure: ModuleStructure) -> int:
-        operands = tuple(keys[o] for o in i.operands)
-        if i.opcode == "fusion":
-            return self._fusion(i, operands, structure)
-        if i.opcode == "get-tuple-element" and not self._output_order:
-            results = structure.results.get(i.operands[0])
-            if results is not None and i.tuple_index < len(results):
-                return self._key(("result", operands, results[i.tuple_index]))
-        called = tuple(structure.computations.get(c, -1) for _, c in i.called)
-        payload: Hashable = None
-        if i.opcode == "constant":
-            payload = i.literal.canonical_text
-        elif i.payload is not None:
-            payload = i.payload.strip()
-        control = tuple(sorted(keys.get(p, -1) for p in i.control_predecessors))
-        return self._key((i.opcode, i.shape.key, operands, called, payload, self._attributes(i), control))
-
-    def _fusion(self, fusion: Instruction, operands: tuple[int, ...], structure: ModuleStructure) -> int:
-        """A fusion is the operations inside it, its parameters being what it is called with."""
-        body = fusion.fused_computation
-        inner: dict[Instruction, int] = {}
-        content = []
-        for i in body.post_order():
-            if i.opcode == "parameter":
-                number = i.parameter_number
-                inner[i] = operands[number] if number < len(operands) else -1
-                continue
-            inner[i] = self._instruction(i, inner, structure)
-            if i.opcode != "tuple" or i is not body.root:
-                content.append(inner[i])
-        root = body.root
-        shape: Hashable = fusion.shape.key
-        if root.opcode == "tuple":
-            results = tuple(inner[o] for o in root.operands)
-            structure.results[fusion] = results
-            result: Hashable = results if self._output_order else tuple(sorted(results))
-            if not self._output_order:
-                shape = "tuple"
-        else:
-            result = inner[root]
-        kind = fusion.attributes.raw("kind")
-        control = len(fusion.control_predecessors)
-        return self._key(
-            ("fusion", kind, shape, result, tuple(sorted(content)), self._attributes(fusion), control)
-        )
-
-    def _attributes(self, i: Instruction) -> Hashable:
-        if i.opcode == "get-tuple-element":
-            return i.tuple_index  # short texts write `%x#1` for it, with room for no more
-        items = i.attributes.raw_items
-        return tuple(sorted((k, "".join(v.split())) for k, v in items.items() if k not in _IGNORED))
-
-
-class ModuleStructure:
-    """The keys of one module."""
-
-    def __init__(self, module: Module) -> None:
-        self.module = module
-        self.key = -1
-        """Of the whole module."""
-        self.keys: dict[Instruction, int] = {}
-        self.computations: dict[Computation, int] = {}
-        self.orders: dict[Computation, list[Instruction]] = {}
-        self.results: dict[Instruction, tuple[int, ...]] = {}
-        """Keys of the results of multi-output fusions."""
-
-    def counted(self) -> Counter[int]:
-        """How often each key occurs among the instructions outside fusions."""
-        return Counter(self.keys.values())
-
-    def names(self) -> dict[int, list[str]]:
-        """Names of the fusions by key."""
-        return grouped((key, i.name) for i, key in self.keys.items() if i.opcode == "fusion")
-
-
-def first_unmatched(structure: ModuleStructure, other: Counter[int]) -> Instruction | None:
-    """The first instruction, operands before users, that has no equal on the other side.
-
-    Kernels go first: a constant too many is the trace of a kernel that took in another one's.
-    """
-    order = (i for c in structure.module.computation_post_order() for i in structure.orders.get(c, ()))
-    first = None
-    for i in unmatched(((structure.keys[i], i) for i in order), other):
-        if is_kernel(i):
-            return i
-        first = first or i
-    return first

@@ -1,4 +1,4 @@
-"""What two final modules launch: the names of kernels, the kernels themselves, and the copies.
+"""Comparison of what two final modules launch: kernels, their names, and copies.
 
 Tile sizes, algorithms and the memory that libraries work in do not count, nor does the order in which kernels
 run: on a device the autotuner measures for the former, and the scheduler chooses the latter.
@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Hashable
 
 from hlofuse.analysis.launches import Launch, launches
-from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.inputs.stage import doubt
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import unmatched
-from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
-from hlofuse.ir.shape import Shape
 from hlofuse.ir.unique_ids import UniqueIds
+from hlofuse.matching.kernels import KernelKeys
+from hlofuse.matching.key import Strictness
 from hlofuse.pipelines import TARGETS
 from hlofuse.replay import ReplayConfig, ReplayInput, replay
 from hlofuse.reports.verify.model import FinalVerdict, FirstDifference, KernelSide, Verdict, side_of
@@ -62,25 +61,12 @@ def verify_final(
     )
 
 
-_IGNORED = frozenset(
-    {
-        *CALLED_COMPUTATION_ATTRIBUTES,
-        "backend_config",
-        "control-predecessors",
-        "frontend_attributes",
-        "metadata",
-        "origin",
-        "sharding",
-    }
-)
-
-
 def compare_final(actual: Module, xla: Module, backend: str) -> FinalVerdict:
     """Compare what the replayed final module launches with what XLA's does."""
     own, expected = launches(actual, backend), launches(xla, backend)
     own_names, expected_names = _names(own), _names(expected)
-    keys = _KernelKeys()
-    own_keyed, expected_keyed = keys.of(own), keys.of(expected)
+    keys = KernelKeys(Strictness.COMPUTED)
+    own_keyed, expected_keyed = _keyed(own, keys), _keyed(expected, keys)
     own_copies, expected_copies = _copies(own), _copies(expected)
     return FinalVerdict(
         named=sum((own_names & expected_names).values()),
@@ -97,72 +83,25 @@ def compare_final(actual: Module, xla: Module, backend: str) -> FinalVerdict:
 
 
 _Launches = list[tuple[Instruction, Launch]]
-_Keyed = list[tuple[Hashable, Instruction, Launch]]
+_Keyed = list[tuple[Hashable, Instruction]]
 
 
 def _names(found: _Launches) -> Counter[str]:
     return Counter(i.name for i, launch in found if launch.kind != "copy")
 
 
+def _keyed(found: _Launches, keys: KernelKeys) -> _Keyed:
+    return [((launch.kind, keys.kernel(i)), i) for i, launch in found if launch.kind != "copy"]
+
+
 def _copies(found: _Launches) -> _Keyed:
-    return [(i.shape.key, i, launch) for i, launch in found if launch.kind == "copy"]
+    return [(i.shape.key, i) for i, launch in found if launch.kind == "copy"]
 
 
 def _counted(keyed: _Keyed) -> Counter[Hashable]:
-    return Counter(key for key, _, _ in keyed)
+    return Counter(key for key, _ in keyed)
 
 
 def _lacking(keyed: _Keyed, other: _Keyed) -> tuple[KernelSide, ...]:
-    """What the other side does not have."""
-    return tuple(map(side_of, unmatched(((key, i) for key, i, _ in keyed), _counted(other))))
-
-
-class _KernelKeys:
-    """Equal keys for kernels that do the same, whatever they read and are called."""
-
-    def __init__(self) -> None:
-        self._called = StructuralKeys()
-        self._numbers: dict[Hashable, int] = {}
-
-    def of(self, found: _Launches) -> _Keyed:
-        return [((launch.kind, self._kernel(i)), i, launch) for i, launch in found if launch.kind != "copy"]
-
-    def _kernel(self, kernel: Instruction) -> Hashable:
-        operands = tuple(o.shape.key for o in kernel.operands)
-        if kernel.opcode != "fusion":
-            return (self._operation(kernel), operands)
-        return (self._operation(kernel), len(operands), self._body(kernel))
-
-    def _body(self, fusion: Instruction) -> int:
-        """Parameters count in the order in which operations read them: their numbers play no part."""
-        values: dict[Instruction, int] = {}
-        parameters = 0
-        for i in fusion.fused_computation.post_order():
-            if i.opcode == "parameter":
-                key: Hashable = ("parameter", parameters, i.shape.key)
-                parameters += 1
-            elif i.opcode == "fusion":
-                key = (self._kernel(i), tuple(values[o] for o in i.operands))
-            else:
-                payload = i.literal.canonical_text if i.opcode == "constant" else None
-                key = (self._operation(i), payload, tuple(values[o] for o in i.operands))
-            values[i] = self._numbers.setdefault(key, len(self._numbers))
-        return values[fusion.fused_root]
-
-    def _operation(self, i: Instruction) -> Hashable:
-        raw = i.attributes.raw_items
-        attributes = tuple(sorted((k, "".join(v.split())) for k, v in raw.items() if k not in _IGNORED))
-        called: tuple[int, ...] = ()
-        if i.opcode != "fusion":
-            called = tuple(self._called.of_computation(c) for _, c in i.called)
-        return (i.opcode, _results(i).key, attributes, called)
-
-
-def _results(i: Instruction) -> Shape:
-    """The shape, without the bytes that a library call works in."""
-    shape = i.shape
-    if i.opcode != "custom-call" or not shape.is_tuple or len(shape.tuple_shapes) < 2:
-        return shape
-    last = shape.tuple_shapes[-1]
-    is_scratch = last.element_type in ("s8", "u8") and last.rank == 1
-    return Shape.tuple_of(shape.tuple_shapes[:-1]) if is_scratch else shape
+    """The kernels of `keyed` that the other side lacks."""
+    return tuple(map(side_of, unmatched(keyed, _counted(other))))

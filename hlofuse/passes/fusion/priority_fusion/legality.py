@@ -7,7 +7,6 @@ from typing import TypeAlias
 
 from hlofuse.analysis.components import depends_on
 from hlofuse.analysis.in_place import in_place_pairs, never_in_place
-from hlofuse.analysis.structural_key import StructuralKeys
 from hlofuse.cost.combined import CombinedModel, estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.summary import Summary, SummaryPair
@@ -15,6 +14,7 @@ from hlofuse.cost.tiling.constraints import Refusal
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.matching.key import Keys
 from hlofuse.rules.evaluate import first_verdict, pair_refusal, pair_verdict
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused
 from hlofuse.rules.instruction_fusion import FusionState
@@ -44,13 +44,13 @@ class StructuralIds:
     """Numbers of instructions; a fusion gets its number from what it was made of."""
 
     def __init__(self, module: Module, is_fusible: Callable[[Instruction], bool]) -> None:
-        keys = StructuralKeys()
+        keys = Keys()
         ids: dict[Hashable, int] = {}
         self._numbers: dict[Instruction, int] = {}
         for instruction in module.instructions():
             if is_fusible(instruction):
                 operands = tuple([o.shape.key for o in instruction.operands])
-                key = (keys.of_instruction(instruction), instruction.payload, operands)
+                key = (keys.instruction(instruction), instruction.payload, operands)
                 self._numbers[instruction] = ids.setdefault(key, len(ids))
         self._next = len(ids)
         self._pairs: dict[PairId, int] = {}

@@ -1,31 +1,19 @@
 """A module as a graph of values, with fusion seen through.
 
 Fusing moves an instruction into another computation, renames it, makes its operands
-parameters and may copy it into several fusions; what it computes stays the same. So fusions are
+parameters and may copy it into several fusions; it computes the same. So fusions are
 opened here: their parameters stand for the operands, their roots for the results, and
 instructions that compute the same value from the same values are *one* value with several
-instances. Two modules that differ only in what was fused have the same graph; where each instance
-lives is kept beside it.
+instances. Two modules that differ only in fusion have the same graph. Each value keeps the places of its
+instances.
 """
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from hlofuse.diff.model import Occurrence
-from hlofuse.ir import Attributes, Computation, HlofuseError, Instruction, Module, Shape
-from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES
-
-# Notes for later passes and the runtime: they can differ while the operation is the same one.
-ANNOTATIONS = frozenset(
-    "backend_config channel_id frontend_attributes original_value origin sharding statistics".split()
-)
-# Compared elsewhere: where it came from, what it calls, what must run before it.
-_NOT_ATTRIBUTES = frozenset({"metadata", "control-predecessors", *CALLED_COMPUTATION_ATTRIBUTES})
+from hlofuse.ir import Computation, HlofuseError, Instruction, Module
+from hlofuse.matching.key import Keys, Strictness, payload
 
 # Two of these with the same operands are still two.
 _SIDE_EFFECTS = frozenset(
@@ -35,8 +23,6 @@ _SIDE_EFFECTS = frozenset(
     ).split()
 )
 
-Pairs = tuple[tuple[str, str], ...]
-
 
 def must_run_once(instruction: Instruction) -> bool:
     """True where computing a value once or twice is not the same."""
@@ -45,98 +31,25 @@ def must_run_once(instruction: Instruction) -> bool:
     return instruction.opcode in _SIDE_EFFECTS
 
 
-def canonical_attribute(name: str, text: str) -> str:
-    """An attribute's text, equal wherever the value is."""
-    if name == "backend_config":
-        return _canonical_config(text)
-    return text if '"' in text else "".join(text.split())
+@dataclass(frozen=True, slots=True)
+class Occurrence:
+    """An instruction that computes a value, and the outermost fusion it is in, if any."""
+
+    instruction: Instruction
+    fusion: Instruction | None = None
+
+    @property
+    def kernel(self) -> Instruction:
+        """The instruction that is launched: the fusion, or the instruction itself."""
+        return self.fusion or self.instruction
 
 
-def _canonical_config(text: str) -> str:
-    """A JSON backend_config with its keys sorted and its defaults left out; other text as it is.
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The same value on both sides. More places than one: it is computed more than once."""
 
-    In a protocol buffer a field that is absent has its default, and XLA releases differ in which
-    defaults they write out.
-    """
-    body = text
-    if body.startswith('"'):
-        try:
-            body = json.loads(body)
-        except ValueError:
-            return text
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        return text
-    if not isinstance(value, dict):
-        return text
-    return json.dumps(_without_defaults(value), sort_keys=True, separators=(",", ":"))
-
-
-_DEFAULTS: tuple[Any, ...] = (False, None, "", "0", [], {})
-
-
-def _without_defaults(value: Any) -> Any:
-    if isinstance(value, dict):
-        compared = {k: _without_defaults(v) for k, v in value.items()}
-        return {k: v for k, v in compared.items() if v not in _DEFAULTS and not str(v).endswith("_INVALID")}
-    if isinstance(value, list):
-        return [_without_defaults(v) for v in value]
-    return value
-
-
-class Vocabulary:
-    """Numbers for things: the same number for equal things, of either module."""
-
-    def __init__(self) -> None:
-        self._numbers: dict[Hashable, int] = {}
-        self._shapes: dict[Shape, int] = {}
-        self._attributes: dict[int, tuple[Attributes, Pairs, Pairs]] = {}
-
-    def number(self, thing: Hashable) -> int:
-        """The number of `thing`."""
-        return self._numbers.setdefault(thing, len(self._numbers))
-
-    def shape(self, shape: Shape) -> int:
-        """The number of a shape; an absent layout is the row-major one."""
-        found = self._shapes.get(shape)
-        if found is None:
-            found = self._shapes[shape] = self.number(("shape", shape.key))
-        return found
-
-    def attributes(self, attributes: Attributes) -> tuple[Pairs, Pairs]:
-        """What says which operation it is, and the annotations; each sorted by name."""
-        # Keyed by identity: the reader shares one object among all instructions with the same text.
-        # The object is kept so that its id stays its own.
-        found = self._attributes.get(id(attributes))
-        if found is None:
-            content: list[tuple[str, str]] = []
-            notes: list[tuple[str, str]] = []
-            for name, text in attributes.raw_items.items():
-                if name not in _NOT_ATTRIBUTES:
-                    (notes if name in ANNOTATIONS else content).append(
-                        (name, canonical_attribute(name, text))
-                    )
-            found = self._attributes[id(attributes)] = (
-                attributes,
-                tuple(sorted(content)),
-                tuple(sorted(notes)),
-            )
-        return found[1], found[2]
-
-    def exact(self, instruction: Instruction, callees: Sequence[int]) -> int:
-        """The number of all it says, shape included; `callees` are the numbers of what it calls."""
-        content, notes = self.attributes(instruction.attributes)
-        payload = instruction.payload
-        if payload is not None and instruction.opcode == "constant":
-            payload = "".join(re.sub(r"/\*.*?\*/", "", payload, flags=re.DOTALL).split())
-        shape = self.shape(instruction.shape)
-        return self.number((instruction.opcode, content, notes, payload, tuple(callees), shape))
-
-    def kind(self, instruction: Instruction) -> int:
-        """The number of opcode and attributes."""
-        content, _ = self.attributes(instruction.attributes)
-        return self.number((instruction.opcode, content))
+    before: tuple[Occurrence, ...]
+    after: tuple[Occurrence, ...]
 
 
 # A fusion nested deeper, or one that would blow the graph up, is left closed.
@@ -146,21 +59,22 @@ _MAX_GROWTH = 20
 
 @dataclass(slots=True, eq=False)
 class Value:
-    """What one or more instructions compute."""
+    """A value that one or more instructions compute."""
 
     index: int
     region: Region
     opcode: str
     instruction: Instruction
-    """The instance that speaks for all."""
+    """The instance that represents all."""
     operands: tuple[int, ...]
     exact: int
-    """Number of all it says by itself (`Vocabulary.exact`)."""
+    """Number of all that is written about it, called computations included."""
     kind: int
+    """Number of opcode and attributes, annotations left out."""
     number: int
-    """Number of all it says and all below it: equal numbers are equal subgraphs."""
+    """Number of the value and all below it: equal numbers are equal subgraphs."""
     users: list[tuple[int, int]] = field(default_factory=list)
-    """Who uses it, and as which operand."""
+    """Each user, and the operand number there."""
     instances: list[Occurrence] = field(default_factory=list)
 
 
@@ -207,9 +121,9 @@ _Result = int | _Tuple
 class Graph:
     """All values of a module, operands before their users."""
 
-    def __init__(self, module: Module, vocabulary: Vocabulary) -> None:
+    def __init__(self, module: Module, keys: Keys) -> None:
         self.module = module
-        self.vocabulary = vocabulary
+        self.keys = keys
         self.values: list[Value] = []
         self.regions: dict[Computation, Region] = {}
         self.groups: dict[Instruction, Group] = {}
@@ -229,6 +143,10 @@ class Graph:
     def entry(self) -> Region:
         return self.regions[self.module.entry]
 
+    def numbers(self) -> dict[Instruction, int]:
+        """The value that each instruction computes. A fusion computes none itself."""
+        return {o.instruction: v.index for v in self.values for o in v.instances}
+
     def _add_region(self, computation: Computation) -> None:
         region = self.regions[computation] = Region(computation)
         results = self._traverse(computation, region, {}, None, 0)
@@ -239,7 +157,7 @@ class Graph:
             for position, operand in enumerate(values[index].operands):
                 values[operand].users.append((index, position))
         loose = sorted(values[i].number for i in region.indices if not values[i].users and i != root)
-        region.number = self.vocabulary.number(
+        region.number = self.keys.number(
             ("region", values[root].number, tuple(loose), len(computation.parameters))
         )
 
@@ -309,13 +227,14 @@ class Graph:
     def _value(
         self, i: Instruction, operands: tuple[int, ...], region: Region, fusion: Instruction | None
     ) -> int:
-        values, vocabulary, assigned = self.values, self.vocabulary, region.assigned
+        values, keys, assigned = self.values, self.keys, region.assigned
         for _, callee in i.called:
             if callee not in self.regions:  # a fusion too large to be opened
                 self._add_region(callee)
-        callees = [self.regions[c].number for _, c in i.called]
-        exact = vocabulary.exact(i, callees)
-        number = vocabulary.number((exact, *[values[o].number for o in operands]))
+        callees = tuple([self.regions[c].number for _, c in i.called])
+        written = keys.attributes_number(i.attributes, Strictness.WRITTEN)
+        exact = keys.number((i.opcode, written, payload(i), callees, keys.shape(i.shape)))
+        number = keys.number((exact, *[values[o].number for o in operands]))
         key = (number, 0)
         if must_run_once(i):
             while key in assigned and all(x.instruction is not i for x in values[assigned[key]].instances):
@@ -323,7 +242,8 @@ class Graph:
         index = assigned.get(key)
         if index is None:
             index = assigned[key] = len(values)
-            value = Value(index, region, i.opcode, i, operands, exact, vocabulary.kind(i), number)
+            kind = keys.number((i.opcode, keys.attributes_number(i.attributes, Strictness.OPERATION)))
+            value = Value(index, region, i.opcode, i, operands, exact, kind, number)
             values.append(value)
             region.indices.append(index)
             if i.opcode == "parameter":

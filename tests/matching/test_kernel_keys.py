@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.reports.verify.compare import Structures
+from hlofuse.matching.kernels import KernelKeys
 
 TWO = """HloModule m
 
@@ -32,7 +32,7 @@ ENTRY %main (p0: f32[8], p1: f32[8]) -> f32[8] {
 
 
 def same(a: str, b: str, *, output_order: bool = True) -> bool:
-    structures = Structures(output_order=output_order)
+    structures = KernelKeys(output_order=output_order)
     return structures.module(parse_module(a)).key == structures.module(parse_module(b)).key
 
 
@@ -105,7 +105,7 @@ def test_work_done_twice_is_not_work_done_once() -> None:
 
 
 def test_every_sample_equals_itself_only(samples: Path) -> None:
-    structures = Structures()
+    structures = KernelKeys()
     keys = [structures.module(parse_module(p.read_text())).key for p in sorted(samples.rglob("*.hlo"))]
     texts = {p.read_text() for p in samples.rglob("*.hlo")}
     assert len(set(keys)) == len(texts)

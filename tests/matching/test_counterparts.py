@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module
-from hlofuse.order.replayed import counterparts
+from hlofuse.matching.exact import counterparts
 
 ONE = """HloModule one
 

@@ -1,0 +1,151 @@
+"""The keys of kernels: equal for kernels that compute the same, and of whole modules."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable
+
+from hlofuse.analysis.kernels import computed_in, is_kernel
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import grouped, unmatched
+from hlofuse.matching.key import Keys, Strictness, payload, result
+
+
+class KernelKeys(Keys):
+    """Keys of fusions by what is inside, and of everything else outside fusions.
+
+    `output_order` is false where the order of a multi-output fusion's results does not count.
+    """
+
+    def __init__(self, strictness: Strictness = Strictness.PROGRAM, *, output_order: bool = True) -> None:
+        super().__init__(strictness)
+        self._output_order = output_order
+        self._modules: dict[Module, ModuleKeys] = {}
+
+    def module(self, module: Module) -> ModuleKeys:
+        """The keys of every instruction outside fusions."""
+        found = self._modules.get(module)
+        if found is None:
+            found = self._modules[module] = ModuleKeys(module)
+            for computation in module.computation_post_order():
+                if computation.fusion is None:
+                    self._region(computation, found)
+            regions = found.computations
+            found.key = self.number(("module", regions[module.entry], tuple(sorted(regions.values()))))
+        return found
+
+    def kernel(self, kernel: Instruction) -> int:
+        """What a kernel computes from any operands of these shapes: others may compute them otherwise."""
+        if kernel.opcode == "fusion":
+            return self._alone(kernel)
+        return self.number((self._alone_operation(kernel), tuple([o.shape.key for o in kernel.operands])))
+
+    def _region(self, computation: Computation, module: ModuleKeys) -> None:
+        keys = module.keys
+        order = computation.post_order()
+        for x in order:
+            keys[x] = self._in_module(x, keys, module)
+        # Everything in it counts, also what the root does not need. An element of a tuple counts where it
+        # is used: XLA's texts write no line for it, nor tell two equal ones apart.
+        written = [x for x in order if x.opcode != "get-tuple-element" or x.is_root]
+        content = tuple(sorted(keys[x] for x in written))
+        module.computations[computation] = self.number(("computation", keys[computation.root], content))
+        module.orders[computation] = written
+
+    def _in_module(self, x: Instruction, keys: dict[Instruction, int], module: ModuleKeys) -> int:
+        operands = tuple([keys[o] for o in x.operands])
+        if x.opcode == "fusion":
+            return self._fusion(x, operands, module)
+        if x.opcode == "get-tuple-element":
+            results = module.results.get(x.operands[0]) if not self._output_order else None
+            if results is not None and x.tuple_index < len(results):
+                return self.number(("result", operands, results[x.tuple_index]))
+            # Short texts write `%x#1` for it, with room for no more.
+            attributes: Hashable = x.tuple_index
+        else:
+            attributes = self.attributes(x.attributes)
+        called = tuple([module.computations.get(c, -1) for _, c in x.called])
+        control = tuple(sorted(keys.get(p, -1) for p in x.control_predecessors))
+        return self.number((x.opcode, x.shape.key, operands, called, payload(x), attributes, control))
+
+    def _fusion(self, fusion: Instruction, operands: tuple[int, ...], module: ModuleKeys) -> int:
+        """A fusion is the operations inside it, its parameters being what it is called with."""
+        body = fusion.fused_computation
+        inner: dict[Instruction, int] = {}
+        content = []
+        for x in body.post_order():
+            if x.opcode == "parameter":
+                number = x.parameter_number
+                inner[x] = operands[number] if number < len(operands) else -1
+                continue
+            inner[x] = self._in_module(x, inner, module)
+            if x.opcode != "tuple" or x is not body.root:
+                content.append(inner[x])
+        root = body.root
+        shape: Hashable = fusion.shape.key
+        key: Hashable = inner.get(root, -1)
+        if root.opcode == "tuple":
+            results = tuple([inner[o] for o in root.operands])
+            module.results[fusion] = results
+            key = results if self._output_order else tuple(sorted(results))
+            if not self._output_order:
+                shape = "tuple"
+        attributes = self.attributes(fusion.attributes)
+        control = len(fusion.control_predecessors)
+        return self.number(("fusion", shape, key, tuple(sorted(content)), attributes, control))
+
+    def _alone(self, fusion: Instruction) -> int:
+        """Parameters count in the order in which operations read them: their numbers play no part."""
+        values: dict[Instruction, int] = {}
+        parameters = 0
+        for x in fusion.fused_computation.post_order():
+            if x.opcode == "parameter":
+                key: Hashable = ("parameter", parameters, x.shape.key)
+                parameters += 1
+            elif x.opcode == "fusion":
+                key = (self._alone(x), tuple([values[o] for o in x.operands]))
+            else:
+                key = (self._alone_operation(x), tuple([values[o] for o in x.operands]))
+            values[x] = self.number(key)
+        root = values[fusion.fused_root]
+        return self.number((self._alone_operation(fusion), len(fusion.operands), root))
+
+    def _alone_operation(self, x: Instruction) -> Hashable:
+        called = tuple([self.computation(c) for _, c in x.called]) if x.opcode != "fusion" else ()
+        return (x.opcode, result(x).key, self.attributes(x.attributes), payload(x), called)
+
+
+class ModuleKeys:
+    """The keys of one module."""
+
+    def __init__(self, module: Module) -> None:
+        self.module = module
+        self.key = -1
+        """Of the whole module."""
+        self.keys: dict[Instruction, int] = {}
+        self.computations: dict[Computation, int] = {}
+        self.orders: dict[Computation, list[Instruction]] = {}
+        self.results: dict[Instruction, tuple[int, ...]] = {}
+        """Keys of the results of multi-output fusions."""
+
+    def names(self) -> dict[int, list[str]]:
+        """Names of the fusions by key."""
+        return grouped((key, x.name) for x, key in self.keys.items() if x.opcode == "fusion")
+
+    def first_missing_in(self, other: ModuleKeys) -> Instruction | None:
+        """The first instruction, operands before users, that has no equal in `other`.
+
+        Kernels go first: a constant too many follows from a kernel that absorbed another one's.
+        """
+        order = (x for c in self.module.computation_post_order() for x in self.orders.get(c, ()))
+        first = None
+        for x in unmatched(((self.keys[x], x) for x in order), Counter(other.keys.values())):
+            if is_kernel(x):
+                return x
+            first = first or x
+        return first
+
+
+def inside(kernel: Instruction) -> Iterable[Instruction]:
+    """The operations of a kernel: those in a fusion, or itself."""
+    return computed_in(kernel) if kernel.opcode == "fusion" and kernel.called else (kernel,)

@@ -1,0 +1,171 @@
+"""The one matcher of two modules: anchors, then structure, then similarity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.analysis.kernels import kernels
+from hlofuse.ir.collector import no_collection
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.grouping import grouped
+from hlofuse.matching.computations import match_graphs
+from hlofuse.matching.graph import Graph, Matched, Occurrence
+from hlofuse.matching.kernels import inside
+from hlofuse.matching.key import Keys, Strictness
+from hlofuse.matching.structure import Matching
+
+
+@no_collection()
+def match(before: Module, after: Module, anchors: Iterable[tuple[Instruction, Instruction]] = ()) -> Pairs:
+    """The instructions of two modules that compute the same. Neither module is changed.
+
+    `anchors` are pairs that need no search, such as those of a replay by origin.
+    """
+    keys = Keys(Strictness.WRITTEN)
+    return Pairs(match_graphs(Graph(before, keys), Graph(after, keys), anchors))
+
+
+class Pairs:
+    """The values that two modules have in common."""
+
+    def __init__(self, matching: Matching) -> None:
+        self.matching = matching
+        self.before = matching.before.module
+        self.after = matching.after.module
+
+    @cached_property
+    def matches(self) -> tuple[Matched, ...]:
+        """Every pair. Values of AFTER that are copies of one of BEFORE come together."""
+        m = self.matching
+        copies: dict[int, list[Occurrence]] = {}
+        for a, b in enumerate(m.backward):
+            if b >= 0 and m.forward[b] != a:
+                copies.setdefault(b, []).extend(m.after.values[a].instances)
+        return tuple(
+            Matched(tuple(m.before.values[b].instances), (*m.after.values[a].instances, *copies.get(b, ())))
+            for b, a in enumerate(m.forward)
+            if a >= 0
+        )
+
+    def after_of(self, instruction: Instruction) -> tuple[Occurrence, ...]:
+        """The places of an instruction of BEFORE in AFTER; empty if it was removed."""
+        return self._forward.get(instruction, ())
+
+    def before_of(self, instruction: Instruction) -> tuple[Occurrence, ...]:
+        """The places of an instruction of AFTER in BEFORE; empty if it was added."""
+        return self._backward.get(instruction, ())
+
+    @cached_property
+    def _forward(self) -> Mapping[Instruction, tuple[Occurrence, ...]]:
+        return {p.instruction: m.after for m in self.matches for p in m.before}
+
+    @cached_property
+    def _backward(self) -> Mapping[Instruction, tuple[Occurrence, ...]]:
+        return {p.instruction: m.before for m in self.matches for p in m.after}
+
+    @cached_property
+    def one_to_one(self) -> dict[Instruction, Instruction]:
+        """Instructions of AFTER outside fusions with those of BEFORE that compute the same results."""
+        pairs = self._by_results()
+        self._add_equivalents(pairs)
+        self._add_elements(pairs)
+        return pairs
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The names in BEFORE of the instructions of AFTER, those in paired fusions included.
+
+        An instruction has at most one name of either module. Copies and wrappers that later passes added
+        have none.
+        """
+        names = {new.name: old.name for new, old in self.one_to_one.items()}
+        for new, old in self.one_to_one.items():
+            if new.opcode == "fusion" and new.called and old.called:
+                for x in new.fused_computation:
+                    place = next((p for p in self.before_of(x) if p.fusion is old), None)
+                    if place is not None:
+                        names.setdefault(x.name, place.instruction.name)
+        return names
+
+    def _by_results(self) -> dict[Instruction, Instruction]:
+        """Pairs by results, certain ones first."""
+        choices = [
+            (x, candidates)
+            for computation in self.after.computations
+            if computation.fusion is None
+            for x in computation
+            if (candidates := self._candidates(x))
+        ]
+        pairs: dict[Instruction, Instruction] = {}
+        taken: set[Instruction] = set()
+        for only_certain in (True, False):
+            for new, candidates in choices:
+                if new in pairs or (only_certain and len(candidates) > 1):
+                    continue
+                free = [c for c in candidates if c not in taken]
+                old = next((c for c in free if c.name == new.name), free[0] if free else None)
+                if old is not None:
+                    pairs[new] = old
+                    taken.add(old)
+        return pairs
+
+    def _candidates(self, new: Instruction) -> list[Instruction]:
+        """Instructions that compute every result of `new`, exact ones first."""
+        results = _results(new)
+        places = [p for r in results if (p := [o.kernel for o in self.before_of(r)])]
+        if not places:
+            return []
+        common = [x for x in dict.fromkeys(places[0]) if all(x in others for others in places[1:])]
+        return sorted(common, key=lambda x: (x.opcode != new.opcode, not self._yields(x, results)))
+
+    def _yields(self, old: Instruction, results: Iterable[Instruction]) -> bool:
+        """True if the results of `old` are the very results given, and not further uses of them."""
+        wanted = {p.instruction for r in results for p in self.before_of(r)}
+        return all(r in wanted for r in _results(old))
+
+    def _add_equivalents(self, pairs: dict[Instruction, Instruction]) -> None:
+        """Pair kernels in another computation, such as an async one, if as many have their outline."""
+        taken = set(pairs.values())
+        left = grouped((_outline(old), old) for old in kernels(self.before) if old not in taken)
+        if not left:
+            return
+        unmatched = grouped((_outline(new), new) for new in kernels(self.after) if new not in pairs)
+        for outline, new_ones in unmatched.items():
+            old_ones = left.get(outline, [])
+            if len(old_ones) == len(new_ones):
+                pairs.update(zip(new_ones, old_ones, strict=True))
+
+    def _add_elements(self, pairs: dict[Instruction, Instruction]) -> None:
+        """Pair elements of paired tuples by their number."""
+        elements: dict[tuple[Instruction, int], Instruction] = {}
+        for old in set(pairs.values()):
+            for user in old.users:
+                if user.opcode == "get-tuple-element":
+                    elements.setdefault((old, user.tuple_index), user)
+        for computation in self.after.computations:
+            for new in computation:
+                if new.opcode == "get-tuple-element" and new not in pairs:
+                    source = pairs.get(new.operands[0])
+                    if source is not None and (source, new.tuple_index) in elements:
+                        pairs[new] = elements[source, new.tuple_index]
+
+
+def _results(x: Instruction) -> list[Instruction]:
+    """The instructions that compute its results: roots of a fusion, without copies of `copy_fusion`."""
+    root = x
+    while root.opcode == "fusion" and root.called:
+        root = root.fused_root
+    if root is x:
+        return [x]
+    roots = list(root.operands) if root.opcode == "tuple" else [root]
+    return [r.operands[0] if r.opcode == "copy" and len(roots) > 1 else r for r in roots]
+
+
+def _outline(kernel: Instruction) -> tuple[object, ...]:
+    opcodes = tuple(sorted(x.opcode for x in inside(kernel)))
+    if custom_call_target(kernel).startswith("__cublas$") or "dot" in opcodes:
+        # The autotuner puts a library call, with its workspace, in the place of a fused product.
+        return next(kernel.shape.leaves())[1].key, kernel.op_name, "dot"
+    return kernel.shape.key, kernel.op_name, opcodes
