@@ -87,6 +87,7 @@ def _bare_copy(instruction: Instruction) -> Instruction:
     copied.opcode = instruction.opcode
     copied.attributes = instruction.attributes
     copied.payload = instruction.payload
+    copied.origin = instruction.origin
     copied.id = instruction.id
     copied._places = None
     return copied

@@ -17,6 +17,7 @@ from hlofuse.ir.literal import Literal
 from hlofuse.ir.names import PARAMETER_NAMES, NameUniquer
 from hlofuse.ir.native import mypyc_attr
 from hlofuse.ir.opcodes import PrintOptions
+from hlofuse.ir.origin import NO_ORIGIN, Origin, joined
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.stack_frames import SourceLocation, StackFrames
 
@@ -42,8 +43,8 @@ class ComputationOrder(typing.Protocol):
     def copy(self, computations: dict[Computation, Computation]) -> ComputationOrder: ...
 
 
-class GraphWatcher(typing.Protocol):
-    """Watches what takes the place of instructions (`Module.watcher`)."""
+class GraphListener(typing.Protocol):
+    """Is called when an instruction takes the place of another one (`Module.listeners`)."""
 
     def replaced(self, old: Instruction, new: Instruction) -> None:
         """`new` is read where `old` was."""
@@ -73,6 +74,7 @@ class Instruction:
         "name",
         "opcode",
         "operands",
+        "origin",
         "payload",
         "shape",
         "users",
@@ -89,6 +91,8 @@ class Instruction:
     computation: Computation | None
     id: int
     """XLA's local id: the slot in the computation's list. Later additions have greater ids."""
+    origin: Origin
+    """Names of the instructions of the run's input that it comes from; a fusion has that of its result."""
     payload: str | None
     """What stands between the parentheses of a parameter or constant, as written."""
     _control: tuple[list[Instruction], list[Instruction]] | None
@@ -113,6 +117,7 @@ class Instruction:
         self.attributes = attributes
         self.called = called
         self.payload = payload
+        self.origin = NO_ORIGIN
         self.computation = None
         self.id = -1
         self.users = []
@@ -274,8 +279,8 @@ class Instruction:
             computation._order = None
             if computation.root is self:
                 computation.root = new
-            if computation.module is not None and computation.module.watcher is not None:
-                computation.module.watcher.replaced(self, new)
+            if computation.module is not None:
+                computation.module.note_replacement(self, new)
 
     @property
     def control_predecessors(self) -> Sequence[Instruction]:
@@ -327,8 +332,9 @@ class Instruction:
 
     def _note_copy(self, copy: Instruction) -> None:
         module = self.computation.module if self.computation is not None else None
-        if module is not None and module.watcher is not None:
-            module.watcher.copied(self, copy)
+        if module is not None:
+            for listener in module.listeners:
+                listener.copied(self, copy)
 
     def bare_copy(self) -> Instruction:
         """A free-standing copy that has no operands yet and calls the same computations."""
@@ -354,6 +360,7 @@ class Instruction:
         self.attributes = attributes
         self.called = other.called
         self.payload = other.payload
+        self.origin = other.origin
         other._note_copy(self)
         if not self.operands:
             self.operands = []  # the parameters and constants of a text share one empty list
@@ -565,6 +572,7 @@ class Computation:
         parameter.attributes = NO_ATTRIBUTES
         parameter.called = ()
         parameter.payload = str(number)
+        parameter.origin = NO_ORIGIN
         parameter.computation = self
         parameter.id = len(slots)
         parameter.operands = []
@@ -704,8 +712,8 @@ class Module:
         """The order in which passes go through computations, where it is known to be another one."""
         self.order_source: OrderSource | None = None
         """Where ids and use-lists come from; None until it is decided (`hlofuse.order`)."""
-        self.watcher: GraphWatcher | None = None
-        """Sees replacements and copies; a copy of the module has none."""
+        self.listeners: list[GraphListener] = []
+        """Are called for replacements and copies; a copy of the module has none."""
 
     def __repr__(self) -> str:
         return f"<module {self.name}>"
@@ -730,6 +738,17 @@ class Module:
         """Every instruction of every computation."""
         for computation in self.computations:
             yield from computation
+
+    def begin_run(self) -> None:
+        """Make every instruction its own origin: a run begins with this module as its input."""
+        for instruction in self.instructions():
+            instruction.origin = instruction.name
+
+    def note_replacement(self, old: Instruction, new: Instruction) -> None:
+        """`new` is read where `old` was: it takes over the origin, and listeners are called."""
+        new.origin = joined(new.origin, old.origin)
+        for listener in self.listeners:
+            listener.replaced(old, new)
 
     def find_computation(self, name: str) -> Computation | None:
         return next((c for c in self.computations if c.name == name), None)

@@ -35,8 +35,7 @@ def unfuse(caller: Instruction) -> None:
     for inner in body.post_order():
         if inner.opcode == "parameter":
             outer[inner] = caller.operands[inner.parameter_number]
-            if module.watcher is not None:
-                module.watcher.replaced(inner, outer[inner])
+            module.note_replacement(inner, outer[inner])
             continue
         clone = clone_of(inner, [outer[o] for o in inner.operands])
         outer[inner] = computation.add_instruction(clone)

@@ -17,6 +17,7 @@ from hlofuse.passes.base import Pass, Pipeline
 from hlofuse.pipelines.flags import disabled_passes
 from hlofuse.pipelines.targets import after_fusion, before_fusion
 from hlofuse.trace import Event, Recorder, Skipped
+from hlofuse.trace.lineage import final_instructions
 from hlofuse.trace.provenance import BeforeFusion, Provenance
 
 if TYPE_CHECKING:
@@ -61,12 +62,12 @@ def lower_to_fusion_input(
     without = {*without, *disabled_passes(flags)}
     if provenance is not None:
         provenance.begin(out)
-    recorder.watch(out)
+    out.listeners.append(recorder)
     out.computation_order = order_of_front_end(out)
     _run_all(before_fusion(target, device, flags), out, recorder, without, provenance, after_pass)
     if provenance is not None:
         provenance.end()
-    out.watcher = None
+    out.listeners.remove(recorder)
     out.order_source = "replayed"
     return FusionInput(out, tuple(recorder.left_alone), recorder.not_repeated, recorder.following_names(out))
 
@@ -97,27 +98,31 @@ def finish(
 
     `after_pass` is called where one changed the module.
     """
-    out, recorder, provenance = copy_module(module), Recorder(), Provenance()
-    provenance.begin(out)
+    out, recorder = copy_module(module), Recorder()
+    out.begin_run()
     without = {*without, *disabled_passes(flags)}
-    _run_all(after_fusion(target, device, flags), out, recorder, without, provenance, after_pass)
-    provenance.end()
-    launched = {i.name: i for i in out.instructions()}
+    _run_all(after_fusion(target, device, flags), out, recorder, without, None, after_pass)
+    names = _names_at_fusion(module, out)
+    return FinalModule(out, names, tuple(recorder.events), tuple(recorder.left_alone), recorder.not_repeated)
+
+
+def _names_at_fusion(module: Module, final: Module) -> dict[str, str]:
+    """The name in `module`, after fusion, of each instruction of `final` that was there."""
+    successors = final_instructions(final)
     names: dict[str, str] = {}
     for instruction in module.instructions():
-        final = provenance.survivor(instruction.name)
-        if final is None:
+        last = successors.get(instruction.name)
+        if last is None:
             continue
         # A copy in place of a tuple's element was not there, nor one of what costs nothing.
         # An element that a kernel yields is not the kernel.
-        last = launched[final]
         if last.opcode == "copy" and instruction.opcode != "copy":
             continue
         if is_kernel(last) and not is_kernel(instruction):
             continue
-        if final not in names or final == instruction.name:
-            names[final] = instruction.name
-    return FinalModule(out, names, tuple(recorder.events), tuple(recorder.left_alone), recorder.not_repeated)
+        if last.name not in names or last.name == instruction.name:
+            names[last.name] = instruction.name
+    return names
 
 
 def passes_that_change(

@@ -115,6 +115,7 @@ class _Run:
 def _begin(input: ReplayInput, config: ReplayConfig) -> Replay:
     """A replay before its first pass, its module in the order in which XLA has it in memory."""
     after = copy_module(input.module)
+    after.begin_run()
     result = Replay(input, config, after)
     if config.settings.plugins is not None:
         result.plugin_rules = config.settings.plugins.rules

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.ir.graph import GraphWatcher, Instruction, Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.trace.events import Event
 from hlofuse.trace.recorder import OnlySkipped
 
@@ -33,7 +33,7 @@ class Fate:
 
 
 class Provenance:
-    """Watches one module from the first pass to the last (`GraphWatcher`)."""
+    """Watches one module from the first pass to the last (`GraphListener`)."""
 
     def __init__(self) -> None:
         self._module: Module | None = None
@@ -48,7 +48,7 @@ class Provenance:
     def begin(self, module: Module) -> None:
         """Watch `module`, which no pass has changed yet."""
         self._module = module
-        module.watcher = self
+        module.listeners.append(self)
         self._named = {i.name: i for i in module.instructions()}
         self._names = {i: name for name, i in self._named.items()}
         self._alive = set(self._names)
@@ -62,7 +62,7 @@ class Provenance:
         """The last pass has run."""
         self._sweep()
         if self._module is not None:
-            self._module.watcher = None
+            self._module.listeners.remove(self)
 
     def replaced(self, old: Instruction, new: Instruction) -> None:
         self._follow(old, new, "replaced")
@@ -125,14 +125,6 @@ class Provenance:
     def _is_alive(self, x: Instruction) -> bool:
         return x.computation is not None and x.computation.module is self._module
 
-    def survivor(self, name: str) -> str | None:
-        """The final name of what stands for the instruction that had this name at first."""
-        start = self._named.get(name)
-        if start is not None and self._is_alive(start):
-            return start.name
-        fate = self.fate(name)
-        return fate.survivor if fate is not None else None
-
     def _sweep(self) -> None:
         module = self._module
         removed = [x for x in self._alive if (c := x.computation) is None or c.module is not module]
@@ -146,7 +138,7 @@ _MOVING = ("copy", "transpose")
 
 
 class BeforeFusion(OnlySkipped):
-    """A recorder that is the module's watcher as well; passes that tell nothing cost next to nothing."""
+    """A recorder that listens to the module as well; passes that tell nothing cost next to nothing."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,11 +147,6 @@ class BeforeFusion(OnlySkipped):
         """What stands for an instruction that an event speaks of; None for itself."""
         self._copies: dict[Instruction, Instruction] = {}
         """Their last clones, as of a computation that is inlined."""
-        self._other: GraphWatcher | None = None
-
-    def watch(self, module: Module) -> None:
-        """Follow what is replaced in it, next to its own watcher."""
-        self._other, module.watcher = module.watcher, self
 
     def created_instructions(
         self, removed: str, added: Sequence[Instruction], *, rule: str, reason: str
@@ -192,8 +179,6 @@ class BeforeFusion(OnlySkipped):
 
     def replaced(self, old: Instruction, new: Instruction) -> None:
         """An instruction like it, or a fusion that holds it, stands for what an event speaks of."""
-        if self._other is not None:
-            self._other.replaced(old, new)
         if old not in self._now or old is new:
             return
         if old.opcode in _MOVING:
@@ -203,8 +188,6 @@ class BeforeFusion(OnlySkipped):
             self._now.setdefault(new, None)
 
     def copied(self, old: Instruction, new: Instruction) -> None:
-        if self._other is not None:
-            self._other.copied(old, new)
         if old in self._now:
             self._copies[old] = new
             self._now.setdefault(new, None)

@@ -97,7 +97,7 @@ def test_every_instruction_of_a_program_survives_or_was_removed_by_a_pass(progra
             assert last.pass_name
         else:
             assert fate.survivor in there
-    assert lowered.watcher is None
+    assert lowered.listeners == []
     assert print_module(lowered) == print_module(lower_to_fusion_input(module, "cpu").module)
 
 

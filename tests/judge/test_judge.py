@@ -191,12 +191,12 @@ def test_passes_in_any_order_leave_the_values(process: Judge) -> None:
             if sum(1 for _ in module.instructions()) > 400 or len(verdicts) == 42:
                 continue
             changed, recorder, draw = copy_module(module), BeforeFusion(), random.Random(number)
-            recorder.watch(changed)
+            changed.listeners.append(recorder)
             changed.computation_order = order_of_front_end(changed)
             for p in draw.choices(_passes(), k=6):
                 recorder.begin_pass(p.name)
                 p.run(changed, recorder)
-            changed.watcher = None
+            changed.listeners.clear()
             verdicts.append((name, process.judge(module, changed, scales=[0.1]).verdict))
     assert len(verdicts) >= 40
     assert [v for v in verdicts if v[1] == "different"] == []

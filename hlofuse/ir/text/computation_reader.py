@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.origin import NO_ORIGIN
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.attribute_cache import (
     AT_LEAST_ONE,
@@ -130,6 +131,7 @@ class Body:
                 x.attributes = attributes_of[attributes_text]
                 x.users = []
                 x.called = ()
+                x.origin = NO_ORIGIN
                 x.computation = computation
                 x._control = None
                 x._places = None

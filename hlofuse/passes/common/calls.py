@@ -129,8 +129,7 @@ def inline(call: Instruction) -> None:
     for inner in body.post_order(starts=[*body.unreachable_roots(), body.root]):
         if inner.opcode == "parameter":
             clones[inner] = call.operands[inner.parameter_number]
-            if module.watcher is not None:
-                module.watcher.replaced(inner, clones[inner])
+            module.note_replacement(inner, clones[inner])
             continue
         clone = computation.add_instruction(clone_of(inner, [clones[o] for o in inner.operands]))
         clones[inner] = clone
