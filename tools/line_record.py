@@ -67,8 +67,8 @@ def _recorded_cache(cache: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(*args: Any, **keywords: Any) -> Any:
             key = (args, tuple(keywords.items()))
-            if (known := lines.get(key)) is not None:
-                _stack[-1].update(known)
+            if (executed := lines.get(key)) is not None:
+                _stack[-1].update(executed)
                 return cached(*args, **keywords)
             if len(lines) >= _MOST_MISSES:
                 return cached(*args, **keywords)
