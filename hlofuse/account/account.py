@@ -63,9 +63,7 @@ class Totals:
     """Sums over a module."""
 
     kernels: int
-    """The number of launched instructions."""
     cost: Cost
-    """Cost of all launches."""
     launches: int = 0
     """Launches, loop iterations counted."""
     per_iteration: int = 0
@@ -75,7 +73,6 @@ class Totals:
     floor_us: float | None = None
     """Microseconds of kernels with only a lower bound; None without a device."""
     floors: int = 0
-    """The number of kernels in `floor_us`."""
     copies: int = 0
     copy_bytes: int = 0
     """Bytes read and written by copies, all launches."""
@@ -98,8 +95,6 @@ class Totals:
 
 
 class Account:
-    """Launches of one module."""
-
     def __init__(
         self,
         module: Module,
@@ -170,7 +165,6 @@ class Account:
 
     @cached_property
     def totals(self) -> Totals:
-        """The sums over all launches."""
         totals = totals_of(self.rows, timed=self._estimate is not None)
         if self.measured is not None:
             totals = replace(totals, measured_us=sum(r.measured_us or 0.0 for r in self.rows))
@@ -213,7 +207,6 @@ class Account:
 
 
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
-    """The sums over some launches."""
     kernels = launches = floors = copies = copy_bytes = per_iteration = 0
     flops = transcendentals = read = written = unknown = 0
     modelled = floor = 0.0

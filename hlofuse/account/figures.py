@@ -73,11 +73,9 @@ class StepCost:
     leaves: bool
     """True if no kernel of the producer remains; False if bitcasts need it and it saves nothing."""
     us_launch: float = 1.0
-    """Microseconds of a kernel launch."""
 
     @property
     def kernels(self) -> tuple[tuple[str, KernelTime], ...]:
-        """The three kernels with their labels."""
         return ("producer", self.producer), ("consumer", self.consumer), ("fused", self.fused)
 
     @property
@@ -109,12 +107,9 @@ class StepCost:
 
 @dataclass(frozen=True, slots=True)
 class ReadTerm:
-    """Reading of one operand by a kernel."""
-
     operand: str
     shape: str
     size: int
-    """Bytes of the buffer."""
     read: int
     """Bytes read; bytes beyond `size` are read again."""
     us: float

@@ -17,12 +17,9 @@ NO_MEASURED_TIME = "no kernel of the module has a measured time; give a profile 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Measured times of one module."""
-
     profile: Profile
     source: ProfiledModule
     times: Mapping[str, MeasuredTime]
-    """Times by instruction name in the module."""
     found_us: float
     """Microseconds of kernels matched to an instruction."""
     found_calls: int

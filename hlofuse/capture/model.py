@@ -18,8 +18,6 @@ class CaptureError(HlofuseError):
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The target of a compilation."""
-
     target: str
     """One of TARGETS."""
     device: str | None = None
@@ -119,7 +117,6 @@ class Capture:
         }
 
     def manifest(self) -> dict[str, Any]:
-        """The content of `manifest.json`."""
         return {
             "schema": "hlofuse.capture/1",
             **fields(self, "target versions flags unknown_fields until_fusion"),

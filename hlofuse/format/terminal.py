@@ -125,7 +125,6 @@ class Rows:
         self._rows: list[Sequence[str | Text]] = []
 
     def add_row(self, *cells: str | Text) -> None:
-        """Add a row, a cell for each column."""
         self._rows.append(cells)
 
     def print(self, console: Console, indent: int = 2) -> None:

@@ -159,7 +159,6 @@ def target_of_files(path: str | os.PathLike[str], module: str | None = None) -> 
 
 
 def _target_of_stamp(path: str | os.PathLike[str]) -> ChosenTarget | None:
-    """The target recorded in a capture."""
     stamp = stamp_of(path)
     if stamp is None or stamp.backend not in TARGETS:
         return None

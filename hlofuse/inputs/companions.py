@@ -36,9 +36,7 @@ class Stamp:
     backend: str
     device: str
     flags: str
-    """The value of XLA_FLAGS."""
     file: str
-    """The name of the file with the record."""
 
 
 def stamp_of(filename: str | os.PathLike[str] | None) -> Stamp | None:
@@ -164,8 +162,6 @@ def device_of_names(names: Iterable[str]) -> RecordedDevice | None:
 
 @dataclass(frozen=True, slots=True)
 class RecordedDevice:
-    """A device described by a file next to a module."""
-
     device: DeviceDescription
     note: str = ""
     """The device and its source, where the file has another purpose; otherwise empty."""

@@ -32,7 +32,6 @@ class DumpedModule:
     between: list[DumpFile] = field(default_factory=list)
     """Dumps between passes, by number."""
     whole: dict[str, Path] = field(default_factory=dict)
-    """Dumps of no pass, such as `before_optimizations`."""
 
     @property
     def label(self) -> str:

@@ -77,7 +77,6 @@ class FusionStage:
     """The files around the fusion passes of one target."""
 
     pipeline: str
-    """The pipeline of the passes."""
     passes: tuple[str, ...]
     """The passes whose results are compared, in order; the first one's input is the fusion input."""
     next_pipeline: str | None
@@ -98,7 +97,6 @@ class FusionStage:
 
     @property
     def first_passes(self) -> tuple[str, ...]:
-        """The first passes of `more_pipelines`."""
         return tuple(name for _, name in self.more_pipelines)
 
     def name_of_run(self, passes: Sequence[str], pipeline: str, name: str, number: int) -> str:

@@ -42,15 +42,12 @@ _LETTERS = {"n": "\n", "t": "\t", "r": ""}
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """A module found in a text."""
-
     text: str
     """The module as written."""
     readings: tuple[tuple[str, str | None], ...]
     """Completed texts of the module, best first, each with a note on its location and truncation; the first
     that parses counts. The note is None for a text that is only a module."""
     source: str
-    """The enclosing text."""
     literal: int | None = None
     """The offset of the string literal with the module, or None.
 

@@ -26,8 +26,6 @@ _SUFFIXES = (".hlo", ".hlo.gz", ".txt", ".txt.gz")
 
 @dataclass(slots=True)
 class Many:
-    """The modules of a directory."""
-
     files: dict[str, Path] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     """Modules without a dump of the stage, each with the reason."""

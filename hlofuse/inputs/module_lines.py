@@ -36,9 +36,7 @@ class ModuleLines:
     """Indices in `lines` of the first lines of computations."""
     has_entry: bool = False
     is_open: bool = False
-    """True if the last computation has no end."""
     differs: bool = False
-    """True if the lines differ from those of the text."""
 
     @property
     def size(self) -> int:

@@ -31,7 +31,6 @@ class Mark:
 
     @property
     def releases(self) -> frozenset[str]:
-        """The named releases in the spans."""
         return releases_in(*self.spans)
 
     @property

@@ -26,7 +26,6 @@ _NOT_TEXT = (b"ML\xefR", b"\n", _GZIP_MAGIC)
 
 
 def input_limit() -> int:
-    """The current limit, in bytes."""
     text = os.environ.get(LIMIT_VARIABLE)
     if text is None:
         return DEFAULT_LIMIT

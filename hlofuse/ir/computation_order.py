@@ -42,7 +42,6 @@ class OnlineOrder:
         return sorted(self._level, key=self._place, reverse=True)
 
     def add(self, computation: Computation) -> None:
-        """Add a computation with its callers and callees."""
         self._level[computation] = 0
         self._id[computation] = len(self._id)
         self._move_to_front(computation)

@@ -16,8 +16,6 @@ _PACKAGES = re.compile(r".*[/\\](?:site|dist)-packages[/\\]")
 
 @dataclass(frozen=True, slots=True)
 class SourceLocation:
-    """A place in the user's program."""
-
     file: str
     line: int
     function: str = ""

@@ -16,11 +16,8 @@ class Element(NamedTuple):
 
 @dataclass(slots=True)
 class ComputationIds:
-    """Ids within one computation."""
-
     by_name: dict[str, int] = field(default_factory=dict)
     elements: dict[tuple[int, int], Element] = field(default_factory=dict)
-    """Elements by operand id and index."""
 
 
 @dataclass(slots=True)

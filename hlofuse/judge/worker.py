@@ -138,7 +138,6 @@ def _leaves(shape: Any) -> list[Any]:
 
 
 def main() -> None:
-    """Answer requests until there are none."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # what XLA and plugins print is no answer
     worker: Any = None

@@ -48,8 +48,6 @@ _CACHED = 1 << 15
 
 
 class Name(NamedTuple):
-    """Parts of a name."""
-
     stem: str
     number: int
 
@@ -72,7 +70,6 @@ def _strip_renaming(text: str, renamed: bool) -> Name:
 
 
 def stem(x: Instruction) -> str:
-    """The name without its number."""
     return name_before_renaming(x).stem
 
 

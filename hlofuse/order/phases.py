@@ -40,13 +40,11 @@ class Phase(IntEnum):
     DOTS = 5
     """DotMerger and the padding of products."""
     LAYOUTS = 6
-    """LayoutNormalization."""
     FUSIONS = 8
     """Triton fusions and library calls."""
     REDUCTIONS = 9
     """ReductionLayoutNormalizer, ReductionDimensionGrouper, TreeReductionRewriter."""
     FLOATS = 10
-    """FloatNormalization."""
     SIMPLIFIED_LAST = 11
     """AlgebraicSimplifier, last run."""
     BITCASTS = 12
@@ -74,7 +72,6 @@ class Evidence:
                 self._last[name.stem] = max(name.number, self._last.get(name.stem, 0))
 
     def by_name(self, x: Instruction) -> Phase:
-        """The phase by the name alone."""
         if is_of_program(x):
             if is_of_call(x) and x not in self.named:
                 return Phase.CALLS
@@ -261,7 +258,6 @@ TABLE = (
 
 
 def phase_of(e: Evidence, x: Instruction) -> Phase:
-    """The last phase to create an instruction."""
     for _, holds, phase in TABLE:
         if holds(e, x):
             return phase

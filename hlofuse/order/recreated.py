@@ -38,7 +38,6 @@ def _is_moved(x: Instruction, phases: Phases) -> bool:
 
 
 def _read_moved(phases: Phases) -> Iterable[Instruction]:
-    """The element-wise operations that read moved ones."""
     found: dict[Instruction, None] = {}
     pending = [x for x in phases if _is_moved(x, phases)]
     for source in pending:

@@ -145,7 +145,6 @@ class Plot(Picture):
         return "\n".join(['graph "hlofuse" {', f"  graph [{looks}]", *self._dot, "}"]) + "\n"
 
     def size(self) -> tuple[float, float]:
-        """Width and height in points."""
         width, height = (high - low + 2 * _MARGIN for low, high in zip(self._low, self._high, strict=True))
         return round(width, 2), round(height, 2)
 

@@ -68,7 +68,6 @@ class Package:
     """`flash-attention-rules 0.1`; empty for entries without a package."""
     entries: tuple[FusionRule, ...]
     rules: Mapping[str, Rule] = field(default_factory=dict)
-    """Their catalogue entries by code."""
 
     def __str__(self) -> str:
         return f"{self.name} ({self.distribution})" if self.distribution else self.name
@@ -188,7 +187,6 @@ def load_rules(names: Iterable[str]) -> ActiveRules:
 
 
 def load_package(name: str) -> Package:
-    """One package, imported and checked."""
     point = _entry_points().get(name)
     if point is None:
         rules_by_code = ", ".join(installed_names())

@@ -88,7 +88,6 @@ class _PanelBuilder:
         self.written: dict[Instruction, str] = {}
         """Values without a box: their text in the boxes of their users."""
         self.computation_of: dict[str, str] = {}
-        """The frame of each framed box."""
         self.arrows: dict[tuple[str, str, bool], Arrow] = {}
 
     def build(self) -> Panel:

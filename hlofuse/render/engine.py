@@ -70,7 +70,6 @@ def _crashed(status: int) -> bool:
 
 
 def _run_once(dot: str, arguments: list[str], timeout: float) -> tuple[int, bytes, list[str]]:
-    """Exit status, picture and messages."""
     with subprocess.Popen(
         [*engine(), *arguments],
         stdin=subprocess.PIPE,

@@ -39,7 +39,6 @@ def value_title(instruction: Instruction) -> str:
 
 
 def constant_text(instruction: Instruction) -> str:
-    """A constant's value, if short."""
     text = (instruction.payload or "").strip()
     if len(text) > 9:
         # All digits of a float are in the tooltip; cut in the middle it would be another number.
@@ -89,7 +88,6 @@ _ROLES = {
 
 
 def role(attribute: str) -> str:
-    """The role of a called computation."""
     return _ROLES.get(attribute, attribute or "callee")
 
 
@@ -201,7 +199,6 @@ def sources(
 
 
 def fusion_around(i: Instruction) -> Instruction | None:
-    """The fusion that contains `i`."""
     return i.computation.fusion if i.computation is not None else None
 
 

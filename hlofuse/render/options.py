@@ -18,8 +18,6 @@ HARD_LIMIT = 1_500
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Contents and limits of a picture."""
-
     max_nodes: int = MAX_NODES
     focus: str | None = None
     radius: int = 2
@@ -49,7 +47,6 @@ class ModulePair:
     notes: Mapping[Instruction, str] = field(default_factory=dict)
     """Short labels of instructions on either side: `split`, `new`…"""
     same_names: bool = False
-    """True if a name means the same on both sides."""
 
 
 def pair_of(replay: Replay) -> ModulePair:

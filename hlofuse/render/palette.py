@@ -28,8 +28,6 @@ _TABLES = tomllib.loads(Path(__file__).with_name("palette.toml").read_text(encod
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Appearance of one kind of box."""
-
     title: str
     """Its line in the legend."""
     look: dict[str, str]

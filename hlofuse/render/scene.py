@@ -80,20 +80,16 @@ class Panel:
     arrows: list[Arrow] = field(default_factory=list)
 
     def all_boxes(self) -> list[Box]:
-        """Every box, framed or not."""
         return [*self.boxes, *(b for f in self.outlines for b in f.boxes)]
 
 
 @dataclass(slots=True)
 class Scene:
-    """A whole picture."""
-
     title: str
     lines: list[str] = field(default_factory=list)
     caption: list[str] = field(default_factory=list)
     """The caller's lines, before all others; the first is emphasized."""
     notices: list[str] = field(default_factory=list)
-    """Parts not shown in full, and how to see them."""
     panels: list[Panel] = field(default_factory=list)
     columns: int = 1
     """Panels to a row."""

@@ -31,7 +31,6 @@ class LaunchedModule:
 
     account: Account
     title: str
-    """`gpu h100_sxm`."""
     names_at_fusion: Mapping[str, str]
     """Names at fusion by final names, without later additions."""
     final_names: Mapping[str, str]
@@ -290,7 +289,6 @@ def _unique_id(i: Instruction) -> str:
 
 
 def _is_layer(i: Instruction) -> bool:
-    """True for a fusion with operations to draw."""
     no_node = ("parameter", "get-tuple-element", "tuple")
     return (
         i.opcode == "fusion" and bool(i.called) and any(x.opcode not in no_node for x in i.fused_computation)

@@ -17,7 +17,6 @@ FOLDER = "fusion_snapshots"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `--fusion-update`."""
     group = parser.getgroup("hlofuse")
     group.addoption(
         "--fusion-update", action="store_true", help="Write the fusion snapshots from the current state."

@@ -22,8 +22,6 @@ from .problem import MISSING, PROGRAM, Problem
 
 @dataclass
 class Devices:
-    """Target devices of a program."""
-
     target: str
     all: list[Any]
     """The devices; empty for the host CPU."""

@@ -221,7 +221,6 @@ def is_intermediate(instruction: Instruction, elementwise: bool) -> bool:
 
 
 def is_strided(instruction: Instruction) -> bool:
-    """True for a slice with a step other than 1."""
     bounds = (instruction.attributes.raw("slice") or "").split("]")
     return any(bound.count(":") > 1 and not bound.endswith(":1") for bound in bounds)
 

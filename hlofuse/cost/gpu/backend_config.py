@@ -21,7 +21,6 @@ class FusionConfig(NamedTuple):
 
     kind: str = ""
     tile_sizes: tuple[tuple[int, ...], ...] = ()
-    """Tile sizes of each output."""
     num_warps: int = 0
     num_stages: int = 0
     """The loop steps of a dot in flight at once; 0 where not given."""

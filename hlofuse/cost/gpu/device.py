@@ -48,7 +48,6 @@ class DeviceDescription:
     compute_capability: tuple[int, int] = (0, 0)
     """The CUDA compute capability; (0, 0) for other platforms."""
     gcn_arch_name: str = ""
-    """The architecture of a ROCm device: `gfx90a:sramecc+:xnack-`."""
     threads_per_warp: int = 32
     threads_per_block_limit: int = 1024
     shared_memory_per_block_optin: int = 0
@@ -78,7 +77,6 @@ class DeviceDescription:
     straddled_concatenate_flops: int = 400
     """FLOP for each element where a warp would straddle the seam: a penalty against fusing it."""
     origin: str = XLAS_OWN
-    """Source of the numbers."""
 
     @property
     def gfx_version(self) -> str:
@@ -96,7 +94,6 @@ class DeviceDescription:
 
     @cached_property
     def launch_ticks(self) -> int:
-        """`launch_overhead_us` in ticks."""
         return round(self.launch_overhead_us * TICKS_PER_MICROSECOND)
 
     @cached_property
@@ -132,7 +129,6 @@ class DeviceDescription:
 
 
 def device_names() -> list[str]:
-    """Names of the packaged devices."""
     return sorted(path.stem for path in _PACKAGED.glob("*.toml"))
 
 

@@ -90,7 +90,6 @@ _DIVISORS = (
     *("core_count", "fpus_per_core", "clock_rate_ghz", "memory_bandwidth"),
     *("threads_per_warp", "block_dim_limit_x", "block_dim_limit_y", *_SPEEDUPS),
 )
-"""Numbers that a time is divided by."""
 _MAY_BE_UNKNOWN = ("registers_per_block_limit", "registers_per_core_limit")
 """Limits for which XLA has -1 on Intel's devices."""
 

@@ -53,7 +53,6 @@ class Root:
 
     @property
     def updates(self) -> bool:
-        """True if the root is a dynamic-update-slice."""
         return self.atom is not None and self.atom.opcode == "dynamic-update-slice"
 
     @property
@@ -64,7 +63,6 @@ class Root:
 
 
 def roots_of_atom(atom: Atom, slots: int) -> list[Root]:
-    """The roots of a single instruction."""
     everywhere = [True] * slots if atom.intermediate else _NOWHERE
     return [
         Root(

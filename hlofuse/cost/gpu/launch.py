@@ -52,12 +52,10 @@ class FusionAnalysis(ABC):
 
     @property
     def output_bits(self) -> int:
-        """Bits of the narrowest element among the results."""
         return min([root.result.bits for root in self.roots])
 
     @property
     def input_bits(self) -> int:
-        """Bits of the narrowest element among the parameters."""
         return narrowest(self.operands())
 
     @property

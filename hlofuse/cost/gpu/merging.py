@@ -18,8 +18,6 @@ from hlofuse.releases import Release
 
 
 class ConsumerTimes(NamedTuple):
-    """Ticks that one consumer adds."""
-
     read_unfused: int
     """Ticks to read the producer's result."""
     compute: int
@@ -116,6 +114,5 @@ class MergingModel(KernelModel):
 def kernel_model(
     device: DeviceDescription, release: Release, tables: SharedTables | None = None
 ) -> KernelModel:
-    """The kernel model of that release."""
     kind = KernelModel if release.mlir_emitters else MergingModel
     return kind(device, release, shared=tables)

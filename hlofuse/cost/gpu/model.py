@@ -203,7 +203,6 @@ class KernelModel:
         return self.pair(producer, consumer).merged_ir_size
 
     def summary(self, instruction: Instruction) -> Summary:
-        """The figures of an instruction's structure."""
         cached = self._summary_of.get(instruction)
         if cached is None:
             structure = self._structure_of.get(instruction)
@@ -244,7 +243,6 @@ class KernelModel:
         self._structure_of.pop(instruction, None)
 
     def forget(self, instruction: Instruction) -> None:
-        """Drop a removed instruction."""
         self.invalidate(instruction)
         self.changed(instruction)
 
@@ -284,7 +282,6 @@ class KernelModel:
         return pair
 
     def _estimate(self, producer: Instruction, consumer: Instruction, cached: Timed) -> Estimate:
-        """The full estimate of a cached pair time."""
         if not isinstance(cached, SummaryPair):
             return cached
         return self._run_pair(producer, self.run_time(producer), consumer, self.run_time(consumer), cached)

@@ -36,7 +36,6 @@ def tabled_product_us(device: DeviceDescription, sizes: Sizes, lhs: str, rhs: st
 
 @cache
 def _rates(profile: str, operands: str) -> dict[tuple[int, ...], int]:
-    """GFLOP/s by measured sizes."""
     found: dict[tuple[int, ...], int] = {}
     for line in Path(__file__).with_name("product_rates.csv").read_text().splitlines():
         if line.startswith(f"{profile},{operands},"):

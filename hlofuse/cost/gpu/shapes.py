@@ -66,7 +66,6 @@ def inverse(permutation: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def first_leaf(shape: Shape) -> Shape:
-    """The shape itself, or the first array of a tuple."""
     while shape.is_tuple and shape.tuple_shapes:
         shape = shape.tuple_shapes[0]
     return shape

@@ -74,8 +74,6 @@ def _in_place(parts: Sequence[Instruction], mlir: bool) -> bool:
 
 
 class Launcher:
-    """Computes a launch once for each structure."""
-
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._device = device
         self._mlir = release.mlir_emitters
@@ -84,7 +82,6 @@ class Launcher:
         self._launch_of = partial(launch_of if release.mlir_emitters else llvm_launch_of, device, release)
 
     def launch(self, instruction: Instruction, summary: Summary) -> Launch:
-        """The launch of a single instruction."""
         cached = summary.launch
         if cached is None:
             cached = None if summary.config is None else self._named_emitter(summary.config, summary)

@@ -46,7 +46,6 @@ class Summary:
     """The first slot with the same operand, for each slot; empty where all operands differ."""
     flops: int
     written: int
-    """Bytes written."""
     operand_bytes: Sequence[int]
     """Bytes read of each operand; a repeated operand has those of its first slot."""
     total_read: int
@@ -83,7 +82,6 @@ class Summary:
     is_reduction: bool
     """True for an input-fusible reduction (`IsInputFusibleReduction`)."""
     is_tuple: bool
-    """True if the result is a tuple."""
     is_plain: bool
     """True without reduction, scatter, shared memory or several results: few rules apply."""
     is_small: bool
@@ -127,7 +125,6 @@ class Summary:
 
 
 def complete(summary: Summary) -> None:
-    """Set the derived figures."""
     summary.reads = {}
     classify(summary)
     summary.total_read = sum(summary.operand_bytes)
@@ -192,7 +189,6 @@ class SummaryPair:
 
     @property
     def roots(self) -> Sequence[Root]:
-        """The consumer's roots with the producer fused in."""
         roots = self._roots
         if roots is None:
             b, slot, inside = self.consumer, self.slot, self.producer.roots[0]
@@ -213,7 +209,6 @@ class SummaryPair:
 
     @property
     def slots(self) -> list[int]:
-        """All slots at which the consumer reads the producer."""
         return self.consumer.slots_like(self.slot)
 
 
@@ -225,8 +220,6 @@ def _slot_of_result(operands: Sequence[Instruction], producer: Instruction) -> i
 
 
 class PairTable:
-    """Finds the pair of two instructions."""
-
     def __init__(self) -> None:
         self._pairs: dict[tuple[Any, ...], SummaryPair] = {}
 

@@ -119,7 +119,6 @@ def _set_costs(
 
 
 def _set_sums(summary: Summary, atoms: dict[Instruction, Atom]) -> None:
-    """Set the flags and sums over all instructions."""
     inside = [(i, a) for i, a in atoms.items() if not a.is_transparent]
     summary.elementwise = all(a.elementwise or i.opcode == "parameter" for i, a in atoms.items())
     summary.features = 0
@@ -163,7 +162,6 @@ def _outputs(root: Instruction) -> list[Instruction]:
 
 
 def _written_outputs(root: Instruction) -> list[Instruction]:
-    """The root, or the operands of a root tuple."""
     return root.operands if root.opcode == "tuple" else [root]
 
 

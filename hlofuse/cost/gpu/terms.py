@@ -15,11 +15,8 @@ from hlofuse.ir.graph import Instruction
 
 
 class OperandRead(NamedTuple):
-    """Reading of one operand by a kernel."""
-
     operand: Instruction
     size: int
-    """Bytes of the buffer."""
     read: int
     """Bytes read; bytes beyond `size` are read again, from a cache where it fits."""
     ticks: int
@@ -28,7 +25,6 @@ class OperandRead(NamedTuple):
 
     @property
     def times(self) -> float:
-        """Reads of the whole buffer."""
         return self.read / self.size if self.size else 0.0
 
 

@@ -47,7 +47,6 @@ class Timing:
             int(self._bandwidth * device.l2_cache_speedup * device.l1_cache_speedup / self._per_block) + 2
         )
         self._computes: dict[tuple[int, int], int] = {}
-        """Compute ticks by FLOP and FPUs."""
         self._reads: dict[tuple[int, int, int, int], int] = {}
         self._writes: dict[int, int] = {}
         self._overlaps: dict[int, int] = {}
@@ -84,7 +83,6 @@ class Timing:
     def read_each(
         self, operands: Sequence[ShapeFacts], totals: Sequence[int], coalesced: bool, blocks: int
     ) -> list[int]:
-        """`read` of several operands."""
         cached_reads, ticks = self._reads, []
         for operand, total in zip(operands, totals, strict=True):
             element_bytes = 0 if coalesced else operand.element_bytes

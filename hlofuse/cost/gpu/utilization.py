@@ -21,8 +21,6 @@ _NOT_USED: Uses = frozenset()
 
 @dataclass(slots=True)
 class FusionUse:
-    """The figures of one fused computation."""
-
     flops: float
     ir_size: float
     """Instructions weighted by emitted copies (`IrSize`)."""

@@ -26,7 +26,6 @@ class TiledNode:
 
     def __init__(self, op: int, m: IndexingMap) -> None:
         self.op = op
-        """The number of the operation in the view."""
         self.map = m
         self.operands: list[TiledNode] = []
         self.regions: list[list[TiledNode]] = []
@@ -40,9 +39,7 @@ class Analysis:
         """`gaps` are those that slices leave in rows (`size_and_stride`)."""
         self.view, self._gaps = view, gaps
         self.sizes, self.first_parameter = self._parameters()
-        """Extent of each tiling parameter."""
         self.conditions: list[Condition] = []
-        """Conditions of a valid tiling, all required."""
         self._joint: Condition = ALWAYS
         self._replace_points = not any(
             inside and _keeps_points(view, op) for op, inside in enumerate(view.inside)
@@ -185,7 +182,6 @@ def _post_order(root: TiledNode, members: set[TiledNode]) -> list[TiledNode]:
 
 
 def dot_contraction(kind: OpKind) -> tuple[int, ...]:
-    """Contracting dimensions of a dot's left operand."""
     return cast("DotDimensions", kind.instruction_key)[2]
 
 

@@ -79,7 +79,6 @@ class Refusal:
     parts: tuple[object, ...]
 
     def __str__(self) -> str:
-        """XLA's reason."""
         return "".join(map(str, self.parts))
 
 

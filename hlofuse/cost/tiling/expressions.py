@@ -130,7 +130,6 @@ def summands(expr: Expr) -> Iterator[Expr]:
 
 
 def variables_of(expr: Expr) -> set[int]:
-    """Numbers of the variables in the expression."""
     if expr.kind == VARIABLE:
         return {expr.value}
     if expr.kind == CONSTANT:

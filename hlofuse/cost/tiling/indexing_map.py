@@ -60,7 +60,6 @@ def make_map(
     symbols: Sequence[Interval] = (),
     constraints: Iterable[tuple[Expr, Interval]] = (),
 ) -> IndexingMap:
-    """The map with exactly these parts."""
     pairs = tuple(constraints)
     key = (tuple(results), tuple(dims), tuple(symbols), pairs if len(pairs) < 2 else frozenset(pairs))
     found = _MAPS.get(key)

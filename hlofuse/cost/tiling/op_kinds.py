@@ -257,7 +257,6 @@ class OpKind:
         self.minor_to_major = shape.minor_to_major
         self.element_bytes = (shape.bit_width + 7) // 8
         self.byte_size = leaves_size(shape)
-        """Bytes of the array."""
         self.maps: tuple[IndexingMap | None, ...] = ()
         """For each operand, the map from an index of the result."""
         self.operand_dims: tuple[tuple[int, ...], ...] = ()
@@ -267,8 +266,6 @@ class OpKind:
 
 
 class OpKinds:
-    """All kinds in use, by instruction."""
-
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._profile = op_profile(device, release)
         self._pads_reductions = release.reductions_padded_to_power_of_two
@@ -292,7 +289,6 @@ class OpKinds:
         return kind
 
     def inside(self, instruction: Instruction) -> OpKind:
-        """The kind of an operation of a fusion."""
         kind = self._inside.get(instruction)
         if kind is not None:
             return kind

@@ -82,7 +82,6 @@ class Simplifier:
         return result
 
     def simplify(self, expr: Expr) -> Expr:
-        """The expression simplified until nothing changes."""
         while True:
             canonical = canonicalize(expr)
             expr = self._once(canonical)

@@ -54,8 +54,6 @@ def nanoseconds(value: Number) -> Ticks:
 
 
 class KernelTimes:
-    """Times on one device."""
-
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self.device, self.release = device, release
         self._bandwidth = _F(device.memory_bandwidth)
@@ -131,7 +129,6 @@ def dot_tile_sizes(view: FusionView) -> dict[int, tuple[int, ...]]:
 
 
 def _has_transpose_below(view: FusionView, op: int) -> bool:
-    """True if a transpose depends on the dot."""
     reached = {op}
     changed = True
     while changed:
@@ -153,7 +150,6 @@ def dot_times(
     stages: int,
     device: DeviceDescription,
 ) -> DotTicks:
-    """Times of the dot of a node."""
     dot = dot_problem(view, node.op)
     count = len(warps)
     along = cast("DotDimensions", view.kinds[node.op].instruction_key)[2][0]

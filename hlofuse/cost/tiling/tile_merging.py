@@ -123,7 +123,6 @@ class TileMerger:
         return bool(same) if isinstance(same, np.bool_) else same
 
     def _same_offsets(self, a: TiledNode, b: TiledNode, where: Same) -> Same:
-        """True if the tiles of all blocks start at the same offsets."""
         same: Same = True
         for x, y in zip(a.map.results, b.map.results, strict=True):
             x, y = _tile_start(x, len(a.map.dims)), _tile_start(y, len(b.map.dims))

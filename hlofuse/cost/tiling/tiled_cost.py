@@ -49,8 +49,6 @@ def num_warps(largest_tile: Value) -> Column:
 
 
 class _Costing:
-    """Sums over the distinct tiles of one analysis."""
-
     def __init__(self, analysis: Analysis, tilings: TilingSet, times: KernelTimes) -> None:
         self.analysis = analysis
         self.view = analysis.view
@@ -225,11 +223,8 @@ def tiling_costs(
 
 
 class TileRead(NamedTuple):
-    """Reading of one operand, tile by tile."""
-
     operand: Instruction
     size: int
-    """Bytes of the array."""
     read: int
     """Bytes read by all blocks together."""
     share: float

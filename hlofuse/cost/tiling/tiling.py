@@ -67,7 +67,6 @@ class Tiling:
 
     exec_time: int
     tile_sizes: tuple[tuple[int, ...], ...]
-    """Tile sizes of each output."""
     num_warps: int
     compute_time: int
     read_time: int
@@ -77,7 +76,6 @@ class Tiling:
     bytes_written: int
     blocks: int
     threads: int
-    """Threads in a block."""
     candidates: int
     """The number of tilings compared."""
     parameters: tuple[int, ...] = ()

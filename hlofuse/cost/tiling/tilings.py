@@ -86,7 +86,6 @@ class Columns:
         return found
 
     def has_negative(self, expr: Expr) -> bool:
-        """True if the value is negative for any tiling."""
         found = self._negative.get(expr)
         if found is None:
             found = self._negative[expr] = bool(np.any(np.less(self.value(expr), 0)))
@@ -147,7 +146,6 @@ def all_tilings(sizes: Sequence[int]) -> list[Column]:
 
 
 def block_count(dims: Sequence[int], tiles: Sequence[Value]) -> Value:
-    """Blocks in the grid: tiles of the output."""
     count: Value = 1
     for size, tile in zip(dims, tiles, strict=False):
         count = count * (-(-size // tile))
@@ -222,7 +220,6 @@ class TilingSet:
         self._transaction = transaction
         self.count = len(columns[0])
         self.sizes = Columns(columns)
-        """Values of tile sizes."""
         self._pads = pads
         self._extent = self.sizes.padded if pads else self.sizes.value
         self._strides = {self._extents: self.sizes}
@@ -243,7 +240,6 @@ class TilingSet:
         return cached
 
     def where(self, mask: Mask | bool) -> TilingSet:
-        """The tilings for which the mask holds."""
         if mask is True:
             return self
         mask = np.broadcast_to(np.asarray(mask), (self.count,))
@@ -305,7 +301,6 @@ def all_of(extents: Sequence[int], transaction: int, pads: bool = False) -> Tili
 
 
 MAX_TENSOR_ELEMENTS = 1048576
-"""Triton's limit of elements in a tensor."""
 MAX_DOT_SIDE = 256
 
 

@@ -23,8 +23,6 @@ _SPACE = " \t\r\n,"
 
 @dataclass(slots=True)
 class _Lane:
-    """The events of one thread of one process."""
-
     numbers: dict[Key, int] = field(default_factory=dict)
     of: array[int] = field(default_factory=lambda: array("i"))
     starts: array[float] = field(default_factory=lambda: array("d"))

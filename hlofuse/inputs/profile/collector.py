@@ -61,7 +61,6 @@ class Key(NamedTuple):
 
     @property
     def is_control_flow(self) -> bool:
-        """True for XLA's name of control flow."""
         return self.op.split(".")[0] in _CONTROL_FLOW
 
     @property
@@ -173,7 +172,6 @@ class Collector:
         return number
 
     def _sorted_durations(self) -> Iterator[tuple[Key, Ints]]:
-        """The durations of each key, ascending."""
         chunks = [chunk for own in self._chunks.values() for chunk in own]
         if not chunks:
             return
@@ -195,7 +193,6 @@ class Collector:
         return MeasuredTime(op, calls, mean * calls, median, least, most, kernels, len(lines))
 
     def devices(self) -> tuple[DeviceTime, ...]:
-        """The times of each device."""
         keys = list(self._keys)
         collective = np.array([k.is_any(_COLLECTIVES) for k in keys], bool)
         copy = np.array([k.is_copy or k.is_any(_COPIES) for k in keys], bool) & ~collective

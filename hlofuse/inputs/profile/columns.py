@@ -23,10 +23,7 @@ _CHUNK = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """One field of several messages."""
-
     rows: Ints
-    """Message numbers."""
     number: Ints
     wire: Ints
     value: Ints

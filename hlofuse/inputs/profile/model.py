@@ -28,7 +28,6 @@ class MeasuredTime:
     kernels: tuple[str, ...] = ()
     """Names of the device's kernels, slowest first."""
     lines: int = 1
-    """Threads, streams or cores on which it ran."""
 
     @property
     def us(self) -> float:
@@ -47,7 +46,6 @@ class ProfiledModule:
 
     name: str
     program: int | None
-    """XLA's program id, if recorded."""
     times: Mapping[str, MeasuredTime]
     """Times by instruction name in the optimized module; loops contain the time of their bodies."""
     proto: Callable[[], bytes] | None = field(default=None, compare=False)
@@ -89,8 +87,6 @@ class DeviceTime:
 
 @dataclass(frozen=True, slots=True)
 class DeviceNumbers:
-    """Hardware numbers of a GPU in a profile."""
-
     vendor: str
     compute_capability: tuple[int, int]
     core_count: int

@@ -152,8 +152,6 @@ def _numbers(stats: Values) -> DeviceNumbers | None:
 
 
 class _Reader:
-    """Reads the lines of one plane."""
-
     def __init__(self, plane: _Plane, programs: dict[int, str]) -> None:
         self._plane, self._programs = plane, programs
         stats = {name: number for number, name in plane.stat_names.items()}

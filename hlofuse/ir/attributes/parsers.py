@@ -58,12 +58,10 @@ class Uncommon(Exception):
 
 
 def uncommon(text: str) -> Any:
-    """Raises `Uncommon`: the attribute has no common form."""
     raise Uncommon
 
 
 def boolean(text: str) -> bool:
-    """true or false."""
     if text == "true":
         return True
     if text == "false":
@@ -72,7 +70,6 @@ def boolean(text: str) -> bool:
 
 
 def integer(text: str) -> int:
-    """One number."""
     if _INTEGER.fullmatch(text) is None:
         raise Uncommon
     return int(text)
@@ -86,7 +83,6 @@ def integers(text: str) -> tuple[int, ...]:
 
 
 def name(text: str) -> str:
-    """A name or a word, without its `%`."""
     if _NAME.fullmatch(text) is None:
         raise Uncommon
     return text.removeprefix("%")
@@ -112,7 +108,6 @@ def config(text: str) -> str:
 
 
 def metadata(text: str) -> OpMetadata:
-    """Metadata of strings and numbers."""
     if (match := _JAX_METADATA.fullmatch(text)) is not None:
         op_name, number = match.groups()
         return OpMetadata.of(

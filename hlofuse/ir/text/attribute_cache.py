@@ -146,7 +146,6 @@ class AttributeCache(dict[str, Attributes]):
         super().__init__()
         self.called: dict[str, Called] = {}
         self.constraints: dict[str, list[Shape]] = {}
-        """Operand layouts constrained by a custom call."""
         self._form = form
         self._calls = form.kind == CALLING
         self._computations = computations

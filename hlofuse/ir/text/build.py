@@ -62,7 +62,6 @@ class Builder(Operands):
         self.shared: dict[tuple[tuple[str, str], ...], Attributes] = {}
 
     def module(self, node: ModuleNode) -> Module:
-        """All of a text."""
         entry: Computation | None = None
         for written in node.computations:
             done = self.computation(written)

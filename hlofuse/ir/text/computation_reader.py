@@ -277,7 +277,6 @@ class Body:
             self.calling.append(x)
 
     def register_callers(self) -> None:
-        """Register callers; called once the body is accepted."""
         for x in self.calling:
             for _, callee in x.called:
                 callee.add_caller(x)
@@ -297,7 +296,6 @@ class Body:
                 predecessor.add_control_dependency_to(x)
 
     def finish(self) -> None:
-        """Number the parameters, set the root and register callers."""
         computation = self.computation
         slots = computation._slots
         parameters = self.parameters

@@ -170,5 +170,4 @@ def foreign(text: str) -> str:
 
 
 def opcode_error(position: int, opcode: str) -> Rejected:
-    """The error for an unknown opcode."""
     return Rejected(position, f"unknown opcode {opcode}{suggestion(opcode, OPCODES)}")

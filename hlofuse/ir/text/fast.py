@@ -219,7 +219,6 @@ def _check_names(names: Collection[str]) -> None:
 
 
 def read_tables(files: str, functions: str, locations: str, frames: str) -> StackFrames:
-    """The four tables from the text of each."""
     return StackFrames(_strings(files), _strings(functions), _records(locations), _records(frames))
 
 

@@ -175,5 +175,4 @@ class Given:
             raise Unfit(f"calls a computation of {wanted} parameters with {len(self.shapes)} operands")
 
     def result(self, attribute: str) -> Shape:
-        """The result shape of a called computation."""
         return self._called[attribute].root.shape

@@ -62,7 +62,6 @@ class HloLexer(Lexer):
         return self.tokens(text.text, text.start, text.end)
 
     def tokens(self, text: str, pos: int, end: int) -> Iterator[Token]:
-        """The tokens of `text[pos:end]`."""
         skip = self._skip.match
         token_at = self._token.match
         keywords = self._keywords

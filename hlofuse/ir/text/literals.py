@@ -45,8 +45,6 @@ _TOO_LARGE = {
 
 
 class _Reader:
-    """Tokens of a literal with their places."""
-
     def __init__(self, text: str, start: int) -> None:
         self._tokens: Iterator[re.Match[str]] = (m for m in _TOKEN.finditer(text) if m[1])
         self._start = start

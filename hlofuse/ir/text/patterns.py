@@ -89,7 +89,6 @@ VALUES: dict[str, str] = {
     "source_target_pairs": rf"\{{\{{{_NUMBER},{_NUMBER}\}}(?:,\{{{_NUMBER},{_NUMBER}\}})*+\}}",
     "operand_layout_constraints": r"\{[^{}\n\"]*+(?:\{[^{}\n\"]*+\}[^{}\n\"]*+)*+\}",
 }
-"""Patterns of common values by attribute name."""
 
 _SHARDING = r"\{(?:replicated|maximal device=\d{1,9}+)\}"
 # The pair stands in it once: JSON's pattern is long, and compiling it takes a reader's first milliseconds.

@@ -16,7 +16,6 @@ COMMON: frozenset[str] = values(
     statistics
     """
 )
-"""Attributes every instruction may have."""
 
 MODULE_ATTRIBUTES: frozenset[str] = values(
     """
@@ -91,7 +90,6 @@ def split_async(opcode: str) -> tuple[str, str | None]:
 
 @cache
 def all_attributes() -> frozenset[str]:
-    """Attributes of any opcode."""
     return COMMON.union(MODULE_ATTRIBUTES, *(values(f"{row[1]} {row[2]}") for row in _rows().values()))
 
 

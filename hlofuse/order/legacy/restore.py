@@ -76,7 +76,6 @@ def _is_widening(x: Instruction) -> bool:
 
 
 def _is_transpose(node: Node) -> bool:
-    """True for a transpose or a bitcast of one."""
     while node.is_bitcast and node.operands:
         node = node.operands[0]
     return node.source is not None and node.source.opcode == "transpose"
@@ -160,7 +159,6 @@ class GroupedTransposes:
                 graph.bypass(graph.of[after])
 
     def put_back(self) -> None:
-        """Reinsert the bitcasts."""
         for node in list(self._graph.nodes):
             if node.dead or node.source is None or node.is_bitcast:
                 continue

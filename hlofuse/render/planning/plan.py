@@ -34,7 +34,6 @@ def has_box(i: Instruction) -> bool:
 
 
 def inner_boxes(fusion: Instruction) -> int:
-    """The number of boxes inside a fusion."""
     return sum(i.opcode not in ("parameter", "constant", "tuple") for i in fusion.fused_computation)
 
 
@@ -202,8 +201,6 @@ _DIGITS = re.compile(r"\d+")
 
 @dataclass(slots=True)
 class Part:
-    """Instructions drawn as one box."""
-
     number: int
     scope: str
     """Their scope in the user's program; empty where the dump has none."""

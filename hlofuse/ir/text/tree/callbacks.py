@@ -32,8 +32,6 @@ def _callback(function: Handler) -> Callable[[list[Any]], Any]:
 
 
 class Callbacks:
-    """Callbacks by the name of a rule or token."""
-
     def __init__(self) -> None:
         for rule, function in HANDLERS.items():
             setattr(self, rule, _callback(function))

@@ -14,7 +14,6 @@ from hlofuse.ir.text.text import signed, unquote
 from hlofuse.ir.text.tree.handlers import HANDLERS, Span, handler, place, spanning, values
 
 _Reference = tuple[str, int]
-"""An axis name and its place."""
 
 
 class _Mesh(NamedTuple):

@@ -72,8 +72,6 @@ class OperandNode:
 
 @dataclass(slots=True)
 class InstructionNode:
-    """One instruction as written."""
-
     root: Token | None
     name: Token | None
     shape: Shape | None
@@ -85,8 +83,6 @@ class InstructionNode:
 
 @dataclass(slots=True)
 class ComputationNode:
-    """One computation as written."""
-
     entry: Token | None
     name: Token
     result: Shape | None
