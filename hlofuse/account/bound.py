@@ -57,10 +57,8 @@ def fusion_floor(
 
 
 def _border(kernels: set[Instruction]) -> int:
-    """Bytes that kernels of one computation read from others and write for others, each value once.
-
-    An array updated in place comes from others, except the written part.
-    """
+    """Bytes that one computation's kernels read from others and write for others, without
+    updates in place."""
     read: dict[_Place, int] = {}
     written = 0
     borders = {kernel: border_bytes(kernel) for kernel in kernels}

@@ -54,10 +54,7 @@ def products(kernel: Instruction) -> list[tuple[int, str]]:
 
 
 def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float | None:
-    """Microseconds of a kernel with one matrix product, by XLA's measured rates; None without them.
-
-    XLA measured float32 in TF32: products with more precision have none.
-    """
+    """Microseconds of one matrix product by XLA's measured rates (float32 in TF32); None without them."""
     found = [x for x in _computing_instructions(kernel) if _product_flops(x)]
     if len(found) != 1 or (sizes := _sizes(found[0])) is None:
         return None

@@ -61,10 +61,7 @@ def attach(
 
 
 def share(module: Module, replay: Replay, names: Mapping[str, str] | None = None) -> None:
-    """Copy another module's measured times to a replay's final module with the same names.
-
-    `names` maps that module's names to those of the replay, where they differ.
-    """
+    """Copy a module's measured times to a replay's final module; `names` maps the names where they differ."""
     found, final = measured_of(module), replay.final.module
     final.findings[_FINDING] = found if found is None or names is None else _rename(found, final, names)
 

@@ -155,10 +155,8 @@ _MOST_JOBS = 4
 
 
 def only_fusion(target: str) -> str:
-    """The flag with which XLA dumps only the fusion passes and the first later ones.
-
-    Raises `CaptureError` for a target whose passes are not known.
-    """
+    """The flag with which XLA dumps only the fusion passes and the first later ones; raises
+    `CaptureError`."""
     stage = FUSION_STAGES.get(target)
     if stage is None or stage.next_pipeline is None:
         raise CaptureError(f"--until-fusion is not supported for target {target}; capture without it")

@@ -1,7 +1,5 @@
-"""Both cost models: tiles for fusions that Triton emits, kernels for the rest.
-
-Mirrors `CombinedGpuPerformanceModel` (`xla/service/gpu/model/combined_gpu_performance_model.cc`).
-"""
+"""Tiles for fusions that Triton emits, kernels for the rest
+(`xla/…/model/combined_gpu_performance_model.cc`)."""
 
 from __future__ import annotations
 

@@ -43,10 +43,7 @@ def _marks() -> dict[str, dict[str, Any]]:
 
 
 def backend_of(module: Module) -> Fact | None:
-    """The backend, from layouts, calls, configs or names of the module; None without evidence.
-
-    Cached, since several parts of a report need it.
-    """
+    """The backend, from layouts, calls, configs or names of the module, cached; None without evidence."""
     if "backend" not in module.findings:
         module.findings["backend"] = _look_through(module)
     found: Fact | None = module.findings["backend"]

@@ -49,10 +49,7 @@ class Excerpt:
     that parses counts. The note is None for a text that is only a module."""
     source: str
     literal: int | None = None
-    """The offset of the string literal with the module, or None.
-
-    Otherwise the module's lines have the line numbers of the source.
-    """
+    """The offset of the module's string literal; None if its lines have the line numbers of the source."""
 
     def locate(self, error: HloParseError) -> HloParseError:
         """The error at its place in the source."""

@@ -21,10 +21,7 @@ _WRAPPINGS = 3
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Field numbers and values of a message; fixed-width numbers are skipped.
-
-    Raises `ValueError` or `IndexError` where `data` is no message.
-    """
+    """Field numbers and values, without fixed-width numbers; `ValueError` or `IndexError` for other data."""
     for number, value, end in spans(data, 0, len(data)):
         yield number, value if end < 0 else data[value:end]
 
@@ -127,10 +124,7 @@ LaunchOrder: TypeAlias = dict[str, tuple[str, list[str]]]
 
 
 def launch_order(data: bytes) -> LaunchOrder:
-    """The launch order of a scheduled HloProto, runs and iterations in sequence.
-
-    Empty without a schedule; raises `ValueError` or `IndexError` for other data.
-    """
+    """The launch order of a scheduled HloProto, or {}; raises `ValueError` or `IndexError` for other data."""
     instructions: dict[int, tuple[str, str, int]] = {}
     for instruction in _instructions(data):
         own = dict(fields(instruction))

@@ -8,10 +8,7 @@ class HlofuseError(Exception):
 
 
 class HloParseError(HlofuseError):
-    """Text that is not HLO: where, the line itself, a caret, and what was expected.
-
-    `line` and `column` count from 1.
-    """
+    """Text that is not HLO: place (`line` and `column` from 1), line, caret, and the expected form."""
 
     def __init__(
         self, message: str, *, filename: str | None, line: int, column: int, source_line: str

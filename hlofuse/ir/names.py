@@ -67,10 +67,8 @@ class NameUniquer:
         return new
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Register distinct names in the form that `unique` returns.
-
-        The work waits for the first new name, so that a dump that is only read does not pay for it.
-        """
+        """Register distinct names in the form that `unique` returns; the work waits for the
+        first new name."""
         self._reserved = (*self._reserved, *names)
         if self._taken:
             self._note_reserved()

@@ -81,10 +81,7 @@ def _bridge_control_dependencies(instruction: Instruction) -> None:
 
 
 def remove_parameter(body: Computation, number: int) -> None:
-    """Drop an unused parameter and renumber, rename and re-id the later ones (`RemoveParameter`).
-
-    XLA recreates the later ones; here they stay the same objects.
-    """
+    """Drop an unused parameter and renumber, rename and re-id the later ones (`RemoveParameter`)."""
     body.remove_instruction(body.parameters[number])
     body.drop_parameter(number)
 

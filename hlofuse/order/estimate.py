@@ -136,10 +136,8 @@ def _place(x: Instruction) -> object:
 
 
 def estimate_order(module: Module) -> None:
-    """Give the instructions outside of fusions ids in their estimated order of creation.
-
-    Without op_names in the dump, the order of the text stays.
-    """
+    """Give the instructions outside of fusions ids in their estimated creation order, if the
+    dump has op_names."""
     module.processing_order = processing_order(module)
     named = named_by_front_end(module)
     for computation in module.computations:

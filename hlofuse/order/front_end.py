@@ -148,10 +148,7 @@ def _count_within(numbers: list[int], first: int, last: int) -> int:
 
 
 def program_order(operations: list[Instruction]) -> list[Instruction]:
-    """The operations, given in text order, in program order.
-
-    The front end has put its constants first, each before the existing ones.
-    """
+    """The operations, given in text order, in program order: the front end has put its constants first."""
     place = {x: k for k, x in enumerate(operations)}
     number = {x: name_before_renaming(x).number for x in operations}
     chains: dict[object, list[Instruction]] = {}

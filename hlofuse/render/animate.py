@@ -44,10 +44,7 @@ class Decision(NamedTuple):
 def animation(
     replay: Replay, decisions: Sequence[Decision], options: Options, caption: Sequence[str] = ()
 ) -> "Animation":
-    """The decisions over the module before fusion; with a focus, those with both ends in the picture.
-
-    Raises `HlofuseError` for none, or more than `MOST`.
-    """
+    """The decisions over the module before fusion; raises `HlofuseError` for none, or more than `MOST`."""
     scene = future_scene(replay, options)
     scene.caption = list(caption)
     for n, arrow in enumerate(a for p in scene.panels for a in p.arrows):

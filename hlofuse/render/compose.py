@@ -165,10 +165,8 @@ def _change(pair: ModulePair) -> str:
 
 
 def side_options(options: Options, pair: ModulePair, module: Module) -> Options:
-    """`options` with names in `module`, one side of `pair`.
-
-    Raises `HlofuseError`, with the nearest names, for a name that neither side has.
-    """
+    """`options` with names in `module`, one side of `pair`; raises `HlofuseError` for a name on
+    neither side."""
     return replace(
         options,
         focus=None if options.focus is None else _counterpart(options.focus, pair, module),

@@ -73,10 +73,8 @@ class _Writer:
         self.headings: list[str] = []
 
     def write(self, element: ET.Element, outline: str | None = None) -> None:
-        """Copy an element.
-
-        Text directly inside a frame with id `outline` is its heading, and has that id as its class.
-        """
+        """Copy an element; text directly inside a frame with id `outline` is its heading, and
+        has that class."""
         name = element.tag.removeprefix(_SVG) if isinstance(element.tag, str) else ""
         if name == "a":  # Graphviz's bearer of tooltips: its content stays, the link goes
             for child in element:
@@ -212,10 +210,7 @@ class Drawing(Picture):
 
 
 def format_of(path: str | os.PathLike[str], viewers: bool = False) -> str:
-    """The format of a file's suffix, with `viewers` also of `VIEWERS`.
-
-    Raises `HlofuseError` for any other suffix.
-    """
+    """The format of a file's suffix, with `viewers` also of `VIEWERS`; raises `HlofuseError` for others."""
     name = Path(path).name.lower()
     if viewers and name.endswith((".trace.json", ".json.gz")):
         return "perfetto"

@@ -1,7 +1,4 @@
-"""Graphviz: the `dot` program, or the one inside pygraphviz's wheels.
-
-Either runs as a separate process, so that a long layout can be ended.
-"""
+"""Graphviz in a separate process: the `dot` program, or the one inside pygraphviz's wheels."""
 
 import importlib.util
 import os

@@ -133,10 +133,7 @@ def tooltip(module: Module, instruction: Instruction, costs: KernelCosts | None 
 
 
 def lookup(module: Module, name: str) -> Instruction | Computation:
-    """The instruction, or else the computation, of that name.
-
-    Raises `HlofuseError` with the nearest names for an unknown name.
-    """
+    """The instruction, or else the computation, of that name; raises `HlofuseError` with suggestions."""
     name = name.lstrip("%")
     found = module.find(name) or module.find_computation(name)
     if found is None:
@@ -230,10 +227,8 @@ _ENTITIES = str.maketrans(
 
 
 def entities(text: str) -> str:
-    """`text` for an HTML-like label, or any quoted DOT string that is shown, without markup.
-
-    Never empty: Graphviz 2.43 (Debian 12) refuses an empty element.
-    """
+    """`text` without markup for an HTML-like label or a quoted DOT string; never empty, as
+    Graphviz 2.43 requires."""
     return printable(text).translate(_ENTITIES) or " "
 
 

@@ -58,10 +58,7 @@ def cluster_style(kind: str) -> dict[str, str]:
 
 
 def category(opcode: str) -> str:
-    """The key in `STYLES` for an opcode; every unlisted one is element-wise.
-
-    The start and the done of an asynchronous operation look like the operation.
-    """
+    """The key in `STYLES` for an opcode, asynchronous or not; every unlisted one is element-wise."""
     return _CATEGORY.get(opcode) or _CATEGORY.get(split_async(opcode)[0], "elementwise")
 
 

@@ -132,10 +132,7 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
 
 
 def members(events: Sequence[Event]) -> dict[str, dict[str, None]]:
-    """For each instruction that fusing or rewriting created: the original instructions in it, in order.
-
-    An unlisted instruction is original.
-    """
+    """The original instructions in each instruction that fusing or rewriting created; others are original."""
     inside: dict[str, dict[str, None]] = {}
 
     def of(name: str | None) -> dict[str, None]:

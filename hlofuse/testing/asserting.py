@@ -19,10 +19,7 @@ from hlofuse.reports.check.limits import Budget
 def measured(
     program: Any, target: str | None, device: str | None, root: Path, profile: str | None = None
 ) -> Measured:
-    """The fusion result of a program on a target.
-
-    Raises `HlofuseError` for invalid input, or where it cannot be replayed.
-    """
+    """The fusion result of a program on a target; raises `HlofuseError` if it cannot be replayed."""
     is_capture = callable(getattr(program, "module", None))
     if not (is_capture or isinstance(program, str | os.PathLike | Module)):
         raise HlofuseError(

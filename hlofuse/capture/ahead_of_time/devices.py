@@ -106,10 +106,7 @@ _REFUSED = re.compile(r"(?:Error parsing|GpuTargetConfigProto: \d).*")
 
 
 def _gpu_topology(config: str, topology: str) -> tuple[Any, list[str]]:
-    """The topology of such GPUs, and the omitted fields that this XLA does not know.
-
-    XLA reports the line of the first unknown one.
-    """
+    """The topology of such GPUs, and the omitted fields, which this XLA reports one by one as unknown."""
     lines = config.splitlines()
     unknown: list[str] = []
     while True:

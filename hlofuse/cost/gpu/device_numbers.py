@@ -24,10 +24,7 @@ class TextProtoError(ValueError):
 
 
 def parse_text_proto(text: str) -> dict[str, Any]:
-    """Fields by name; a repeated field becomes a list, a message a dict.
-
-    Raises TextProtoError for text that is not in the format.
-    """
+    """Fields by name; a repeated field becomes a list, a message a dict. Raises `TextProtoError`."""
     root: dict[str, Any] = {}
     stack = [root]
     name: str | None = None
@@ -99,10 +96,8 @@ class DeviceError(ValueError):
 
 
 def typed_numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Texts and lists of a file, converted to the types of `DeviceDescription`'s fields.
-
-    Raises `DeviceError` for anything but a number that a device can have.
-    """
+    """Values converted to the types of `DeviceDescription`'s fields; raises `DeviceError` for
+    impossible ones."""
     return {key: _convert(key, value) for key, value in values.items()}
 
 

@@ -86,10 +86,7 @@ def root_of_output(
     facts: Callable[[Instruction], ShapeFacts],
     count: int,
 ) -> Root:
-    """The root for an output of a fused computation with `count` parameters.
-
-    `clean` is True for instructions that only intermediate operations use.
-    """
+    """The root for an output; `clean` is True for instructions that only intermediate operations use."""
     if output.opcode == "parameter":
         return Root(facts(output), None, parameter=output.parameter_number)
     root = Root(facts(output), atoms[output])

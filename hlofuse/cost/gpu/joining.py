@@ -25,10 +25,7 @@ producer's (`expand_origins`)."""
 
 
 def origins_of(fusion: Instruction, pair: SummaryPair, producer: Instruction) -> Sequence[Origin] | None:
-    """The origin of each operand of a new fusion of such a pair; None for an irregular one.
-
-    Fusing keeps the consumer's operands in their order and appends the producer's new ones.
-    """
+    """The origin of each operand of the pair's new fusion; None for an irregular one."""
     slot, shared, b = pair.slot, pair.shared, pair.consumer
     count, incoming = len(b.operands), producer.operands
     if not (shared or b.first_slots) and fusion.operands[count - 1 :] == incoming:
@@ -76,11 +73,8 @@ def joined_values(own: Sequence[_T], slot: int, other: Iterable[_T]) -> list[_T]
 
 
 def join_in_step(fused: Summary, producer: Summary, consumer: Summary, slot: int) -> bool:
-    """`join` for parts without shared operands and a producer evaluated once: all figures stay as in the
-    parts.
-
-    False where that does not hold, or is not certain.
-    """
+    """`join` for parts without shared operands and a producer evaluated once; False where
+    figures might change."""
     own, other, joint = consumer.inside, producer.inside, consumer.parameter_uses[slot]
     if own is None or other is None or len(joint) != 1:
         return False
@@ -271,10 +265,7 @@ _NONE: frozenset[int] = frozenset()
 
 
 def compose(pair: SummaryPair, origins: Sequence[Origin]) -> Summary | None:
-    """The summary of the pair's fusion; None where only a traversal can give it.
-
-    `origins` are those of the new fusion's parameters, in order.
-    """
+    """The summary of the pair's fusion; None where only a traversal can give it."""
     producer, consumer, slot = pair.producer, pair.consumer, pair.slot
     if not (producer.composes and consumer.composes):
         return None

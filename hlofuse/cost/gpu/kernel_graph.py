@@ -66,10 +66,8 @@ class KernelGraph:
 
 
 def can_update_in_place(parts: Sequence[Instruction], bitcasts: int = 1 << 30) -> bool:
-    """True if every output updates a buffer that nothing else in the kernel reads elsewhere.
-
-    Updates may be below at most `bitcasts` bitcasts.
-    """
+    """True if every output updates, below at most `bitcasts` bitcasts, a buffer that nothing
+    else reads elsewhere."""
     kernel = KernelGraph(parts)
     updates = []
     roots = kernel.roots()

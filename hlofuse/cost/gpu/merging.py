@@ -61,10 +61,7 @@ class MergingModel(KernelModel):
     def merge_times(
         self, producer: Instruction, consumers: Sequence[Instruction], *, multi_output: bool = False
     ) -> MergeTimes:
-        """Times with the producer merged into all consumers, and with separate kernels (`EstimateRunTimes`).
-
-        `multi_output`: the producer's result is also written.
-        """
+        """`EstimateRunTimes`; with `multi_output` the producer's result is also written."""
         first = self.run_time(producer)
         written, flops = first.bytes_written, first.flops
         launch_ticks = self.device.launch_ticks

@@ -72,10 +72,8 @@ class KernelModel:
     def pair_time(
         self, producer: Instruction, consumer: Instruction, pair: SummaryPair | None = None
     ) -> Estimate:
-        """The consumer with the producer fused in (`EstimateRunTimeForFusion`).
-
-        `pair` is the cached result of `pair`, if the caller has it.
-        """
+        """The consumer with the producer fused in (`EstimateRunTimeForFusion`); `pair` is
+        theirs, if at hand."""
         times = self.cache[producer].times
         cached = times.get(consumer)
         if cached is None:

@@ -114,10 +114,8 @@ class Launcher:
         return cached
 
     def _keeps(self, launch: Launch, pair: SummaryPair) -> bool:
-        """True if the consumer's own launch certainly stays the same with the producer fused in.
-
-        Answers most pairs without the roots of the whole.
-        """
+        """True if the consumer's own launch certainly stays the same with the producer fused
+        in, as for most pairs."""
         producer, consumer = pair.producer, pair.consumer
         if len(consumer.roots) > 1 or not self._mlir:
             return False

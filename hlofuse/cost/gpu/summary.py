@@ -61,10 +61,8 @@ class Summary:
     root_utilization: Sequence[float]
     root_emitted: Sequence[int]
     inside: tuple[Sequence[float], Sequence[int], Sequence[int]] | None
-    """Utilization, bytes read and code emitted of the parameters where this is part of a fusion.
-
-    None where rounding might change them there.
-    """
+    """Utilization, bytes read and code of the parameters where this is part of a fusion; None
+    if rounding matters."""
     granule: float
     """A power of two dividing every summand of `flops` (see `utilization`)."""
     whole: bool
@@ -174,10 +172,8 @@ class SummaryPair:
     slot: int
     """The first slot of the producer among the consumer's operands."""
     shared: Sequence[int | None]
-    """For each of the producer's operands the slot where the consumer also reads it, or None.
-
-    Empty where they share none.
-    """
+    """For each of the producer's operands the slot where the consumer also reads it, or None;
+    empty if none."""
     launch: Launch | None
     ticks: int
     """Time where nothing reads across the grain of memory, which serves most pairs; -1 until computed."""

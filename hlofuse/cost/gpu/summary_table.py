@@ -210,10 +210,7 @@ class SummaryTable:
         return cached
 
     def find_fused(self, fusion: Instruction, pair: SummaryPair, origins: Sequence[Origin] | None) -> Summary:
-        """The summary of a fusion of such a pair, shared by equal ones.
-
-        Composed from those of the pair if `origins` is given and allows it, otherwise traversed.
-        """
+        """The summary of a fusion of such a pair, composed if `origins` allows it, otherwise traversed."""
         config = fusion_config(fusion)
         if pair.fused is None:
             pair.fused = {}

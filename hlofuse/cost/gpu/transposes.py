@@ -104,10 +104,7 @@ def llvm_transpose(source: Shape, result: Shape, permutation: tuple[int, ...]) -
 def packed_tiles(
     dimensions: tuple[int, ...], permutation: tuple[int, ...], bits: int
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Canonical result dimensions and tile sizes when several elements share a word of a bank.
-
-    Mirrors `PackedTransposeDescription` and `GetPackedTransposeTileSizes`.
-    """
+    """Canonical result dimensions and tile sizes of packed elements (`GetPackedTransposeTileSizes`)."""
     if bits >= _BANK_BITS:
         return None
     sizes, order = list(dimensions), list(permutation)

@@ -199,10 +199,7 @@ class TilingModel:
         )
 
     def _refusal(self, parts: tuple[object, ...], view: FusionView) -> Refusal:
-        """The refusal with the current names of this view's instructions.
-
-        XLA prints them in its default way (`HloInstruction::ToString`), however the dump was written.
-        """
+        """The refusal with the current names of instructions, printed in XLA's default way."""
         texts = [
             print_instruction(view.instructions[p.number], PrintOptions())
             if isinstance(p, Operation)

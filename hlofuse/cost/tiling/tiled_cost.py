@@ -156,10 +156,7 @@ def tiling_costs(
     times: KernelTimes,
     given: BlockLevelParameters | None = None,
 ) -> TilingCosts:
-    """Costs of these tilings; with `given`, warps and stages are fixed.
-
-    Raises `NotTiled` where XLA reports an error.
-    """
+    """Costs of these tilings, with `given` warps and stages; raises `NotTiled` where XLA reports an error."""
     costing = _Costing(analysis, tilings, times)
     costing.run()
     view, count = analysis.view, costing.count

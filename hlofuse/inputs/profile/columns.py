@@ -33,10 +33,7 @@ class Fields:
 
 
 def fields_of(data: Bytes, starts: Ints, ends: Ints) -> Iterator[Fields]:
-    """The first field of every message, then the second, and so on; raises `ValueError` for other data.
-
-    `data` ends with `PADDING` unused bytes.
-    """
+    """The first field of every message, then the second …; `data` is padded. Raises `ValueError`."""
     rows = np.flatnonzero(starts < ends)
     at, ends = starts[rows], ends[rows]
     while rows.size:

@@ -117,10 +117,8 @@ class Profile:
         return sum(m.total_us for m in self.modules)
 
     def pick(self, name: str | None = None) -> ProfiledModule:
-        """The slowest module of that name, label or program id, with or without `jit_`; of all for None.
-
-        Raises `NotProfiled` where there is none.
-        """
+        """The slowest module of that name, label or program id, or of all; raises `NotProfiled`
+        without one."""
         for module in self.modules:
             if name is None or name in (module.name, module.label, module.name[4:], str(module.program)):
                 return module

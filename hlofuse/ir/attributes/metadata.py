@@ -40,10 +40,7 @@ class OpMetadata:
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> OpMetadata:
-        """The metadata with these fields and defaults for the rest; takes over the dict.
-
-        Dumps have one for every instruction, so it has to be quick.
-        """
+        """The metadata with these fields and defaults for the rest; takes over the dict, for speed."""
         metadata = object.__new__(cls)
         object.__setattr__(metadata, "__dict__", fields)
         return metadata
