@@ -1,4 +1,4 @@
-"""Which operands share the buffer of a result (`xla/hlo/analysis/alias_info.cc`)."""
+"""Operands that may share the buffer of a result (`xla/hlo/analysis/alias_info.cc`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAY_BE_IN_PLACE = frozenset(
 
 
 class AliasInfo:
-    """What holds for every backend; XLA:CPU adds nothing."""
+    """The rules of every backend; XLA:CPU adds none."""
 
     def __init__(self, release: Release) -> None:
         self._release = release
@@ -44,7 +44,7 @@ class AliasInfo:
     def may_alias(
         self, operand: Instruction, operand_index: Index, user: Instruction, user_index: Index
     ) -> bool | None:
-        """What the backend says; None where the rules for all backends hold (`MayAlias`)."""
+        """The backend's own answer; None where the common rules decide (`MayAlias`)."""
         return None
 
     def can_share(
@@ -116,7 +116,7 @@ def _is_added_last(fusion: Instruction, number: int) -> bool:
 def _may_overwrite(
     dataflow: HloDataflow, operand: Instruction, operand_index: Index, user: Instruction, user_index: Index
 ) -> bool:
-    """What holds by opcode, for equal shapes."""
+    """The rule of the opcode, for equal shapes."""
     opcode = user.opcode
     if opcode in ("while", "conditional"):
         return True

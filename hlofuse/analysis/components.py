@@ -1,9 +1,9 @@
-"""What lies on cycles of a graph, and reachability while instructions are merged (`HloDfsReachability`).
+"""Cycles of a graph, and reachability while instructions are merged (`HloDfsReachability`).
 
-A search from the later instruction backwards need not go beyond the place of the earlier one in any
-order with operands first. Such an order is kept up to date from merge to merge, by moving only what
-lies between the two and depends on one of them (Pearce and Kelly, "A dynamic topological sort
-algorithm for directed acyclic graphs", 2006): recomputing it each time costs the square of the module.
+A search from the later instruction backwards need not go beyond the place of the earlier one in any order
+with operands first. Each merge updates such an order by moving only the part between the two that depends on
+one of them (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006).
+Recomputing it each time would cost the square of the module.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
@@ -91,7 +91,7 @@ class Reachability:
         self._index[new] = self._index.pop(old)
 
     def merge(self, a: Instruction, b: Instruction) -> None:
-        """What depends on `a` or `b` now depends on all of both (`UpdateReachabilityForMerge`)."""
+        """Let everything that depends on `a` or `b` depend on both (`UpdateReachabilityForMerge`)."""
         i, j = self._index[a], self._index[b]
         rows = self._rows
         both = rows[i] | rows[j]
@@ -206,7 +206,7 @@ class MergedOrder:
         neighbours: Callable[[Instruction], list[Instruction]],
         within: Callable[[int], bool],
     ) -> set[Instruction]:
-        """What is found from `start`, itself left out, without leaving the places that are `within`."""
+        """The instructions reachable from `start`, without it, in places that are `within`."""
         place = self._place
         found: set[Instruction] = set()
         pending = [start]

@@ -19,10 +19,10 @@ def dimension_numbers(convolution: Instruction) -> ConvolutionDimensionNumbers |
 
 
 def why_not_eigen(convolution: Instruction) -> str | None:
-    """What Eigen cannot do about this convolution; None if it can do it (`CanUseEigenConvolution`,
+    """The reason why Eigen cannot compute the convolution, or None (`CanUseEigenConvolution`,
     `xla/service/cpu/ir_emission_utils.cc`).
 
-    XLA also asks that the buffers be 16-byte aligned, which its own allocations always are.
+    XLA also requires 16-byte aligned buffers, which its own allocations always are.
     """
     source, kernel = convolution.operands[0].shape, convolution.operands[1].shape
     if not source.element_count or not kernel.element_count:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Cost(NamedTuple):
-    """What an instruction (or a sum of them) does: operations and bytes, all exact counts."""
+    """Operations and bytes of an instruction or a sum of them, all exact counts."""
 
     flops: int = 0
     transcendentals: int = 0
@@ -186,7 +186,7 @@ _FLOPS = {
 
 
 def _ends(start: Instruction) -> Cost:
-    """What updates and dones read and write; XLA counts that as if they copied."""
+    """The traffic of updates and dones, which XLA counts as copies."""
     return _sum(Cost(0, 0, *_bytes(end)) for end in ends_of(start))
 
 

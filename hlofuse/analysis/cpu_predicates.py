@@ -1,4 +1,4 @@
-"""What CpuInstructionFusion asks about single instructions (`xla/service/cpu/cpu_instruction_fusion.cc`)."""
+"""Predicates of CpuInstructionFusion on single instructions (`xla/service/cpu/cpu_instruction_fusion.cc`)."""
 
 from typing import Any
 
@@ -129,7 +129,7 @@ def _sizes(sizes: tuple[int, ...]) -> str:
     return "×".join(map(str, sizes)) or "a scalar"
 
 
-# Products that became a multiply and a reduce before fusion, told by what their metadata still says.
+# Products that became a multiply and a reduce before fusion, recognized by their metadata.
 
 _PRODUCTS = ("dot_general", "dot")
 
@@ -168,7 +168,7 @@ def is_tiling_type(element_type: str, bit_width: int, release: Release) -> bool:
 
 
 def why_not_tiled(fusion: Instruction) -> str | None:
-    """What the emitter does not take about a fusion (`IsSupportedTiledFusion`); None if it takes it."""
+    """The reason why the tiled emitter rejects a fusion, or None (`IsSupportedTiledFusion`)."""
     if not fusion.shape.is_array:
         return "it has several outputs"
     if any(not o.shape.is_array for o in fusion.operands):

@@ -44,7 +44,7 @@ class InputOutputAlias:
 
 
 def alias_config(module: Module) -> InputOutputAlias:
-    """What the module's first line says."""
+    """The aliases in the module's header."""
     aliases: dict[Index, Argument] = {}
     kinds: dict[Index, str] = {}
     for output, number, index, kind in _ALIAS.findall(module.attributes.raw("input_output_alias") or ""):
@@ -125,7 +125,7 @@ class HloAlias:
                 buffer.values.append(value)
                 self._buffers[value] = buffer
         self.shared_buffers = list(shared.values())
-        """Those that hold more than one value."""
+        """Buffers with more than one value."""
 
     def buffer_of(self, value: HloValue) -> HloBuffer:
         """`GetBufferContainingValue`."""

@@ -12,7 +12,7 @@ from hlofuse.ir.graph import Computation, Instruction
 
 
 class ExecutionConstraint(Enum):
-    """What is known of the order of two instructions."""
+    """The order of two instructions, as far as it is known."""
 
     IS_SAME = "the same"
     RUN_BEFORE_START = "before the other one starts"
@@ -47,7 +47,7 @@ class HloOrdering(ABC):
         """The instructions one after the other, in an order that may be."""
 
     def constraint(self, a: Instruction, b: Instruction) -> ExecutionConstraint:
-        """What is known of `a` in relation to `b` (`GetExecutionConstraint`)."""
+        """The order of `a` relative to `b` (`GetExecutionConstraint`)."""
         if a is b or _wraps(a, b) or _wraps(b, a):
             return ExecutionConstraint.IS_SAME
         ancestors = self.calls.nearest_ancestors(a, b)
@@ -185,7 +185,7 @@ class _UsesBefore:
 
 
 class DependencyOrdering(HloOrdering):
-    """What the graph alone says, as it is now (`DependencyHloOrdering`)."""
+    """The order by dependencies of the current graph alone (`DependencyHloOrdering`)."""
 
     def __init__(self, calls: CallSites, compared: Iterable[Instruction]) -> None:
         """`compared` are the instructions that may be compared; others would cost memory."""

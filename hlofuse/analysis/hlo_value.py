@@ -22,7 +22,7 @@ class ShapeTree:
     indices: tuple[Index, ...]
     shapes: tuple[Shape, ...]
     place: dict[Index, int]
-    """Where each index stands."""
+    """The place of each index."""
 
     def __init__(self, shape: Shape) -> None:
         indices: list[Index] = []
@@ -81,14 +81,14 @@ class HloUse(NamedTuple):
 
 
 _ONLY_THE_OUTERMOST = frozenset({"get-tuple-element", "copy"})
-"""Of a tuple they use the tuple itself and hand on what is in it."""
+"""Operations that use only a tuple's table and forward its elements."""
 _NOTHING = frozenset({"tuple", "domain"})
 _HAND_ON = _ONLY_THE_OUTERMOST | _NOTHING
 _MANY_EDGES = 16
 
 
 class Readers:
-    """Who reads the elements of tuples, and as which operand: tuples of a loop have thousands of both."""
+    """Readers of tuples' elements, with operand numbers: tuples of a loop have thousands of both."""
 
     def __init__(self) -> None:
         self._of_elements: dict[Instruction, list[Instruction]] = {}
@@ -107,7 +107,7 @@ class Readers:
         return found
 
     def _users(self, source: Instruction) -> list[Instruction]:
-        """Those that may read its elements."""
+        """The users that may read its elements."""
         if len(source.users) < _MANY_EDGES:
             return source.users
         users = self._of_elements.get(source)
@@ -128,7 +128,7 @@ class Readers:
 
 
 class HloValue:
-    """What one instruction defines at one index of its result."""
+    """The value that one instruction defines at one index of its result."""
 
     __slots__ = ("_positions", "_readers", "_uses", "id", "index", "instruction", "is_phi")
 
@@ -147,7 +147,7 @@ class HloValue:
 
     @property
     def positions(self) -> list[HloPosition]:
-        """Where it is; the first one is where it is defined."""
+        """Its positions; the first one is the definition."""
         positions = self._positions
         if positions is None:
             positions = self._positions = [HloPosition(self.instruction, self.index)]
@@ -155,7 +155,7 @@ class HloValue:
 
     @property
     def uses(self) -> Sequence[HloUse]:
-        """Who uses it, as of the first time that somebody asks."""
+        """Its uses, computed on the first call."""
         if self._uses is None:
             self._uses = self._readers.uses_of(self)
         return self._uses
@@ -198,7 +198,7 @@ class PhiGraph:
         return {node.value for node in self._node[phi].operands} == set(inputs)
 
     def optimized(self, phi: HloValue) -> HloValue:
-        """What it stands for after `optimize` (`FindOptimizedValue`)."""
+        """The value that replaces `phi` after `optimize` (`FindOptimizedValue`)."""
         return self._node[phi].value
 
     def optimize(self) -> None:

@@ -10,7 +10,7 @@ from hlofuse.releases import Release
 
 
 class Use(IntEnum):
-    """How a value is read; the smaller is the stronger statement (`UseKind`)."""
+    """Kind of a read; the smaller is the stronger statement (`UseKind`)."""
 
     REUSE = 0
     USE = 1
@@ -21,7 +21,7 @@ _EACH_ONCE = frozenset({"bitcast", "concatenate", "reshape", "reverse", "slice",
 
 
 def operand_use(instruction: Instruction, number: int) -> Use:
-    """How the operand at `number` is read (`OperandElementUse`)."""
+    """The kind of read of the operand at `number` (`OperandElementUse`)."""
     opcode = instruction.opcode
     if opcode in _EACH_ONCE:
         return Use.USE
@@ -99,14 +99,14 @@ class ReusedOperands:
             reused |= self.of(producer)
 
 
-# Elements of tuples, and what lies behind them (`FollowTupleIndirection`, `FollowNoOpIndirection`).
+# Elements of tuples, and their sources (`FollowTupleIndirection`, `FollowNoOpIndirection`).
 
 Index = tuple[int, ...]
 """A path into a nested tuple (`ShapeIndex`)."""
 
 
 def follow_tuples(instruction: Instruction, index: Index) -> tuple[Instruction, Index]:
-    """Where the element at `index` really comes from: tuples first, then get-tuple-elements."""
+    """The source of the element at `index`: through tuples first, then get-tuple-elements."""
     while instruction.opcode == "tuple" and index:
         instruction, index = instruction.operands[index[0]], index[1:]
     while instruction.opcode == "get-tuple-element":
@@ -162,7 +162,7 @@ def never_in_place(instruction: Instruction) -> bool:
 
 
 def _declared(instruction: Instruction) -> tuple[InPlacePair, ...]:
-    """What the attribute `output_to_operand_aliasing` says."""
+    """The pairs in the attribute `output_to_operand_aliasing`."""
     found: tuple[InPlacePair, ...] = instruction.attributes.get("output_to_operand_aliasing", ())
     return found
 

@@ -1,7 +1,7 @@
-"""How often the elements of an operand are computed inside a fusion (`FusionNodeIndexingEvaluation`).
+"""Evaluations of an operand's elements inside a fusion (`FusionNodeIndexingEvaluation`).
 
-XLA's emitters compute an element each time it is asked for under another index. An operation that
-changes the index starts a new count; one that keeps it passes on the counts of its users.
+XLA's emitters compute an element once for each index under which it is requested. An operation that changes
+the index starts a new count; one that keeps it passes on the counts of its users.
 """
 
 from hlofuse.ir.graph import Instruction
@@ -49,7 +49,7 @@ class IndexingEvaluation:
                 indexing.add(inner)
 
     def _operand_of(self, inner: Instruction) -> Instruction:
-        """Parameters come and go; the fusion's operand behind one stays."""
+        """The fusion's operand for a parameter, since parameters are replaced while it stays."""
         return self._fusion.operands[inner.parameter_number] if inner.opcode == "parameter" else inner
 
 

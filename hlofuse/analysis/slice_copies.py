@@ -55,7 +55,7 @@ def has_constant_offset(slicing: Instruction) -> bool:
 
 
 def is_contiguous_slice(slice_: Instruction) -> bool:
-    """What the slicing instruction reads or writes is one run of memory.
+    """True if the slicing instruction reads or writes one contiguous range of memory.
 
     `IsContiguousStaticSlice`, and `IsContiguousSlice` of `xla/service/gpu/ir_emission_utils.cc`.
     """
@@ -96,7 +96,7 @@ def _all_compatible(kernel: Instruction) -> bool:
 
 
 def _reads_one_slice(kernel: Instruction, copied: Instruction) -> bool:
-    """What is copied is a parameter, or one piece of one (`ResolveParameter`)."""
+    """True if the copied value is a parameter or one slice of one (`ResolveParameter`)."""
     slice_ = without_views(copied)
     source = slice_
     if slice_.opcode == "dynamic-slice":

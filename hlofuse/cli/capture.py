@@ -163,7 +163,7 @@ def _is_command(program: tuple[str, ...]) -> bool:
 def _compiled(
     program: str, destination: Destination, output: Path | None, arguments: str | None, how: dict[str, Any]
 ) -> Capture:
-    """What `capture_function` makes of a function (`how`: its further arguments), or of a file."""
+    """The capture of a function (`how`: further arguments of `capture_function`), or of a file."""
     from hlofuse.capture.arguments import parse_arguments
     from hlofuse.capture.capturing import capture_function, capture_modules, module_names
 

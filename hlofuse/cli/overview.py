@@ -144,7 +144,7 @@ def _module(path: str) -> Iterator[str]:
 
 
 def _head(file: Path, name: str) -> Generator[str, None, Head | None]:
-    """What a module is taken for; its size alone where reading it takes long."""
+    """The head of a module; only its size if reading it takes long."""
     from hlofuse.library.heads import head_of_dump
     from hlofuse.reports.common.head import head_lines
 

@@ -56,7 +56,7 @@ def command(codes: tuple[str, ...], out: Output) -> int:
 
 
 def _plugin_rules() -> dict[str, Rule]:
-    """Of every package that can be used; of the others a warning tells."""
+    """The rules of every usable package; a warning names the others."""
     from hlofuse.plugins.active import installed_names, load_package
 
     found: dict[str, Rule] = {}

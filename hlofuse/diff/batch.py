@@ -14,7 +14,7 @@ from hlofuse.ir import HlofuseError
 
 @dataclass(frozen=True, slots=True)
 class ModuleChange:
-    """What became of one module, in figures; each pair is BEFORE and AFTER."""
+    """The change of one module in figures; each pair is BEFORE and AFTER."""
 
     name: str
     files: tuple[str, str]
@@ -32,7 +32,7 @@ class ModuleChange:
 
     @property
     def weight(self) -> float:
-        """How much it matters: time where it is known, else bytes."""
+        """The size of the change: time if known, else bytes."""
         pair = self.us or self.bytes
         return abs(pair[1] - pair[0])
 
@@ -42,11 +42,11 @@ class BatchDiff:
     """The difference of two directories."""
 
     modules: tuple[ModuleChange, ...]
-    """What changed most comes first; those that are the same, last."""
+    """The largest change first, equal modules last."""
     only_before: tuple[str, ...] = ()
     only_after: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
-    """What could not be taken from the directories, with the reason."""
+    """Inputs that could not be read, with the reason."""
 
     @property
     def same(self) -> bool:

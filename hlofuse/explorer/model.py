@@ -1,8 +1,8 @@
-"""What the page shows: plain data that `collect` creates and `page` encodes.
+"""Data of the page: `collect` creates it and `page` encodes it.
 
-A *box* is what the module holds at one step: an operation by itself, or a fusion with all that it has fused.
-The boxes of a replay are numbered: box n < len(instructions) starts as instruction n, the replay adds the
-others. `Op`s describe what happens to them, so the page can step forward and back.
+A *box* is one node of the module at one step: a single operation, or a fusion with its operations. The boxes
+of a replay are numbered: box n < len(instructions) starts as instruction n, the replay adds the others. `Op`s
+describe their changes, so the page can step forward and back.
 """
 
 from __future__ import annotations
@@ -71,16 +71,16 @@ def passes_of(
 
 
 class Change(IntEnum):
-    """What becomes of a box; each takes the box and a second number."""
+    """A change of a box; each takes the box and a second number."""
 
     MOVE = 0
-    """Everything in the box goes into the second, and the box is gone."""
+    """The content of the box moves into the second, and the box is removed."""
     COPY = 1
     """The second box gets a copy of everything in the box, which lives on."""
     REMOVE = 2
-    """The box is gone; second number unused."""
+    """The box is removed; second number unused."""
     REPLACE = 3
-    """The box is gone, the second stands for it: whoever read it reads that."""
+    """The box is replaced by the second, also for its readers."""
     RENAME = 4
     """The box is a fusion of another name from here on: the second is an index into `Run.names`."""
     APPEAR = 5
@@ -95,7 +95,7 @@ NOWHERE: Line = (-1, 0)
 
 
 Value: TypeAlias = tuple[int, str, str, int]
-"""What a kernel reads: index into `Run.kernels` (-1 for a parameter), name, shape, bytes."""
+"""A value read by a kernel: index into `Run.kernels` (-1 for a parameter), name, shape, bytes."""
 
 KernelPair: TypeAlias = tuple[int, int, bool]
 """Kernels of two runs that compute the same results (-1 for none); True if both have the same operations."""
@@ -136,7 +136,7 @@ class Decision:
     others: tuple[int, ...]
     """priority: the consumers; rewrite: boxes that went."""
     fused: FusedStep | None
-    """What it gained and what it paid."""
+    """Gain and cost of the fusion."""
     ops: tuple[Op, ...]
     kernels: int
     """Kernels of the module after it."""
@@ -163,7 +163,7 @@ class Kernel:
     text: str
     """HLO of the final module: the instruction, then the computations that it calls."""
     measured_us: float | None = None
-    """Of one run, from a profile."""
+    """Microseconds of one run, from a profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class Run:
     """One replay: a target, a device, settings."""
 
     label: str
-    """What distinguishes it from the other run of a page."""
+    """The label that distinguishes it from the page's other run."""
     headline: str
     """The first line of a report: stage, backend, device, release, order."""
     before: Totals
@@ -204,13 +204,13 @@ class Run:
     passes: tuple[str, ...]
     decisions: tuple[Decision, ...]
     names: tuple[str, ...]
-    """Of boxes: those of the operations first, then new names in the order they come."""
+    """Names of boxes: those of the operations first, then new names in order of appearance."""
     boxes: int
     ends_as: tuple[int, ...]
-    """Of each box: the one that contains its operations at the last step; of copies one."""
+    """For each box, one that contains its operations at the last step."""
     regions: tuple[Region, ...]
     final_names: tuple[tuple[str, str], ...]
-    """Of kernels whose name at the end of fusion is not their final one: both."""
+    """Pairs of names of kernels renamed after fusion: at the end of fusion, and final."""
     kernels: tuple[Kernel, ...]
     refused_edges: tuple[RefusedEdge, ...]
     kernels_before: int

@@ -64,7 +64,7 @@ def _part(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """What the policy knows an inline script or style by."""
+    """The hash of an inline script or style in the policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -101,7 +101,7 @@ def page_json(page: Page) -> dict[str, Any]:
 
 
 def texts_json(page: Page) -> dict[str, Any]:
-    """What the page reads only when it is shown: HLO of each kernel of each run, and the source files."""
+    """Texts that the page reads on demand: HLO of each kernel of each run, and the source files."""
     return {
         "kernels": [[_lines(k.text) for k in r.kernels] for r in page.runs],
         "files": [_lines(f.text) for f in page.files],

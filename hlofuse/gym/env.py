@@ -34,9 +34,9 @@ NUMBERS = {opcode: n for n, opcode in enumerate(sorted(OPCODES))}
 class HloPassEnv(gymnasium.Env[Any, int]):
     """Actions are passes of `hlofuse.search.actions`, and "stop"; rewards are relative to a default order.
 
-    With objective "ops" a step's reward is by how much the instructions of all computations decrease, as a
-    share of what XLA's order for `baseline` leaves. Other objectives count at the end: what XLA compiles
-    behind the actions against what it compiles alone, and -1 for what it could not compile.
+    With objective "ops" a step's reward is the decrease of instructions in all computations, as a share of
+    those that XLA's order for `baseline` leaves. Other objectives count at the end: XLA's compilation after
+    the actions against its compilation alone, and -1 where it could not compile.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ def merge_fusion(fusion: Instruction, producer: Instruction, inside: Inside | No
     if inside is None:
         inside = Inside(producer)
     # XLA clones twice, for the producer and for the fusion. One object stands for both here; the first
-    # clones' names are taken, but nobody sees them.
+    # clones' names are taken, but never visible.
     names.skip(inside.names)
     clones = {inner: inner.bare_copy() for inner in inside.inner}
     clones.update(zip(body.parameters, producer.operands, strict=True))
@@ -101,7 +101,7 @@ class _Merge:
             if inner.pop(clone, None) is not None:
                 number = operands.index(clone)
                 del operands[number], parameters[number]
-                if number < len(parameters):  # those behind get a new number, name and id (`RemoveParameter`)
+                if number < len(parameters):  # later ones get a new number, name and id (`RemoveParameter`)
                     body.renew_parameters(parameters, number)
             sources = clone.operands
             for operand in original.operands:

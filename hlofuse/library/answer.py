@@ -35,11 +35,11 @@ class Answer(Sequence[Any], Generic[D]):
     rows_of: Callable[[dict[str, Any]], Iterable[Mapping[str, Any]]] = lambda _: ()
     """From the JSON report to its entries there."""
     heads: Sequence[Head | None] = ()
-    """What the answer rests on, for each module: stage, device, release, with their evidence."""
+    """For each module its stage, device and release, with their evidence."""
     note: str = ""
-    """What limits the whole answer; empty where the replay begins with a module that XLA wrote."""
+    """The limitation of the whole answer; empty where the replay begins with a module that XLA wrote."""
     differences: Sequence[Difference | None] = ()
-    """How the replay differs from XLA's own, where something was changed."""
+    """Differences of a changed replay from XLA's own."""
     markdown: Callable[[D], str] | None = None
     prints_heads: bool = False
     """`body` prints heads, note and differences itself."""

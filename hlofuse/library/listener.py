@@ -1,4 +1,4 @@
-"""Who hears of notes and of the work in progress: a report, or a terminal."""
+"""Receivers of notes and progress: a report, or a terminal."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -14,7 +14,7 @@ def _silent(_done: int, _of: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """What is called; unless given, notes are dropped and no progress is shown."""
+    """Callbacks; by default notes are dropped and no progress is shown."""
 
     note: Callable[[str], None] = lambda _: None
     """Takes a note that a result has no place for; an empty one is none."""

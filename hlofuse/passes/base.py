@@ -1,6 +1,6 @@
-"""What every pass is: a small value whose fields are its options. Lists of passes are passes too.
+"""Passes as small values whose fields are their options; lists of passes are passes too.
 
-Many go through a computation and replace instructions (`xla/hlo/ir/dfs_hlo_visitor_with_default.h`).
+Many visit a computation and replace instructions (`xla/hlo/ir/dfs_hlo_visitor_with_default.h`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Pass:
             """XLA's name, as in its dump files; most passes have it as a class variable."""
 
     settings: Settings = field(default=AS_XLA, compare=False, repr=False)
-    """What a what-if run changes."""
+    """The changes of a what-if run."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         """Rewrite `module`; True if anything changed."""
@@ -144,7 +144,7 @@ class UnimplementedPass(Pass):
 
     name: str
     opcodes: tuple[str, ...] = field(default=(), compare=False)
-    """What the pass works on; none where no such instruction reaches it by default."""
+    """The opcodes that the pass rewrites; empty where none reaches it by default."""
     where: Callable[[Instruction], bool] | None = field(default=None, compare=False)
     """True for those instructions of `opcodes` that it works on; None for all."""
 
@@ -162,7 +162,7 @@ class UnimplementedPass(Pass):
 
 
 class NotRepresentable(Exception):
-    """What XLA writes in an instruction's place cannot be written here; the message says what.
+    """XLA's replacement cannot be represented here; the message has the reason.
 
     It never leaves a pass: `attempt` catches it.
     """
@@ -170,7 +170,7 @@ class NotRepresentable(Exception):
 
 @dataclass(frozen=True)
 class Explained:
-    """What a pass tells of each rewrite: its rule, and words about the instruction as it was before."""
+    """The explanation of a rewrite: its rule, and text about the instruction before it."""
 
     rule: Rule
     about: Callable[[Instruction], str] | None = None

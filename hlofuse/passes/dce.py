@@ -1,4 +1,4 @@
-"""Removes what nobody uses (`xla/hlo/transforms/simplifiers/hlo_dce.cc`)."""
+"""Removes dead instructions (`xla/hlo/transforms/simplifiers/hlo_dce.cc`)."""
 
 from dataclasses import dataclass
 
@@ -172,7 +172,7 @@ def _whole_tuple(instruction: Instruction) -> Instruction | None:
 
 
 def _element(instruction: Instruction) -> Instruction | None:
-    """What a chain of get-tuple-elements reads, if it is known."""
+    """The source of a chain of get-tuple-elements, if known."""
     path: list[int] = []
     source = instruction
     while source.opcode == "get-tuple-element":

@@ -48,7 +48,7 @@ def _increased(number: Parts, by: Op, sizes: Sequence[int] = ()) -> Parts:
 
 @dataclass(frozen=True)
 class Halves:
-    """How an array is made of two (`SplitShapeIntoHalves`)."""
+    """The composition of an array from two halves (`SplitShapeIntoHalves`)."""
 
     sizes: tuple[int, ...]
 

@@ -192,7 +192,7 @@ class _Scan:
         )
 
     def _edge(self, within: Instruction, dimension: int) -> Instruction:
-        """What each block comes to."""
+        """The final element of each block."""
         sizes = within.shape.dimensions
         starts, limits = [0] * len(sizes), list(sizes)
         if self.forward:

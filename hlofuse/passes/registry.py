@@ -242,10 +242,10 @@ def pass_class(name: str, target: str = "") -> type[Pass] | None:
 
 
 def make_pass(text: str, target: str, release: Release, settings: Settings = AS_XLA, **context: Any) -> Pass:
-    """The pass that a user listed, such as `fusion(may_duplicate=false)`, as XLA of that release runs it.
+    """The pass that a user listed, such as `fusion(may_duplicate=false)`, in XLA of that release.
 
-    `context` is what a run is about besides its options (the device); a pass gets what it has a field for.
-    HlofuseError for a pass or an option that there is not.
+    `context` is the input of a run in addition to its options (the device); a pass gets its own fields of it.
+    Raises `HlofuseError` for an unknown pass or option.
     """
     if (inner := repeated(text)) is not None:
         steps = [make_pass(step, target, release, settings, **context) for step in inner]

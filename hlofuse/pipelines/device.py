@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
 
 NEEDS_DEVICE = "needs --device, the GPU to replay, such as --device h100_sxm (hlofuse devices lists all)"
-"""What is said where a target needs one and none is known."""
+"""The message where a target needs a device and none is known."""
 
 
 def device_of(
@@ -56,7 +56,7 @@ def device_of(
 
 @dataclass(frozen=True, slots=True)
 class XlaBuild:
-    """What XLA does with a module depends on these four, and on nothing else."""
+    """The four values that decide XLA's treatment of a module."""
 
     release: str
     """As jaxlib counts releases, such as `0.11.1`."""

@@ -1,4 +1,4 @@
-"""What differs between releases for one target: rules, behaviours, passes and knobs, from their spans."""
+"""Differences between releases for one target: rules, behaviours, passes and knobs, from their spans."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,11 +24,11 @@ class ReleaseDifference:
     title: str
     """In words."""
     releases: str
-    """Those that have it, such as `0.11 or later`."""
+    """The releases that have it, such as `0.11 or later`."""
     source: str
     """XLA's file and function; empty for a pass."""
     value_in: Callable[[Release], Any]
-    """What a release has."""
+    """The value in a release."""
 
     def flipped_in(self, release: Release, other: Release) -> Release:
         """`release` with this as in `other`."""
@@ -40,7 +40,7 @@ class ReleaseDifference:
 
 @lru_cache(maxsize=64)
 def differences(target: str, names: tuple[str, ...]) -> tuple[ReleaseDifference, ...]:
-    """What named releases do differently in the fusion passes of a target, as far as it is known."""
+    """The differences of named releases in the fusion passes of a target, as far as known."""
     releases = [release_of(name) for name in names]
     return tuple(d for d in _all(target) if len({d.value_in(release) for release in releases}) > 1)
 

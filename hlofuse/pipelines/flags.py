@@ -28,7 +28,7 @@ _CHANGES_FUSION = (
     xla_allow_excess_precision xla_backend_optimization_level xla_backend_extra_options
     """.split(),
 )
-"""How the names of flags begin that change what fuses, or how it is launched."""
+"""Prefixes of flags that change fusion or launches."""
 
 
 def parse_flags(text: str) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ def parse_flags(text: str) -> tuple[str, ...]:
 
 
 def that_change_fusion(flags: Iterable[str]) -> tuple[str, ...]:
-    """Those of the flags that change passes up to the end of fusion."""
+    """The flags that change passes up to the end of fusion."""
     return tuple(f for f in flags if f.removeprefix("--").startswith(_CHANGES_FUSION))
 
 

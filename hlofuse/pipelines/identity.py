@@ -1,4 +1,4 @@
-"""What a module was taken for, each statement with what it rests on. `hlofuse.inputs` finds it out."""
+"""Facts about a module, each with its evidence, which `hlofuse.inputs` collects."""
 
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -20,7 +20,7 @@ class Fact:
     value: str
     source: Source = "default"
     evidence: str = ""
-    """What shows it, in words; for a default: why nothing does."""
+    """The evidence in words; for a default, why there is none."""
 
     is_open: bool = False
     """True if the evidence leaves several values, of which `value` names all."""
@@ -33,7 +33,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a module is taken for. The first line of every report is made of it."""
+    """Facts about a module, for the first line of every report."""
 
     module: str
     stage: Fact
@@ -54,11 +54,11 @@ class Identity:
     is_replayed: bool = True
     """False for a backend whose passes are not public."""
     notes: tuple[str, ...] = ()
-    """What a reader of figures has to know: the release differs, or one of many devices is shown."""
+    """Notes on the figures: another release, or one of many devices."""
     file: str | None = None
     """The file it was read from; None for standard input."""
     excerpt: str = ""
-    """Where in a longer text the module was found; empty for a text of its own."""
+    """The place of the module in a longer text; empty for a text of its own."""
     releases: tuple[str, ...] = ()
     """The named releases that `release` leaves open, oldest first."""
 
@@ -72,7 +72,7 @@ class Identity:
 
     @property
     def differences(self) -> list[str]:
-        """What differs between the releases that are left open: rules, behaviours, passes and knobs."""
+        """The differences between the possible releases: rules, behaviours, passes and knobs."""
         from hlofuse.pipelines.differences import differences
 
         target = self.backend.value
@@ -80,7 +80,7 @@ class Identity:
 
     @property
     def span_note(self) -> str:
-        """Which rules and passes depend on what the evidence of the release leaves open; empty for none."""
+        """The rules and passes that depend on the possible releases; empty for none."""
         if not self.release.is_open:
             return ""
         found = self.differences

@@ -57,7 +57,7 @@ class Target:
     title: str
     steps: tuple[Step, ...]
     fidelity: str
-    """How faithfully the replay repeats XLA, as measured."""
+    """The measured fidelity of the replay."""
     options: dict[str, tuple[Step, ...]]
     """Named variants: XLA option to the pass list it gives."""
     default_options: dict[str, Span] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Target:
     restores_use_lists: bool = False
     """The order of users is that which earlier passes leave (`hlofuse.order.legacy`)."""
     optional_passes: tuple[OptionalPass, ...] = ()
-    """What XLA has, or once had, beyond these passes."""
+    """Further passes that XLA has, or once had."""
     front: str | None = None
     """`module:function` that gives the passes before fusion for a device; None where they are not known."""
     back: str | None = None
@@ -211,14 +211,14 @@ def pass_names_of(target: str) -> tuple[str, ...]:
 def before_fusion(
     target: str, device: DeviceDescription | None = None, flags: tuple[str, ...] = ()
 ) -> tuple[Pipeline, ...]:
-    """What `target` runs before its fusion passes; nothing where that is not known for it or the device."""
+    """The passes of `target` before its fusion passes; empty where unknown for it or the device."""
     return _passes(TARGETS[target].front if target in TARGETS else None, device, flags)
 
 
 def after_fusion(
     target: str, device: DeviceDescription | None = None, flags: tuple[str, ...] = ()
 ) -> tuple[Pipeline, ...]:
-    """What `target` runs after its fusion passes, up to what is launched; nothing where that is not known."""
+    """The passes of `target` after its fusion passes, up to the final module; empty where unknown."""
     return _passes(TARGETS[target].back if target in TARGETS else None, device, flags)
 
 

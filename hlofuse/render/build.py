@@ -106,7 +106,7 @@ class _PanelBuilder:
                     self.panel.boxes.append(part_boxes[part.number])
                 self.box[unit] = part_boxes[part.number]
             elif unit in plan.open:
-                self._add_frame(unit)
+                self._add_outline(unit)
             else:
                 self._place(unit, self._box(unit))
         if plan.shown is None:
@@ -186,7 +186,7 @@ class _PanelBuilder:
                 return self.written.get(origin[0], "")
         return ""
 
-    def _add_frame(self, fusion: Instruction) -> None:
+    def _add_outline(self, fusion: Instruction) -> None:
         title, *names = self.context.names(fusion, 40)
         outline = Outline(
             self.context.key(),

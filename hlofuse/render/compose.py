@@ -170,12 +170,12 @@ def side_options(options: Options, pair: ModulePair, module: Module) -> Options:
     return replace(
         options,
         focus=None if options.focus is None else _counterpart(options.focus, pair, module),
-        open=_known_names(options.open, pair, module),
-        collapse=_known_names(options.collapse, pair, module),
+        open=_present_names(options.open, pair, module),
+        collapse=_present_names(options.collapse, pair, module),
     )
 
 
-def _known_names(names: tuple[str, ...], pair: ModulePair, module: Module) -> tuple[str, ...]:
+def _present_names(names: tuple[str, ...], pair: ModulePair, module: Module) -> tuple[str, ...]:
     """The names in `module`; raises for a name that neither side has."""
     other = pair.before if module is pair.after else pair.after
     for name in names:

@@ -1,4 +1,4 @@
-"""How to replay: which XLA, which passes, and what differs from it."""
+"""Configuration of a replay: XLA's release, the passes, and changes to them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class ReplayConfig:
     passes: tuple[str, ...]
     settings: Settings = AS_XLA
     changes: tuple[str, ...] = ()
-    """What differs from XLA, in words; empty when XLA itself is repeated."""
+    """The changes to XLA, in words; empty for XLA itself."""
     xla: ReplayConfig | None = field(default=None, repr=False)
     """The same without the changes; None when there are none."""
     mixed: Release | None = None
-    """What is repeated where that is no release as it is, but one with something of another."""
+    """A release with parts of another, where no plain release is replayed."""
 
     @property
     def device(self) -> DeviceDescription | None:
@@ -43,7 +43,7 @@ class ReplayConfig:
 
     @property
     def release(self) -> Release:
-        """What differs between releases, as this one has it."""
+        """The replayed release, with its behaviours."""
         return self.mixed or release_of(self.build.release)
 
 
@@ -136,7 +136,7 @@ def _option(target: str, release: Release, xla_flags: tuple[str, ...]) -> str | 
 
 
 def _packages(rules: Iterable[str]) -> ActiveRules | None:
-    """Those of these names; None where there are none, as nearly always."""
+    """The rule packages of these names, or None."""
     rules = tuple(rules)
     if not rules:
         return None

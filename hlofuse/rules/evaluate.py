@@ -18,7 +18,7 @@ Q = TypeVar("Q")
 def in_force(
     rules: tuple[Callable[[Q], Verdict | None], ...], release: Release
 ) -> tuple[Callable[[Q], Verdict | None], ...]:
-    """Those of the rules that XLA of that release has, in their order."""
+    """The rules in that release of XLA, in their order."""
     spans = ((evaluate, getattr(evaluate, "rule", None)) for evaluate in rules)
     return tuple(evaluate for evaluate, rule in spans if rule is None or release.has(rule.span, rule.code))
 

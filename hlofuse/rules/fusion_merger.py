@@ -113,7 +113,7 @@ def huge_code(merge: Merge) -> Verdict | None:
 
 
 MERGE_RULES = (reads_uncoalesced, over_any_budget, huge_code)
-"""What is asked once all users have passed; `slower` comes last."""
+"""Rules evaluated once all users have passed; `slower` comes last."""
 
 SLOWER = register(
     "FM016",

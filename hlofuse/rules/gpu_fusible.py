@@ -1,7 +1,6 @@
-"""What may be in a fusion on a GPU at all, whatever it is fused with.
+"""Operations allowed in a GPU fusion at all, independent of its partner.
 
-Mirrors predicates of `xla/backends/gpu/transforms/priority_fusion.cc` and
-`xla/service/gpu/gpu_fusible.cc`.
+Mirrors predicates of `xla/backends/gpu/transforms/priority_fusion.cc` and `xla/service/gpu/gpu_fusible.cc`.
 """
 
 from hlofuse.analysis.elementwise import (
@@ -156,7 +155,7 @@ def outputs_of(instruction: Instruction) -> list[Instruction]:
 
 
 def fusible_computations(module: Module, release: Release) -> list[Computation]:
-    """Those whose instructions become kernels, in the text's order (`GetFusibleComputations`)."""
+    """The computations whose instructions become kernels, in text order (`GetFusibleComputations`)."""
     applied: set[Computation] = set()
     order = module.computations if module.computation_order is None else module.computation_post_order()
     for computation in order:

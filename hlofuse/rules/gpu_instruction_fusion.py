@@ -35,7 +35,7 @@ from hlofuse.rules.verdict import Verdict, condition, requirement
 
 @dataclass(slots=True, kw_only=True)
 class GpuFusionState(FusionState):
-    """What a run of the pass knows besides the graph."""
+    """State of a run of the pass, in addition to the graph."""
 
     model: MergingModel
 
@@ -171,7 +171,7 @@ FUSIBLE_RULES = (
 
 
 def _reduction_hero(pair: GpuPair) -> Any:
-    """What the kernel of a producer that is a parallel reduction is about; None for other producers."""
+    """The hero of a producer that is a parallel reduction; None for other producers."""
     summary = pair.state.model.summary(pair.producer)
     return summary.roots[0].hero[0] if summary.is_reduction else None
 

@@ -22,7 +22,7 @@ from hlofuse.rules.verdict import Verdict, condition, requirement
 
 @dataclass(slots=True)
 class MultiOutputState:
-    """What a run of the pass knows besides the graph."""
+    """State of a run of the pass, in addition to the graph."""
 
     model: KernelModel
     settings: Settings

@@ -81,7 +81,7 @@ def is_horizontal_candidate(instruction: Instruction, model: KernelModel) -> boo
 
 
 def feeds_only(instruction: Instruction, consumer: Instruction) -> bool:
-    """No user besides the consumer and the root (`IsConsumerTheOnlyNonRootUser`)."""
+    """True if the only users are the consumer and the root (`IsConsumerTheOnlyNonRootUser`)."""
     for user in instruction.users:
         if user.opcode == "get-tuple-element":
             if not feeds_only(user, consumer):
@@ -102,7 +102,7 @@ _EXPENSIVE = frozenset({"abs", "ceil", "floor", "round-nearest-afz", "round-near
 
 
 def unroll_cost(instruction: Instruction) -> int:
-    """What unrolling the kernel costs in code (`GetUnrollCost`)."""
+    """The code size of unrolling the kernel (`GetUnrollCost`)."""
     if instruction.opcode == "fusion":
         return sum(map(unroll_cost, instruction.fused_computation))
     if instruction.opcode in _FREE:
@@ -112,5 +112,5 @@ def unroll_cost(instruction: Instruction) -> int:
 
 
 def figures_of(kernels: list[Instruction]) -> dict[str, Any]:
-    """What a joined kernel consists of."""
+    """Numbers of kernels and outputs in a joined kernel."""
     return {"kernels": len(kernels), "outputs": sum(len(outputs_of(k)) for k in kernels)}

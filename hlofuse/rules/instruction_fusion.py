@@ -17,7 +17,7 @@ from hlofuse.rules.verdict import Verdict, condition, requirement
 
 @dataclass(slots=True)
 class FusionState:
-    """What a run of the pass knows besides the graph."""
+    """State of a run of the pass, in addition to the graph."""
 
     may_duplicate: bool
     release: Release
@@ -102,7 +102,7 @@ def recomputation(pair: CandidatePair) -> dict[str, Any] | None:
 
 
 def _would_duplicate(pair: CandidatePair) -> bool:
-    """The producer has a user besides the consumer (`FusionWouldDuplicate`)."""
+    """True if the producer has another user than the consumer (`FusionWouldDuplicate`)."""
     users = pair.producer.users
     return not (len(users) == 1 and users[0] is pair.consumer)
 
@@ -212,7 +212,7 @@ def dynamic_slice_matches_update(
 
 
 def _seen_through(outer: Instruction, operand: Instruction) -> Instruction:
-    """The operand of the fusion behind one of its parameters."""
+    """The fusion's operand for one of its parameters."""
     if outer.opcode == "fusion" and operand.opcode == "parameter":
         return outer.operands[operand.parameter_number]
     return operand

@@ -27,7 +27,7 @@ FAMILIES: dict[str, str] = {
     "EM": "Implementations of GPU kernels",
     "EC": "Implementations of CPU kernels",
 }
-"""The pass behind the letters of a code, in the order in which lists show them."""
+"""The pass of each prefix of a code, in the order of lists."""
 
 
 def family_title(rule: Rule) -> str:

@@ -9,7 +9,7 @@ from hlofuse.rules.catalogue import Knob, Rule, outcome, register
 
 
 def rewrites(code: str, pass_name: str, title: str, *, allows: bool = True, essential: bool = False) -> Rule:
-    """What a pass makes; XLA leaves the pass out where `--xla_disable_hlo_passes` names it.
+    """A rewrite by a pass, which `--xla_disable_hlo_passes` can disable.
 
     Without an `essential` pass, the program would be compiled to something else, or not at all.
     """
@@ -18,7 +18,7 @@ def rewrites(code: str, pass_name: str, title: str, *, allows: bool = True, esse
 
 
 cuts = partial(rewrites, allows=False)
-"""Where a pass stops to take in more; XLA logs nothing."""
+"""The rule of a pass that stops including operations; XLA logs nothing."""
 
 STRENGTH_REDUCED = rewrites(
     "RW010", "dot-strength-reduction", "A matrix-vector product becomes multiply and reduce"

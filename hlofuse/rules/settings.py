@@ -1,7 +1,6 @@
-"""What a what-if run changes: other values for knobs, rules off, rules added. Empty for XLA as it is.
+"""Changes of a what-if run: values of knobs, disabled and added rules. Empty for XLA as it is.
 
-A fusion plan takes the place of the cost model and of the order of the queue on GPU, never of a rule about
-what can be fused.
+A fusion plan replaces the cost model and the order of the queue on GPU, never a rule about legality.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ class Intervention:
 
 
 FusionPlan: TypeAlias = tuple[Intervention, ...]
-"""What goes first does so in the order of the plan."""
+"""Interventions, in order of their priority."""
 
 
 class PlanInForce:
@@ -116,10 +115,9 @@ def parse_settings(
     extra_names: Iterable[str] = (),
     added: Mapping[str, Rule] = MappingProxyType({}),
 ) -> Settings:
-    """Known names and codes only; anything else is an error that suggests what was meant.
+    """The settings; raises for unknown names and codes, with suggestions.
 
-    `extra_names` are names beside the knobs that `--set` takes: the device's numbers. `added` are rules
-    besides XLA's, by code.
+    `extra_names` are further names for `--set`: the device's numbers. `added` are plugin rules by code.
     """
     overrides, disabled = tuple(overrides), tuple(disabled)
     if not overrides and not disabled:

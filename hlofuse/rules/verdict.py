@@ -1,4 +1,4 @@
-"""Verdicts of rules: XLA's, and those of plugins (`hlofuse.plugins` has what is behind)."""
+"""Verdicts of XLA's rules and of plugin rules (`hlofuse.plugins`)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ runner = partial(requirement, allows=True)
 
 
 class PluginRules(Protocol):
-    """What a replay asks of rules from outside."""
+    """The interface of plugin rules in a replay."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ class PluginRules(Protocol):
         ...
 
     def in_pass(self, name: str, target: str, disabled: Collection[str] = ()) -> PluginRules:
-        """Those that are about a pass (XLA's name) of a target, the disabled ones left out."""
+        """The rules for a pass (XLA's name) of a target, without the disabled ones."""
         ...
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:

@@ -1,4 +1,4 @@
-"""What a search found, in text and as JSON: the figures raw and lowered, and what each move gains."""
+"""The result of a search, in text and as JSON: raw and lowered figures, and the gain of each move."""
 
 from collections.abc import Callable
 from typing import Any
@@ -122,7 +122,8 @@ def found_json(found: Found, objective: Objective, **request: Any) -> dict[str, 
 
 
 def print_plan(found: PlanResult, objective: str, how: str, console: Console) -> None:
-    """How far XLA's queue is from the best plan found, and the decisions that differ, with XLA's rule."""
+    """Print the distance of XLA's queue from the best plan found, and the changed decisions
+    with XLA's rule."""
     nothing = "" if found.changes else "; no better fusion plan was found"
     has_floors = found.default.account.totals.floors > 0
     console.print(_headline(objective, found.default.value, found.best.value, nothing, has_floors))

@@ -209,7 +209,7 @@ def mcts(space: Space, random: Random) -> None:
 
 
 def _follow(space: Space, policy: Policy) -> None:
-    """What a policy appends, move by move."""
+    """Append the moves of a policy one by one."""
     moves: Moves = ()
     while len(moves) < LONGEST and (move := policy(space, moves)) is not None:
         moves = (*moves, move)

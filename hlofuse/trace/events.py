@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 Figures = dict[str, Any]
-"""What a verdict rested on: names to plain JSON values, units in the name (`bytes`, `us`)."""
+"""Figures of a verdict: names to plain JSON values, units in the name (`bytes`, `us`)."""
 
 NO_FIGURES: Figures = {}
 """Shared by all that have none: not to be changed."""

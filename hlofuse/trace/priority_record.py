@@ -1,6 +1,6 @@
-"""XLA's own record of PriorityFusion: `….priority_fusion_dump.txt`, a `FusionProcessDumpProto` as text.
+"""XLA's fusion log of PriorityFusion: `….priority_fusion_dump.txt`, a `FusionProcessDumpProto` as text.
 
-XLA writes it beside its dumps when the pass is dumped (`--xla_dump_hlo_pass_re=priority-fusion`).
+XLA writes it with its dumps when the pass is dumped (`--xla_dump_hlo_pass_re=priority-fusion`).
 """
 
 import re

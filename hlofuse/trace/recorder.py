@@ -31,9 +31,9 @@ class Recorder:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        """What was decided, in order."""
+        """The decisions in order."""
         self.left_alone: dict[Skipped, None] = {}
-        """What `skipped` was called with, each once; it is no part of the trace."""
+        """The distinct arguments of `skipped`; not part of the trace."""
         self.not_repeated: dict[str, Counter[str]] = {}
         """Opcodes that passes which are not implemented work on, and how many there were at most."""
         self._pass = ""
@@ -80,7 +80,7 @@ class Recorder:
         self.events.append(_event((*head, user, *_NO_FUSION, *verdict, *_NO_CHANGE)))
 
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
-        """What fusing `producer` into its users would cost, and what not fusing it (microseconds)."""
+        """The cost of fusing `producer` into its users, and of not fusing it (microseconds)."""
         self._step += 1
         head = "priority", self._pass, _computation_name(producer), self._step, producer.name, None
         consumers = tuple([u.name for u in producer.users])
@@ -118,7 +118,7 @@ class Recorder:
 
 
 class OnlySkipped(Recorder):
-    """Keeps what passes leave alone and drops their decisions: for passes that nobody asks to explain."""
+    """Records instructions that passes skip and drops their decisions: for passes without explanations."""
 
     def fuse(self, *args: Any, **kwargs: Any) -> None: ...
 

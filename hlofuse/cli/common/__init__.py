@@ -1,1 +1,1 @@
-"""What commands share: options, ways in to a replay, ways out to a terminal or a file."""
+"""Shared parts of commands: options, replay inputs, output to a terminal or a file."""

@@ -1,4 +1,4 @@
-"""What goes to standard error: errors, warnings, notes and written files, each in one form."""
+"""Messages on standard error: errors, warnings, notes and written files, each in one form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where reports go: the terminal, a pipe or a file, in colour or not, all or nothing."""
+"""Output of reports to the terminal, a pipe or a file, in colour or not, all or nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hlofuse.reports.check import Check
 
 CHECK_FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
-"""Of a check: github annotates source lines, markdown fits the summary of a job."""
+"""Formats of a check: github annotates source lines, markdown fits the summary of a job."""
 
 PIPE_WIDTH = 100
 """Columns where there is no terminal to ask and COLUMNS is not set."""
@@ -94,7 +94,7 @@ def emit(text: str, output: Path | None = None) -> None:
 
 
 def rendered(draw: Callable[[Console], None], color: str = "auto", output: Path | None = None) -> str:
-    """What `draw` prints on a rich console made for the place the report goes to."""
+    """The output of `draw` on a rich console for the report's destination."""
     from hlofuse.format.unbroken import printed
 
     to_terminal = output is None and sys.stdout.isatty()
@@ -130,9 +130,9 @@ def save(path: Path, content: str | bytes, how: str = "") -> None:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all: to a temporary file beside it first, then into its place.
+    """Write a file whole or not at all: to a temporary file in its directory, then renamed.
 
-    A link stays what it is: the file it leads to is replaced.
+    A link stays: the file that it points to is replaced.
     """
     import shutil
     from secrets import token_hex

@@ -1,4 +1,4 @@
-"""What commands are asked about: the options of a replay, and the terminal that hears of it."""
+"""Input of commands: the options of a replay, and the terminal that shows its progress."""
 
 from __future__ import annotations
 

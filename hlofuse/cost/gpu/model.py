@@ -73,7 +73,7 @@ class KernelModel:
         self, producer: Instruction, consumer: Instruction, pair: SummaryPair | None = None
     ) -> Estimate:
         """The consumer with the producer fused in (`EstimateRunTimeForFusion`); `pair` is
-        theirs, if at hand."""
+        the cached one, if any."""
         times = self.cache[producer].times
         cached = times.get(consumer)
         if cached is None:

@@ -74,7 +74,7 @@ def _with_same_elements(i: Instruction) -> Instruction | None:
 def _folded(i: Instruction) -> Instruction:
     if i.opcode != "conditional":
         return _with_same_elements(i) or make.constant(i, i.shape, evaluate(i))
-    # XLA makes one constant of the tuple; its elements are made anew where they are taken out of it.
+    # XLA makes one constant of the tuple; its elements are recreated at each get-tuple-element.
     elements = zip(i.shape.tuple_shapes, elements_of_choice(i), strict=True)
     return make.tuple_of(i, [make.constant(i, shape, values) for shape, values in elements])
 

@@ -17,7 +17,7 @@ from hlofuse.passes.common.shapes import is_identity, ones_moved, permute
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What targets choose differently (`AlgebraicSimplifierOptions`); the defaults are XLA's."""
+    """Options that differ between targets (`AlgebraicSimplifierOptions`); the defaults are XLA's."""
 
     layout_sensitive: bool = False
     dot_strength_reduction: bool = True

@@ -87,7 +87,7 @@ def swapped(dot: Instruction, shape: Shape, order: Sequence[int]) -> Instruction
 
 
 def is_parameter_like(x: Instruction) -> bool:
-    """A parameter behind operations of one operand (`IsParameterLike`)."""
+    """True for a parameter read through operations of one operand (`IsParameterLike`)."""
     while x.opcode != "parameter":
         if len(x.operands) != 1:
             return False

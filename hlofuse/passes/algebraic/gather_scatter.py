@@ -67,7 +67,7 @@ def _resized(shape: Shape, sizes: dict[int, int]) -> Shape:
 
 
 def _whole_dimensions(gather: Instruction) -> dict[int, int]:
-    """Of the operand's dimensions that every slice holds whole: the dimension of the result
+    """The result's dimension for each operand dimension that every slice takes whole
     (`GetGatherOperandPassthroughDims`)."""
     attributes, sizes = gather.attributes, gather.operands[0].shape.dimensions
     left_out = {*attributes.get("collapsed_slice_dims", ()), *attributes.get("operand_batching_dims", ())}
@@ -77,7 +77,7 @@ def _whole_dimensions(gather: Instruction) -> dict[int, int]:
 
 
 def _equally_padded_batches(gather: Instruction, config: PaddingConfig) -> dict[int, int]:
-    """Of batch dimensions that the indices have padded as the operand has: the dimension of the result
+    """The result's dimension for each batch dimension padded alike in indices and operand
     (`CheckPaddedDimsForGatherOfPad`)."""
     attributes, indices = gather.attributes, gather.operands[1]
     if indices.opcode != "pad":

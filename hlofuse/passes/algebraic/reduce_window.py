@@ -78,7 +78,7 @@ def _converted(value: Value, element_type: str) -> Value | None:
 
 
 def handle_reduce_window(c: Context, x: Instruction) -> bool:
-    """Of one array."""
+    """Simplify a reduce-window of one array."""
     if x.shape.is_tuple or len(x.operands) != 2:
         return False
     operand, init = x.operands

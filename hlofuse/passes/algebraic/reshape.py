@@ -37,7 +37,7 @@ def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutat
 
 
 def _ranked(numbers: Sequence[int]) -> list[int]:
-    """Where the smallest of the numbers stands, the next one, and so on."""
+    """The indices of the numbers in ascending order."""
     return sorted(range(len(numbers)), key=numbers.__getitem__)
 
 
@@ -77,7 +77,7 @@ def as_bitcast(c: Context, old: Instruction, operand: Instruction | None = None)
 
 
 def bitcasting_operand(c: Context, x: Instruction) -> Instruction | None:
-    """What a chain of reshapes and copies reads, if the whole moves nothing
+    """The source of a chain of reshapes and copies that is a bitcast as a whole
     (`BitcastingOperandOfReshapeOrCopyChain`)."""
     if not c.options.layout_sensitive:
         return None

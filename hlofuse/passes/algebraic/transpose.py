@@ -221,7 +221,7 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
 
 
 def _of_scalar(c: Context, broadcast: Instruction) -> bool:
-    """What only permutes or picks elements of it is another broadcast."""
+    """Replace users that only permute or pick its elements by broadcasts."""
     for user in broadcast.users:
         if not user.users and not user.is_root:
             continue

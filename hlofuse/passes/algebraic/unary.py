@@ -223,7 +223,7 @@ def handle_get_tuple_element(c: Context, x: Instruction) -> bool:
 
 
 def handle_barrier(c: Context, barrier: Instruction) -> bool:
-    """Elements nobody reads behind the barrier do not go through it."""
+    """Remove elements without users after the barrier."""
     users = barrier.users
     if not barrier.shape.is_tuple or barrier.is_root or any(u.opcode != "get-tuple-element" for u in users):
         return False

@@ -1,1 +1,1 @@
-"""What several passes ahead of fusion share: making and replacing instructions, shapes, products, values."""
+"""Shared parts of passes before fusion: making and replacing instructions, shapes, products, values."""

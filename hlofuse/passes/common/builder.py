@@ -216,7 +216,7 @@ class Op:
         return self.b.op("reshape", array(self.type, sizes), [self])
 
     def transpose(self, permutation: Sequence[int] | None = None) -> Op:
-        """Of the last two dimensions unless named otherwise."""
+        """The transpose, by default of the last two dimensions."""
         order = permutation or (*range(self.rank - 2), self.rank - 1, self.rank - 2)
         return self.b.op("transpose", permuted(self.x.shape, order), [self], dimensions=order)
 

@@ -1,4 +1,4 @@
-"""What a matrix product sums over, and making another of it (`DotDimensionNumbers`)."""
+"""Dimensions of a matrix product, and new products from it (`DotDimensionNumbers`)."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def contracted(dot: Instruction, lhs: Sequence[Value], rhs: Sequence[Value]) -> 
 
 
 def _offsets(dot: Instruction, dimensions: DotDimensions, operand: int) -> list[list[int]]:
-    """Where its batches, rows and summed elements are, each from the first one on."""
+    """The offsets of its batches, rows and contracted elements, each from the first one."""
     sizes = dot.operands[operand].shape.dimensions
     groups = (
         dimensions.batch(operand),
@@ -132,7 +132,7 @@ def _offsets(dot: Instruction, dimensions: DotDimensions, operand: int) -> list[
 
 
 def portable(value: Value | None) -> Value:
-    """Which NaN an operation makes is up to the machine."""
+    """The value; raises `CannotEvaluate` for NaN, whose bits depend on the machine."""
     if value is None or value != value:
         raise CannotEvaluate
     return value

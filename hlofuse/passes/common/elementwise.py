@@ -1,4 +1,4 @@
-"""What elementwise operations compute of single values (`xla/hlo/evaluator/hlo_evaluator_typed_visitor.h`).
+"""Elementwise operations on single values (`xla/hlo/evaluator/hlo_evaluator_typed_visitor.h`).
 
 Functions such as exp are computed in double precision; the caller rounds, and XLA's own result may differ in
 the last digit.
@@ -141,7 +141,7 @@ def _divided(a: float, b: float) -> float:
 
 
 def _complex_product(a: complex, b: complex) -> Value:
-    """Of which one is real: no sum that would have to be rounded as XLA does."""
+    """The product if one factor is real, which needs no sum to be rounded as in XLA."""
     if a.imag and b.imag:
         raise CannotEvaluate
     return a * b

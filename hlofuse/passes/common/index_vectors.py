@@ -1,4 +1,4 @@
-"""What gathers and scatters share: index vectors and slices at them, arrays reshaped and transposed.
+"""Shared parts of gathers and scatters: index vectors, slices at them, reshapes and transposes.
 
 Mirrors helpers of `xla/service/hlo_creation_utils.cc`.
 """
@@ -109,8 +109,8 @@ Body = Callable[[Instruction, list[Instruction]], list[Instruction]]
 
 
 def counted_loop(at: Instruction, state: Sequence[Instruction], body_of: Body) -> list[Instruction]:
-    """The state after one iteration, as elements of a new loop beside `at` (`MakeCountedLoop`,
-    `xla/service/while_util.cc`)."""
+    """The state after one iteration, as elements of a new loop in the computation of `at`
+    (`MakeCountedLoop`, `xla/service/while_util.cc`)."""
     zero = make.scalar(at, "s32", 0)
     init = make.tuple_of(at, [zero, *state])
     condition, body = _new(at, "while_cond", init.shape), _new(at, "while_body", init.shape)

@@ -113,7 +113,7 @@ def rounded(element_type: str, value: Value) -> Value | None:
 
 
 def text_of(shape: Shape, values: Sequence[Value]) -> str | None:
-    """What stands between the parentheses of a constant; None for a value with no one way to be written."""
+    """The text between the parentheses of a constant; None for a value without a unique text."""
     tokens = [word_of(shape.element_type, v) for v in values]
     if shape.element_type == "pred" and shape.dimensions:
         tokens = [str(int(bool(v))) for v in values]
@@ -136,7 +136,7 @@ def word_of(element_type: str, value: Value) -> str | None:
     if digits is None:
         return None
     if math.isnan(value):
-        return "nan" if math.copysign(1, value) > 0 else None  # which NaN a negative one is cannot be told
+        return "nan" if math.copysign(1, value) > 0 else None  # a negative NaN has no unique bits
     short = f"{float(value):.{digits[0]}g}"
     if digits[0] != digits[1] and rounded(element_type, float(short)) != value:
         short = f"{float(value):.{digits[1]}g}"

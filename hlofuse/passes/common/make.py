@@ -1,7 +1,7 @@
 """New instructions in the computation of another one (`xla/service/hlo_creation_utils.cc`).
 
-What they say of their origin: `added` nothing but what it is given, `add` the metadata of the instruction it
-stands beside, `derived` that, the sharding and the frontend attributes (`HloInstruction::AddInstruction`).
+Their attributes: `added` sets only the given ones, `add` also the metadata of `at`, `derived` also its
+sharding and frontend attributes (`HloInstruction::AddInstruction`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -58,8 +58,8 @@ def add(
     copied_attributes: Mapping[str, str] | None = None,
     **attributes: object,
 ) -> Instruction:
-    """A new instruction beside `at`, with its metadata and the attributes that are `copied_attributes` of
-    another one."""
+    """A new instruction in the computation of `at`, with its metadata and the
+    `copied_attributes` of another one."""
     raw = {**(copied_attributes or {}), **{name: str(value) for name, value in attributes.items()}}
     return added(at, opcode, shape, operands, like=at, called=called, payload=payload, raw_attributes=raw)
 
@@ -231,7 +231,7 @@ def elements(x: Instruction, indices: Sequence[int]) -> list[Instruction]:
 def copy_of(
     original: Instruction, operands: Sequence[Instruction], shape: Shape | None = None
 ) -> Instruction:
-    """A clone with other operands, beside the original (`CloneWithNewOperands`)."""
+    """A clone with other operands, in the computation of the original (`CloneWithNewOperands`)."""
     clone = original.clone(operands, shape=shape)
     clone.attributes = clone.attributes.without("control-predecessors")
     return computation_of(original).add_instruction(clone)

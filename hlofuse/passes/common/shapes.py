@@ -86,7 +86,8 @@ def is_sorted(numbers: Sequence[int]) -> bool:
 
 
 def common_factors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
-    """Where to cut both lists of sizes so that the pieces' products agree (`CommonFactors`, `xla/util.cc`).
+    """The places to cut both lists of sizes so that the parts' products agree (`CommonFactors`,
+    `xla/util.cc`).
 
     The first cut is (0, 0) and the last one (len(a), len(b)).
     """
@@ -126,7 +127,7 @@ def unmodified_dimensions(source: Shape, result: Shape) -> tuple[tuple[int, int]
 
 
 def unmodified_by_reshape(source: Shape, result: Shape, dimensions: Sequence[int]) -> list[int] | None:
-    """Where `dimensions` of `source` are in `result`, if the reshape leaves all of them as they are
+    """The places of `dimensions` of `source` in `result`; None if the reshape changes one
     (`ReshapeLeavesDimensionsUnmodified`)."""
     if not is_sorted(dimensions):
         return None
@@ -216,15 +217,14 @@ def reinterpreted(values: Sequence[Value], source: Shape, result: Shape) -> list
 
 
 def places_along(sizes: Sequence[int], dimensions: Sequence[int]) -> Iterator[int]:
-    """Of the elements along `dimensions` of an array, the last of them fastest, each one's number in
-    row-major order, those of the other dimensions being 0."""
+    """Row-major numbers of the elements along `dimensions`, the last one fastest, other indices being 0."""
     steps = ((d, math.prod(sizes[d + 1 :])) for d in dimensions)
     ranges = [range(0, sizes[d] * step, step or 1) for d, step in steps]
     return map(sum, itertools.product(*ranges))
 
 
 def _places(shape: Shape) -> Iterator[int]:
-    """Of the elements in the order of memory, each one's number in row-major order."""
+    """Row-major numbers of the elements in memory order."""
     return places_along(shape.dimensions, tuple(reversed(shape.minor_to_major)))
 
 
@@ -240,7 +240,7 @@ def window_of(convolution: Instruction) -> Window:
 
 
 def labels_of(convolution: Instruction) -> ConvolutionDimensionNumbers:
-    """What the dimensions of a convolution, or of a call that computes one, stand for."""
+    """The dimension labels of a convolution, or of a call that computes one."""
     found = convolution.attributes["dim_labels"]
     assert isinstance(found, ConvolutionDimensionNumbers)
     return found
@@ -278,7 +278,7 @@ def reduced_windows(
 def _window_places(
     sizes: Sequence[int], strides: Sequence[int], window: Window, index: Sequence[int]
 ) -> Iterator[int]:
-    """Which elements a window covers; padding and gaps between elements are none."""
+    """The elements that a window covers, without padding and gaps."""
     inside = []
     for size, stride, w, k in zip(sizes, strides, window, index, strict=True):
         first = k * w.stride - w.padding_low

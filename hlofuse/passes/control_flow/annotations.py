@@ -28,7 +28,7 @@ class ShardyXLA(Pass):
 
 
 _LATER = frozenset({"FuncResultSharding", "PropagationBarrier", "ShardingGroup"})
-"""Those that `sharding-remover` knows."""
+"""Annotations for `sharding-remover`."""
 
 
 def _is_shardy(instruction: Instruction) -> bool:

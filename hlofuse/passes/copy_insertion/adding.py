@@ -108,7 +108,7 @@ def _for_conditional(alias: HloAlias, conditional: Instruction, because: Because
 
 
 def _pairs(alias_info: AliasInfo, x: Instruction) -> list[InPlacePair]:
-    """What is overwritten, also by what an asynchronous call starts."""
+    """The operands overwritten by it, or by the computation that an asynchronous call starts."""
     if x.opcode == "async-start" and x.called:
         return alias_info.in_place_pairs(x.called[0][1].root)
     return alias_info.in_place_pairs(x)

@@ -58,7 +58,7 @@ def record_copies(recorder: Recorder, reasons: dict[Instruction, str]) -> None:
 
 
 def _clean_up(module: Module) -> None:
-    """Take apart the tuples of copies; nobody asks how."""
+    """Simplify the tuples of copies, without a trace."""
     silent = OnlySkipped()
     TupleSimplifier().run(module, silent)
     HloDCE().run(module, silent)
@@ -137,7 +137,7 @@ class _SpecialCases:
         self._wanted: dict[Instruction, dict[Index, str]] = {}
 
     def in_order(self) -> Iterable[tuple[Instruction, dict[Index, str]]]:
-        """What is to be copied where, and why; the earliest instructions first."""
+        """Values to copy with the reasons, in creation order."""
         place = {c: k for k, c in enumerate(creation_order(self._module))}
         return sorted(
             self._wanted.items(),

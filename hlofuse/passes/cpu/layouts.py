@@ -1,4 +1,4 @@
-"""What XLA:CPU asks of layouts (`xla/service/cpu/cpu_layout_assignment.cc`): row-major operands, mostly."""
+"""XLA:CPU's layout constraints (`xla/service/cpu/cpu_layout_assignment.cc`): row-major operands, mostly."""
 
 from hlofuse.analysis.convolution import dimension_numbers, why_not_eigen
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy

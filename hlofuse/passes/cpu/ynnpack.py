@@ -1,5 +1,5 @@
-"""What YNNPACK computes for XLA:CPU (`xla/backends/cpu/ynn_support.cc`, `transforms/ynn_matcher.h`), and the
-fusions made for it (`xla/backends/cpu/transforms/library_rewriter.cc`)."""
+"""Operations of YNNPACK in XLA:CPU (`xla/backends/cpu/ynn_support.cc`, `transforms/ynn_matcher.h`), and their
+fusions (`xla/backends/cpu/transforms/library_rewriter.cc`)."""
 
 from collections import deque
 from dataclasses import dataclass

@@ -59,8 +59,8 @@ def _canonicalize(dot: Instruction) -> None:
 
 
 def _operand(dot: Instruction, side: int) -> tuple[Instruction, int]:
-    """Transposed and reshaped, and which dimension is contracted: the last on the left, on the right the
-    first behind the batch."""
+    """The operand transposed and reshaped, and its contracting dimension: the last on the left, the first
+    after the batch on the right."""
     operand = dot.operands[side]
     sizes = operand.shape.dimensions
     batch, contracting = DotDimensions.of(dot).batch(side), DotDimensions.of(dot).contracting(side)

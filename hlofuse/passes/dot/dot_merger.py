@@ -37,9 +37,9 @@ class Usage:
 
     dot: Instruction
     side: int
-    """Which operand is shared."""
+    """The number of the shared operand."""
     source: Instruction
-    """What the shared operand is made of by reshapes and transposes."""
+    """The source of the shared operand below reshapes and transposes."""
     other_source: Instruction
     size: int
     """Elements in the free dimensions of the other operand."""
@@ -94,7 +94,7 @@ def merge(group: Sequence[Usage]) -> tuple[Instruction, list[Instruction]]:
 
 
 def _at_source(usage: Usage) -> DotOperand:
-    """What the dimensions of the source are for (`DetermineTargetSharedDims`)."""
+    """The roles of the source's dimensions (`DetermineTargetSharedDims`)."""
     tracker = ShapeTracker.siblings(usage.shared, usage.source)
     dims = usage.shared_dimensions
     batch, contracting = tracker.mapped(dims.groups[BATCH]), tracker.mapped(dims.groups[CONTRACTING])
@@ -112,7 +112,7 @@ def _without_waste(dims: DotOperand) -> DotOperand:
 
 
 def _of_category(before: DotOperand, after: DotOperand, tracker: ShapeTracker, category: int) -> ShapeTracker:
-    """How the dimensions of a category become those of the same category (`BuildIndicesTracker`)."""
+    """The change of dimensions within one category (`BuildIndicesTracker`)."""
     places = after.groups[category]
     out = tracker.narrow(before.groups[category])
     out.reshape([after.sizes[d] for d in sorted(places)])
@@ -208,7 +208,7 @@ def _result(
 _FLOPS_PER_BYTE = 290.0
 """Done in the time that a byte takes from memory."""
 _MAX_RATIO = 20
-"""Of the free sizes of merged products."""
+"""The limit for the ratio of free sizes of merged products."""
 _MIN_SAVINGS = 1e-5
 _SHAPES = ("transpose", "reshape")
 
@@ -312,7 +312,7 @@ def _classes(computation: Computation) -> dict[Key, list[Usage]]:
 
 
 def _source(dot: Instruction, side: int) -> tuple[Instruction, DotOperand]:
-    """What the operand is made of, as far as no dimension gets two categories
+    """The source of the operand, as long as no dimension has two categories
     (`GetOperandSourceWithCategories`)."""
     current, dims = dot.operands[side], DotOperand.of(dot, side)
     while current.opcode in _SHAPES:
@@ -335,7 +335,7 @@ def _of_narrow_type(instruction: Instruction) -> bool:
 
 
 class _Order:
-    """What comes behind what, the merged products among them (`BuildDependencyGraph`)."""
+    """Users after each instruction, merged products included (`BuildDependencyGraph`)."""
 
     def __init__(self, computation: Computation) -> None:
         self._after = {i: [*i.users, *i.control_successors] for i in computation}
@@ -346,7 +346,7 @@ class _Order:
         return a is b or b in self._from(a) or a in self._from(b)
 
     def add(self, product: Instruction, parts: Sequence[Instruction]) -> None:
-        """`product` stands between its parts and what is behind them (`UpdateGraphForMergedDot`)."""
+        """Insert `product` between its parts and their users (`UpdateGraphForMergedDot`)."""
         self._after[product] = [user for part in parts for user in self._after[part]]
         for part in parts:
             self._after[part].append(product)

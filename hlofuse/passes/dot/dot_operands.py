@@ -1,4 +1,4 @@
-"""What the dimensions of a product's operand are for, and passes that widen operands."""
+"""Roles of the dimensions of a product's operand, and passes that widen operands."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class DotOperandConverter(RewritePass):
 
 
 def _precision(element_type: str) -> tuple[bool, int, int, int, bool]:
-    """What `HigherPrecisionType` compares."""
+    """The properties that `HigherPrecisionType` compares."""
     is_complex = element_type in COMPLEX_TYPES
     component = {"c64": "f32", "c128": "f64"}.get(element_type, element_type)
     overflow, significand = _FLOATS.get(component, (-1, -1))
@@ -186,7 +186,7 @@ class TransposeFolding(Pass):
 
     name = "transpose-folding"
     can_fold: Callable[[Instruction, int], bool] | None = None
-    """What the target's products can read; None for a transpose of the last two dimensions."""
+    """True for transposes that the target's products can fold; None: those of the last two dimensions."""
     into_convolutions: bool = False
 
     def run(self, module: Module, recorder: Recorder) -> bool:
@@ -287,7 +287,7 @@ class DotOperand:
         return math.prod(self.group_sizes(category))
 
     def categories(self) -> tuple[int, ...]:
-        """Of every dimension."""
+        """The category of every dimension."""
         found = {d: category for category in CATEGORIES for d in self.groups[category]}
         return tuple(found[d] for d in range(len(self.sizes)))
 

@@ -92,7 +92,7 @@ def _dense(x: Instruction, sizes: Instruction, place: int, ragged: int) -> Instr
 
 
 def _running_sum(sizes: Instruction) -> Instruction:
-    """Where each group ends (`CreateCumulativeSum`)."""
+    """The end of each group (`CreateCumulativeSum`)."""
     groups = sizes.shape.dimensions[-1]
     plain = [WindowDimension(1)] * (sizes.shape.rank - 1)
     window = Window((*plain, WindowDimension(groups, padding_low=groups - 1)))
@@ -105,7 +105,7 @@ def _running_sum(sizes: Instruction) -> Instruction:
 
 
 def _moved_first(x: Instruction, dimension: int) -> Instruction:
-    """That dimension changed places with the first (`TransposeIndexToFront`)."""
+    """`x` with that dimension and the first swapped (`TransposeIndexToFront`)."""
     if dimension == 0:
         return x
     order = [*range(x.shape.rank)]

@@ -32,7 +32,7 @@ def elements(view: View) -> int:
 
 
 def joined(parts: Sequence[View]) -> View:
-    """One behind the other, neighbours that continue each other made one."""
+    """The concatenation, with contiguous neighbours merged."""
     out: list[tuple[int, int]] = []
     for part in parts:
         for stride, extent in part:
@@ -80,7 +80,7 @@ def split(view: View, sizes: Sequence[int]) -> list[View] | None:
 
 
 def sorted_transposed(view: View) -> tuple[list[int], list[int]]:
-    """As a reshape of the array and a transpose behind it."""
+    """The view as a reshape of the array followed by a transpose."""
     order = sorted(range(len(view)), key=lambda k: -view[k][0])
     permutation = [0] * len(view)
     for place, k in enumerate(order):
@@ -89,7 +89,7 @@ def sorted_transposed(view: View) -> tuple[list[int], list[int]]:
 
 
 def intersection(view: View, other: View) -> View | None:
-    """What of `other` is in `view`, in the order of `view`; None where strides do not divide each other."""
+    """The part of `other` in `view`, in the order of `view`; None where strides do not divide each other."""
     second = normalized(other)
     out: list[tuple[int, int]] = []
     for stride, extent in view:
@@ -309,7 +309,7 @@ class ShapeTracker:
         return out
 
     def chain(self, source: Instruction) -> Instruction:
-        """The instructions behind `source` (`ToInstructionChain`)."""
+        """The instructions after `source` (`ToInstructionChain`)."""
         current = source
         for kind, values in self.uncombined_steps():
             if kind == "reshape":
@@ -376,7 +376,7 @@ def _lineage(instruction: Instruction) -> dict[Instruction, None]:
 
 
 def _finer(wanted: Sequence[int], present: Sequence[int]) -> tuple[tuple[int, ...], list[int]]:
-    """`wanted` with the cuts of `present` besides, and where in that each wanted dimension ends."""
+    """`wanted` with the further cuts of `present`, and the end of each wanted dimension in it."""
     needed = list(accumulate(wanted, mul))
     there = list(accumulate(present, mul))
     cuts: list[int] = []

@@ -29,7 +29,7 @@ _COMMUTES = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})
 
 
 class ConvertMover(Pass):
-    """Conversions behind what narrows nothing, and ahead of what widens nothing
+    """Moves conversions after operations that do not narrow, and before those that do not widen
     (`xla/hlo/transforms/simplifiers/convert_mover.cc`)."""
 
     name = "convert-mover"
@@ -153,7 +153,7 @@ class ChangeOpDataType(RewritePass):
     name = "change-op-data-type"
     opcodes = ("dot", "convolution")
     is_skipped: Callable[[Instruction], bool]
-    """Those that a library computes in the narrow type."""
+    """True for instructions that a library computes in the narrow type."""
 
     def handle(self, x: Instruction) -> bool:
         if self.is_skipped(x) or any(o.shape.element_type != "f16" for o in x.operands):

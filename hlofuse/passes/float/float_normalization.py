@@ -53,7 +53,7 @@ class FloatNormalization(Pass):
         return work.changed
 
     def leaves_functions(self, caller: Instruction) -> bool:
-        """What it calls stays as it is (`ShouldAvoidNormalizingComputationsForInstruction`)."""
+        """True if its computations stay unchanged (`ShouldAvoidNormalizingComputationsForInstruction`)."""
         if caller.opcode in _COLLECTIVE:
             return True
         if caller.fusion_kind == "kCustom":

@@ -1,4 +1,4 @@
-"""What XLA:GPU does right before fusion: it splits concatenates of very many arrays
+"""XLA:GPU's passes right before fusion: it splits concatenates of very many arrays
 (`xla/backends/gpu/transforms/variadic_op_splitter.cc`) and makes iotas inside sorts."""
 
 from dataclasses import dataclass, replace

@@ -136,11 +136,11 @@ class _Siblings:
         self._pushed = 0
 
     def why_no_candidate(self, instruction: Instruction) -> Verdict | None:
-        """What keeps an instruction out altogether (`IsFusible`)."""
+        """The verdict that excludes an instruction altogether (`IsFusible`)."""
         return first_verdict(rules.CPU_CANDIDATE, instruction, self.settings)
 
     def why_illegal(self, fusion: Instruction, other: Instruction) -> Verdict | None:
-        """What keeps the two apart (`LegalToFuse`)."""
+        """The verdict against fusing the two (`LegalToFuse`)."""
         pair = Siblings(fusion, other, self._reachability, self.release, self.settings)
         return pair_refusal(rules.CPU_LEGAL, pair, self.settings, other, fusion)
 

@@ -1,4 +1,4 @@
-"""Which consumer is next, and its operands in which order (`ReversePostOrderFusionQueue`)."""
+"""The order of consumers and of their operands (`ReversePostOrderFusionQueue`)."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -16,8 +16,8 @@ class ReversePostOrderQueue:
         self._order: list[Instruction | None] = list(computation.post_order())
         self._position = {x: k for k, x in enumerate(self._order) if x is not None}
         self._open: dict[Instruction, list[tuple[int, Instruction]]] = {}
-        """Of a fusion that was refused operands for good: those it may still take in, by their places from
-        the end. The place of what is queued changes only when it is considered."""
+        """For a fusion with permanently refused operands: the remaining ones, by their places from the end.
+        The place of a queued instruction changes only when it is considered."""
         self._settled: dict[Instruction, set[Instruction]] = {}
 
     def next(self) -> tuple[Instruction, Iterator[int]] | None:
@@ -80,7 +80,7 @@ class ReversePostOrderQueue:
             del candidates[at]
 
     def remove(self, instruction: Instruction) -> None:
-        """`instruction` is gone from the computation."""
+        """Remove the instruction from the queue, as it left the computation."""
         self._order[self._position.pop(instruction)] = None
 
 
@@ -133,7 +133,7 @@ class _Search:
         self._cache: dict[tuple[Instruction, Instruction], dict[str, Any] | None] = {}
 
     def blocked(self, producer: Instruction, consumer: Instruction) -> dict[str, Any] | None:
-        """What keeps `producer` from being fused into `consumer` on some path; None if nothing does."""
+        """The figures of a refusal to fuse `producer` into `consumer` on some path; None without one."""
         stack = [consumer]
         while stack:
             current = stack[-1]

@@ -123,7 +123,7 @@ class _LoopDriver:
         return self._settings.value(sliced if self._sliced else whole)
 
     def _end_of_span(self, kernels: list[Instruction], start: int) -> int:
-        """How far kernels can be joined from `start` on; at least one (`GetNextSpanOfFusions`)."""
+        """The end of the span of kernels to join from `start`; at least one (`GetNextSpanOfFusions`)."""
         first = kernels[start]
         whole_and_unfused = not self._sliced and first.opcode != "fusion"
         most = self._settings.value(rules.MAX_OUTPUTS_UNFUSED if whole_and_unfused else rules.MAX_OUTPUTS)

@@ -40,7 +40,7 @@ BASE_RULES: tuple[Callable[[CandidatePair], Verdict | None], ...] = (
     pass_cannot_duplicate,
     may_fuse_into_in_place,
 )
-"""What `InstructionFusion::ShouldFuse` asks, in its order."""
+"""The conditions of `InstructionFusion::ShouldFuse`, in its order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class FusionDriver:
         """Whether the latest refusal holds for good."""
 
     def computations(self) -> list[Computation]:
-        """Those to go through, in order (`GetFusionComputations`)."""
+        """The computations to visit, in order (`GetFusionComputations`)."""
         found = non_fusion_computations(self.module)
         return [c for c in found if not is_embedded(c)] if self.release.embedded_computations_stay else found
 

@@ -77,7 +77,7 @@ def _is_computed(call: Instruction) -> bool:
 
 
 def _most_unstable(shape: Shape, rows: int, size: int) -> int:
-    """How many are selected by RAFT at best."""
+    """The largest k that RAFT selects unstably at an advantage."""
     if shape.element_type == "f32":
         return 256 if rows >= 64 and size >= 16384 else 128
     if 64 <= rows <= 128 and 8192 <= size <= 32768:

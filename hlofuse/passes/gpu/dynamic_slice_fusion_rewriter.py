@@ -149,7 +149,7 @@ def _element(x: Instruction, number: int) -> Instruction:
 
 
 class _Plan:
-    """What goes into the fusion, and what it reads (`BuildFusionPlan`)."""
+    """Instructions and inputs of the fusion (`BuildFusionPlan`)."""
 
     def __init__(
         self, hero: Instruction, reads: Sequence[list[Instruction]], results: Sequence[_Result]
@@ -209,7 +209,7 @@ class _Plan:
         return inputs
 
     def create_fusion(self) -> Instruction:
-        """`CreateFusionBody`, and the fusion beside the call."""
+        """Create the fusion in the call's computation, with its body (`CreateFusionBody`)."""
         body = Computation("dynamic-slice-fusion")
         clones: dict[Instruction, Instruction] = {}
 

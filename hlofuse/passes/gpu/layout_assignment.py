@@ -1,4 +1,4 @@
-"""What XLA:GPU asks of layouts (`xla/backends/gpu/transforms/layout_assignment.cc`)."""
+"""XLA:GPU's layout constraints (`xla/backends/gpu/transforms/layout_assignment.cc`)."""
 
 import math
 from collections.abc import Sequence
@@ -147,7 +147,8 @@ class _GpuLayouts(LayoutAssignment):
         self._device = device
 
     def aligned_order(self, source: Shape, result: Shape) -> Order | None:
-        """Dimensions of size one stay behind the same neighbours (`AlignLayoutsGPU`)."""
+        """The layout order of `result`; dimensions of size one stay after the same neighbours
+        (`AlignLayoutsGPU`)."""
         simple = aligned(without_ones(source), without_ones(result))
         if simple is None:
             return None

@@ -16,7 +16,8 @@ from hlofuse.trace import Recorder
 
 
 class ScatterSliceSimplifier(Pass):
-    """`scatter-slice-simplifier`: of what `scatter_simplifier` left, behind elementwise operations."""
+    """`scatter-slice-simplifier`, for results of `scatter_simplifier`, also read through
+    elementwise operations."""
 
     name = "scatter-slice-simplifier"
 
@@ -34,7 +35,7 @@ class ScatterSliceSimplifier(Pass):
 
 
 def _sizes_read(scatter: Instruction) -> Sequence[int] | None:
-    """How much of each dimension is read; None where it is not by slices from the start alone
+    """The size read of each dimension; None unless all reads are slices from the start
     (`ScatterSliceMatcher::InferShape`)."""
     base, update = scatter.operands[0].shape.dimensions, scatter.operands[-1].shape.dimensions
     if not base or not is_simplified_scatter(scatter):

@@ -101,7 +101,7 @@ def broadcast_operand_order(order: Order, broadcast: Instruction) -> Order:
 
 
 class Requests:
-    """What is asked of the layouts of one module (`LayoutAssignment::Set…Layout`)."""
+    """Layout constraints of one module (`LayoutAssignment::Set…Layout`)."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -201,7 +201,8 @@ class Requests:
                     self.set_array_operand_layout(instruction, number, shape.minor_to_major)
 
     def push(self, constraint: Constraint) -> None:
-        """`PushAddedConstraints`: depth-first ones last, others behind all that matter more."""
+        """Add a constraint (`PushAddedConstraints`): depth-first ones last, others after all of
+        higher priority."""
         if constraint.dfs:
             self._added.append(constraint)
             return
@@ -221,7 +222,7 @@ class LayoutAssignment(Requests):
     """The layouts of one module. A target says in the first three methods what it asks and how it differs."""
 
     def add_backend_constraints(self, constraint: ComputationConstraint) -> None:
-        """What the target's emitters and libraries need."""
+        """Add the constraints of the target's emitters and libraries."""
 
     def aligned_order(self, source: Shape, result: Shape) -> Order | None:
         """The layout of `result` that makes a reshape of `source` a bitcast."""

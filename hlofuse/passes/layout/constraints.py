@@ -47,11 +47,11 @@ class Buffers:
         return sorted(defined, key=lambda b: b.number)
 
     def defined_by(self, instruction: Instruction) -> dict[Index, Buffer]:
-        """What it makes itself."""
+        """The buffers that it defines."""
         return self._defined[instruction]
 
     def of(self, instruction: Instruction) -> dict[Index, Buffer]:
-        """What its value consists of, made by it or by others."""
+        """The buffers of its value, its own and others."""
         return self._seen[instruction]
 
     def aliases(self, buffer: Buffer) -> list[tuple[Instruction, Index]]:

@@ -29,8 +29,8 @@ from hlofuse.trace import Recorder
 
 
 class ReshapeDecomposer(VisitPass):
-    """`reshape-decomposer`: a bitcast where the layouts allow it, else with a copy ahead, behind, or both
-    (`xla/hlo/transforms/expanders/reshape_decomposer.cc`)."""
+    """`reshape-decomposer`: a bitcast where the layouts allow it, else with a copy before,
+    after, or both (`xla/hlo/transforms/expanders/reshape_decomposer.cc`)."""
 
     name = "reshape-decomposer"
     opcodes = ("reshape",)

@@ -105,7 +105,7 @@ def _rotated_by(quarters: Parts, cosine: Op, sine: Op, *, columns: bool) -> Part
 
 
 def _rotation(tl: Op, tr: Op, br: Op) -> Parts:
-    """Of pairs of rows and columns: eigenvalues, cosines and sines (`HermitianEigenDecomposition2x2`)."""
+    """Eigenvalues, cosines and sines for pairs of rows and columns (`HermitianEigenDecomposition2x2`)."""
     is_complex = tl.is_complex
     tl, tr, br = diagonal(tl.unary("real")), diagonal(tr), diagonal(br.unary("real"))
     zero, one, two = (tl.scalar(k) for k in range(3))

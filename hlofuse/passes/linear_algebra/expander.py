@@ -70,10 +70,10 @@ class Expander(Pass):
     kinds: ClassVar[tuple[str, ...]]
     """Opcodes and targets of custom calls that are expanded."""
     names: ClassVar = ("a", "b")
-    """Of the parameters."""
+    """Names of the parameters."""
 
     def key(self, x: Instruction, kind: str) -> list[str]:
-        """What the computation depends on, as its name says it."""
+        """The parts of the computation's name, which decide its content."""
         return [kind, *map(text_of, x.operands)]
 
     def root(self, x: Instruction, operands: list[Op]) -> Op:

@@ -1,2 +1,2 @@
-"""What XLA does to loops ahead of fusion: fewer values carried, constants and invariants moved, loops of one
-iteration put in place."""
+"""XLA's loop passes before fusion: fewer carried values, moved constants and invariants,
+inlined loops of one iteration."""

@@ -77,7 +77,8 @@ class WhileLoopConstantSinking(Pass):
 
 
 def _remove_unused_computations(module: Module) -> None:
-    """`HloModule::RemoveUnusedComputations`: what nobody reads in the others stays."""
+    """Remove computations not called from the entry (`HloModule::RemoveUnusedComputations`), but no unused
+    instruction elsewhere."""
     reached: set[Computation] = set()
     pending = [module.entry]
     while pending:
@@ -90,7 +91,7 @@ def _remove_unused_computations(module: Module) -> None:
             module.remove_computation(computation)
 
 
-# What a loop computes anew each time and alike moves out of it
+# Values that every iteration of a loop recomputes alike move out of it
 # (`xla/service/while_loop_invariant_code_motion.cc`).
 
 
@@ -166,7 +167,7 @@ def _is_barrier(i: Instruction) -> bool:
 def _copy_out(
     x: Instruction, loop: Instruction, hoisted: dict[Instruction, Instruction], waiting: set[Instruction]
 ) -> None:
-    """`CreateLoopInvariantCopy`: `x` and what it needs, beside the loop."""
+    """Copy `x` and its operands to the loop's computation (`CreateLoopInvariantCopy`)."""
     parameter = body_of(loop).parameters[0]
     stack = [x]
     while stack:

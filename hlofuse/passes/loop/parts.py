@@ -87,7 +87,7 @@ def remove_dead(loop: Instruction) -> bool:
 
 
 def _used(loop: Instruction, size: int) -> set[int]:
-    """Elements that matter to anybody but themselves or others that matter to nobody."""
+    """Elements with an effect outside of themselves and of other unused elements."""
     body, condition = body_of(loop), condition_of(loop)
     after = set(range(size))
     if not loop.is_root and all(u.opcode == "get-tuple-element" for u in loop.users):

@@ -189,7 +189,7 @@ class HloModuleDCE(Pass):
 
 
 class _Liveness:
-    """Which results anything depends on (`xla/hlo/analysis/hlo_liveness_analysis.cc`)."""
+    """Live results of instructions (`xla/hlo/analysis/hlo_liveness_analysis.cc`)."""
 
     def __init__(self, module: Module) -> None:
         self.live: dict[Instruction, set[Index]] = {}

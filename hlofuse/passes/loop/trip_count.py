@@ -1,4 +1,4 @@
-"""How often a loop runs, and the pass that notes it."""
+"""The trip count of a loop, and the pass that annotates it."""
 
 import json
 from collections.abc import Callable
@@ -87,7 +87,7 @@ def _step_of(x: Instruction, index: int, element_type: str) -> Instruction | Non
 
 
 class _Form:
-    """How the tuple of the old loop follows from that of the new one."""
+    """The mapping from the new loop's tuple to the old one's."""
 
     def __init__(self, loop: Instruction, steps: dict[int, Instruction], counter: int) -> None:
         self._shapes = loop.shape.tuple_shapes
@@ -180,7 +180,7 @@ def _elements_read(x: Instruction, parameter: Instruction) -> set[int] | None:
 
 
 def _traced(x: Instruction) -> Instruction:
-    """Behind copies and elements of tuples that are known (`TraceThroughCopyAndGteTupleChain`)."""
+    """The source of `x` through copies and elements of known tuples (`TraceThroughCopyAndGteTupleChain`)."""
     while True:
         if x.opcode == "copy":
             x = x.operands[0]
@@ -250,7 +250,7 @@ def _annotate(loop: Instruction) -> bool:
 
 
 def _forward_last_value(loop: Instruction, counter: Counter) -> None:
-    """Who reads the counter behind the loop reads a constant."""
+    """Replace the counter's value after the loop by a constant."""
     last = counter.init + counter.step * counter.trips
     for user in list(loop.users):
         if user.opcode == "get-tuple-element" and user.tuple_index == counter.index and user.users:

@@ -99,7 +99,7 @@ def _with_batch(x: Instruction, indices: Instruction, of_indices: Sequence[int])
 
 
 class SelectAndScatterExpander(RewritePass):
-    """What a window selects, as indices to scatter to (`xla/service/select_and_scatter_expander.cc`)."""
+    """Turns a window's selections into scatter indices (`xla/service/select_and_scatter_expander.cc`)."""
 
     name = "select_and_scatter_expander"
     opcodes = ("select-and-scatter",)

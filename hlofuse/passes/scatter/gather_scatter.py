@@ -132,7 +132,7 @@ def _is_simple_gather(gather: Instruction) -> bool:
 
 
 def _outer(gather: Instruction) -> list[int]:
-    """How many slices there are in each dimension of the indices."""
+    """The number of slices in each dimension of the indices."""
     vector = int(gather.attributes["index_vector_dim"])
     return [n for d, n in enumerate(gather.operands[1].shape.dimensions) if d != vector]
 

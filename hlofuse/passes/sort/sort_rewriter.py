@@ -21,8 +21,8 @@ _FLOATS = ("bf16", "f16", "f32", "f64")
 
 @dataclass(frozen=True)
 class Comparator:
-    """Which operand a sort goes by and how, and the element types that CUB gets to see (`AnalyzeSortOp` in
-    `xla/backends/gpu/transforms/sort_rewriter.cc`)."""
+    """The operand and order of a sort's comparison, and the element types for CUB
+    (`AnalyzeSortOp` in `xla/backends/gpu/transforms/sort_rewriter.cc`)."""
 
     key: int
     descending: bool
@@ -59,7 +59,8 @@ def comparator_of(sort: Instruction) -> Comparator | None:
 
 
 def _types(sort: Instruction, key: int, numpy_order: bool) -> tuple[str, str | None] | None:
-    """Of keys and values; in NumPy's order keys are made up, and what is sorted is in the values."""
+    """Types of keys and values; in NumPy's order keys are generated, and the values contain the
+    sorted data."""
     shape = sort.operands[key].shape
     pair = len(sort.operands) == 2
     value_type = sort.operands[1 - key].shape.element_type if pair else None
@@ -192,7 +193,7 @@ _BLACKWELL_32: _Steps = ((26, 1 << 17), (31, 1 << 16), (38, 1 << 15), (44, 1 << 
 
 
 def is_faster_by_radix(shape: Shape, pair: bool, device: DeviceDescription) -> bool:
-    """Of operands of this shape, the first's, sorted along their last dimension."""
+    """True if a radix sort is faster for operands of this shape, sorted along their last dimension."""
     size = shape.dimensions[-1]
     if size == 0:
         return False
@@ -311,7 +312,7 @@ def _rewrite(sort: Instruction, by: Comparator) -> None:
 
 
 def _result(sort: Instruction, call: Instruction, by: Comparator) -> Instruction:
-    """What has the shape of the sort."""
+    """The replacement with the shape of the sort."""
     if len(sort.operands) == 1:
         if by.numpy_order:
             return derived(sort, "get-tuple-element", sort.shape, [call], index="1")

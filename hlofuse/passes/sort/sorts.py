@@ -115,7 +115,7 @@ def _with_parameters(compare: Computation, place: int) -> Computation:
 
 
 def _break_ties(compare: Computation, place: int) -> None:
-    """Where the comparison says the same both ways round, the smaller place is first."""
+    """Let the smaller place be first where the comparison is the same both ways."""
     root = compare.root
     other: dict[Instruction, Instruction] = {}
     for k, parameter in enumerate(compare.parameters):

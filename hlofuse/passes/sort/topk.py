@@ -50,7 +50,7 @@ def decompose_packed(topk: Instruction, greater: Computation) -> None:
 
 
 class _Packed:
-    """Operations beside `at`, of which nothing is said."""
+    """Operations in the computation of `at`, without metadata."""
 
     def __init__(self, at: Instruction) -> None:
         self._at = at
@@ -203,7 +203,7 @@ class TopkRewriter(Pass):
 
 
 def _wanted(sort: Instruction) -> int | None:
-    """How many of the sorted are read (`SortIsInTopK`)."""
+    """The number of sorted elements that are read (`SortIsInTopK`)."""
     count = len(sort.operands)
     if count > 2 or (count == 2 and not _counts(sort)) or not _is_greater(sort.called_computations[0].root):
         return None

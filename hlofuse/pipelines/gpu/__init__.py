@@ -1,1 +1,1 @@
-"""What XLA:GPU runs before its fusion passes, as data."""
+"""XLA:GPU's passes before fusion, as data."""

@@ -173,7 +173,7 @@ class _Loop:
         self.numbers = [x for x in self.given.users if x.tuple_index == number]
         changed = [(k, x) for k, x in enumerate(self.body.root.operands) if not is_element(x, self.given, k)]
         self.carried = [(k, x) for k, x in changed if k != number and not self.writes(k)]
-        """What an iteration passes on to the next."""
+        """Values carried to the next iteration."""
 
     def writes(self, k: int) -> bool:
         """True for an array of which each iteration writes its own part."""

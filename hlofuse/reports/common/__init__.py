@@ -1,1 +1,1 @@
-"""What the reports of several questions share."""
+"""Shared parts of several reports."""

@@ -184,7 +184,7 @@ def kernel_json(k: KernelTime | None) -> dict[str, Any] | None:
 
 
 def step_json(c: StepCost | None) -> dict[str, Any] | None:
-    """The estimates behind one fusion."""
+    """The estimates of one fusion."""
     if c is None:
         return None
     return {

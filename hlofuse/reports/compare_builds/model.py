@@ -48,10 +48,10 @@ class FlippedEdge:
     fused_on: str
     unfused_on: str
     kernels: tuple[str, str] | None
-    """Where they stay apart: the kernel with the producer and that with the consumer, which reads it; None
-    where no kernel with the one is read by one with the other."""
+    """The kernel with the producer and the one with the consumer, which reads it; None where no
+    such two exist."""
     answer: PairAnswer | None
-    """What was decided about these two kernels; None beyond the first few."""
+    """The decision about these two kernels; None beyond the first few."""
     terms: tuple[_Term, ...]
     """Numbers of the device, each enough to turn it: name, there, and on the other device."""
     between_releases: bool = False
@@ -67,7 +67,7 @@ class Comparison:
     sides: tuple[Side, Side] = field(repr=False)
     flipped: tuple[FlippedEdge, ...]
     what_if: tuple[str, ...] = ()
-    """What differs from XLA in both, in words."""
+    """The changes to XLA in both, in words."""
     from_program: bool = False
     """The second replay begins before optimizations; else with the module that enters fusion on the first."""
     alone: tuple[tuple[Place, ...], tuple[Place, ...]] = ((), ())
@@ -134,7 +134,7 @@ def _shared_edges(facts: tuple[Facts, Facts]) -> set[_Edge]:
 
 
 def _alone(facts: Facts, other: Facts) -> tuple[Place, ...]:
-    """What would be launched of the one that the other has not."""
+    """Launches of the one that the other lacks."""
     return tuple(facts.place(name) for name in facts.launched_before if name not in other.before)
 
 
@@ -157,7 +157,7 @@ def _details(
 
 
 def _answers(pairs: Iterable[_Edge], facts: Facts) -> dict[_Edge, PairAnswer | None]:
-    """What was decided about each two; None if nothing was."""
+    """The decision about each pair; None without one."""
     pairs = list(dict.fromkeys(pairs))
     found = zip(pairs, why_each(pairs, facts), strict=True)
     return {

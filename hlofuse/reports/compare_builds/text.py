@@ -97,7 +97,7 @@ def print_comparison(c: Comparison, console: Console, *, limit: int = 10) -> Non
 
 
 def print_flipped(c: Comparison, console: Console, *, limit: int = 10) -> None:
-    """What is decided differently, by the kernels that it keeps apart."""
+    """Print the changed decisions, by the kernels that they separate."""
     groups = by_kernels(c.flipped)
     console.print(Text(f"{plural(len(c.flipped), 'edge')} decided differently", style="bold cyan"))
     for edges in groups[: limit or None]:

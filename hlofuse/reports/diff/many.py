@@ -1,4 +1,4 @@
-"""What became of many modules: a row each, the totals first. Text, Markdown and JSON."""
+"""Changes of many modules: totals, then a row each. Text, Markdown and JSON."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -58,7 +58,7 @@ def totals(found: BatchDiff) -> list[tuple[str, str]]:
 
 
 def notes(found: BatchDiff) -> list[str]:
-    """What is missing on a side, and what could not be read."""
+    """Modules missing on a side, and unreadable ones."""
     lines = [f"only in BEFORE: {', '.join(found.only_before)}" if found.only_before else ""]
     lines += [f"only in AFTER: {', '.join(found.only_after)}" if found.only_after else ""]
     lines += [f"{m.name}: {m.error}" for m in found.modules if m.error is not None]
@@ -115,7 +115,7 @@ def _module(m: ModuleChange) -> dict[str, object]:
 
 
 def heads(timed: bool) -> list[str]:
-    """Of the columns."""
+    """Headings of the columns."""
     return ["module", "kernels", "bytes", *(["time"] if timed else []), "fusions"]
 
 

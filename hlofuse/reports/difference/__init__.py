@@ -1,4 +1,4 @@
-"""What a what-if run changes against XLA's own; stands at the head of every such report."""
+"""Differences of a what-if run from XLA's own, at the head of every such report."""
 
 from hlofuse.reports.difference.model import Difference, difference_of
 

@@ -1,4 +1,4 @@
-"""What a what-if run changes against XLA's own: the result, and which edges are decided otherwise."""
+"""Differences of a what-if run from XLA's own: the result, and edges decided otherwise."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Difference:
     """Two replays of one module: XLA's own, and one that is changed."""
 
     changes: tuple[str, ...]
-    """What was changed, in words."""
+    """The changes, in words."""
     xla: Totals
-    """What XLA's own passes leave."""
+    """Totals of XLA's own passes."""
     replayed: Totals
-    """What the changed ones leave."""
+    """Totals of the changed passes."""
     fused: tuple[ChangedEdge, ...]
     """Edges inside a kernel here and between kernels in XLA's."""
     parted: tuple[ChangedEdge, ...]

@@ -16,7 +16,7 @@ def warning_line(changes: Sequence[str]) -> str:
 
 
 def difference_lines(d: Difference) -> list[str]:
-    """What everyone who reads such a report has to know first."""
+    """The warning and the figures at the head of such a report."""
     parts = [decisions_line(d)]
     if d.other_model:
         parts.append("Device numbers differ, so the two times come from different models.")
@@ -49,7 +49,7 @@ def work(t: Totals) -> int:
 
 
 def decisions_line(d: Difference) -> str:
-    """How many edges are decided otherwise."""
+    """The number of edges decided otherwise."""
     if not d.fused and not d.parted:
         return "No decision changes." if d.same_decisions else "Every edge is decided the same."
     parts = []

@@ -1,4 +1,4 @@
-"""What an explanation consists of: plain data, made once and drawn by the renderers beside it."""
+"""Plain data of an explanation, created once and printed by the renderers."""
 
 from dataclasses import dataclass, field
 
@@ -34,7 +34,7 @@ class FusedStep:
     reason: str | None
     figures: Figures = field(default_factory=dict)
     cost: StepCost | None = None
-    """What the decision rested on; None where it rested on no estimate (bitcasts, other targets)."""
+    """The cost of the decision; None where it needs no estimate (bitcasts, other targets)."""
     tied_with: tuple[str, ...] = ()
     """Producers of equal priority: without XLA's ids it is not known which it took first."""
     consumers: int = 1
@@ -42,7 +42,7 @@ class FusedStep:
 
     @property
     def us_saved(self) -> float | None:
-        """What it saved by the model; None where nothing is estimated, and for bitcasts, which are free."""
+        """Microseconds saved by the model; None without an estimate, and for bitcasts, which are free."""
         if self.cost is not None:
             return self.cost.us_saved
         fused, unfused = self.figures.get("us_fused"), self.figures.get("us_unfused")
@@ -70,9 +70,9 @@ class FusedGroup:
     equivalents: tuple[str, ...] = ()
     """Other fusions that take in the same operations in the same way (layers of a model)."""
     kernel: KernelTime | None = None
-    """What the kernel finally takes."""
+    """Time of the final kernel."""
     us_saved: float | None = None
-    """What its steps saved, by the estimates of their moments."""
+    """Microseconds saved by its steps, by the estimates at those moments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class PassStory:
-    """What one pass did."""
+    """Decisions of one pass."""
 
     name: str
     changed: bool
@@ -99,7 +99,7 @@ class PassStory:
     """Final verdicts, greatest value first."""
     rewrites: tuple[Rewrite, ...]
     decisions: int
-    """How often the pass decided, repeats counted."""
+    """The number of decisions, repeats counted."""
 
     @property
     def fuse_count(self) -> int:
@@ -147,18 +147,18 @@ class HotKernel:
 
     place: Place
     kernel: KernelTime | None
-    """Of the slowest; None where XLA has no estimate."""
+    """Time of the slowest; None without an estimate."""
     us: float
-    """Of all, launches included, as often as their loop runs; 0 where no time is estimated."""
+    """Microseconds of all launches, loop iterations included; 0 without an estimate."""
     bytes_accessed: int = 0
-    """Of all, as often as their loop runs."""
+    """Bytes of all launches, loop iterations included."""
     is_floor: bool = False
     """`us` is a lower bound."""
     count: int = 1
     iterations: int = 1
-    """How often its loops run it, as far as the dump says."""
+    """Trip count of its loops, as far as known."""
     measured_us: float | None = None
-    """Of all in one run of the program, from a profile; None without one."""
+    """Microseconds of all in one run of the program, from a profile; None without one."""
 
     @property
     def bound_by(self) -> str:
@@ -189,12 +189,12 @@ class SelectedKernel:
     operations: tuple[str, ...]
     """The operations of the input in it that have the name; empty where the kernel itself has it."""
     created_by: tuple[CreatedBy, ...]
-    """What passes before fusion tell of it."""
+    """The passes before fusion that created it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What an explanation is narrowed to."""
+    """The selected part of an explanation."""
 
     name: str
     """As it was given."""
@@ -225,14 +225,14 @@ class Explanation:
     """XLA's own record of priority fusion against the replay, where there was one to follow."""
     hot_kernels: tuple[HotKernel, ...] = field(default=(), repr=False)
     kernels: tuple[FinalKernel, ...] = field(default=(), repr=False)
-    """What is launched."""
+    """The launched kernels."""
     """The slowest kernels, first; empty where no time is estimated."""
     loops: tuple[Loop, ...] = field(default=(), repr=False)
     """Outermost loops that launch kernels."""
     ties: int = 0
     """Decisions that hang on the order of equal priorities, which only XLA's ids tell."""
     selected: Selection | None = None
-    """What passes, rules and kernels are narrowed to; None where nothing is left out."""
+    """The selection of passes, rules and kernels; None for everything."""
     earlier: tuple[PassStory, ...] = field(default=(), repr=False)
     """Rewrites of passes before fusion that have a rule."""
     later: tuple[PassStory, ...] = field(default=(), repr=False)

@@ -41,12 +41,12 @@ def result_line(e: Explanation) -> str:
 
 
 def notes(e: Explanation) -> list[str]:
-    """What the figures leave out, and what they do not show."""
+    """Limitations of the figures."""
     found = []
     costs = e.before.cost, e.after.cost
     before, after = (quantity(c.transcendentals) for c in costs)
     if costs[1].transcendentals > costs[0].transcendentals and after != before:
-        # Copies of an operation in several kernels; of these the copies are dear.
+        # Copies of an operation in several kernels; copies of these are expensive.
         found.append(f"{before} → {after} transcendental operations: some are computed in two kernels")
     if e.before.cost.unknown:
         calls = plural(e.before.cost.unknown, "custom call")
@@ -102,7 +102,7 @@ def selected_kernel_lines(k: SelectedKernel, e: Explanation, s: Selection) -> li
 
 
 def record_lines(r: RecordCheck, most: int = 3) -> list[str]:
-    """How far XLA's own record and the replay agree, and the first places where they do not."""
+    """The agreement of XLA's fusion log with the replay, and the first differences."""
     name = printable(r.file.rsplit("/", 1)[-1])
     if r.agreed == r.records and not r.disagreements:
         of = f"{r.records:,} of {r.records:,} decisions"
@@ -157,14 +157,14 @@ def rewrite_text(r: Rewrite) -> str:
 
 
 def sources(g: FusedGroup) -> str:
-    """Where a fusion comes from: as it says, else as the first operation in it does that says so."""
+    """The source of a fusion: its own, else that of its first operation with one."""
     places = (g.fusion, *(s.producer for s in g.steps))
     first = next((p for p in places if p.source), None) or next((p for p in places if origin(p)), None)
     return origin(first, len(g.equivalents)) if first is not None else ""
 
 
 def at_stake_text(refused: Sequence[Refusal]) -> str:
-    """What fusing a row of refusals would save or cost."""
+    """Saving or cost of fusing a row of refusals."""
     saved = us_at_stake(refused)
     return "–" if saved is None else saves_text(saved)
 

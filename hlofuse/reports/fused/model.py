@@ -22,9 +22,9 @@ class FusedKernel:
     opcode: str
     kind: str | None
     opcodes: tuple[str, ...]
-    """What is in it; empty for what is no fusion."""
+    """Its operations; empty for other kernels than fusions."""
     bytes: int
-    """What it reads and writes."""
+    """Bytes read and written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +50,21 @@ class Fused:
     device: str | None
     release: str
     evidence: str
-    """What shows that it is fused already."""
+    """Evidence that it is fused already."""
     how: str
-    """How the rules were asked, and what that is worth."""
+    """The way in which the rules were evaluated, and its reliability."""
     kernels: tuple[FusedKernel, ...] = field(repr=False)
     boundaries: tuple[Boundary, ...] = field(repr=False)
     """Greatest first."""
     rules: dict[str, RuleText] = field(repr=False)
-    """Of those named, by code."""
+    """The named rules by code."""
     right_file: str | None = None
-    """The dump ahead of fusion, where it lies beside this one."""
+    """The dump before fusion, if it is in the same directory."""
     selected: str | None = None
     """The name that these are the kernels of; None where all are here."""
 
     def only(self, name: str, names: Container[str]) -> Fused:
-        """Of all kernels those of these names, and what passes between them and others."""
+        """The kernels of these names, and their boundaries."""
         boundaries = tuple(b for b in self.boundaries if b.producer in names or b.consumer in names)
         codes = {b.rule for b in boundaries}
         return replace(

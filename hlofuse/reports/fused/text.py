@@ -61,9 +61,9 @@ def contents(k: FusedKernel) -> str:
 
 
 def print_fused(f: Fused, console: Console, *, limit: int = 10, better: Sequence[str] = ()) -> None:
-    """What the module is, its kernels, then the rule at each boundary.
+    """Print the module, its kernels, then the rule at each boundary.
 
-    `better` are the words for `hlofuse explain` of the dump ahead of fusion, where that lies beside.
+    `better` are the words for `hlofuse explain` of the dump before fusion, if it is in the same directory.
     """
     for line, style in head_lines(f):
         console.print(Text(printable(line), style=style))

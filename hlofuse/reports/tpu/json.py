@@ -1,4 +1,4 @@
-"""What XLA:TPU fused as JSON, in the form of every `explain`; the schema is in docs/json.md."""
+"""Fusions of XLA:TPU as JSON, in the form of every `explain`; the schema is in docs/json.md."""
 
 from typing import Any
 

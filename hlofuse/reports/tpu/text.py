@@ -1,4 +1,4 @@
-"""What XLA:TPU fused, for the terminal."""
+"""Fusions of XLA:TPU, for the terminal."""
 
 from collections import Counter
 
@@ -36,7 +36,7 @@ def kernels_line(p: TpuPair) -> str:
 
 
 def agreement_lines(p: TpuPair) -> list[str]:
-    """How many pairs the other targets would decide as TPU did."""
+    """The number of pairs that the other targets would decide as TPU did."""
     lines = []
     for target in p.kernels_elsewhere:
         same = sum(e.on_tpu == e.elsewhere[target] for e in p.edges)

@@ -36,13 +36,13 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What became of a thread at a dump; it ends there unless it is `COPIED`."""
+    """The link of a thread to a dump; the thread ends there unless it is `COPIED`."""
 
     thread: int
     step: int
     how: How
     to: int
-    """The thread that goes on; -1 where it is gone."""
+    """The continuing thread; -1 where it is removed."""
 
 
 @dataclass(slots=True)
@@ -56,7 +56,7 @@ class LineageGraph:
     _now: dict[Instruction, int] = field(default_factory=dict)
     _step: int = 0
     _created: dict[Instruction, Cluster] = field(default_factory=dict)
-    """What the dump at hand has in place of something else."""
+    """Replacements in the current dump."""
 
     def begin(self, step: int, module: Module) -> None:
         """The first dump that can be read."""

@@ -8,7 +8,7 @@ from hlofuse.reports.timeline.model import PassDump
 
 
 class How(StrEnum):
-    """How an operation came to be what it is after a step."""
+    """The change of an operation at a step."""
 
     FOUND = "found"
     CREATED = "made"
@@ -22,15 +22,15 @@ class How(StrEnum):
     REPLACED = "replaced"
     """Its users have another value in its place."""
     REWRITTEN = "rewritten"
-    """It is gone with others around it; what is in their place has one with its opcode."""
+    """Removed with its neighbours; the replacement has an instruction with its opcode."""
     NAMESAKE = "namesake"
-    """It is gone; new instructions carry its op_name. Likely, not certain."""
+    """Removed; new instructions have its op_name. Probable, not certain."""
     REMOVED = "gone"
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Where an operation is in one dump."""
+    """The place of an operation in one dump."""
 
     name: str
     opcode: str
@@ -46,14 +46,14 @@ class Event:
     dump: PassDump
     how: How
     locations: tuple[Location, ...]
-    """Several where it is computed more than once; empty where it is gone."""
+    """Several if it is computed more than once; empty if it is removed."""
     instead_of: tuple[str, ...] = ()
     """Opcodes that were replaced, where it was created."""
 
 
 @dataclass(frozen=True, slots=True)
 class FinalKernel:
-    """What finally runs."""
+    """The final kernel of an operation."""
 
     name: str
     opcode: str
@@ -73,7 +73,7 @@ class Trail:
     op_name: str
     events: list[Event] = field(default_factory=list)
     ends: tuple[FinalKernel, ...] = ()
-    """The kernels of the last dump it is part of; empty where it is gone."""
+    """Its kernels in the last dump; empty if it is removed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,4 +88,4 @@ class Provenance:
     last: PassDump
     unreadable: tuple[PassDump, ...] = ()
     measured: Measured | None = field(default=None, repr=False)
-    """What a profile says about the last dump."""
+    """Measured times of the last dump."""

@@ -26,7 +26,7 @@ def headline(provenance: Provenance) -> str:
 
 
 def event_text(event: Event, before: Event | None) -> str:
-    """What is new of the operation in this dump."""
+    """The change of the operation in this dump."""
     shown = locations_text(event.locations)
     if event.how is How.FOUND:
         return f"is {shown}"
@@ -92,7 +92,7 @@ def fusions_text(locations: tuple[Location, ...]) -> str:
 
 
 def end_text(kernel: FinalKernel) -> str:
-    """What finally runs it."""
+    """The final kernel that runs it."""
     if kernel.opcode != "fusion":
         return f"{kernel.name}, {kernel.opcode} in {kernel.computation}"
     inside = f"{plural(len(kernel.opcodes), 'operation')}: {opcodes_text(kernel.opcodes, 6)}"

@@ -47,7 +47,7 @@ def change(found: Upgrade) -> str:
 
 
 def headline(found: Upgrade, old: str, new: str) -> str:
-    """What the upgrade does to a program, the figure first."""
+    """The effect of the upgrade on a program, the figure first."""
     launched = _launched(*figures(found.before, found.final))
     end = f", {changed}" if (changed := change(found)) else ""
     if found.same and found.compiled is None:
@@ -56,7 +56,7 @@ def headline(found: Upgrade, old: str, new: str) -> str:
 
 
 def compiled_line(found: Upgrade) -> str:
-    """What the passes before fusion have to do with it; empty where the new release did not compile it."""
+    """The part of the passes before fusion; empty where the new release did not compile it."""
     if found.compiled is None:
         return ""
     fusion, earlier = (figures(*s)[0] for s in ((found.before, found.after), (found.after, found.compiled)))
@@ -64,7 +64,7 @@ def compiled_line(found: Upgrade) -> str:
 
 
 def cause_phrases(cause: Cause, found: Upgrade) -> tuple[str, str]:
-    """What changed, and what it does alone."""
+    """The difference, and its effect alone."""
     d = cause.difference
     what = f"{d.name}: {d.title}" if d.kind == "rule" else d.title
     what += f" (XLA {d.releases})" if d.releases else ""

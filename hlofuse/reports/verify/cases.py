@@ -1,4 +1,4 @@
-"""What there is to verify at a path: a pair of files, a dump directory, a corpus."""
+"""Cases to verify at a path: a pair of files, a dump directory, a corpus."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.pipelines import TARGETS
 
 Until = Literal["fusion", "end"]
-"""Where a replay ends: after the fusion passes, or with the kernels that are launched."""
+"""The end of a replay: after the fusion passes, or with the launched kernels."""
 _NUMBERED = re.compile(r"(\d{1,6})-(.+)\.hlo(?:\.gz)?")
 _OF_PIPELINE = re.compile(r"([^.]+)\.(.+?)(?:-(\d))?")
 

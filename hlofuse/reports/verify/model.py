@@ -1,4 +1,4 @@
-"""What comes out of a verification: data; renderers are beside."""
+"""Data of a verification, printed by the renderers."""
 
 from dataclasses import dataclass
 from typing import overload
@@ -130,13 +130,13 @@ class Verdict:
     record: RecordVerdict | None = None
     """None where XLA left no record of its steps."""
     note: str | None = None
-    """What may explain a difference: files of other moments than those that can be compared."""
+    """A possible reason for a difference: files of other stages than the compared ones."""
     not_dumped: tuple[str, ...] = ()
     """Passes that changed our module and may have changed XLA's, but left no dump to compare with."""
     order: OrderSource = "text"
-    """Where ids and use-lists of the replay came from."""
+    """The source of the replay's ids and use-lists."""
     head: Head | None = None
-    """What the module was taken for."""
+    """The facts about the module."""
     final: FinalVerdict | None = None
     """The final modules compared; None where those at the end of fusion were."""
 
@@ -151,7 +151,7 @@ class Tried:
     """The modules replayed as one of the releases that the dumps leave open."""
 
     releases: tuple[str, ...]
-    """Those that decide alike, oldest first."""
+    """The releases with equal decisions, oldest first."""
     exact: int
     """Modules that are exact so; unless `complete`, this many at most."""
     compared: int
@@ -172,7 +172,7 @@ class Report:
 
     @property
     def compared(self) -> list[Verdict]:
-        """Those without an error."""
+        """The verdicts without an error."""
         return [v for v in self.verdicts if v.error is None]
 
     @property

@@ -16,7 +16,7 @@ _NAMES = 5
 
 
 def summary_rows(report: Report) -> list[tuple[str, str]]:
-    """What was compared, and how many agree."""
+    """The compared items, and the number of agreements."""
     compared = report.compared
     if finals := [v.final for v in compared if v.final is not None]:
         return _final_rows(report, finals)
@@ -46,7 +46,7 @@ def _final_rows(report: Report, finals: list[FinalVerdict]) -> list[tuple[str, s
 
 
 def release_line(report: Report) -> str:
-    """Which of the releases that the dumps leave open agrees best; empty where one was enough."""
+    """The best agreeing one of the possible releases; empty where one was enough."""
     if not report.tried:
         return ""
     best, *others = report.tried
@@ -63,7 +63,7 @@ def _span(releases: tuple[str, ...]) -> str:
 
 
 def final_lines(v: Verdict) -> list[str]:
-    """What differs between final modules, in a line each."""
+    """The differences between final modules, in a line each."""
     f = v.final
     if f is None:
         return []
@@ -78,7 +78,7 @@ def final_lines(v: Verdict) -> list[str]:
 
 
 def undumped_line(report: Report) -> str:
-    """Which passes' results no dump shows; empty for none."""
+    """The passes without a dump of their results; empty for none."""
     counts = Counter(name for v in report.compared for name in v.not_dumped)
     if not counts:
         return ""

@@ -50,18 +50,18 @@ class Story:
     holder: Place | None = None
     """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one."""
     before_fusion: tuple[Change, ...] = ()
-    """How the instruction that was named came to be this one, or to be removed, before fusion."""
+    """The rewrites before fusion that led here."""
     meant: tuple[str, ...] = ()
     """For a kernel that a line or an `op_name` means: the operations of the input that have it."""
     created_by: tuple[CreatedBy, ...] = ()
-    """What passes before fusion tell of it."""
+    """The passes before fusion that created it."""
     copies: str | None = None
     """For `added`: the final name of what it copies, where it is a copy."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairAnswer:
-    """What was decided about a producer and a consumer."""
+    """The decision about a producer and a consumer."""
 
     producer: Place
     consumer: Place
@@ -88,9 +88,9 @@ class PairAnswer:
     """A name that was asked about and is only a part of the producer or the consumer, and which of them."""
 
     before_fusion: tuple[Change, ...] = ()
-    """How instructions that were named came to be these before fusion."""
+    """The rewrites before fusion that led to these two."""
     created_by: tuple[CreatedBy, ...] = ()
-    """What passes before fusion tell of the two, where they are apart."""
+    """The passes before fusion that created the two, where they are apart."""
 
     @property
     def forbidden(self) -> bool:

@@ -1,4 +1,4 @@
-"""What was decided about a producer and a consumer, and what settled it."""
+"""The decision about a producer and a consumer, and its reason."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Moment: TypeAlias = "tuple[Event, str | None]"
 
 
 def pairs_of(requests: Sequence[Request], facts: Facts) -> list[PairAnswer]:
-    """What was decided about each pair; one more replay has the costs of all."""
+    """The decision about each pair; one more replay gives the costs of all."""
     found = [_without_cost(*names, facts) for names in requests]
     moments = [moment for _, moment in found if moment is not None]
     details = iter(facts.costs.details(moments) if facts.costs is not None else [None] * len(moments))
@@ -101,7 +101,8 @@ def _without_cost(
 
 
 def _verdict_on_all_users(producer: str, facts: Facts) -> Event | None:
-    """What priority fusion said last of a producer and any of its users: it takes all of them or none."""
+    """Priority fusion's last verdict on a producer and all its users, which it fuses together
+    or not at all."""
     found = None
     live = Lineage()
     for e in facts.replay.events:
@@ -172,7 +173,7 @@ def _feeds(producer: str, consumer: str, facts: Facts) -> bool:
 
 
 def _views(producer: str, consumer: str, facts: Facts) -> list[str]:
-    """What the passes call the consumer where it reads a view: the view."""
+    """The names of views through which the consumer reads the producer."""
     return [user.name for user in _used_through(producer, consumer, facts) if is_view(user)]
 
 

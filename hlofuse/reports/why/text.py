@@ -22,7 +22,7 @@ _LEFT_OUT = 8
 
 
 def story_headline(s: Story) -> str:
-    """What became of it, in one sentence."""
+    """The result in one sentence."""
     name = printable(s.described.shown)
     if s.fate == "added":
         copy = f"; it copies {printable(s.copies)}" if s.copies else ""
@@ -66,7 +66,7 @@ def more_answers_line(left_out: Sequence[Story | PairAnswer]) -> str:
 
 
 def meant_line(s: Story) -> str:
-    """Which operations of a kernel a line or an `op_name` means; empty where a name was asked about."""
+    """The operations of a kernel matched by a line or an `op_name`; empty for a name."""
     return f"matches: {listing([printable(n) for n in s.meant], _LEFT_OUT)}" if s.meant else ""
 
 
@@ -114,7 +114,7 @@ def pair_headline(p: PairAnswer) -> str:
 
 
 def refused_user_line(p: PairAnswer) -> str:
-    """Which user the verdict was about, where it was not this one; else empty."""
+    """The refused user, if it was another one; else empty."""
     if p.refused_user is None:
         return ""
     return (
@@ -134,7 +134,7 @@ def not_considered(p: PairAnswer) -> str:
 
 
 def kernels_line(p: PairAnswer) -> str:
-    """Where the two finally run and the bytes between them; empty where there is nothing to say."""
+    """The final kernels of the two and the bytes between them, or empty."""
     if p.outcome in ("fused", "apart") or not p.producer_kernels or not p.consumer_kernels:
         return ""
     producer = _kernel_note(p.producer, p.producer_kernels)
@@ -216,7 +216,7 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
             "intermediate fusion, no longer present"
         )
         name = name_text(p.final or p.name)
-        if p.final not in (None, p.name):  # below it: beside it the shape would have no room
+        if p.final not in (None, p.name):  # below it, where the shape has room
             name.append(f"\n{printable(p.name)}", style="dim")
         time = f"{measured_text(p.measured)} measured" if p.measured is not None else ""
         row = name, Text(what), Text(printable(origin(p)), style="dim"), Text(time)
@@ -225,7 +225,7 @@ def _print_places(console: Console, places: Sequence[Place]) -> None:
 
 
 def _shape_text(shape: str, width: int = 60) -> str:
-    """A long tuple is cut behind an element."""
+    """The shape; a long tuple is cut after an element."""
     elements = shape.split(", ")
     if len(shape) <= width or len(elements) == 1 or shape.count("(") > 1:
         return shorten(shape, width)
@@ -349,7 +349,7 @@ def _outcome(d: Decision) -> tuple[Text, Text]:
 
 
 def _print_taking(s: Story, console: Console, limit: int) -> None:
-    """What was taken in; refusals of operands by rule, because a fusion may have dozens of parameters."""
+    """Print fused operands, and refused ones by rule, since a fusion may have dozens of parameters."""
     fused = [d for d in s.as_consumer if d.event == "fuse"]
     if fused:
         _print_decisions(console, "as consumer", fused, limit)

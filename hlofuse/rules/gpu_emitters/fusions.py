@@ -39,7 +39,7 @@ def _inside(instruction: Instruction) -> list[Instruction]:
 
 
 NOTES = (strength_reduced, not_a_library_call)
-"""Asked of every kernel besides: why a product of the program is not a library call."""
+"""Notes on every kernel: why a matrix product is not a library call."""
 
 
 # The heroes of a kernel by name, and why an emitter made for one of its operations does not take it.
@@ -199,7 +199,7 @@ def _dot_in(fusion: Instruction) -> Instruction | None:
     return None
 
 
-# Fusions for which XLA writes the code: by their roots and the operations behind them, the heroes.
+# Fusions for which XLA generates code: by their roots and the heroes of these.
 
 
 @runner("EM040", "The reduction emitter", runs="reduction emitter")

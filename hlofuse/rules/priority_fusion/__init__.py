@@ -52,7 +52,7 @@ STRUCTURE_RULES: tuple[PairRule, ...] = (
 def rules_of_one(
     instruction: Instruction, release: Release
 ) -> tuple[tuple[PairRule, ...], tuple[PairRule, ...]]:
-    """Those of `OF_PRODUCER` and of `OF_CONSUMER` that can object to it."""
+    """The rules of `OF_PRODUCER` and `OF_CONSUMER` that can refuse it."""
     if may_be_fused(instruction, release):
         return OF_PRODUCER if instruction.is_root else (), ()
     return OF_PRODUCER, OF_CONSUMER
@@ -61,7 +61,7 @@ def rules_of_one(
 def structure_rules(
     producer: Instruction, consumer: Instruction, pair: Structure, limits: Limits
 ) -> tuple[PairRule, ...]:
-    """Those of `STRUCTURE_RULES` that can object: most pairs have nothing of what they ask for."""
+    """The rules of `STRUCTURE_RULES` that can refuse the pair; for most pairs few apply."""
     first, second = pair.producer, pair.consumer
     has_room = (
         len(producer.operands) + len(consumer.operands) + 1 <= limits.parameters

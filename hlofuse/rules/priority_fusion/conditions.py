@@ -24,7 +24,7 @@ from hlofuse.rules.verdict import Verdict, condition, requirement
 
 @dataclass(slots=True)
 class PriorityState:
-    """What a run of the pass knows besides the graph."""
+    """State of a run of the pass, in addition to the graph."""
 
     model: CombinedModel
     settings: Settings
@@ -43,11 +43,11 @@ class PriorityPair:
     consumer: Instruction
     state: PriorityState
     cached_pair: SummaryPair | None = None
-    """The structure of the two, where somebody has it already."""
+    """The structure of the two, if the caller has it."""
 
     @property
     def structure(self) -> SummaryPair:
-        """What there is to know of the two whatever their names."""
+        """The structure of the two, independent of names."""
         pair = self.cached_pair
         if pair is None:
             pair = self.cached_pair = self.state.model.pair(self.producer, self.consumer)
@@ -131,7 +131,7 @@ def _over_machine(a: Summary, b: Summary, model: KernelModel, settings: Settings
 
 
 class Limits:
-    """What the rules of this file hold a pair against in one run of the pass."""
+    """Limits for pairs in one run of the pass."""
 
     def __init__(self, device: DeviceDescription, settings: Settings) -> None:
         self._shared_memory = device.shared_memory_per_block
@@ -140,7 +140,7 @@ class Limits:
         """A what-if run may allow fewer than no reductions."""
         self.parameters = settings.value(MAX_PARAMETERS)
         self.ir_size = min(settings.value(MAX_IR_SIZE), EXACT - 1)
-        """Where it is more, `merged_ir_size` is asked what the sum comes to in single precision."""
+        """Above it, `merged_ir_size` computes the sum in single precision."""
         self.admit_small = (
             self.admit_plain
             and self.parameters > 2 * FEW_OPERANDS
@@ -149,7 +149,7 @@ class Limits:
         """Two that are small are within all limits: code is copied at most as often as there is any."""
 
     def admit(self, a: Summary, b: Summary) -> bool:
-        """What the two take of a block's resources is within the limits, and each has one result."""
+        """True if the resources of both are within the limits, and each has one result."""
         return (
             a.shared_memory + b.shared_memory <= self._shared_memory
             and a.unnested_reductions + b.unnested_reductions <= self._reductions

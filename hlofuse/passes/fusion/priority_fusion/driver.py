@@ -68,7 +68,7 @@ def fuse_constants(
 
 _NEVER_CANDIDATES = frozenset({"parameter", "tuple", "get-tuple-element"})
 _READ_ACROSS = frozenset({"copy", "transpose"})
-"""What costs more or less by what it reads (`IsReadCoalescedHeuristic`)."""
+"""Opcodes whose cost depends on the memory order of their operand (`IsReadCoalescedHeuristic`)."""
 _NOT_UPDATED = frozenset({"parameter", "constant", "get-tuple-element"})
 
 
@@ -139,10 +139,7 @@ class Driver:
         return verdict is None
 
     def _estimate(self, instruction: Instruction) -> None:
-        """Have the run time of now at hand (`UpdatePerformanceModelCache`).
-
-        All but a few have the same one whenever somebody asks.
-        """
+        """Cache the current run time (`UpdatePerformanceModelCache`); later calls nearly always agree."""
         if not self._model.has_run_time(instruction) and may_be_fused(instruction, self._release):
             self._model.run_time(instruction)
 
@@ -325,7 +322,7 @@ class Driver:
         self._legality.grown(consumer, stays=kind != "kCustom" and not extra_outputs)
 
     def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:
-        """What fusing took away from the sums of others (`ComputeRuntimesOfRemovedConsumers`)."""
+        """Cache the times that fusing removed from other sums (`ComputeRuntimesOfRemovedConsumers`)."""
         waiting = self._queue.waiting
         candidates = [
             operand

@@ -1,4 +1,4 @@
-"""What may watch the pass at work, and what may settle the ties that its rules and costs leave open."""
+"""Observers of the pass, and tie breakers for ties that rules and costs leave open."""
 
 from __future__ import annotations
 

@@ -21,14 +21,14 @@ class PriorityQueue:
 
     def __init__(self, choose: Chooser | None = None) -> None:
         self.waiting: dict[Instruction, int] = {}
-        """Who is in the queue, with the priority."""
+        """Queued instructions with their priorities."""
         self._heap: list[int] = []
         """Priority and, in the last bits, id, as one number, negative: two are compared at once."""
         self._of: dict[int, Instruction] = {}
         """Whose entry it is."""
         self._choose = choose
         self._equal: dict[Instruction, int] = {}
-        """Those of the greatest priority, out of the heap until one after the other is chosen."""
+        """Instructions of the greatest priority, taken from the heap until each is chosen."""
 
     def set(self, producer: Instruction, priority: int) -> None:
         """Put the producer in, or move it."""

@@ -27,7 +27,7 @@ _Placed: TypeAlias = "tuple[int, PriorityStep | IneligibleStep]"
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """What XLA recorded and what the replay found; None where one side has nothing."""
+    """A decision in XLA's fusion log and the replay's; None where one side has none."""
 
     kind: str
     """choice, fusion, priority or refusal."""

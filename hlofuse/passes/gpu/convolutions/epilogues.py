@@ -1,4 +1,4 @@
-"""What cuDNN does with a convolution: a factor, sums, an activation
+"""Epilogues of cuDNN convolutions: a factor, sums, an activation
 (`xla/backends/gpu/transforms/cudnn_fused_conv_rewriter.cc`)."""
 
 from collections.abc import Callable

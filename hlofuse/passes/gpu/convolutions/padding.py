@@ -174,7 +174,7 @@ def _pad_for_tensor_cores(call: Instruction) -> bool:
 
 
 def _padded_shapes(call: Instruction, old: list[Shape]) -> list[Shape] | None:
-    """Of both operands and the result (`TryResolvePaddedShapesForTensorCore`)."""
+    """The padded shapes of both operands and the result (`TryResolvePaddedShapesForTensorCore`)."""
     groups = (call.attributes.raw(name) for name in ("feature_group_count", "batch_group_count"))
     if old[2].element_type != "f16" or any(int(n or 1) > 1 for n in groups):
         return None

@@ -21,7 +21,7 @@ from hlofuse.passes.common.shapes import array, labels_of, physical, relaid, unm
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.trace import Recorder
 
-# Calls of cuDNN, and what they are told (`CudnnConvBackendConfig`,
+# Calls of cuDNN, and their configurations (`CudnnConvBackendConfig`,
 # `xla/service/gpu/backend_configs.proto`).
 
 
@@ -36,7 +36,7 @@ NAMES = {
     BIAS_ACTIVATION: "cudnn-conv-bias-activation",
 }
 FORWARD_GRAPH = "__cudnn$convForwardGraph"
-"""Of dumps only: nothing here makes such a call."""
+"""A target found in dumps only: no pass here makes such a call."""
 TARGETS = frozenset({*NAMES, FORWARD_GRAPH})
 DEFAULT: dict[str, Any] = {
     "activation_mode": "kNone",
@@ -63,7 +63,7 @@ def config_text(config: dict[str, Any]) -> str:
 
 
 def call_like(call: Instruction, operands: Sequence[Instruction], target: str) -> Instruction:
-    """`call` with other operands, beside it: XLA adds a clone and then gives it its name."""
+    """`call` with other operands, in its computation: XLA adds a clone and then gives it its name."""
     raw = {**call.attributes.without("control-predecessors").raw_items, "custom_call_target": f'"{target}"'}
     name = call.name if call.attributes.get("custom_call_target") == target else NAMES[target]
     module_of(computation_of(call)).instruction_names.skip((call.name,))
@@ -71,7 +71,7 @@ def call_like(call: Instruction, operands: Sequence[Instruction], target: str) -
     return computation_of(call).add_instruction(new)
 
 
-# The layouts cuDNN's convolutions are called with: channels last, or behind the batch
+# The layouts cuDNN's convolutions are called with: channels last, or after the batch
 # (`HeuristicLayoutAssignment`).
 
 
@@ -228,7 +228,8 @@ def _batch_groups(conv: Instruction) -> int:
 
 
 def _in_groups_of_features(conv: Instruction) -> Instruction:
-    """`ConvertBatchGroupedToFeatureGroupedConvolution`: the new one, which stays, read by nobody."""
+    """The new convolution; the old one stays, without users
+    (`ConvertBatchGroupedToFeatureGroupedConvolution`)."""
     groups, labels = _batch_groups(conv), labels_of(conv)
     lhs, rhs = conv.operands
     batch, feature = labels.input_batch_dimension, labels.input_feature_dimension

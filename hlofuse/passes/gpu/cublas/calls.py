@@ -37,7 +37,7 @@ def config_of(call: Instruction) -> dict[str, Any]:
 
 
 def called_instead(dot: Instruction) -> Instruction:
-    """The call that does what `dot` does, beside it."""
+    """A call that replaces `dot`, in its computation."""
     call = derived(dot, "custom-call", dot.shape, dot.operands, custom_call_target=f'"{TARGET}"')
     configure(call, _config(dot))
     return call
@@ -46,7 +46,7 @@ def called_instead(dot: Instruction) -> Instruction:
 def call_like(
     call: Instruction, operands: Sequence[Instruction], config: dict[str, Any], shape: Shape
 ) -> Instruction:
-    """`call` with other operands and another configuration, beside it."""
+    """`call` with other operands and another configuration, in its computation."""
     attributes = Attributes(raw=dict(call.attributes.without("control-predecessors").raw_items))
     new = Instruction("cublas-lt-matmul", shape, "custom-call", operands, attributes, called=call.called)
     configure(new, config)
@@ -95,7 +95,7 @@ _PAIRS = frozenset({("f16", "f16"), ("f16", "f32"), ("bf16", "bf16"), ("bf16", "
 """Types of operands and of the sum that cuBLAS takes, where the sum is of another type than the product."""
 
 _MOST_BYTES = 8 << 20
-"""Of a constant that is spread for a sum (`kMaxMaterializeBiasBytes`)."""
+"""The limit of a constant broadcast for a sum (`kMaxMaterializeBiasBytes`)."""
 
 
 def with_factor(multiply: Instruction) -> bool:
@@ -146,7 +146,7 @@ def with_activation(x: Instruction) -> bool:
         config["epilogue"] = kind if config["epilogue"] == "DEFAULT" else f"BIAS_{kind}"
         if kind == "GELU_AUX":
             if source.opcode == "slice":
-                raise NotRepresentable("a padded product that is read before and behind its activation")
+                raise NotRepresentable("a padded product that is read before and after its activation")
             return _with_input(x, source, call, config)
         new = call_like(call, call.operands, config, call.shape)
         return replaced(x, _cloned(source, call, new))
@@ -272,7 +272,7 @@ def _with_summand(call: Instruction, bias: Instruction, summand: Instruction) ->
 
 
 def _padded(x: Instruction, shape: Shape) -> Instruction:
-    """`x` with zeros behind it in each dimension (`PadOperandToTargetShape`)."""
+    """`x` padded with zeros at the end of each dimension (`PadOperandToTargetShape`)."""
     if x.shape == shape or x.shape.element_type != shape.element_type:
         return x
     missing = [wanted - size for wanted, size in zip(shape.dimensions, x.shape.dimensions, strict=True)]
@@ -330,7 +330,7 @@ def _is_gelu_factor(x: Instruction, source: Instruction) -> bool:
 
 
 def _times(x: Instruction, number: float, *, exact: bool = False) -> Instruction | None:
-    """What is multiplied by a number."""
+    """The other factor of a product with that number; None for other operations."""
     for constant, other in _either(x, "multiply"):
         if _is_number(constant, number, exact=exact):
             return other
@@ -361,7 +361,7 @@ def _one(x: Instruction | None) -> bool:
 
 
 def _operand_if_only_used_here(x: Instruction, opcode: str) -> Instruction:
-    """What an operation reads, where there is one and nothing else reads it; else `x` itself."""
+    """The only operand of an operation with a single use; else `x` itself."""
     return x.operands[0] if x.opcode == opcode and _one(x) else x
 
 

@@ -39,7 +39,7 @@ def has_two_batches(dot: Instruction) -> bool:
 
 
 def with_one_batch(dot: Instruction) -> Instruction:
-    """What `dot` gives: a product with one, reshaped (`NormalizeBatchDimensions`)."""
+    """The value of `dot` as a reshaped product with one batch dimension (`NormalizeBatchDimensions`)."""
     operands, sides = [], []
     for number, operand in enumerate(dot.operands):
         side, laid = DotOperand.of(dot, number), operand.shape

@@ -37,7 +37,7 @@ class _Weights(NamedTuple):
 
 @dataclass(frozen=True)
 class SplitkRewriter(VisitPass):
-    """`splitk-rewriter`: a dimension `k` becomes a batch of parts, summed by a reduction behind."""
+    """`splitk-rewriter`: a dimension `k` becomes a batch of parts, summed by a reduction after it."""
 
     name = "splitk-rewriter"
     opcodes = ("dot",)
@@ -93,7 +93,7 @@ _FLOPS = {
 
 
 def _source_bits(operand: Instruction) -> int:
-    """Of what unary operations in front, which will be fused, read."""
+    """Bit width of the operand below unary operations that will be fused."""
     while is_elementwise(operand) and len(operand.operands) == 1:
         operand = operand.operands[0]
     return operand.shape.bit_width

@@ -1,6 +1,6 @@
-"""How an array's memory is cut into pieces of the dimensions of a dot's operand or result.
+"""The memory of an array, split by dimensions of a dot's operand or result.
 
-Mirrors `DimensionOrder` (`xla/service/gpu/triton_tiling_propagation.cc`). None stands for XLA's refusals.
+Mirrors `DimensionOrder` (`xla/service/gpu/triton_tiling_propagation.cc`). None is XLA's refusal.
 """
 
 from __future__ import annotations
@@ -263,8 +263,8 @@ def _labelled(shape: Shape, order: DimensionOrder, label: int) -> int | None:
 
 
 def split_required(order: DimensionOrder, splittable: int) -> int | None:
-    """How the splittable dimension must be split, `NO_SPLIT` for not at all; None for an order that is not
-    supported (`GetRequirementsIfSupportedOrder`)."""
+    """The required split of the splittable dimension, or `NO_SPLIT`; None for an unsupported
+    order (`GetRequirementsIfSupportedOrder`)."""
     fragments = order.fragments
     for minor, major in pairwise(fragments):
         if minor.dimension == major.dimension and minor.is_sliced:

@@ -22,7 +22,7 @@ from hlofuse.rules.rewrites import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODU
 from hlofuse.trace import Recorder
 
 _MOST_PARAMETERS = 4
-"""Of one operand of the dot."""
+"""The limit of parameters for one operand of the dot."""
 _CONFIG = gpu_config_text("fusion_backend_config", {"kind": "__triton_gemm"})
 
 
@@ -106,7 +106,8 @@ class _Growing:
     def _toward_operands(
         self, root: Instruction, order: DimensionOrder, side: DotProperties, split: int, most: int | None
     ) -> tuple[Instruction, int]:
-        """What stands for `root` inside, and the split needed so far (`FuseTowardOperands`)."""
+        """The instruction for `root` inside the fusion, and the split needed so far
+        (`FuseTowardOperands`)."""
         nodes: list[tuple[Instruction, DimensionOrder]] = []
         ids: dict[object, int] = {}
         below: dict[int, list[int]] = {}

@@ -209,7 +209,7 @@ def _hoist_upwards(bitcast: Instruction, callers: list[Instruction]) -> bool:
 def _reached(
     start: Instruction, beyond: Callable[[Instruction], Sequence[Instruction]]
 ) -> dict[Instruction, None]:
-    """All behind `start`, nearest first, each once."""
+    """All instructions reached from `start`, nearest first, each once."""
     found: dict[Instruction, None] = {}
     queue = deque(beyond(start))
     while queue:

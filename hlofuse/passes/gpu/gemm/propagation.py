@@ -1,4 +1,4 @@
-"""What a GEMM fusion can take in, and whether that is worth it."""
+"""Operations that a GEMM fusion can include, and the profit of it."""
 
 from dataclasses import dataclass
 
