@@ -23,10 +23,10 @@ from playwright.sync_api import Browser, CDPSession, Page, sync_playwright
 from stacked import stacked
 
 from hlofuse.account import observed_replay
+from hlofuse.compilation import replay_config
 from hlofuse.explorer import page_html, page_of
 from hlofuse.inputs import load, read_text
 from hlofuse.ir import Module, parse_module
-from hlofuse.replay import replay_config
 
 
 def processor_ms(session: CDPSession) -> float:

@@ -24,9 +24,9 @@ from typing import Any
 from playwright.sync_api import sync_playwright
 
 from hlofuse.account import observed_replay
+from hlofuse.compilation import replay_config
 from hlofuse.explorer import page_html, page_of
 from hlofuse.inputs import load
-from hlofuse.replay import replay_config
 
 Point = tuple[float, float]
 Rect = tuple[float, float, float, float]

@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 from replay import count, stacked
 
+from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Module
-from hlofuse.replay import replay
 from hlofuse.trace import Recorder
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "gpu"
@@ -66,7 +66,7 @@ def measure(module: Module, device: str, repeat: int) -> Times:
     for _ in range(repeat):
         start = time.process_time()
         with _Stopwatch() as watch:
-            replay(module, "gpu", device=device)
+            compile(module, "gpu", device=device)
         whole = time.process_time() - start
         for (name, wall, processor), (_, wall_after, after) in zip(
             watch.marks, watch.marks[1:], strict=False

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from hlofuse.compilation import Compilation, CompilationInput, Span, compile, replay_config
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.pipelines.stage import Stage
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,20 @@ class Result:
     status: int
     out: str
     err: str
+
+
+def lowered(
+    module: Module, target: str, device: DeviceDescription | None = None, flags: tuple[str, ...] = ()
+) -> Span:
+    """The passes before fusion on a module before optimizations."""
+    config = replay_config(target, device, xla_flags=flags)
+    return compile(CompilationInput(module, stage=Stage.BEFORE), config, until=Stage.INPUT).span(Stage.INPUT)
+
+
+def finished(module: Module, target: str, device: DeviceDescription | None = None) -> Compilation:
+    """The passes after fusion on a fused module."""
+    config = replay_config(target, device)
+    return compile(CompilationInput(module, stage=Stage.FUSED), config, until=Stage.SCHEDULED)
 
 
 def load_tool(name: str) -> Any:

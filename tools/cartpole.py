@@ -21,6 +21,7 @@ from cartpole_chart import chart
 from hlofuse.account.replaying import pair_detail
 from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.kernels import iter_kernels, launched_computations
+from hlofuse.compilation import Compilation, CompilationInput, compile
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.format.escape import table
@@ -29,7 +30,6 @@ from hlofuse.inputs import load
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.releases import AROUND_FUSION
-from hlofuse.replay import Replay, ReplayInput, replay
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.kernels import Choice, kernel_selection
 from hlofuse.rules.settings import parse_settings
@@ -70,7 +70,7 @@ class Figures:
     """Estimated time of a turn, where there are estimates."""
     unknown: int
     """Library calls nobody estimates."""
-    replay: Replay
+    replay: Compilation
 
 
 @cache
@@ -81,7 +81,7 @@ def figures(name: str, target: str, without: str = "") -> Figures | None:
     card = None if target == "cpu" else load_device(CARD)
     module = load(SAMPLES / target / name, target=target)
     settings = parse_settings((), (without,) if without else ())
-    done = replay(ReplayInput(module, unique_ids_for(module)), target, device=card, settings=settings)
+    done = compile(CompilationInput(module, unique_ids_for(module)), target, device=card, settings=settings)
     after = done.after
     executed = _executed(after)
     selection = kernel_selection(after, target, done.config.release, device=card)

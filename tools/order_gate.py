@@ -25,13 +25,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from hlofuse.compilation import CompilationInput, compile
 from hlofuse.inputs import load
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.matching.kernels import KernelKeys
 from hlofuse.order import estimate, phases
-from hlofuse.replay import ReplayInput, replay
 from hlofuse.trace.priority_record import FusionStep, PriorityStep, read_priority_record
 
 _STEPS: dict[str, tuple[str, Callable[..., object]]] = {
@@ -92,7 +92,7 @@ def score(task: Task) -> tuple[Task, dict[str, int]]:
             estimate.estimate_order(module)
     module.order_source = "text"
     ids = unique_ids_for(read) if task.order == "xla" else None
-    done = replay(ReplayInput(module, ids), "gpu", device=task.device)
+    done = compile(CompilationInput(module, ids), "gpu", device=task.device)
     found = {
         level: int(kinds.module(done.after).key == kinds.module(after).key)
         for level, kinds in (("L1", KernelKeys(output_order=False)), ("L1x", KernelKeys()))

@@ -22,9 +22,9 @@ from random import Random
 from statistics import mean, stdev
 from typing import Any
 
+from hlofuse.compilation import replay_config
 from hlofuse.gym.benchmark import Benchmark, benchmark, manifest
 from hlofuse.gym.env import HloPassEnv
-from hlofuse.replay import replay_config
 from hlofuse.search.space import Space, SpentBudget, count_ops
 from hlofuse.search.strategies import METHODS, minimized
 

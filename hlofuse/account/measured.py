@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from hlofuse.compilation import Compilation
 from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
 from hlofuse.inputs.wire_format import Signature, signatures
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.replay import Replay
 
 _FINDING = "measured"
 NO_MEASURED_TIME = "no kernel of the module has a measured time; give a profile of this program"
@@ -60,9 +60,9 @@ def attach(
     module.findings[_FINDING] = max(joins, key=lambda j: j.found_us)
 
 
-def share(module: Module, replay: Replay, names: Mapping[str, str] | None = None) -> None:
+def share(module: Module, replay: Compilation, names: Mapping[str, str] | None = None) -> None:
     """Copy a module's measured times to a replay's final module; `names` maps the names where they differ."""
-    found, final = measured_of(module), replay.final.module
+    found, final = measured_of(module), replay.final
     final.findings[_FINDING] = found if found is None or names is None else _rename(found, final, names)
 
 

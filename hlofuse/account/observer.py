@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from hlofuse.account.figures import StepCost, kernel_time
+from hlofuse.compilation import PassObserver
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.fusion.priority_fusion.observers import Condition
-from hlofuse.replay import ReplayObserver
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
 
 
@@ -34,7 +34,7 @@ class Enough(Exception):
     """Raised once all moments were observed."""
 
 
-class CostObserver(ReplayObserver):
+class CostObserver(PassObserver):
     """Records the estimates and the ties of every fusion."""
 
     def __init__(self, *, with_ties: bool = False) -> None:
@@ -88,7 +88,7 @@ class CostObserver(ReplayObserver):
         self.fusions += 1
 
 
-class MomentObserver(ReplayObserver):
+class MomentObserver(PassObserver):
     """Calls functions with the graph at their moments; raises `Enough` after the last."""
 
     def __init__(self, looks: Mapping[Moment, Sequence[Look]]) -> None:

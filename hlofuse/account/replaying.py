@@ -19,6 +19,15 @@ from hlofuse.account.figures import (
 )
 from hlofuse.account.flips import flips, pair_estimate, sums
 from hlofuse.account.observer import CostObserver, Enough, Look, Moment, MomentObserver
+from hlofuse.compilation import (
+    Checkpoint,
+    Compilation,
+    CompilationInput,
+    PassObserver,
+    ReplayConfig,
+    compile,
+    replay_config,
+)
 from hlofuse.cost.combined import CombinedModel, model_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -29,17 +38,8 @@ from hlofuse.cost.gpu.terms import OperandRead, operand_reads, pair_operand_read
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import Release
-from hlofuse.replay import (
-    Checkpoint,
-    Replay,
-    ReplayConfig,
-    ReplayInput,
-    ReplayObserver,
-    replay,
-    replay_config,
-)
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.trace import Event
 
@@ -110,7 +110,7 @@ class Costs(KernelTimes):
         self,
         model: KernelModel,
         observer: CostObserver,
-        replay: Replay,
+        replay: Compilation,
         repeat: Callable[[MomentObserver], None],
     ) -> None:
         # The pass's own model knows fusions that later passes have changed, so this is another one.
@@ -200,7 +200,7 @@ class Costs(KernelTimes):
 class Observed:
     """A replay and its costs."""
 
-    replay: Replay
+    replay: Compilation
     costs: Costs | None = field(repr=False)
     """None for targets that ask no cost model."""
     xla: Observed | None = field(default=None, repr=False)
@@ -229,14 +229,14 @@ class SharedStart:
 
 
 def observed_replay(
-    input: ReplayInput | Module,
+    input: CompilationInput | Module,
     config: ReplayConfig,
     *,
     cache: SharedTables | None = None,
     start: SharedStart | None = None,
     begun: Checkpoint | None = None,
     totals_only: bool = False,
-    observers: Sequence[ReplayObserver] = (),
+    observers: Sequence[PassObserver] = (),
 ) -> Observed:
     """A replay with its costs, and with XLA's own replay where the configuration differs from XLA.
 
@@ -245,23 +245,23 @@ def observed_replay(
     `totals_only` the costs of single fusions are not noted. `observers` see the decisions as well.
     """
     if isinstance(input, Module):
-        input = ReplayInput(input)
+        input = CompilationInput(input)
     cache = cache or SharedTables()
     xla = observed_replay(input, config.xla, cache=cache) if config.xla is not None else None
     if config.device is None:
-        return Observed(replay(input, config), None, xla)
+        return Observed(compile(input, config), None, xla)
     beginning = begun
     if beginning is None and config.passes and config.settings.plugins is None:
         beginning = Checkpoint(config.passes[0])  # what comes before it takes longest
 
     def repeat(observer: MomentObserver) -> None:
         with suppress(Enough):
-            replay(input, config, [observer], cache=cache, checkpoint=beginning)
+            compile(input, config, [observer], cache=cache, checkpoint=beginning)
 
     observer = CostObserver(with_ties=input.has_open_ties(config.target))
     checkpoint = start.checkpoint if start is not None else begun
     watching = observers if totals_only else [*observers, observer]
-    done = replay(input, config, watching, cache=cache, checkpoint=checkpoint)
+    done = compile(input, config, watching, cache=cache, checkpoint=checkpoint)
     if start is not None and not totals_only:
         observer = start.observer = start.observer or observer
     model = model_of(config.device, config.release, cache)
@@ -343,12 +343,14 @@ def compiled(
 
     HlofuseError where it cannot be lowered.
     """
-    lowered = lower_to_fusion_input(module, config.target, config.device, flags=flags).module
     changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
-    return observed_replay(ReplayInput(lowered), changed, cache=cache, totals_only=True)
+    lowered = Compilation.of(module, Stage.BEFORE, changed).fusion_input
+    return observed_replay(lowered, changed, cache=cache, totals_only=True)
 
 
-def account_of(replay: Replay, costs: Costs | None, module: Module, *, is_final: bool = False) -> Account:
+def account_of(
+    replay: Compilation, costs: Costs | None, module: Module, *, is_final: bool = False
+) -> Account:
     """What a module of a replay launches, with times where there are costs."""
     if costs is not None:
         return costs.account(module, is_final=is_final)
@@ -357,4 +359,4 @@ def account_of(replay: Replay, costs: Costs | None, module: Module, *, is_final:
 
 def final_account(observed: Observed, *, with_peak: bool = True) -> Account:
     """What a replay launches, with peak memory only if asked for."""
-    return account_of(observed.replay, observed.costs, observed.replay.final.module, is_final=with_peak)
+    return account_of(observed.replay, observed.costs, observed.replay.final, is_final=with_peak)

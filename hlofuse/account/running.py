@@ -3,15 +3,15 @@
 from hlofuse.account.account import Account
 from hlofuse.account.measured import attach, measured_of
 from hlofuse.account.replaying import KernelTimes
+from hlofuse.compilation import Compilation
+from hlofuse.compilation.config import replay_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.identity import Identity
-from hlofuse.pipelines.manager import finish, lower_to_fusion_input
+from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import target_by_flags
 from hlofuse.releases import Release, release_of
-from hlofuse.replay.config import replay_config
-from hlofuse.replay.replay import replay
 
 
 def running(module: Module, identity: Identity, device: DeviceDescription | None) -> tuple[Account, Account]:
@@ -28,19 +28,14 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
     as_it_is, measured = account_on(module, device, target, release), measured_of(module)
     if not identity.is_replayed or target not in TARGETS:
         return as_it_is, as_it_is
-    if identity.stage.value == "scheduled":
+    stage = Stage(identity.stage.value)
+    if stage is Stage.SCHEDULED:
         final = account_on(module, device, target, release, is_final=True)
         return final, final
     if device is None and TARGETS[target].needs_device:
         return as_it_is, as_it_is
-    if identity.stage.value == "before-optimizations":
-        module = lower_to_fusion_input(module, target, device, flags=identity.flags).module
-    if identity.stage.value == "after-fusion":
-        module = finish(module, target, device, flags=identity.flags).module
-    else:
-        module = replay(
-            module, replay_config(target, device, xla=identity.replayed, xla_flags=identity.flags)
-        ).final.module
+    config = replay_config(target, device, xla=identity.replayed, xla_flags=identity.flags)
+    module = Compilation.of(module, stage, config).final
     if measured is not None:
         attach(module, measured.profile)
     return account_on(module, device, target, release, is_final=True), as_it_is

@@ -52,16 +52,18 @@ def command(arguments: tuple[str, ...]) -> int:
 
 def _prepared(file: str) -> str:
     """As it goes to the scheduler, where XLA:CPU has its hook (`ApplyXlaTransforms`)."""
+    from hlofuse.compilation import CompilationInput, compile
     from hlofuse.inputs import load
     from hlofuse.inputs.stage import BEFORE, SCHEDULED, stage_of
     from hlofuse.ir.text.printer import print_module
-    from hlofuse.pipelines.manager import finish
+    from hlofuse.pipelines.stage import Stage
 
     module = load(file)
     stage = stage_of(module)
     if stage.foreign_to("cpu") or stage.name == BEFORE:
         more = f"({stage.evidence}); hlofuse replay --target cpu -o FILE writes one"
         raise HlofuseError(f"{printable(file)}: expected a module after XLA:CPU's fusion passes {more}")
-    final = finish(module, "cpu").module if stage.name != SCHEDULED else module
-    final.attributes = final.attributes.without("is_scheduled")
-    return print_module(final)
+    if stage.name != SCHEDULED:
+        module = compile(CompilationInput(module, stage=Stage.FUSED), until=Stage.SCHEDULED).final
+    module.attributes = module.attributes.without("is_scheduled")
+    return print_module(module)

@@ -1,14 +1,14 @@
 """`explore`: every decision of a replay in one HTML file to step through."""
 
 from hlofuse.account import Observed
+from hlofuse.compilation import Compilation
 from hlofuse.explorer.collect import page_of
 from hlofuse.explorer.model import passes_of, sequence_of
 from hlofuse.explorer.page import page_html
-from hlofuse.replay import Replay
 
 __all__ = ["explore", "page_html", "page_of", "passes_of", "sequence_of"]
 
 
-def explore(replay: Replay) -> str:
+def explore(replay: Compilation) -> str:
     """The page of `hlofuse explore`, as the text of an HTML file."""
     return page_html(page_of({"replay": Observed(replay, None)}))

@@ -5,6 +5,7 @@ from functools import partial
 
 from hlofuse.account import Observed
 from hlofuse.analysis.kernels import is_kernel, launched_computations
+from hlofuse.compilation import Compilation
 from hlofuse.explorer.kernels import SourceFiles, kernel_pairs, page_kernels
 from hlofuse.explorer.model import (
     Change,
@@ -22,7 +23,6 @@ from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines import TARGETS
-from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.final_names import FinalNames, LaunchedNames, final_names
 from hlofuse.reports.common.head import identity_line
@@ -241,8 +241,8 @@ _SLOWEST = 5
 def page_of(
     replays: dict[str, Observed],
     passes: Passes | None = None,
-    names: Callable[[Replay], FinalNames] = final_names,
-    unoptimized: Callable[[Replay], Module | None] = lambda _: None,
+    names: Callable[[Compilation], FinalNames] = final_names,
+    unoptimized: Callable[[Compilation], Module | None] = lambda _: None,
     source: str | None = None,
 ) -> Page:
     """One run, or two to be compared: what distinguishes each from the other, and the replay.
@@ -280,7 +280,7 @@ class _Collector:
         self,
         label: str,
         observed: Observed,
-        names: Callable[[Replay], FinalNames],
+        names: Callable[[Compilation], FinalNames],
         unoptimized: Callable[[], Module | None],
         files: SourceFiles,
     ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from hlofuse.account.floor import floor_us
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import computed_in
+from hlofuse.compilation import Compilation
 from hlofuse.explorer.model import NOWHERE, Kernel, KernelPair, Line, SourceFile, Value
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import portable, shown_file
@@ -21,7 +22,6 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.text.printer import print_computation, print_instruction
 from hlofuse.matching.pairs import match
-from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.explain.model import HotKernel
@@ -81,7 +81,7 @@ _TEXT = PrintOptions(metadata=False, percent=False, operand_numbers=0)
 
 def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Iterator[Kernel]:
     """What is launched; `boxes` are those of the last step by name."""
-    rows, module, costs = facts.account_after.rows, facts.replay.final.module, facts.costs
+    rows, module, costs = facts.account_after.rows, facts.replay.final, facts.costs
     device = costs.device if costs is not None else None
     number = {row.instruction: n for n, row in enumerate(rows)}
     root = module.entry.root
@@ -126,10 +126,12 @@ def hlo_text(kernel: Instruction) -> str:
     return "\n\n".join([print_instruction(kernel, _TEXT), *(print_computation(c, _TEXT) for c in called)])
 
 
-def kernel_pairs(first: Replay, second: Replay, kernels: Sequence[Sequence[Kernel]]) -> list[KernelPair]:
+def kernel_pairs(
+    first: Compilation, second: Compilation, kernels: Sequence[Sequence[Kernel]]
+) -> list[KernelPair]:
     """Kernels that compute the same results, then those of the first replay only, then of the second."""
     own, other = ([k.row.instruction for k in side] for side in kernels)
-    names = match(first.final.module, second.final.module).names
+    names = match(first.final, second.final).names
     number = {i.name: n for n, i in enumerate(own)}
     paired = {n: number[name] for n, i in enumerate(other) if (name := names.get(i.name)) in number}
     return [

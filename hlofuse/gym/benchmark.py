@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.account.measured import attach
+from hlofuse.compilation import replay_config
 from hlofuse.inputs.companions import before_optimizations_of
 from hlofuse.inputs.many import load
 from hlofuse.inputs.profile import read_profile
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.replay import replay_config
 from hlofuse.search.space import Objective, Space, default_ops, module_hash
 
 Source = str | Path | Module
@@ -37,7 +37,7 @@ class Benchmark:
     def space(self, objective: Objective, target: str, device: str | None, profile: str | None) -> Space:
         """What sequences come to behind XLA's own passes; HlofuseError for a time without a device."""
         times = read_profile(profile) if profile is not None else None
-        joined = (lambda replay: attach(replay.final.module, times)) if times is not None else None
+        joined = (lambda replay: attach(replay.final, times)) if times is not None else None
         return Space(self.module, replay_config(target, device), objective, attach=joined)
 
 

@@ -9,10 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from hlofuse.analysis.custom_calls import is_radix_sort
+from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig
 from hlofuse.format.escape import printable
-from hlofuse.inputs.companions import before_optimizations_of, compiled_with
+from hlofuse.inputs.companions import before_optimizations_of
 from hlofuse.inputs.many import load
 from hlofuse.inputs.wire_format import fields, ids_file_of, messages, module_proto, numbers, unique_ids_for
 from hlofuse.ir.errors import HlofuseError
@@ -23,10 +24,7 @@ from hlofuse.ir.unique_ids import ComputationIds, UniqueIds
 from hlofuse.order.replayed import with_replayed_order
 from hlofuse.passes.common.literals import MOST_ELEMENTS, Value, text_of
 from hlofuse.pipelines import TARGETS
-from hlofuse.replay import ReplayInput
-
-if TYPE_CHECKING:
-    from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.pipelines.stage import Stage
 
 
 def restore_unread_elements(module: Module, ids: UniqueIds | None) -> None:
@@ -254,29 +252,28 @@ def _ordered(computation: Computation) -> list[Instruction] | None:
 
 def replay_input(
     module: Module,
-    target: str,
-    device: DeviceDescription | None,
+    config: ReplayConfig,
     *,
     order: OrderSource | None = None,
     ids_file: str | None = None,
-) -> ReplayInput:
+) -> CompilationInput:
     """The module as a replay takes it, with ids and use-lists from the best source there is.
 
     The sources are XLA's ids in an HLO proto, XLA's earlier passes repeated on the module before
-    optimizations, an estimate, and the order of the text. `order` asks for one of them alone; HlofuseError
-    where it cannot be had. `ids_file` names the proto; without it, it is looked for beside the module.
+    optimizations, an estimate, and the order of the text. `order` selects one of them; HlofuseError where it
+    cannot be had. `ids_file` names the proto; without it, it is looked for next to the module.
     """
-    replayed_for = TARGETS[target]
+    replayed_for = TARGETS[config.target]
     if not replayed_for.has_history:
         if ids_file is not None:
             unique_ids_for(module, ids_file)  # a file of another module is an error all the same
         if replayed_for.restores_use_lists and order in ("xla", "replayed"):
             raise HlofuseError(
-                f"--order {order} is not supported for target {target}; expected estimated or text"
+                f"--order {order} is not supported for target {config.target}; expected estimated or text"
             )
         if order == "text":
             module.order_source = order
-        return ReplayInput(module)
+        return CompilationInput(module)
     if ids_file is not None and order not in (None, "xla"):
         raise HlofuseError("--ids FILE needs --order xla")
     ids = unique_ids_for(module, ids_file) if order in (None, "xla") else None
@@ -287,23 +284,23 @@ def replay_input(
     if order == "text":
         module.order_source = order
     if order not in (None, "replayed"):
-        return ReplayInput(module, ids)
-    replayed = replayed_from_dump(module, target, device)
+        return CompilationInput(module, ids)
+    lowering = lowering_from_dump(module, config)
+    replayed = with_replayed_order(module, lowering.before) if lowering is not None else None
     if replayed is None and order == "replayed":
         raise HlofuseError(
             f"--order replayed needs the module before optimizations next to {_name(module)}, and a replay"
             " from there that gives this module"
         )
-    return ReplayInput(replayed or module, ids)
+    return CompilationInput(replayed or module, ids, lowering=lowering)
 
 
-def replayed_from_dump(module: Module, target: str, device: DeviceDescription | None) -> Module | None:
-    """A copy of the module in the order that repeating XLA's earlier passes gives it.
+def lowering_from_dump(module: Module, config: ReplayConfig) -> Compilation | None:
+    """XLA's passes before fusion, repeated on the module before optimizations next to a dump of their result.
 
-    None where nothing depends on the order, where no module before optimizations lies beside, and where
-    XLA's passes before fusion, repeated, make another module of that one.
+    None where nothing depends on the order, where there is no such module, and where it cannot be lowered.
     """
-    if not TARGETS[target].has_history or module.order_source == "replayed":
+    if not TARGETS[config.target].has_history or module.order_source == "replayed":
         return None
     source = before_optimizations_of(module.filename)
     if source is None:
@@ -312,9 +309,26 @@ def replayed_from_dump(module: Module, target: str, device: DeviceDescription | 
         unoptimized = load(source)
         restore_literals(unoptimized)
         in_creation_order(unoptimized, unique_ids_for(unoptimized))
-        return with_replayed_order(module, unoptimized, target, device, compiled_with(module))
+        lowering = lowering_to(module, unoptimized, config)
+        lowering.span(Stage.INPUT)
     except HlofuseError:
         return None
+    return lowering
+
+
+def lowering_to(module: Module, unoptimized: Module, config: ReplayConfig) -> Compilation:
+    """The passes before fusion on `unoptimized`, without those that did not run where XLA wrote `module`."""
+    passes = _left_out(module)
+    config = config.xla or config
+    return Compilation.of(unoptimized, Stage.BEFORE, config.without_passes(passes) if passes else config)
+
+
+def _left_out(module: Module) -> tuple[str, ...]:
+    """Passes that did not run: without a GPU, XLA has no table of CUB's speeds and keeps its sorts."""
+    instructions = [x for c in module.computations for x in c]
+    if any(is_radix_sort(x) for x in instructions) or not any(x.opcode == "sort" for x in instructions):
+        return ()
+    return ("sort-rewriter",)
 
 
 def _name(module: Module) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hlofuse.analysis.custom_calls import annotates_sharding, is_inlined
+from hlofuse.compilation import Compilation, replay_config
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import FRONT_ENDS, backend_of
 from hlofuse.inputs.companions import compiled_with
@@ -15,25 +16,19 @@ from hlofuse.inputs.release import is_of_earlier_dialect
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines.identity import Fact, Source
-from hlofuse.pipelines.manager import lower_to_fusion_input
+from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS, before_fusion
 
 _LATER_IN_CORPUS = re.compile(r"(after|\d+-.+)\.hlo(\.gz)?")
 
-BEFORE = "before-optimizations"
-INPUT = "fusion-input"
-FUSED = "after-fusion"
-SCHEDULED = "scheduled"
-STAGES = (BEFORE, INPUT, FUSED, SCHEDULED)
-"""In the order of a compilation. BEFORE is anywhere before the fusion passes."""
+BEFORE, INPUT, FUSED, SCHEDULED = Stage
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class ShownStage:
     """The stage of a module and what shows it."""
 
-    name: str
-    """One of STAGES."""
+    name: Stage
     backend: str | None = None
     """`cpu`, `gpu`, `tpu` or another, where something in the module tells."""
     evidence: str = ""
@@ -66,7 +61,7 @@ class Stage:
 class StageError(HlofuseError):
     """The module is not the input of the fusion passes; the message says how to get that."""
 
-    def __init__(self, problem: str, stage: Stage) -> None:
+    def __init__(self, problem: str, stage: ShownStage) -> None:
         hint = "" if stage.name == INPUT else "\nTo replay it anyway, add --assume-input."
         super().__init__(problem + hint)
         self.problem = problem
@@ -74,7 +69,7 @@ class StageError(HlofuseError):
         self.stage = stage
 
 
-def stage_of(module: Module, target: str = "cpu") -> Stage:
+def stage_of(module: Module, target: str = "cpu") -> ShownStage:
     """Tell the stage from the module itself, from the dump's file name and from the dumps beside it."""
     found = backend_of(module) if module.requested_target is None else None
     backend = found.value if found is not None else None
@@ -82,37 +77,37 @@ def stage_of(module: Module, target: str = "cpu") -> Stage:
     siblings = dumped_module(dump_file.path) if dump_file is not None else None
     right = _right_file(siblings, target) if siblings is not None else _in_its_corpus_folder(module)
     if module.requested_stage is not None:
-        return Stage(module.requested_stage, backend, "given by --stage", right, "asked")
+        return ShownStage(Stage(module.requested_stage), backend, "given by --stage", right, "asked")
     if module.lowered_from is not None:
-        return Stage(BEFORE, backend, f"{module.lowered_from}, not compiled yet", right)
+        return ShownStage(BEFORE, backend, f"{module.lowered_from}, not compiled yet", right)
     for whole in siblings.whole if siblings is not None and module.requested_target is None else ():
         if "gpu" in whole or "tpu" in whole:
             backend = "gpu" if "gpu" in whole else "tpu"
     if module.is_scheduled:
-        return Stage(SCHEDULED, backend, "header has is_scheduled=true", right)
+        return ShownStage(SCHEDULED, backend, "header has is_scheduled=true", right)
     fusion = _compiler_fusion(module)
     if fusion is not None:
         evidence = f"has {fusion.fusion_kind} fusions such as {printable(fusion.name)}"
-        return Stage(FUSED, backend, evidence, right)
+        return ShownStage(FUSED, backend, evidence, right)
     if dump_file is None and right is not None:
         evidence = f"{right.name}, the fusion input, is in the same directory"
-        return Stage(FUSED, backend, evidence, right, "directory")
+        return ShownStage(FUSED, backend, evidence, right, "directory")
     if dump_file is not None:
         if dump_file.whole is not None:
             name = BEFORE if dump_file.whole == "before_optimizations" else SCHEDULED
-            return Stage(name, backend, f"from the file name: {dump_file.whole}", right, "directory")
+            return ShownStage(name, backend, f"from the file name: {dump_file.whole}", right, "directory")
         if right is not None and right.name == dump_file.path.name:
-            return Stage(INPUT, backend, "from its name in the dump directory", right, "directory")
+            return ShownStage(INPUT, backend, "from its name in the dump directory", right, "directory")
         if right is not None:
             name, evidence = _by_order(dump_file, right)
-            return Stage(name, backend, evidence, right, "directory")
+            return ShownStage(name, backend, evidence, right, "directory")
     if _in_corpus(module):
-        return Stage(INPUT, backend, "before.hlo, next to after.hlo", right, "directory")
+        return ShownStage(INPUT, backend, "before.hlo, next to after.hlo", right, "directory")
     name, evidence = _by_contents(module, target, backend)
-    return Stage(name, backend, evidence, right)
+    return ShownStage(name, backend, evidence, right)
 
 
-def _by_contents(module: Module, target: str, backend: str | None) -> tuple[str, str]:
+def _by_contents(module: Module, target: str, backend: str | None) -> tuple[Stage, str]:
     """Before the fusion passes or their input, by what stands in the module alone.
 
     The test for all: where repeating the passes before fusion changes a module, it was not their result. The
@@ -159,7 +154,7 @@ def doubt(module: Module, name: str, target: str = "cpu") -> str | None:
     return f"{name} {_STAGE_TEXT[stage.name]} ({stage.evidence})."
 
 
-def require_input_stage(module: Module, target: str = "cpu") -> Stage:
+def require_input_stage(module: Module, target: str = "cpu") -> ShownStage:
     """The stage of a module that fusion can be replayed from; StageError for any other."""
     stage = stage_of(module, target)
     foreign = stage.foreign_to(target)
@@ -218,7 +213,7 @@ def _in_its_corpus_folder(module: Module) -> Path | None:
     return corpus_file(path.parent, "before") if _LATER_IN_CORPUS.fullmatch(path.name) else None
 
 
-def _by_order(dump_file: DumpFile, right: Path) -> tuple[str, str]:
+def _by_order(dump_file: DumpFile, right: Path) -> tuple[Stage, str]:
     reference = read_name(right)
     first = reference.number if reference is not None else None
     if dump_file.number is not None and first is not None and dump_file.number < first:
@@ -339,7 +334,8 @@ def _counts_if_changed(module: Module, target: str) -> tuple[int, int] | None:
     with_list = target if before_fusion(target) else "cpu"
     before = _operations(module)
     try:
-        after = _operations(lower_to_fusion_input(module, with_list, flags=compiled_with(module)).module)
+        config = replay_config(with_list, xla_flags=compiled_with(module))
+        after = _operations(Compilation.of(module, Stage.BEFORE, config).before)
     except HlofuseError:  # calls that multiply beyond reason: they are there no more at fusion
         return before.total(), before.total()
     return (before.total(), after.total()) if before != after else None

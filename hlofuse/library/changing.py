@@ -23,8 +23,8 @@ from hlofuse.reports.whatif.text import print_sweep
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
+    from hlofuse.compilation import ReplayConfig
     from hlofuse.library.program import Program
-    from hlofuse.replay import ReplayConfig
     from hlofuse.reports.explain.model import Explanation
     from hlofuse.reports.whatif.model import Ranking, Sweep
     from hlofuse.reports.whatif.ranking import Vary

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from hlofuse.account import Observed
+    from hlofuse.compilation import Compilation
     from hlofuse.ir.graph import Module
     from hlofuse.library.program import Program
     from hlofuse.plot.figure import Plot
     from hlofuse.render import Drawing
     from hlofuse.render.animate import Decision
     from hlofuse.render.viewers import LaunchedModule
-    from hlofuse.replay import Replay
     from hlofuse.reports.common.model import Refusal
     from hlofuse.trace import Event
 
@@ -44,7 +44,7 @@ def drawn(
     from hlofuse.reports.difference.phrases import difference_lines
 
     listener = program.options.listener
-    shown: Module | Replay = program.module
+    shown: Module | Compilation = program.module
     names: dict[str, str] = {}
     if animate and (view or open or collapse):
         raise HlofuseError("an animation shows all of a replay: leave out view, open and collapse")
@@ -119,7 +119,7 @@ def launched(program: Program, view: str | None) -> LaunchedModule:
         account = program.account_as_it_is
     else:
         names, account = LaunchedNames(program.replay, program.names), program.facts.account_after
-        at_fusion = dict(program.replay.final.names_at_fusion)
+        at_fusion = dict(program.replay.names_at_fusion)
         final = {i.name: names.of(i.name)[1] for i in account.module.instructions()}
     device = program.loaded.device
     title = f"{account.backend} {device.name}" if device is not None else account.backend
@@ -129,9 +129,9 @@ def launched(program: Program, view: str | None) -> LaunchedModule:
 def plotted(program: Program, kind: str) -> Plot:
     """`Report.plot`."""
     from hlofuse.account import Account, KernelTimes
+    from hlofuse.compilation import ModuleTexts
     from hlofuse.library.naming import final_names_of
     from hlofuse.render.options import pair_of
-    from hlofuse.replay import ModuleTexts
     from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.common.unoptimized import BRIEF
     from hlofuse.reports.difference.phrases import warning_line
@@ -154,15 +154,14 @@ def plotted(program: Program, kind: str) -> Plot:
     if kind == "kernels":
         from hlofuse.plot.bars import plot_kernels
 
-        final = replay.final
         backend = replay.config.build.backend
         account = times.account if times is not None else partial(Account, backend=backend)
-        before, after = account(replay.before), account(final.module)
-        return plot_kernels(pair, before, after, final.names_at_fusion, pair.title, alerts, labels=labels)
+        before, after = account(replay.before), account(replay.final)
+        return plot_kernels(pair, before, after, replay.names_at_fusion, pair.title, alerts, labels=labels)
     from hlofuse.plot.roofline import plot_roofline
 
     assert times is not None
-    return plot_roofline(replay.before, replay.final.module, times, pair.title, alerts, labels)
+    return plot_roofline(replay.before, replay.final, times, pair.title, alerts, labels)
 
 
 def explored(

@@ -26,9 +26,9 @@ from hlofuse.reports.common.names import launched_in
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hlofuse.compilation import Compilation
     from hlofuse.library.options import ReplayOptions
     from hlofuse.library.program import Program
-    from hlofuse.replay import Replay
     from hlofuse.reports.explain.model import Explanation
     from hlofuse.reports.why.story import Answer as Found
 
@@ -147,7 +147,7 @@ def _timeline(options: ReplayOptions) -> tuple[str, str] | None:
     return plural(len(dumps), "dump"), command_line("timeline", options.input, *module)
 
 
-def _check_names(replay: Replay, only_pass: str | None, computation: str | None) -> None:
+def _check_names(replay: Compilation, only_pass: str | None, computation: str | None) -> None:
     if only_pass is not None:
         passes = [p.name for p in replay.passes]
         if only_pass not in passes:

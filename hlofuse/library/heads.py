@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
+from hlofuse.compilation import Compilation
 from hlofuse.inputs import load
 from hlofuse.inputs.identity import identify_file
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import TARGETS
-from hlofuse.replay import Replay
+from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.head import Head
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from hlofuse.reports.common.final_names import FinalNames, LaunchedNames
     from hlofuse.reports.common.xla_result import XlaResult
 
-    ReportedModule: TypeAlias = Replay | Loaded
+    ReportedModule: TypeAlias = Compilation | Loaded
     """A replay, or a module that has been read."""
 
 
@@ -36,12 +37,12 @@ def head_of(
     if config is None or not replayed:
         return Head(identity)
     order = reported.order_source if TARGETS[config.target].depends_on_order else None
-    if order is not None and identity.stage.value == "before-optimizations":
+    if order is not None and identity.stage.value == Stage.BEFORE:
         order = "replayed"
     source = names.source if names is not None else None
     head = Head(identity, order, reported.follows_log, config.build, result, source)
-    if isinstance(reported, Replay):
-        return replace(head, not_repeated=lambda: tuple(reported.final.not_repeated))
+    if isinstance(reported, Compilation):
+        return replace(head, not_repeated=lambda: tuple(reported.span(Stage.SCHEDULED).not_repeated))
     return head
 
 

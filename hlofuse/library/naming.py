@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hlofuse.account.measured import attach
+from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.inputs import load
 from hlofuse.inputs.companions import before_optimizations_of, is_result_of
@@ -13,19 +14,19 @@ from hlofuse.inputs.dump_directory import final_module_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.library.listener import SILENT, Listener
+from hlofuse.pipelines.stage import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hlofuse.inputs.profile import Profile
-    from hlofuse.replay import Replay
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.final_names import FinalNames
     from hlofuse.reports.common.names import Names
     from hlofuse.trace import Event
 
 
-def final_names_of(replay: Replay, listener: Listener = SILENT) -> FinalNames:
+def final_names_of(replay: Compilation, listener: Listener = SILENT) -> FinalNames:
     """XLA's final names: from its final module next to the input, else from the replay."""
     from hlofuse.reports.common.final_names import final_names
 
@@ -38,18 +39,18 @@ def final_names_of(replay: Replay, listener: Listener = SILENT) -> FinalNames:
         return final_names(replay, final)
 
 
-def attach_profile(replay: Replay, profile: Profile) -> None:
+def attach_profile(replay: Compilation, profile: Profile) -> None:
     """Join what a replay launches with a profile, through XLA's final module where that is at hand."""
     from hlofuse.matching.pairs import match
 
-    launched, names = replay.final.module, final_names_of(replay)
+    launched, names = replay.final, final_names_of(replay)
     if names.source == "dump":
         attach(launched, profile, names.module, match(launched, names.module).names)
     else:
         attach(launched, profile)
 
 
-def renamed_kernels(replay: Replay) -> dict[str, str]:
+def renamed_kernels(replay: Compilation) -> dict[str, str]:
     """By their names at the end of fusion the final ones of kernels that have another."""
     from hlofuse.reports.common.final_names import LaunchedNames
 
@@ -63,8 +64,10 @@ def resolver_of(facts: Facts) -> Names:
     return Names(facts, lambda: unoptimized_of(facts.replay))
 
 
-def unoptimized_of(replay: Replay) -> Module | None:
+def unoptimized_of(replay: Compilation) -> Module | None:
     """The module before optimizations next to the input; None without one."""
+    if replay.input.lowering is not None:
+        return replay.input.lowering.input.module
     path = before_optimizations_of(_file(replay))
     try:
         return load(path) if path is not None else None
@@ -72,31 +75,28 @@ def unoptimized_of(replay: Replay) -> Module | None:
         return None
 
 
-def with_events(replay: Replay) -> None:
-    """Let the replay know what passes before fusion tell, from the module before optimizations beside it.
+def with_events(replay: Compilation) -> None:
+    """Add the rewrites of the passes before fusion, from the module before optimizations next to the input.
 
-    Names of what they made are matched with XLA's. Nothing is known where that module is not there.
+    Names of instructions that they created are matched with XLA's.
     """
     from hlofuse.matching.pairs import match
-    from hlofuse.reports.common.unoptimized import beginning_of_fusion
 
     if replay.input.unoptimized is not None:
         return
-    module = unoptimized_of(replay)
-    if module is None:
-        return
-    build = (replay.config.xla or replay.config).build
+    lowering, module = replay.input.lowering, unoptimized_of(replay)
+    if lowering is None and module is not None:
+        lowering = Compilation.of(module, Stage.BEFORE, replay.config.xla or replay.config)
     try:
-        begun = beginning_of_fusion(module, replay.target, build.device, build.flags)
+        events = lowering.span(Stage.INPUT).events if lowering is not None else ()
     except HlofuseError:  # partitioned by hand, for one
         return
-    if not begun.events:
+    if lowering is None or not events:
         return
-    names = match(replay.before, begun.module).names
-    renamed = [_under(names, e) for e in begun.events]
-    replay.input = replace(
-        replay.input, events=tuple(e for e in renamed if e.added or (e.producer and e.consumer))
-    )
+    names = match(replay.before, lowering.before).names
+    renamed = [_under(names, e) for e in events]
+    known = tuple(e for e in renamed if e.added or (e.producer and e.consumer))
+    replay.input = replace(replay.input, events=known, lowering=lowering)
 
 
 def _under(names: Mapping[str, str], event: Event) -> Event:
@@ -108,7 +108,7 @@ def _under(names: Mapping[str, str], event: Event) -> Event:
     )
 
 
-def has_own_result(replay: Replay) -> bool:
+def has_own_result(replay: Compilation) -> bool:
     """False if what XLA left next to the input cannot be the result of this replay."""
     config, identity = replay.config, replay.input.identity
     # A device that was not requested was read from these files: no need to read it again.
@@ -117,12 +117,12 @@ def has_own_result(replay: Replay) -> bool:
     return not config.changes and is_result_of(_file(replay), config.build.backend, device)
 
 
-def _file(replay: Replay) -> str | None:
+def _file(replay: Compilation) -> str | None:
     identity = replay.input.identity
     return identity.file if identity is not None else replay.before.filename
 
 
-def drawn_name(drawn: Module | Replay, view: str, name: str, listener: Listener) -> str:
+def drawn_name(drawn: Module | Compilation, view: str, name: str, listener: Listener) -> str:
     """The name in the drawn module for any name; the name itself where it is there or of no meaning.
 
     Of several kernels the first; a note says how many more there are.

@@ -15,8 +15,8 @@ from hlofuse.library.options import ReplayOptions
 from hlofuse.library.report import Report
 
 if TYPE_CHECKING:
+    from hlofuse.compilation import Compilation, CompilationInput, PassObserver, ReplayConfig
     from hlofuse.ir.graph import OrderSource
-    from hlofuse.replay import Replay, ReplayConfig, ReplayInput, ReplayObserver
 
 
 def open(
@@ -108,17 +108,17 @@ def open(
 
 
 def replay(
-    input: Module | ReplayInput,
+    input: Module | CompilationInput,
     config: str | ReplayConfig | None = None,
-    observers: Sequence[ReplayObserver] = (),
+    observers: Sequence[PassObserver] = (),
     **how: Any,
-) -> Replay:
+) -> Compilation:
     """The result of XLA's fusion passes on a copy of a module, with every decision.
 
     Without `config` the module is read as `open` reads it, with the same options. With a `ReplayConfig`, or
-    the name of a target, nothing is read from it: see `hlofuse.replay.replay.replay`.
+    the name of a target, nothing is read from it: see `hlofuse.compilation.compile`.
     """
-    from hlofuse.replay.replay import replay as replay_with
+    from hlofuse.compilation import compile as replay_with
 
     if config is None and isinstance(input, Module):
         return open(input, **how).at_fusion.replay(observers)

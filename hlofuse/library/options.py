@@ -12,19 +12,20 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.listener import SILENT, Listener
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, passes_of
 from hlofuse.pipelines.identity import Fact
+from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import after_fusion
 from hlofuse.releases import AROUND_FUSION, release_of
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
     from hlofuse.account.measured import Measured
+    from hlofuse.compilation import Compilation, CompilationInput, PassObserver, ReplayConfig
     from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.inputs.choose_target import ChosenTarget
     from hlofuse.inputs.profile import Profile
     from hlofuse.ir.graph import Module, OrderSource
     from hlofuse.pipelines.identity import Identity
     from hlofuse.releases import Release
-    from hlofuse.replay import Replay, ReplayConfig, ReplayInput, ReplayObserver
     from hlofuse.trace.priority_record import PriorityRecord
 
 
@@ -128,12 +129,12 @@ class ReplayOptions:
         nor the dump says them.
         """
         from hlofuse.account.measured import attach
+        from hlofuse.compilation import CompilationInput
         from hlofuse.inputs import choose_target, stage_of
         from hlofuse.inputs.choose_target import ChosenTarget, requested_target
         from hlofuse.inputs.companions import compiled_with
         from hlofuse.inputs.identity import settled
         from hlofuse.pipelines.flags import parse_flags
-        from hlofuse.replay import ReplayInput
 
         if self.target is not None:  # what is wrong with the call is reported before anything is read
             passes_of(self.target, AROUND_FUSION, self.option)
@@ -163,7 +164,7 @@ class ReplayOptions:
         if profile is not None and stage_of(module, target).is_fused:
             attach(module, profile)
         if device is None and TARGETS[target].needs_device:
-            input = ReplayInput(module, identity=identity)
+            input = CompilationInput(module, identity=identity)
             loaded = Loaded(input, target, problem=problem, listener=self.listener, profile=profile)
             return loaded if any_stage else self.at_fusion_input(loaded)
         if self.device is not None:
@@ -171,7 +172,7 @@ class ReplayOptions:
             self.config(target, device, release)
         config = self.config(target, device, release, flags=compiled_with(module))
         log_file, log = self._fusion_log(module, target)
-        input = ReplayInput(
+        input = CompilationInput(
             module, record=log, record_file=str(log_file) if log is not None else "", identity=identity
         )
         log_file = log_file if log is None else None
@@ -277,21 +278,21 @@ class ReplayOptions:
         assert loaded.config is not None
         if self.ids == "none":
             raise HlofuseError("--ids none was replaced by --order estimated")
-        device = (loaded.config.xla or loaded.config).device
         with self.listener.activity("replaying the passes before fusion"):
-            found = replay_input(loaded.module, loaded.target, device, order=self.order, ids_file=self.ids)
-        return replace(loaded, input=replace(loaded.input, module=found.module, ids=found.ids))
+            found = replay_input(loaded.module, loaded.config, order=self.order, ids_file=self.ids)
+        input = replace(loaded.input, module=found.module, ids=found.ids, lowering=found.lowering)
+        return replace(loaded, input=input)
 
     def _lowered(self, loaded: Loaded) -> Loaded:
         """A module before optimizations at the input of fusion, with a note.
 
         HlofuseError for files about the input of fusion: they know other names and ids.
         """
+        from hlofuse.compilation import Compilation
         from hlofuse.inputs.ordered import in_creation_order
         from hlofuse.inputs.stage import stage_of
         from hlofuse.inputs.wire_format import unique_ids_for
-        from hlofuse.replay import ReplayInput
-        from hlofuse.reports.common.unoptimized import beginning_of_fusion
+        from hlofuse.reports.common.unoptimized import lowering_note
 
         order = self.order if self.order != "replayed" else None
         trace = self.xla_trace if self.xla_trace != "none" else None
@@ -304,17 +305,12 @@ class ReplayOptions:
         assert config is not None
         in_creation_order(loaded.module, unique_ids_for(loaded.module))
         with self.listener.activity("replaying the passes before fusion"):
-            begun = beginning_of_fusion(
-                loaded.module, loaded.target, (config.xla or config).device, config.build.flags
-            )
+            lowering = Compilation.of(loaded.module, Stage.BEFORE, config)
+            lowering.span(Stage.INPUT)
         right = stage_of(loaded.module, loaded.target).right_file
         better = f"\nXLA's own dump at the fusion input: {printable(str(right))}" if right else ""
-        input = ReplayInput(
-            begun.module,
-            note=begun.note + better,
-            identity=loaded.identity,
-            unoptimized=loaded.module,
-            events=begun.events,
+        input = replace(
+            lowering.fusion_input, note=lowering_note(lowering) + better, identity=loaded.identity
         )
         return replace(loaded, input=input, log_file=None)
 
@@ -333,9 +329,9 @@ class ReplayOptions:
         XLA's record is about the first device, and so is a module that enters fusion. `release` is XLA's,
         where it is another; without another device the module is the same.
         """
+        from hlofuse.compilation import CompilationInput
         from hlofuse.inputs import load
         from hlofuse.inputs.companions import before_optimizations_of
-        from hlofuse.replay import ReplayInput
 
         target = first.replay.target
         if first.costs is None and other is not None:
@@ -359,7 +355,7 @@ class ReplayOptions:
                 replace(input, record=None, record_file=""), target, config, listener=self.listener
             ).observe()
         program = Loaded(
-            ReplayInput(unoptimized, identity=input.identity), target, config, listener=self.listener
+            CompilationInput(unoptimized, identity=input.identity), target, config, listener=self.listener
         )
         return replace(self, order=None, ids=None, xla_trace=None)._lowered(program).observe()
 
@@ -373,7 +369,7 @@ class ReplayOptions:
         mixed: Release | None = None,
     ) -> ReplayConfig:
         """What is asked for on a device and of a release, with `more` overrides and XLA flags."""
-        from hlofuse.replay import replay_config
+        from hlofuse.compilation import replay_config
 
         return replay_config(
             target,
@@ -428,7 +424,7 @@ class Defaults:
 class Loaded:
     """A module that has been read, and how it is replayed."""
 
-    input: ReplayInput
+    input: CompilationInput
     target: str
     config: ReplayConfig | None = field(default=None, repr=False)
     log_file: Path | None = None
@@ -494,22 +490,22 @@ class Loaded:
         self.attach((observed.xla or observed).replay)  # what was measured is XLA's own
         return observed
 
-    def attach(self, replay: Replay) -> None:
+    def attach(self, replay: Compilation) -> None:
         """Join what the replay launches with the profile, where there is one."""
         from hlofuse.library.naming import attach_profile
 
         if self.profile is not None:
             attach_profile(replay, self.profile)
 
-    def replay(self, observers: Sequence[ReplayObserver] = ()) -> Replay:
+    def replay(self, observers: Sequence[PassObserver] = ()) -> Compilation:
         """The replay alone; XLA's log is followed only where it was asked for."""
-        from hlofuse.replay import replay
+        from hlofuse.compilation import compile
 
         assert self.config is not None
         with self.listener.activity("replaying"):
-            return replay(self.input, self.config, observers)
+            return compile(self.input, self.config, observers)
 
-    def _with_log(self, one_of_many: bool) -> ReplayInput:
+    def _with_log(self, one_of_many: bool) -> CompilationInput:
         if self.log_file is None or self.config is None:
             return self.input
         log = _read_record(self.log_file)

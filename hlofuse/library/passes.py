@@ -95,7 +95,7 @@ def _whole(sequence: DumpSequence, folder: str, listener: Listener) -> DumpSeque
     except HlofuseError:
         return sequence
     listener.note(loaded.device_note)
-    config = loaded.config
-    device, flags = (config.device, config.build.flags) if config is not None else (None, ())
+    if loaded.config is None:
+        return sequence
     with listener.activity("replaying the passes around fusion"):
-        return with_replayed_passes(sequence, loaded.target, device, flags)
+        return with_replayed_passes(sequence, loaded.config)

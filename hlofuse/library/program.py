@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hlofuse.account import Account, Observed, Totals
+    from hlofuse.compilation import Compilation
     from hlofuse.ir.graph import Module
     from hlofuse.library.options import Loaded, ReplayOptions
     from hlofuse.pipelines.identity import Identity
-    from hlofuse.replay import Replay
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.final_names import FinalNames
     from hlofuse.reports.common.model import Counted
@@ -100,7 +100,7 @@ class Program:
         return self.replayed
 
     @property
-    def replay(self) -> Replay:
+    def replay(self) -> Compilation:
         """The replay: `before`, `after`, `final`, and `events`, every decision in order."""
         return self.replayed.replay
 

@@ -169,7 +169,7 @@ class Report(Program):
             return found if name is None else found.only(name, launched_in(module, name))
         replay = self.observed.replay
         found = kernel_selection(
-            replay.final.module,
+            replay.final,
             target,
             replay.config.release,
             device=device,
@@ -410,7 +410,7 @@ def statistics_of(reports: Sequence[Report], after: bool = False) -> Answer[list
             heads.append(head_of(replay, names=names))
             notes.append(replay.input.note)
             differences.append(report.difference)
-            found.append(partial(statistics, replay.final.module, target=target, names=names))
+            found.append(partial(statistics, replay.final, target=target, names=names))
         else:
             heads.append(head_of(report.loaded, replayed=False))
             notes.append(report.loaded.note)

@@ -30,13 +30,13 @@ from hlofuse.reports.common.head import Head, head_lines
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hlofuse.compilation import ReplayConfig
     from hlofuse.diff import ModuleDiff
     from hlofuse.diff.accounts import Accounts
     from hlofuse.ir.graph import Module
     from hlofuse.library.program import Program
     from hlofuse.releases import Release
     from hlofuse.render import ModulePair
-    from hlofuse.replay import ReplayConfig
     from hlofuse.reports.upgrade import Upgrade
 
 SECTIONS = ("kernels", "fusions", "sources", "instructions", "header")  # those of `reports.diff.phrases`

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hlofuse.compilation.config import release_for
 from hlofuse.inputs.choose_target import choose_target, target_of_files
 from hlofuse.inputs.companions import flags_of, recorded_device, stamp_of
 from hlofuse.ir.errors import HlofuseError
@@ -16,7 +17,6 @@ from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
 from hlofuse.pipelines.flags import merged, parse_flags
 from hlofuse.pipelines.targets import target_by_flags
 from hlofuse.releases import release_of
-from hlofuse.replay.config import release_for
 from hlofuse.reports.verify import Case, find_cases
 from hlofuse.reports.verify.json import report_json
 from hlofuse.reports.verify.text import print_report

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from hlofuse.compilation import Compilation, ModuleTexts
 from hlofuse.inputs.ordered import in_creation_order
 from hlofuse.inputs.stage import FUSED, StageError, stage_of
 from hlofuse.inputs.wire_format import unique_ids_for
@@ -14,13 +15,12 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.printer import print_module
 from hlofuse.library.options import Loaded, require_end
 from hlofuse.pipelines import TARGETS
-from hlofuse.pipelines.manager import finish
-from hlofuse.replay import ModuleTexts
+from hlofuse.pipelines.stage import Stage
 
 if TYPE_CHECKING:
+    from hlofuse.compilation import PassResult
     from hlofuse.ir.graph import Module
     from hlofuse.library.program import Program
-    from hlofuse.replay import PassResult
     from hlofuse.trace import Event
 
 
@@ -64,8 +64,8 @@ def replayed_until(report: Program, until: str, with_texts: bool = False) -> Rep
     passes = [p for p in done.passes if p.changed]
     if until == "fusion":
         return Replayed(loaded, done.after, done.events, passes)
-    events = [*done.events, *done.final.events]
-    return Replayed(loaded, done.final.module, events, passes, tuple(done.final.not_repeated))
+    last = done.span(Stage.SCHEDULED)
+    return Replayed(loaded, last.module, [*done.events, *last.events], passes, tuple(last.not_repeated))
 
 
 def _finished(report: Program) -> Replayed:
@@ -78,11 +78,11 @@ def _finished(report: Program) -> Replayed:
         raise HlofuseError(
             f"the module was compiled for another backend than target {loaded.target}; give --target"
         )
-    build, module, note = loaded.config.build, copy_module(loaded.module), ""
-    require_end(loaded.target, build.device)
+    module, note = copy_module(loaded.module), ""
+    require_end(loaded.target, loaded.config.device)
     ids = unique_ids_for(module, report.options.ids)
     if ids is None and TARGETS[loaded.target].has_history:
         note = "without XLA's ids (.hlo.pb), fusions of one kind may swap the numbers in their names"
     in_creation_order(module, ids)
-    final = finish(module, loaded.target, build.device, flags=build.flags)
-    return Replayed(loaded, final.module, final.events, (), tuple(final.not_repeated), note, was_fused=True)
+    last = Compilation.of(module, Stage.FUSED, loaded.config).span(Stage.SCHEDULED)
+    return Replayed(loaded, last.module, last.events, (), tuple(last.not_repeated), note, was_fused=True)

@@ -4,29 +4,18 @@ PriorityFusion breaks ties by ids and visits users in the order of XLA's use-lis
 Both follow from the passes before fusion, repeated on the module before optimizations.
 """
 
-from hlofuse.analysis.custom_calls import is_radix_sort
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.matching.exact import counterparts
-from hlofuse.passes.sort.sort_rewriter import SortRewriter
-from hlofuse.pipelines.manager import lower_to_fusion_input
 
 
-def with_replayed_order(
-    module: Module,
-    unoptimized: Module,
-    target: str,
-    device: DeviceDescription | None,
-    flags: tuple[str, ...] = (),
-) -> Module | None:
-    """A copy of `module` with the ids and use-lists that the passes before fusion give `unoptimized`.
+def with_replayed_order(module: Module, lowered: Module) -> Module | None:
+    """A copy of `module` with the ids and use-lists of `lowered`, the result of the repeated passes.
 
-    None where these passes give another module. Raises `HlofuseError` for excessive growth by inlining.
+    None where these passes give another module.
     """
-    replayed = lower_to_fusion_input(unoptimized, target, device, without=_left_out(module), flags=flags)
     copy = copy_module(module)
-    copies = counterparts(replayed.module, copy)
+    copies = counterparts(lowered, copy)
     if copies is None:
         return None
     _take_ids(copies, copy)
@@ -35,14 +24,6 @@ def with_replayed_order(
         own.users[:] = [*ordered, *(u for u in own.users if u not in ordered)]
     copy.order_source = "replayed"
     return copy
-
-
-def _left_out(module: Module) -> tuple[str, ...]:
-    """Passes that did not run: without a GPU, XLA has no table of CUB's speeds and keeps its sorts."""
-    instructions = [x for c in module.computations for x in c]
-    if any(is_radix_sort(x) for x in instructions) or not any(x.opcode == "sort" for x in instructions):
-        return ()
-    return (SortRewriter.name,)
 
 
 def _take_ids(copies: dict[Instruction, Instruction], module: Module) -> None:

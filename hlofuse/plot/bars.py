@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from hlofuse.account import Account, KernelTimes, Launched
 from hlofuse.analysis.kernels import kernel_source
+from hlofuse.compilation import Compilation
 from hlofuse.format.escape import shorten
 from hlofuse.format.paths import source_text
 from hlofuse.format.units import bytes_text, plural, us_text
@@ -17,7 +18,6 @@ from hlofuse.plot.figure import COLORS, Plot
 from hlofuse.render.options import ModulePair
 from hlofuse.render.palette import FAINT, PALE
 from hlofuse.render.scene import SMALL, text_width
-from hlofuse.replay import Replay
 
 _WIDTH, _GAP, _FIGURE = 200.0, 34.0, 62.0
 
@@ -195,7 +195,7 @@ def _kernel_rows(
     return found
 
 
-def plot_passes(replay: Replay, times: KernelTimes | None, alerts: tuple[str, ...] = ()) -> Plot:
+def plot_passes(replay: Compilation, times: KernelTimes | None, alerts: tuple[str, ...] = ()) -> Plot:
     """Plots the passes of a `replay` made with `keep_modules`; passes without changes are only counted."""
     rows = [_pass_row("fusion input", replay.before, times)]
     idle = 0
@@ -206,7 +206,7 @@ def plot_passes(replay: Replay, times: KernelTimes | None, alerts: tuple[str, ..
         last = number == len(replay.passes)
         module = replay.after if last else parse_module(done.module_text)
         rows.append(_pass_row(f"{number}. {done.name}", module, times))
-    rows.append(_pass_row("final module", replay.final.module, times))
+    rows.append(_pass_row("final module", replay.final, times))
     columns = [Column("kernels", lambda v: f"{v:,.0f}"), Column("bytes moved", bytes_text)]
     if times is not None:
         columns.append(Column("estimated time", us_text))

@@ -11,18 +11,18 @@ viewers.py   what runs, for the viewers of other projects
 
 from collections.abc import Mapping, Sequence
 
+from hlofuse.compilation import Compilation
 from hlofuse.ir import Module
 from hlofuse.render.compose import compose
 from hlofuse.render.dot import to_dot
 from hlofuse.render.drawing import FORMATS, Drawing, format_of
 from hlofuse.render.options import MAX_NODES, VIEWS, ModulePair, Options
-from hlofuse.replay import Replay
 
 __all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "ModulePair", "Options", "format_of", "render"]
 
 
 def render(
-    drawn: Module | Replay | ModulePair,
+    drawn: Module | Compilation | ModulePair,
     view: str | None = None,
     *,
     max_nodes: int = MAX_NODES,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
+from hlofuse.compilation import Compilation
 from hlofuse.format.escape import shorten
 from hlofuse.ir import HlofuseError
 from hlofuse.render.compose import future_scene
@@ -15,7 +16,6 @@ from hlofuse.render.dot import to_dot
 from hlofuse.render.drawing import Drawing
 from hlofuse.render.options import Options
 from hlofuse.render.palette import ALERT, FONT, INK, STYLES
-from hlofuse.replay import Replay
 
 MOST = 150  # decisions in one animation: more are hard to follow
 _SECONDS = 3  # for each decision, and for the state before the first
@@ -42,7 +42,7 @@ class Decision(NamedTuple):
 
 
 def animation(
-    replay: Replay, decisions: Sequence[Decision], options: Options, caption: Sequence[str] = ()
+    replay: Compilation, decisions: Sequence[Decision], options: Options, caption: Sequence[str] = ()
 ) -> "Animation":
     """The decisions over the module before fusion; raises `HlofuseError` for none, or more than `MOST`."""
     scene = future_scene(replay, options)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hlofuse.account import Account
+from hlofuse.compilation import Compilation
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
@@ -16,10 +17,9 @@ from hlofuse.render.labels import fusion_around, lookup, part_number, role
 from hlofuse.render.options import VIEWS, ModulePair, Options, pair_of
 from hlofuse.render.planning.plan import has_box, plan
 from hlofuse.render.scene import Panel, Scene
-from hlofuse.replay import Replay
 
 
-def compose(drawn: Module | Replay | ModulePair, view: str | None, options: Options) -> Scene:
+def compose(drawn: Module | Compilation | ModulePair, view: str | None, options: Options) -> Scene:
     """The scene for `drawn`; a bare module is drawn as it is, a pair side by side."""
     if view is not None and view not in VIEWS:
         raise HlofuseError(f"no view is called {view!r}; there are {', '.join(VIEWS)}")
@@ -52,7 +52,7 @@ def _pair_scene(pair: ModulePair, view: str | None, options: Options) -> Scene:
     return _one(builder, side_options(options, pair, module), f"{view}: {_totals(module)}")
 
 
-def future_scene(replay: Replay, options: Options) -> Scene:
+def future_scene(replay: Compilation, options: Options) -> Scene:
     """The module before a replay, every fusion closed, in frames of the future kernels."""
     pair = pair_of(replay)
     closed = tuple(i.name for i in pair.before.instructions() if i.opcode == "fusion")

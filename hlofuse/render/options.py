@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hlofuse.compilation import Compilation
 from hlofuse.ir import HlofuseError, Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.render.scene import members
-from hlofuse.replay import Replay
 
 VIEWS = ("before", "after", "both")
 MAX_NODES = 250
@@ -49,7 +49,7 @@ class ModulePair:
     same_names: bool = False
 
 
-def pair_of(replay: Replay) -> ModulePair:
+def pair_of(replay: Compilation) -> ModulePair:
     """The two ends of a replay."""
     title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
     inside = members(replay.events)

@@ -15,11 +15,11 @@ from time import monotonic
 from hlofuse.account import PRIORITY_FUSION, Account, KernelTimes
 from hlofuse.account.account import scaled_time
 from hlofuse.account.measured import NO_MEASURED_TIME
+from hlofuse.compilation import Checkpoint, Compilation, CompilationInput, ReplayConfig, compile
 from hlofuse.cost.combined import model_of
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
-from hlofuse.replay import Checkpoint, Replay, ReplayConfig, ReplayInput, replay
 from hlofuse.rules.priority_fusion.conditions import BITCAST_FIRST, DOES_NOT_PAY, PAYS
 from hlofuse.rules.settings import PAIRS, PLANNED, FusionPlan, Intervention
 from hlofuse.trace import Event
@@ -97,7 +97,7 @@ class Outcome:
     """A plan and what runs with it."""
 
     plan: FusionPlan
-    replay: Replay
+    replay: Compilation
     account: Account
     value: float
 
@@ -109,7 +109,7 @@ class Outcome:
     @cached_property
     def times(self) -> dict[str, float]:
         """Microseconds of the kernels, by what they grew from."""
-        names, found = self.replay.final.names_at_fusion, dict[str, float]()
+        names, found = self.replay.names_at_fusion, dict[str, float]()
         for row in self.account.rows:
             name = self.decisions.origin(names.get(row.instruction.name, row.instruction.name))
             found[name] = found.get(name, 0.0) + (row.total_us or 0.0)
@@ -147,14 +147,14 @@ class PlanResult:
 
 
 def search_fusion_plan(
-    input: ReplayInput | Module,
+    input: CompilationInput | Module,
     config: ReplayConfig,
     *,
     objective: str = "time",
     seconds: float = 10.0,
     seed: int = 0,
     progress: Callable[[int, float], None] | None = None,
-    attach: Callable[[Replay], object] | None = None,
+    attach: Callable[[Compilation], object] | None = None,
 ) -> PlanResult:
     """The best plan that a local search finds within some seconds; never worse than XLA's.
 
@@ -235,12 +235,12 @@ def with_steps(plan: FusionPlan, steps: Iterable[Intervention]) -> FusionPlan:
 class _Plans:
     """Replays of one module with different plans, and what they have in common."""
 
-    input: ReplayInput | Module
+    input: CompilationInput | Module
     config: ReplayConfig
     objective: str
     seconds: float
     progress: Callable[[int, float], None] | None = None
-    attach: Callable[[Replay], object] | None = None
+    attach: Callable[[Compilation], object] | None = None
     seen: set[FusionPlan] = field(default_factory=set)
     gains: dict[Intervention, float] = field(default_factory=dict)
     best: float = _NEVER
@@ -252,7 +252,7 @@ class _Plans:
                 f"--space fusion needs priority fusion, which target {self.config.target} does not have"
             )
         self._device, self._checkpoint = self.config.device, Checkpoint(before)
-        start = self.input if isinstance(self.input, ReplayInput) else ReplayInput(self.input)
+        start = self.input if isinstance(self.input, CompilationInput) else CompilationInput(self.input)
         self._start = replace(start, record=None)  # a log names the fusions of XLA's own plan only
         self._cache, self._begun = SharedTables(), monotonic()
         self.default = self.outcome(())
@@ -273,7 +273,7 @@ class _Plans:
             settings = replace(config.settings, plan=plan)
             config = replace(config, settings=settings, changes=changes, xla=config.xla or config)
         try:
-            done = replay(self._start, config, cache=self._cache, checkpoint=self._checkpoint)
+            done = compile(self._start, config, cache=self._cache, checkpoint=self._checkpoint)
         except OverflowError:  # so much is computed again and again that XLA's count of it is infinite
             if not plan:
                 raise
@@ -282,7 +282,7 @@ class _Plans:
         if not plan and self.attach is not None:
             self.attach(done)
         model = model_of(self._device, config.release, self._cache)
-        account = KernelTimes(self._device, config.release, model).account(done.final.module)
+        account = KernelTimes(self._device, config.release, model).account(done.final)
         value = OBJECTIVES[self.objective](self.default.account if plan else account, account)
         self.best = min(self.best, value)
         self.seen.add(plan)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from hlofuse.account.account import Account, scaled_time
 from hlofuse.account.measured import NO_MEASURED_TIME
 from hlofuse.account.replaying import compiled, final_account
+from hlofuse.compilation import Compilation, ReplayConfig
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.format.fields import fields
 from hlofuse.ir.copy import copy_module
@@ -23,9 +24,8 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.pipelines.flags import DEFAULT_KINDS, DISABLED, YNN_KINDS, joined, parse_flags
-from hlofuse.pipelines.manager import passes_that_change
+from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS
-from hlofuse.replay import Replay, ReplayConfig
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.search.actions import ACTIONS, default_order
 from hlofuse.trace import Recorder
@@ -108,7 +108,7 @@ class Space:
         config: ReplayConfig,
         objective: Objective,
         kinds: Iterable[Kind] = ("passes",),
-        attach: Callable[[Replay], object] | None = None,
+        attach: Callable[[Compilation], object] | None = None,
     ) -> None:
         """`module` is before optimizations, `config` what XLA repeats behind the moves.
 
@@ -146,7 +146,7 @@ class Space:
         optional = {a.step.name for a in ACTIONS.values() if a.kind != "expand"}
         optional |= {r.pass_name for r in catalogue().values() if r.flag}
         config = self.config
-        changed = passes_that_change(self.start, config.target, config.device, config.build.flags)
+        changed = Compilation.of(self.start, Stage.BEFORE, config).span(Stage.INPUT).changing_passes
         passes = [f"--{DISABLED}={name}" for name in changed if name in optional]
         options = [OPTION_FLAGS[o] for o in TARGETS[config.target].options if o in OPTION_FLAGS]
         kinds = sorted(DEFAULT_KINDS) if config.build.backend == "cpu" else ()

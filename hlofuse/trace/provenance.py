@@ -55,12 +55,11 @@ class Provenance:
 
     def begin_pass(self, name: str) -> None:
         """What happens from here on is the work of the pass of this name."""
-        self._sweep()
         self._pass = name
 
     def end(self) -> None:
         """The last pass has run."""
-        self._sweep()
+        self.note_removed()
         if self._module is not None:
             self._module.listeners.remove(self)
 
@@ -125,7 +124,8 @@ class Provenance:
     def _is_alive(self, x: Instruction) -> bool:
         return x.computation is not None and x.computation.module is self._module
 
-    def _sweep(self) -> None:
+    def note_removed(self) -> None:
+        """Attribute instructions that have left the module to the pass."""
         module = self._module
         removed = [x for x in self._alive if (c := x.computation) is None or c.module is not module]
         for x in removed:

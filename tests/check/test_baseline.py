@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hlofuse.account import Account, observed_replay
+from hlofuse.compilation import replay_config
 from hlofuse.ir import HlofuseError, parse_module
-from hlofuse.replay import replay_config
 from hlofuse.reports.check import Profile, read_baseline
 from hlofuse.reports.check.baseline import module_text, updated_files
 from hlofuse.reports.check.measure import profile_of_replay, profile_of_result

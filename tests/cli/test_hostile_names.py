@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from hlofuse.compilation import compile
 from hlofuse.format.escape import markdown, markdown_code, printable, shorten
 from hlofuse.format.page import as_markdown
 from hlofuse.ir import Module
-from hlofuse.replay import replay
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.text import print_explanation
 from hlofuse.reports.stats.model import statistics
@@ -37,7 +37,7 @@ def assert_safe(text: str) -> None:
 
 @pytest.mark.parametrize("width", [60, 80, 160])
 def test_terminal(width: int) -> None:
-    run = replay(evil_module())
+    run = compile(evil_module())
     out = io.StringIO()
     console = Console(file=out, width=width, markup=False, highlight=False, emoji=False)
     print_explanation(explain(run), console, input_arguments=(EVIL,))
@@ -49,7 +49,7 @@ def test_terminal(width: int) -> None:
 
 
 def test_markdown() -> None:
-    run = replay(evil_module())
+    run = compile(evil_module())
     for text in (
         as_markdown(lambda c: print_explanation(explain(run), c, input_arguments=(EVIL,))),
         as_markdown(lambda c: print_why(why(run, f"e{EVIL}"), c)),

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from hlofuse.compilation import Compilation, CompilationInput, compile, replay_config
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.replay import Replay, ReplayInput, replay, replay_config
 from hlofuse.reports.common.phrases import created_by_lines
-from hlofuse.reports.common.unoptimized import beginning_of_fusion
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.json import explanation_json
 from hlofuse.reports.why import PairAnswer, Story
 from hlofuse.reports.why.story import why
 from hlofuse.rules.catalogue import catalogue
+
+from ..running import lowered
 
 SUM = """HloModule m
 
@@ -45,14 +46,14 @@ TWICE = """  a = f32[1024,256]{1,0} abs(d)
 TANH = "  ROOT v = f32[1024,256]{1,0} tanh(d)"
 
 
-def _replayed(text: str, target: str, flags: tuple[str, ...] = ()) -> Replay:
+def _replayed(text: str, target: str, flags: tuple[str, ...] = ()) -> Compilation:
     device = load_device("h100_sxm") if target == "gpu" else None
-    begun = beginning_of_fusion(parse_module(text), target, device, flags)
+    begun = lowered(parse_module(text), target, device, flags)
     config = replay_config(target, device)
-    return replay(ReplayInput(begun.module, events=begun.events), config)
+    return compile(CompilationInput(begun.module, events=tuple(begun.events)), config)
 
 
-def _kernels(result: Replay) -> int:
+def _kernels(result: Compilation) -> int:
     return sum(i.opcode in ("fusion", "reduce", "cosine") for i in result.after.entry)
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module
-from hlofuse.replay import replay
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Explanation
 
@@ -23,11 +23,11 @@ SMALL = (
 
 
 def explained(text: str) -> Explanation:
-    return explain(replay(parse_module(text)))
+    return explain(compile(parse_module(text)))
 
 
 def explained_sample(samples: Path, name: str) -> Explanation:
-    return explain(replay(load(samples / "cpu" / name)))
+    return explain(compile(load(samples / "cpu" / name)))
 
 
 @pytest.mark.parametrize("columns", [80, 160])
@@ -91,7 +91,7 @@ def test_what_fusions_save_adds_up(samples: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", SMALL)
 def test_refusals_are_edges_of_the_result(samples: Path, name: str) -> None:
-    found = replay(load(samples / "cpu" / name))
+    found = compile(load(samples / "cpu" / name))
     after = {i.name: i for i in found.after.instructions()}
     for story in explain(found).passes:
         for r in story.refused:
@@ -138,7 +138,7 @@ def test_a_module_with_nothing_to_fuse(hlofuse: Run, tmp_path: Path) -> None:
 
 
 def test_one_computation_alone(samples: Path) -> None:
-    found = replay(load(samples / "cartpole" / "cpu" / "scan"))
+    found = compile(load(samples / "cartpole" / "cpu" / "scan"))
     final_kernels = {g.computation for p in explain(found).passes for g in p.fused}
     assert len(final_kernels) > 1 or final_kernels
     computation = sorted(final_kernels)[0]

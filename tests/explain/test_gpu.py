@@ -11,11 +11,11 @@ import pytest
 from rich.console import Console
 
 from hlofuse.account import PairDetail, observed_replay
+from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir import parse_module
-from hlofuse.replay import ReplayInput, replay_config
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.compare_builds.model import compare_builds
 from hlofuse.reports.explain.explain import explain
@@ -98,7 +98,7 @@ def test_a_record_settles_the_ties_of_both_sides_of_a_what_if(samples: Path) -> 
     folder = samples / "gpu" / "softmax"
     record = read_priority_record((folder / "priority_fusion.txtpb").read_text())
     config = replay_config("gpu", "h100_sxm", overrides=("memory_bandwidth=1000000000000",))
-    observed = observed_replay(ReplayInput(load(folder), record=record), config)
+    observed = observed_replay(CompilationInput(load(folder), record=record), config)
     assert observed.xla is not None
     assert observed.xla.replay.recorded_order is not None
     assert observed.xla.replay.recorded_order.agreed == len(record.steps)
@@ -107,7 +107,7 @@ def test_a_record_settles_the_ties_of_both_sides_of_a_what_if(samples: Path) -> 
 def test_why_gives_the_sums_of_the_moment(samples: Path) -> None:
     module = load(samples / "gpu" / "softmax")
     ids = unique_ids_for(module)
-    observed = observed_replay(ReplayInput(module, ids), replay_config("gpu", "h100_sxm"))
+    observed = observed_replay(CompilationInput(module, ids), replay_config("gpu", "h100_sxm"))
     answer = why(observed.replay, "triton_softmax.3", "exp.1.0", costs=observed.costs)
     assert isinstance(answer, PairAnswer)
     assert answer.cost is not None
@@ -191,7 +191,7 @@ def test_it_stops_paying_at_the_row_at_which_xla_stops(
 def cost_of(samples: Path, name: str, producer: str, consumer: str) -> PairDetail:
     module = load(samples / "gpu" / name)
     ids = unique_ids_for(module)
-    observed = observed_replay(ReplayInput(module, ids), replay_config("gpu", "h100_sxm"))
+    observed = observed_replay(CompilationInput(module, ids), replay_config("gpu", "h100_sxm"))
     answer = why(observed.replay, producer, consumer, costs=observed.costs)
     assert isinstance(answer, PairAnswer)
     assert answer.cost is not None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from hlofuse.compilation.config import release_for
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import release_of
-from hlofuse.replay.config import release_for
 from hlofuse.reports.kernels import Choice, kernel_selection
 from hlofuse.rules.catalogue import catalogue
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.releases import release_of
-from hlofuse.replay import replay
 from hlofuse.reports.kernels import Choice, kernel_selection
 from hlofuse.rules.catalogue import catalogue
 
@@ -105,7 +105,7 @@ ENTRY %main (v: f32[512], m: f32[512,1024]) -> f32[1024] {
 
 
 def fused_on_gpu(text: str, device: str = "h100_sxm") -> tuple[Choice, ...]:
-    after = replay(parse_module(text), "gpu", device=device).after
+    after = compile(parse_module(text), "gpu", device=device).after
     return kernel_selection(after, "gpu", RELEASE, device=load_device(device)).kernels
 
 
@@ -179,7 +179,7 @@ def test_products_on_cpu(shapes: tuple[str, str, str], batch: str, run_by: str) 
 def test_older_releases_have_emitters_of_their_own(samples: Path) -> None:
     module = load(samples / "gpu" / "softmax" / "before.hlo")
     device = load_device("v100")
-    fused = replay(module, "gpu-legacy", device=device).after
+    fused = compile(module, "gpu-legacy", device=device).after
     found = kernel_selection(fused, "gpu-legacy", release_of("0.4.35"), device=device)
     assert found.release == "jaxlib 0.4.35"
     assert all(k.blocks for k in found.kernels)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from hlofuse.account import observed_replay
+from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.inputs import load
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir import parse_module
-from hlofuse.replay import ReplayInput, replay_config
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.why import PairAnswer
@@ -54,10 +54,10 @@ def test_every_obstacle_is_what_why_answers(corpus: Path, name: str) -> None:
         assert answer.settled_by is None or answer.settled_by.rule.code == code
 
 
-def with_ids(folder: Path) -> ReplayInput:
+def with_ids(folder: Path) -> CompilationInput:
     """The module as it enters the fusion passes, with XLA's ids."""
     module = load(folder)
-    return ReplayInput(module, unique_ids_for(module))
+    return CompilationInput(module, unique_ids_for(module))
 
 
 def test_the_pair_that_is_shown_is_the_pair_to_ask_about(hlofuse: Run, samples: Path) -> None:

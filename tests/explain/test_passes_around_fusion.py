@@ -9,9 +9,8 @@ import pytest
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
-from hlofuse.reports.common.unoptimized import beginning_of_fusion
 
-from ..running import Run
+from ..running import Run, lowered
 
 FILTER = """HloModule m
 
@@ -98,9 +97,7 @@ ENTRY main {
 def test_a_pass_before_fusion_tells(
     text: str, target: str, code: str, added: tuple[str, ...] | None, reason: str
 ) -> None:
-    begun = beginning_of_fusion(
-        parse_module(text), target, load_device("h100_sxm") if target == "gpu" else None
-    )
+    begun = lowered(parse_module(text), target, load_device("h100_sxm") if target == "gpu" else None)
     (event,) = (e for e in begun.events if e.rule == code)
     assert event.reason == reason
     assert event.added

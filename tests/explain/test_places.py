@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
-from hlofuse.replay import replay
 from hlofuse.reports.common.phrases import origin
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.phrases import sources
@@ -52,7 +52,7 @@ def test_a_line_in_an_installed_package_is_told_with_the_users_own() -> None:
 
 
 def test_an_explanation_names_the_layer() -> None:
-    explanation = explain(replay(parse_module(TEXT)))
+    explanation = explain(compile(parse_module(TEXT)))
     (group,) = explanation.passes[0].fused
     places = {s.producer.name: origin(s.producer) for s in group.steps}
     assert places == {
@@ -63,7 +63,7 @@ def test_an_explanation_names_the_layer() -> None:
 
 
 def test_like_kernels_of_other_layers_are_counted() -> None:
-    explanation = explain(replay(parse_module(TEXT)))
+    explanation = explain(compile(parse_module(TEXT)))
     (group,) = explanation.passes[0].fused
     assert origin(group.fusion, 2).startswith("block_1, backward and 2 more of its kind: keras/")
 

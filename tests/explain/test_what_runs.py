@@ -9,18 +9,17 @@ import pytest
 
 from hlofuse.analysis.kernels import kernels
 from hlofuse.analysis.launches import launches
+from hlofuse.compilation import compile
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.render.palette import category
-from hlofuse.replay import replay
-from hlofuse.reports.common.unoptimized import simplified
 from hlofuse.reports.fused.boundaries import explain_fused
 from hlofuse.reports.fused.model import Fused
 from hlofuse.reports.kernels import kernel_selection
 
-from ..running import Run
+from ..running import Run, lowered
 
 GPU = ("--target", "gpu", "--device", "h100_sxm")
 
@@ -52,7 +51,7 @@ def test_annotations_of_shardings_are_no_kernels(target: str) -> None:
     module = parse_module(MANUAL)
     assert [k.name for k in kernels(module)] == ["wave.1", "sum.1"]
     device = None if target == "cpu" else load_device("h100_sxm")
-    after = replay(module, target, device=device).after
+    after = compile(module, target, device=device).after
     assert len(kernels(after)) == 2
     assert "all-reduce" in {k.opcode for k in kernels(after)}
 
@@ -70,10 +69,10 @@ def test_annotations_do_not_stand_between_kernels(call: str, target: str, device
         "  ROOT n = f32[64]{0} negate(c)\n}\n"
     )
     on = load_device(device) if device is not None else None
-    ready = simplified(parse_module(text), target, on)
+    ready = lowered(parse_module(text), target, on).module
     moved = (device, call) in (("h100_sxm", "MoveToHost"), ("h100_sxm", "MoveToDevice")) and target == "gpu"
     # Of NVIDIA's GPUs XLA copies between host and device there, which no kernel reaches across.
-    assert len(kernels(replay(ready, target, device=on).after)) == (2 if moved else 1)
+    assert len(kernels(compile(ready, target, device=on).after)) == (2 if moved else 1)
 
 
 NEGATED = """HloModule m, is_scheduled=true

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.compilation import Compilation, compile
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.replay import Replay, replay
 from hlofuse.reports.why import PairAnswer, Story
 from hlofuse.reports.why.story import answers, why
 
@@ -18,17 +18,17 @@ from ..running import Golden, Run
 
 
 @pytest.fixture(scope="module")
-def gpt2() -> Replay:
-    return replay(load(Path(__file__).parents[2] / "samples" / "cpu" / "gpt2_block"))
+def gpt2() -> Compilation:
+    return compile(load(Path(__file__).parents[2] / "samples" / "cpu" / "gpt2_block"))
 
 
-def pair(run: Replay, a: str, b: str) -> PairAnswer:
+def pair(run: Compilation, a: str, b: str) -> PairAnswer:
     answer = why(run, a, b)
     assert isinstance(answer, PairAnswer)
     return answer
 
 
-def story(run: Replay, name: str) -> Story:
+def story(run: Compilation, name: str) -> Story:
     answer = why(run, name)
     assert isinstance(answer, Story)
     return answer
@@ -68,18 +68,18 @@ def test_markdown_and_json(
     assert json.loads(result.out)["schema"] == "hlofuse.why/3"
 
 
-def test_a_percent_sign_is_no_part_of_a_name(gpt2: Replay) -> None:
+def test_a_percent_sign_is_no_part_of_a_name(gpt2: Compilation) -> None:
     assert why(gpt2, "%add.9") == why(gpt2, "add.9")
 
 
-def test_a_pair_is_understood_either_way_round(gpt2: Replay) -> None:
+def test_a_pair_is_understood_either_way_round(gpt2: Compilation) -> None:
     there, back = pair(gpt2, "add.9", "bitcast_add_fusion"), pair(gpt2, "bitcast_add_fusion", "add.9")
     assert not there.swapped
     assert back.swapped
     assert there.settled_by == back.settled_by
 
 
-def test_the_consumer_may_be_named_by_what_it_became(gpt2: Replay) -> None:
+def test_the_consumer_may_be_named_by_what_it_became(gpt2: Compilation) -> None:
     """add.13 became bitcast_add_fusion: the same pair under three names."""
     by_input = pair(gpt2, "add.9", "add.13")
     by_fusion = pair(gpt2, "add.9", "bitcast_add_fusion")
@@ -87,14 +87,14 @@ def test_the_consumer_may_be_named_by_what_it_became(gpt2: Replay) -> None:
     assert by_input.settled_by == by_fusion.settled_by
 
 
-def test_repeated_refusals_are_one_decision(gpt2: Replay) -> None:
+def test_repeated_refusals_are_one_decision(gpt2: Compilation) -> None:
     stories = [story(gpt2, i.name) for i in gpt2.before.entry]
     decisions = [d for s in stories for d in s.as_producer if len(d.steps) > 1]
     assert decisions
     assert all(list(d.steps) == sorted(set(d.steps)) for d in decisions)
 
 
-def test_what_can_never_go_in_is_refused_to_a_growing_fusion_once(gpt2: Replay) -> None:
+def test_what_can_never_go_in_is_refused_to_a_growing_fusion_once(gpt2: Compilation) -> None:
     pairs = [
         (e.producer, e.consumer, e.rule)
         for e in gpt2.events
@@ -104,7 +104,7 @@ def test_what_can_never_go_in_is_refused_to_a_growing_fusion_once(gpt2: Replay) 
     assert len(set(pairs)) == len(pairs)
 
 
-def test_the_fate_of_each_kind_of_instruction(gpt2: Replay) -> None:
+def test_the_fate_of_each_kind_of_instruction(gpt2: Compilation) -> None:
     assert story(gpt2, "mul.28").fate == "fused"
     assert story(gpt2, "multiply_bitcast_fusion").fate == "kernel"
     assert story(gpt2, "ynn_fusion").fate == "kernel"
@@ -112,12 +112,12 @@ def test_the_fate_of_each_kind_of_instruction(gpt2: Replay) -> None:
     assert len(story(gpt2, "broadcast.10").kernels) == 6
 
 
-def test_every_name_has_a_story(gpt2: Replay) -> None:
+def test_every_name_has_a_story(gpt2: Compilation) -> None:
     for instruction in (*gpt2.before.instructions(), *gpt2.after.instructions()):
         assert story(gpt2, instruction.name).fate
 
 
-def test_every_edge_has_an_answer(gpt2: Replay) -> None:
+def test_every_edge_has_an_answer(gpt2: Compilation) -> None:
     for consumer in gpt2.before.entry:
         for producer in consumer.operands:
             found = pair(gpt2, producer.name, consumer.name)
@@ -127,7 +127,7 @@ def test_every_edge_has_an_answer(gpt2: Replay) -> None:
                 assert not found.shared
 
 
-def test_parts_of_a_library_fusion_stand_for_it(gpt2: Replay, hlofuse: Run, samples: Path) -> None:
+def test_parts_of_a_library_fusion_stand_for_it(gpt2: Compilation, hlofuse: Run, samples: Path) -> None:
     """Whoever reads the dump meets the dot inside the fusion first."""
     holder = gpt2.before.entry.find("ynn_fusion")
     assert holder is not None
@@ -145,7 +145,7 @@ def test_parts_of_a_library_fusion_stand_for_it(gpt2: Replay, hlofuse: Run, samp
 
 
 def test_the_function_of_a_reduce_stands_for_the_reduce() -> None:
-    run = replay(
+    run = compile(
         parse_module("""HloModule m
 
 %sum (a: f32[], b: f32[]) -> f32[] {
@@ -168,7 +168,7 @@ ENTRY %main (p: f32[8]) -> f32[] {
     assert pair(run, "p", "s").consumer.name == "r"
 
 
-def test_a_copy_inside_a_fusion_made_on_the_way(gpt2: Replay) -> None:
+def test_a_copy_inside_a_fusion_made_on_the_way(gpt2: Compilation) -> None:
     cached = {i.name for i in gpt2.before.instructions()}
     copies = [
         i
@@ -181,7 +181,7 @@ def test_a_copy_inside_a_fusion_made_on_the_way(gpt2: Replay) -> None:
     assert all(story(gpt2, i.name).fate == "inside" for i in copies)
 
 
-def test_unknown_names_get_suggestions(gpt2: Replay, hlofuse: Run, samples: Path) -> None:
+def test_unknown_names_get_suggestions(gpt2: Compilation, hlofuse: Run, samples: Path) -> None:
     with pytest.raises(HlofuseError, match=r"has no instruction or op_name mul\.281; did you mean mul\.28"):
         why(gpt2, "mul.281")
     result = hlofuse("why", samples / "cpu" / "gpt2_block", "add.9", "bitcast_ad_fusion")
@@ -189,7 +189,7 @@ def test_unknown_names_get_suggestions(gpt2: Replay, hlofuse: Run, samples: Path
     assert "did you mean" in result.err
 
 
-def test_all_kernels_of_a_line_of_the_program_have_their_story(gpt2: Replay) -> None:
+def test_all_kernels_of_a_line_of_the_program_have_their_story(gpt2: Compilation) -> None:
     found = answers(gpt2, "programs.py:301")
     stories = [s for s in found if isinstance(s, Story)]
     assert len(stories) == len(found) > 1
@@ -214,7 +214,7 @@ def test_a_line_of_one_kernel_stands_for_that(hlofuse: Run, samples: Path) -> No
 
 
 def test_an_operation_that_stays_for_another_user() -> None:
-    run = replay(
+    run = compile(
         parse_module("""HloModule m
 
 ENTRY %main (p: f32[8]) -> (f32[8], f32[8]) {
@@ -233,7 +233,7 @@ ENTRY %main (p: f32[8]) -> (f32[8], f32[8]) {
     assert len(story(run, "n").kernels) == 2
 
 
-def test_the_same_name_twice(gpt2: Replay) -> None:
+def test_the_same_name_twice(gpt2: Compilation) -> None:
     assert pair(gpt2, "add.9", "add.9").outcome == "apart"
 
 

@@ -11,12 +11,10 @@ import pytest
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.pipelines.manager import lower_to_fusion_input
-from hlofuse.reports.common.unoptimized import beginning_of_fusion, simplified
-from hlofuse.trace.provenance import Change, Provenance
+from hlofuse.trace.provenance import Change
 
 from ..passes.packed import archive
-from ..running import Golden, Run
+from ..running import Golden, Run, lowered
 
 PROGRAM = """HloModule m
 
@@ -85,10 +83,11 @@ def test_every_backend(hlofuse: Run, file: Path, target: str, device: str) -> No
 @pytest.mark.parametrize("program", ["attention_grad", "gpt2_train_step", "rk4"])
 def test_every_instruction_of_a_program_survives_or_was_removed_by_a_pass(program: str) -> None:
     module = parse_module(archive("cpu")[f"programs/{program}"]["before"])
-    provenance = Provenance()
-    lowered = lower_to_fusion_input(module, "cpu", provenance=provenance).module
-    there = {i.name for i in lowered.instructions()}
+    span = lowered(module, "cpu")
+    provenance, left = span.provenance, span.module
+    there = {i.name for i in left.instructions()}
     for i in module.instructions():
+        assert provenance is not None
         fate = provenance.fate(i.name)
         assert fate is not None
         if fate.survivor is None:
@@ -97,15 +96,15 @@ def test_every_instruction_of_a_program_survives_or_was_removed_by_a_pass(progra
             assert last.pass_name
         else:
             assert fate.survivor in there
-    assert lowered.listeners == []
-    assert print_module(lowered) == print_module(lower_to_fusion_input(module, "cpu").module)
+    assert left.listeners == []
+    assert print_module(left) == print_module(lowered(module, "cpu").module)
 
 
 def test_without_a_pipeline_of_the_target_the_same_question_has_an_answer() -> None:
     module = parse_module(PROGRAM)
-    provenance = Provenance()
-    beginning_of_fusion(module, "gpu-legacy", load_device("v100"), provenance=provenance)
-    fate = provenance.fate("unused")
+    span = lowered(module, "gpu-legacy", load_device("v100"))
+    assert span.provenance is not None
+    fate = span.provenance.fate("unused")
     assert fate is not None
     assert fate.changes == (Change("unused", "removed", "dce"),)
-    assert simplified(module, "gpu-legacy").find("unused") is None
+    assert span.module.find("unused") is None

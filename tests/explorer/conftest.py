@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import Browser
 
 from hlofuse.account import observed_replay
+from hlofuse.compilation import replay_config
 from hlofuse.explorer import page_html, page_of
 from hlofuse.inputs import load
 from hlofuse.ir import Module
-from hlofuse.replay import replay_config
 
 from ..running import Run
 from ..timeline.conftest import gpt2

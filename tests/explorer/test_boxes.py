@@ -6,16 +6,16 @@ import pytest
 
 from hlofuse.account import observed_replay
 from hlofuse.analysis.kernels import is_kernel, kernels, launched_computations
+from hlofuse.compilation import Compilation, compile, replay_config
 from hlofuse.explorer.collect import MOST_OPERATIONS, Boxes, page_of
 from hlofuse.ir import parse_module
-from hlofuse.replay import Replay, replay, replay_config
 
 from ..pipelines.cases import packed
 from ..pipelines.gpu_cases import cases as gpu_cases
 from ..pipelines.legacy_cases import cases as legacy_cases
 
 
-def followed(run: Replay) -> Boxes:
+def followed(run: Compilation) -> Boxes:
     operations = [i for c in launched_computations(run.before) for i in c.post_order()]
     constants = {n for n, i in enumerate(operations) if i.opcode == "constant"}
     boxes = Boxes([i.name for i in operations], [is_kernel(i) for i in operations], constants)
@@ -24,7 +24,7 @@ def followed(run: Replay) -> Boxes:
     return boxes
 
 
-def assert_same_kernels(run: Replay) -> None:
+def assert_same_kernels(run: Compilation) -> None:
     boxes = followed(run)
     wanted = {i.name for i in kernels(run.after)}
     current = boxes.current()
@@ -34,7 +34,7 @@ def assert_same_kernels(run: Replay) -> None:
 
 @pytest.mark.parametrize("name", sorted(packed("cpu"))[::4])
 def test_cpu(name: str) -> None:
-    assert_same_kernels(replay(parse_module(packed("cpu")[name].before), "cpu"))
+    assert_same_kernels(compile(parse_module(packed("cpu")[name].before), "cpu"))
 
 
 @pytest.mark.parametrize("name", sorted(gpu_cases("gpu"))[::4])
@@ -45,7 +45,7 @@ def test_gpu(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(legacy_cases())[::4])
 def test_legacy(name: str) -> None:
     device = name.partition("/")[0]
-    assert_same_kernels(replay(parse_module(legacy_cases()[name].before), "gpu-legacy", device=device))
+    assert_same_kernels(compile(parse_module(legacy_cases()[name].before), "gpu-legacy", device=device))
 
 
 def test_regions_hold_every_operation_in_whole_kernels() -> None:

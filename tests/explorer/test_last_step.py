@@ -10,6 +10,7 @@ from playwright.sync_api import Browser
 
 from hlofuse.account import observed_replay
 from hlofuse.analysis.kernels import kernels, launched_computations
+from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.explorer import page_html, page_of
 from hlofuse.explorer.page import page_json
 from hlofuse.inputs import load
@@ -17,7 +18,6 @@ from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir import Module, parse_module
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.unique_ids import UniqueIds
-from hlofuse.replay import ReplayInput, replay_config
 
 from ..pipelines.cases import CORPUS, packed
 from ..pipelines.gpu_cases import cases as gpu_cases
@@ -62,7 +62,7 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def assert_ends_as_module(
     page: Visit, module: Module, target: str, device: str | None, ids: UniqueIds | None = None
 ) -> None:
-    observed = observed_replay(ReplayInput(module, ids), replay_config(target, device))
+    observed = observed_replay(CompilationInput(module, ids), replay_config(target, device))
     data = page_json(page_of({"": observed}))
     reported = page.page.evaluate(LAST_STEP, [data["runs"][0], data["strings"], data["kinds"]])
     after, given = observed.replay.after, {i.name for i in module.instructions()}

@@ -11,9 +11,9 @@ import pytest
 from playwright.sync_api import Browser
 
 from hlofuse.analysis.kernels import kernels
+from hlofuse.compilation import compile
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module
-from hlofuse.replay import replay
 
 from ..running import Run
 from .browser import Visit
@@ -42,7 +42,7 @@ def test_opens_without_a_complaint_and_asks_for_nothing(visit: Open, sample: str
 def test_shows_the_module_as_it_was_and_as_it_ends(visit: Open, samples: Path, sample: str) -> None:
     module = load(str(samples / sample / "before.hlo"))
     target = target_of(sample)
-    run = replay(module, target, device="h100_sxm" if target == "gpu" else None)
+    run = compile(module, target, device="h100_sxm" if target == "gpu" else None)
     seen = visit(sample)
     assert seen.at == len(run.events)
     assert seen.kernels() == {i.name for i in kernels(run.after)}

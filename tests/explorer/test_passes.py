@@ -12,11 +12,11 @@ import pytest
 from playwright.sync_api import Browser
 
 from hlofuse.account import observed_replay
+from hlofuse.compilation import replay_config
 from hlofuse.diff import diff
 from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
 from hlofuse.explorer.model import Passes
 from hlofuse.inputs import load
-from hlofuse.replay import replay_config
 from hlofuse.reports.timeline import dump_sequences, timeline
 from hlofuse.reports.timeline.model import PassDump, PassTimeline, Size, Step
 from hlofuse.reports.timeline.step_details import step_details

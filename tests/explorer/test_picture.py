@@ -10,10 +10,10 @@ import pytest
 from playwright.sync_api import Browser, Locator
 
 from hlofuse.account import observed_replay
+from hlofuse.compilation import replay_config
 from hlofuse.explorer import page_html, page_of
 from hlofuse.inputs import read_text
 from hlofuse.ir import Module, parse_module
-from hlofuse.replay import replay_config
 
 from .browser import Visit
 from .conftest import Open

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hlofuse.account import observed_replay
+from hlofuse.compilation import replay_config
 from hlofuse.explorer import page_html, page_of
 from hlofuse.ir import Module
-from hlofuse.replay import replay_config
 
 from ..hostile import COLOUR, EVIL, hostile_module
 from .conftest import Open

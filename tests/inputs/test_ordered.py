@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hlofuse import load
-from hlofuse.inputs.ordered import replay_input, replayed_from_dump
+from hlofuse.compilation import replay_config
+from hlofuse.inputs.ordered import lowering_from_dump, replay_input
 from hlofuse.ir import HlofuseError, parse_module
 
 from ..fixtures import find_case
@@ -43,18 +44,17 @@ def users(module: object, name: str) -> list[str]:
 
 
 def test_users_are_in_the_order_of_xlas_memory(folder: Path) -> None:
-    from hlofuse.cost.gpu.device import load_device
 
     module = load(folder, target="gpu")
     assert users(module, "broadcast.1.0") == ["multiply.1.0", "multiply.3.0"]
-    replayed = replayed_from_dump(module, "gpu", load_device("h100_sxm"))
+    replayed = replay_input(module, replay_config("gpu", "h100_sxm")).module
     assert replayed is not None
     assert replayed.order_source == "replayed"
     assert users(replayed, "broadcast.1.0") == ["multiply.3.0", "multiply.1.0"]
     assert users(module, "broadcast.1.0") == ["multiply.1.0", "multiply.3.0"]
     # On another device XLA's passes make another module of it; on CPU nothing depends on the order.
-    assert replayed_from_dump(module, "gpu", load_device("v100")) is None
-    assert replayed_from_dump(module, "cpu", None) is None
+    assert replay_input(module, replay_config("gpu", "v100")).module is module
+    assert lowering_from_dump(module, replay_config("cpu")) is None
 
 
 @pytest.mark.parametrize("order", [None, "replayed", "estimated", "text"])
@@ -83,7 +83,11 @@ def test_an_order_that_cannot_be_had_is_an_error(hlofuse: Run, folder: Path) -> 
     assert result.status == 2
     assert "--order xla needs XLA's ids" in result.err
     with pytest.raises(HlofuseError, match="--order replayed needs the module before optimizations"):
-        replay_input(parse_module(CASE.section("EXPECT", "h100_sxm")), "gpu", None, order="replayed")
+        replay_input(
+            parse_module(CASE.section("EXPECT", "h100_sxm")),
+            replay_config("gpu", "h100_sxm"),
+            order="replayed",
+        )
 
 
 def test_a_broken_module_before_optimizations_is_passed_over(hlofuse: Run, folder: Path) -> None:

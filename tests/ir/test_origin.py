@@ -3,10 +3,10 @@
 import gc
 import tracemalloc
 
+from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.origin import Origin, joined, names_in, own_name
-from hlofuse.replay import replay
 from hlofuse.trace.lineage import final_instructions
 
 TEXT = """HloModule m
@@ -55,7 +55,7 @@ def test_a_join_shares_what_it_can() -> None:
 
 
 def test_a_fusion_has_the_origin_of_its_result() -> None:
-    result = replay(parse_module(TEXT)).after
+    result = compile(parse_module(TEXT)).after
     (fusion,) = (i for i in result.entry if i.opcode == "fusion")
     assert list(names_in(fusion.origin)) == ["e"]
     inside = [n for i in fusion.fused_computation for n in names_in(i.origin)]

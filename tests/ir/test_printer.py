@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.ir import PrintOptions, parse_module, print_module
 from hlofuse.ir.text.printer import print_computation, print_instruction
-from hlofuse.replay import replay
 
 SAMPLES = Path(__file__).parents[2] / "samples"
 CORPUS = os.environ.get("HLOFUSE_CORPUS")
@@ -138,6 +138,6 @@ def test_what_a_pass_made_in_a_scheduled_module_can_be_read_again() -> None:
     """A computation that no schedule tells about is printed in post order."""
     body = "p = f32[2] parameter(0)\n n = f32[2] negate(p)\n ROOT a = f32[2] add(n, p)"
     text = f"HloModule m, is_scheduled=true\n\nENTRY e {{\n {body}\n}}"
-    fused = print_module(replay(parse_module(text)).after)
+    fused = print_module(compile(parse_module(text)).after)
     assert "fusion(" in fused
     assert print_module(parse_module(fused)) == fused

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.format.paths import has_part
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.replay import replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.names import Names, matching
@@ -79,14 +79,14 @@ def test_transformations_and_merged_operations() -> None:
 
 
 def story_names(text: str, name: str) -> list[str]:
-    found = answers(replay(parse_module(text)), name)
+    found = answers(compile(parse_module(text)), name)
     return [a.described.name for a in found if isinstance(a, Story)]
 
 
 def test_a_line_means_the_kernels_that_it_makes() -> None:
     """With as much of the path as somebody types; also through a package that the line calls."""
     for file in ("model.py", "net/model.py", "/home/me/project/net/model.py"):
-        found = answers(replay(parse_module(TEXT)), f"{file}:7")
+        found = answers(compile(parse_module(TEXT)), f"{file}:7")
         kernels = [a for a in found if isinstance(a, Story)]
         assert len(kernels) == 2, file
         assert {a.fate for a in kernels} == {"kernel"}
@@ -105,13 +105,13 @@ def test_a_part_of_an_op_name_means_its_kernels() -> None:
 
 def test_an_instruction_goes_before_parts_of_op_names() -> None:
     text = TEXT.replace("%c =", "%softmax =").replace("%c)", "%softmax)")
-    (named,) = Names(Facts(replay(parse_module(text)))).find("%softmax")
+    (named,) = Names(Facts(compile(parse_module(text)))).find("%softmax")
     assert (named.how, named.name) == ("name", "softmax")
 
 
 def test_a_final_name_and_another_ones_name_at_fusion_are_both_answered() -> None:
     """`s` of a profile is what fusion calls `c`, and `s` at fusion is another."""
-    done = replay(parse_module(TEXT))
+    done = compile(parse_module(TEXT))
     names = {i.name: i.name for i in done.after.instructions()}
     own = {i.opcode: i.name for c in done.after.computations if c.fusion is None for i in c}
     kernels = [n for n in done.after.entry.instructions if n.opcode == "fusion"]
@@ -123,7 +123,7 @@ def test_a_final_name_and_another_ones_name_at_fusion_are_both_answered() -> Non
 
 
 def test_pairs_of_several_are_those_that_are_neighbours() -> None:
-    done = replay(parse_module(TEXT))
+    done = compile(parse_module(TEXT))
     found = answers(done, "softmax", "model.py:9")
     assert len(found) == 2
     for pair in found:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.pipelines.manager import finish
 
-from ..running import Golden, Run
+from ..running import Golden, Run, finished
 
 H100 = ("--device", "h100_sxm")
 
@@ -157,5 +156,5 @@ ENTRY %main (p: f32[64,32]) -> f32[64,32] {
 }
 """
     )
-    final = finish(module, "cpu")
-    assert final.names_at_fusion[final.module.entry.root.name] == "fusion.1"
+    final = finished(module, "cpu")
+    assert final.names_at_fusion[final.final.entry.root.name] == "fusion.1"

@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
 from hlofuse.order import estimate
 from hlofuse.order.estimate import estimate_order, processing_order
-from hlofuse.replay import replay
 from hlofuse.trace.priority_record import FusionStep
 
 from ..pipelines.gpu_cases import cases
@@ -134,7 +134,7 @@ def orders(*, estimated: bool) -> int:
             estimate_order(module)
         module.order_source = "text"
         steps = [(s.producer, s.consumer) for s in case.record.steps if isinstance(s, FusionStep)]
-        done = replay(module, "gpu", device=case.device)
+        done = compile(module, "gpu", device=case.device)
         actual = [(e.producer, e.consumer) for e in done.events if e.event == "fuse" and e.pass_name == PASS]
         found += steps == actual
     return found

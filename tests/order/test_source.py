@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.compilation import compile, replay_config
 from hlofuse.inputs import load
 from hlofuse.inputs.ordered import replay_input
 from hlofuse.ir.copy import copy_module
 from hlofuse.order import is_open, source_of
 from hlofuse.pipelines import TARGETS
-from hlofuse.replay import replay
 
 from ..running import Run
 
@@ -24,7 +24,8 @@ H100 = ("--device", "h100_sxm")
 )
 def test_the_source_asked_for_is_in_force(samples: Path, order: str | None, source: str) -> None:
     module = load(samples / "gpu" / "softmax")
-    done = replay(replay_input(module, "gpu", None, order=order), "gpu", device="h100_sxm")  # type: ignore[arg-type]
+    config = replay_config("gpu", "h100_sxm")
+    done = compile(replay_input(module, config, order=order), config)  # type: ignore[arg-type]
     assert done.order_source == source
     assert is_open(done.order_source) == (source in ("estimated", "text"))
 
@@ -33,12 +34,12 @@ def test_a_copy_keeps_its_source(samples: Path) -> None:
     module = load(samples / "gpu" / "softmax")
     module.order_source = "replayed"
     assert source_of(copy_module(module), TARGETS["gpu"]) == "replayed"
-    assert replay(module, "gpu", device="h100_sxm").after.order_source == "replayed"
+    assert compile(module, "gpu", device="h100_sxm").after.order_source == "replayed"
 
 
 def test_on_cpu_the_order_is_the_texts(samples: Path) -> None:
     module = load(samples / "cpu" / "softmax")
-    assert replay(module, "cpu").order_source == "text"
+    assert compile(module, "cpu").order_source == "text"
 
 
 @pytest.mark.parametrize("command", ["replay", "verify", "explain"])

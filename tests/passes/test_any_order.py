@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
@@ -16,7 +17,6 @@ from hlofuse.passes.registry import make_pass, single_passes
 from hlofuse.passes.scatter.gather_scatter import GatherSimplifier, ScatterSimplifier
 from hlofuse.pipelines.targets import TARGETS, after_fusion, before_fusion
 from hlofuse.releases import REFERENCE, release_of
-from hlofuse.replay import replay
 from hlofuse.trace import Recorder
 
 from ..tools.module_checks import check_module
@@ -134,6 +134,6 @@ ENTRY %main (p: f32[64]) -> (f32[64], f32[]) {
 }
 """
     )
-    result = replay(module, "gpu", device="h100_sxm", option="triton-multi-output")
+    result = compile(module, "gpu", device="h100_sxm", option="triton-multi-output")
     check_module(result.after)
     assert [e.kind for e in result.events if e.event == "fuse"] == ["multi-output"]

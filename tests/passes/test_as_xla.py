@@ -12,11 +12,11 @@ import pytest
 
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
-from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder
 
 from ..fixtures import Case, find_case, read_cases
+from ..running import lowered
 from ..tools.compare_passes import same_structure
 from ..tools.module_checks import check_module
 from .packed import archive
@@ -77,7 +77,7 @@ def test_programs_come_out_as_xla_has_them_ahead_of_fusion(part: int) -> None:
     assert len(names) >= 50
     for case in names:
         texts = archive("cpu")[case]
-        out = lower_to_fusion_input(parse_module(texts["before"]), "cpu")
+        out = lowered(parse_module(texts["before"]), "cpu")
         check_module(out.module)
         assert not out.left_alone, case
         if not same_structure(out.module, parse_module(texts["ahead"])):
@@ -98,14 +98,14 @@ def test_a_pass_changes_a_module_as_xla_does(name: str) -> None:
 
 @pytest.mark.parametrize("case", CPU_CASES, ids=str)
 def test_a_small_case_comes_out_as_xla_has_it(case: Case) -> None:
-    out = lower_to_fusion_input(case.module(), "cpu")
+    out = lowered(case.module(), "cpu")
     assert not out.left_alone
     assert same_structure(out.module, case.expected("cpu"))
 
 
 def test_a_broadcast_is_put_in_order_after_layout_assignment() -> None:
     case = find_case(Path(__file__).parent / "cases" / "broadcasts.hlo", "broadcast_out_of_order")
-    out = lower_to_fusion_input(case.module(), "cpu").module
+    out = lowered(case.module(), "cpu").module
     (broadcast,) = (i for i in out.instructions() if i.opcode == "broadcast")
     assert list(broadcast.dimensions) == [1, 2]
     (transpose,) = broadcast.operands

@@ -18,11 +18,11 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.base import Pass
 from hlofuse.passes.registry import make_pass
-from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.releases import REFERENCE, release_of
 from hlofuse.trace import Recorder
 
+from ..running import lowered
 from ..tools.compare_passes import same_structure
 from ..tools.module_checks import check_module
 from .packed import archive
@@ -58,7 +58,7 @@ def test_a_pass_changes_a_module_as_xla_does(target: str, case: str) -> None:
 @pytest.mark.parametrize(("target", "case"), PROGRAMS)
 def test_a_program_comes_out_as_xla_has_it_ahead_of_fusion(target: str, case: str) -> None:
     texts = archive(f"{target}-expanders")[case]
-    out = lower_to_fusion_input(parse_module(texts["before"]), target, H100 if target == "gpu" else None)
+    out = lowered(parse_module(texts["before"]), target, H100 if target == "gpu" else None)
     assert not out.left_alone
     check_module(out.module)
     actual, expected = (

@@ -22,11 +22,11 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.base import Pass, UnimplementedPass
 from hlofuse.pipelines.gpu.after_fusion import after_fusion
-from hlofuse.pipelines.manager import finish
 from hlofuse.reports.verify import compare_final
 from hlofuse.trace import Recorder
 
 from ..fixtures import Case, read_cases
+from ..running import finished
 from ..tools.module_checks import check_module
 
 DEVICE = load_device("h100_sxm")
@@ -70,7 +70,7 @@ def module(program: str, file: str) -> Module:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_small_modules_are_launched_as_by_xla(case: Case) -> None:
-    final = finish(case.module(), "gpu", DEVICE).module
+    final = finished(case.module(), "gpu", DEVICE).final
     check_module(final)
     found = compare_final(final, case.expected("h100_sxm"), "gpu")
     assert not found.renamed
@@ -85,7 +85,7 @@ def test_programs_are_launched_as_by_xla() -> None:
     for program, files in archive().items():
         fused = module(program, "fused.hlo")
         ids_of_proto(files["fused.hlo.pb"]).apply(fused)
-        final = finish(fused, "gpu", DEVICE).module
+        final = finished(fused, "gpu", DEVICE).final
         check_module(final)
         written = parse_module(print_module(final))
         found = compare_final(written, module(program, "final.hlo"), "gpu")
@@ -215,8 +215,8 @@ ENTRY e {
 
 def test_final_names_lead_back_to_the_names_at_fusion() -> None:
     case = next(c for c in CASES if c.name == "loop_over_rows")
-    final = finish(case.module(), "gpu", DEVICE)
-    fusions = {i.name for i in final.module.instructions() if i.opcode == "fusion"}
+    final = finished(case.module(), "gpu", DEVICE)
+    fusions = {i.name for i in final.final.instructions() if i.opcode == "fusion"}
     before = {i.name for i in case.module().instructions() if i.opcode == "fusion"}
     assert {final.names_at_fusion[name] for name in fusions} == before
 

@@ -20,11 +20,11 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.gpu.copies import HostOffloader
-from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion
 from hlofuse.trace import Recorder
 
 from ..fixtures import Case, read_cases
+from ..running import lowered
 from ..tools.compare_passes import same_structure
 from ..tools.module_checks import check_module
 from .packed import archive
@@ -71,7 +71,7 @@ def test_programs_come_out_as_xla_has_them_ahead_of_fusion(device: str, part: in
     assert len(names) >= 25
     for case in names:
         texts = archive(f"gpu-{device}")[case]
-        out = lower_to_fusion_input(parse_module(texts["before"]), "gpu", load_device(device))
+        out = lowered(parse_module(texts["before"]), "gpu", load_device(device))
         check_module(out.module)
         written = parse_module(print_module(out.module))
         if not same_structure(written, parse_module(texts["ahead"])):
@@ -97,7 +97,7 @@ def test_labels_of_small_cases_are_devices() -> None:
 
 @pytest.mark.parametrize(("case", "device"), GPU_CASES, ids=str)
 def test_a_small_case_comes_out_as_xla_has_it(case: Case, device: str) -> None:
-    out = lower_to_fusion_input(case.module(), "gpu", load_device(device))
+    out = lowered(case.module(), "gpu", load_device(device))
     assert not out.left_alone
     assert same_structure(out.module, parse_module(print_module(out.module)))
     assert same_structure(out.module, parse_module(_scratch_unknown(case.section("EXPECT", device))))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from hlofuse.compilation import compile
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
-from hlofuse.replay import replay
 from hlofuse.rules.gpu_multi_output_fusion import (
     LoneProducer,
     MultiOutputState,
@@ -74,7 +74,7 @@ def test_a_multi_output_fusion_is_no_producer() -> None:
     state = MultiOutputState(KernelModel(load_device(DEVICE), RELEASE), Settings(), lambda a, b: False)
     assert producer_is_multi_output(LoneProducer(find(module, "f"), state)) is not None
     assert producer_is_multi_output(LoneProducer(find(module, "sum"), state)) is None
-    assert "GM020" in {e.rule for e in replay(module, "gpu", device=DEVICE).events}
+    assert "GM020" in {e.rule for e in compile(module, "gpu", device=DEVICE).events}
 
 
 def test_too_much_code_for_several_results() -> None:

@@ -9,7 +9,8 @@ from hlofuse.inputs.ordered import in_creation_order
 from hlofuse.ir import parse_module
 from hlofuse.ir.computation_order import order_of_front_end
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.pipelines.manager import lower_to_fusion_input
+
+from ..running import lowered
 
 CONVOLUTION = """HloModule conv
 
@@ -110,19 +111,19 @@ ENTRY %main.1 {
     ],
 )
 def test_names_at_fusion(text: str, names: list[str]) -> None:
-    entry = lowered(text).entry
+    entry = lowered_text(text).entry
     assert (
         sorted(i.name for i in entry if i.opcode not in ("parameter", "get-tuple-element", "tuple")) == names
     )
 
 
 def test_constants_that_loops_take_in_are_named_as_clones() -> None:
-    names = {i.name for i in lowered(LOOP).instructions() if i.opcode == "constant"}
+    names = {i.name for i in lowered_text(LOOP).instructions() if i.opcode == "constant"}
     assert names >= {"constant.9..sunk.1.0", "constant.13.0", "constant.14.0"}
 
 
 def test_a_comparator_of_xlas_builder_has_numbers() -> None:
-    comparator = lowered(TOP).entry.root.operands[0].operands[0].operands[0].called_computations[0]
+    comparator = lowered_text(TOP).entry.root.operands[0].operands[0].operands[0].called_computations[0]
     assert [p.name for p in comparator.parameters] == ["p.0.lhs.1", "p.0.rhs.1", "p.1.lhs.1", "p.1.rhs.1"]
 
 
@@ -137,10 +138,10 @@ def test_results_have_the_numbers_behind_their_operation() -> None:
     ]
 
 
-def lowered(text: str) -> Module:
+def lowered_text(text: str) -> Module:
     module = parse_module(text)
     in_creation_order(module, None)
-    return lower_to_fusion_input(module, "gpu", load_device("h100_sxm")).module
+    return lowered(module, "gpu", load_device("h100_sxm")).module
 
 
 TWO_SUMS = """HloModule two
@@ -170,7 +171,7 @@ ENTRY %main.3 {
 
 def test_of_equal_computations_the_first_that_the_front_end_made_stays() -> None:
     """Not the first that the text shows."""
-    sums = lowered(TWO_SUMS).entry.root.operands
+    sums = lowered_text(TWO_SUMS).entry.root.operands
     assert [x.called_computations[0].name for x in sums] == ["region_0.1.clone", "region_0.1"]
 
 

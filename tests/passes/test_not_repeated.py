@@ -6,13 +6,16 @@ from collections import Counter
 
 import pytest
 
+from hlofuse.compilation import Compilation, replay_config
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.control_flow.annotations import ShardingRemover
 from hlofuse.passes.random import RngExpander
-from hlofuse.pipelines.manager import lower_to_fusion_input
-from hlofuse.reports.common.unoptimized import beginning_of_fusion
+from hlofuse.pipelines.stage import Stage
+from hlofuse.reports.common.unoptimized import lowering_note
 from hlofuse.trace import Recorder
+
+from ..running import lowered
 
 ROUNDED = """HloModule m
 ENTRY e {
@@ -44,23 +47,25 @@ ENTRY e {
 """
 
 
+def note(text: str) -> str:
+    return lowering_note(Compilation.of(parse_module(text), Stage.BEFORE, replay_config("cpu")))
+
+
 def test_a_note_counts_what_passes_that_are_not_repeated_would_work_on() -> None:
-    beginning = beginning_of_fusion(parse_module(ROUNDED), "cpu")
-    assert "Not replayed: stochastic_convert_decomposer (2 stochastic-convert)." in beginning.note
-    assert lower_to_fusion_input(parse_module(ROUNDED), "cpu").not_repeated == {
+    assert "Not replayed: stochastic_convert_decomposer (2 stochastic-convert)." in note(ROUNDED)
+    assert lowered(parse_module(ROUNDED), "cpu").not_repeated == {
         "stochastic_convert_decomposer": Counter({"stochastic-convert": 2})
     }
 
 
 def test_a_note_says_that_all_passes_were_repeated_where_none_had_more_to_do() -> None:
-    note = beginning_of_fusion(parse_module(PLAIN), "cpu").note
-    assert "The passes before fusion were replayed first, as in XLA 0.11.1." in note
-    assert "Not replayed" not in note
+    assert "The passes before fusion were replayed first, as in XLA 0.11.1." in note(PLAIN)
+    assert "Not replayed" not in note(PLAIN)
 
 
 def test_a_program_partitioned_by_hand_is_refused_before_the_partitioner() -> None:
     with pytest.raises(HlofuseError, match="partitioned manually over 8 devices"):
-        lower_to_fusion_input(parse_module(BY_HAND), "cpu")
+        lowered(parse_module(BY_HAND), "cpu")
 
 
 def test_sharding_remover_leaves_calls_that_change_a_shape() -> None:

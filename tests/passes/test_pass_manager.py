@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import pytest
 
+from hlofuse.compilation import spans
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
@@ -14,10 +15,10 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.base import FixedPoint, NotRepresentable, Pass, Pipeline, UnimplementedPass, rewrite_each
 from hlofuse.passes.common import make
-from hlofuse.pipelines import manager
-from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.pipelines.targets import before_fusion, compilation
 from hlofuse.trace import Recorder, Skipped
+
+from ..running import lowered
 
 TEXT = """HloModule jit_f
 
@@ -54,14 +55,14 @@ class Unable(Pass):
 
 
 def use(monkeypatch: pytest.MonkeyPatch, *steps: Pass) -> None:
-    monkeypatch.setattr(manager, "before_fusion", lambda target, device, flags: (Pipeline("all", steps),))
+    monkeypatch.setattr(spans, "before_fusion", lambda target, device, flags: (Pipeline("all", steps),))
 
 
 def test_an_instruction_whose_rewrite_cannot_be_expressed_stays_and_is_recorded(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     use(monkeypatch, FixedPoint(Pipeline("inner", (Unable(), UnimplementedPass("batchnorm_expander")))))
-    out = lower_to_fusion_input(parse_module(TEXT), "cpu")
+    out = lowered(parse_module(TEXT), "cpu")
     assert out.left_alone == (
         Skipped("unable", "e", "a", "no words for it"),
         Skipped("unable", "e", "b", "no words for it"),
@@ -72,7 +73,7 @@ def test_an_instruction_whose_rewrite_cannot_be_expressed_stays_and_is_recorded(
 def test_a_pass_that_never_rests_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, FixedPoint(Restless()))
     module = parse_module(TEXT)
-    assert print_module(lower_to_fusion_input(module, "cpu").module) == print_module(module)
+    assert print_module(lowered(module, "cpu").module) == print_module(module)
 
 
 def test_passes_of_a_user_that_never_rest_are_an_error() -> None:
@@ -82,7 +83,7 @@ def test_passes_of_a_user_that_never_rest_are_an_error() -> None:
 
 def test_the_module_itself_stays_as_it_is() -> None:
     module = parse_module(TEXT)
-    assert [i.opcode for i in lower_to_fusion_input(module, "cpu").module.entry] == ["parameter"]
+    assert [i.opcode for i in lowered(module, "cpu").module.entry] == ["parameter"]
     assert print_module(module) == print_module(parse_module(TEXT))
 
 

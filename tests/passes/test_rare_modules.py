@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.replay import replay
 
 CONTROL = """HloModule m
 
@@ -57,16 +57,16 @@ TARGETS = [("cpu", None), ("gpu", "h100_sxm"), ("gpu-legacy", "a100_sxm_40")]
 
 def test_priority_fusion_stops_where_xla_stops_at_control_dependencies() -> None:
     with pytest.raises(HlofuseError, match="cannot remove instruction: a has been fused"):
-        replay(parse_module(CONTROL), "gpu", device="h100_sxm")
+        compile(parse_module(CONTROL), "gpu", device="h100_sxm")
 
 
 def test_cpu_instruction_fusion_drops_control_dependencies() -> None:
-    after = replay(parse_module(CONTROL), "cpu").after
+    after = compile(parse_module(CONTROL), "cpu").after
     assert [x.opcode for x in after.entry.post_order()] == ["parameter", "fusion", "custom-call"]
 
 
 @pytest.mark.parametrize(("target", "device"), TARGETS)
 @pytest.mark.parametrize("text", [ROOT_WITH_USER, PARAMETER_AS_ROOT, UNUSED_PARAMETER])
 def test_it_is_replayed_and_can_be_read_again(text: str, target: str, device: str | None) -> None:
-    after = print_module(replay(parse_module(text), target, device=device).after)
+    after = print_module(compile(parse_module(text), target, device=device).after)
     assert print_module(parse_module(after)) == after

@@ -9,23 +9,24 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.compilation import CompilationInput, compile, replay_config
 from hlofuse.cost.gpu.device import load_device
+from hlofuse.inputs.ordered import lowering_to
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.order.replayed import with_replayed_order
 from hlofuse.passes.common.calls import clone_computation
-from hlofuse.pipelines.manager import lower_to_fusion_input
-from hlofuse.replay import ReplayInput
-from hlofuse.replay.replay import replay
 from hlofuse.trace.priority_record import FusionStep, PriorityRecord, PriorityStep
 
 from ..fixtures import find_case
 from ..pipelines.gpu_cases import cases
+from ..running import lowered
 from .packed import archive
 
 CASES = Path(__file__).parent / "cases"
 CHANGED_DECISIONS = find_case(CASES / "broadcasts.hlo", "broadcast_turned")
 H100 = load_device("h100_sxm")
+CONFIG = replay_config("gpu", H100)
 PROGRAMS = ("gpt2_train_step", "cartpole_unrolled_10", "attention_grad", "mlp_grad_bf16", "lstm_scan")
 """Of the first two the text ahead of fusion does not tell the order: merged duplicates left no trace."""
 
@@ -42,6 +43,10 @@ def users_in_record(record: PriorityRecord) -> dict[str, list[str]]:
     return {producer: consumers for producer, consumers in found.items() if len(set(consumers)) > 1}
 
 
+def replayed_order(module: Module, unoptimized: Module) -> Module | None:
+    return with_replayed_order(module, lowering_to(module, unoptimized, CONFIG).before)
+
+
 def users_in(module: Module, wanted: dict[str, list[str]]) -> dict[str, list[str]]:
     """The same producers, and of their users those that the record knows."""
     users = {i.name: [u.name for u in i.users] for c in module.non_fusion_computations() for i in c}
@@ -52,13 +57,13 @@ def users_in(module: Module, wanted: dict[str, list[str]]) -> dict[str, list[str
 def test_a_program_is_fused_in_xlas_order(name: str) -> None:
     case = cases("gpu")[f"h100_sxm/{name}"]
     unoptimized = parse_module(archive("gpu-h100_sxm")[f"programs/{name}"]["before"])
-    replayed = with_replayed_order(parse_module(case.before), unoptimized, "gpu", H100)
+    replayed = replayed_order(parse_module(case.before), unoptimized)
     assert replayed is not None
     wanted = users_in_record(case.record)
     assert len(wanted) > 1
     assert users_in(replayed, wanted) == wanted
     # Ids that XLA wrote down go before those of the played module.
-    events = replay(ReplayInput(replayed, case.ids), "gpu", device=H100).passes[2].events
+    events = compile(CompilationInput(replayed, case.ids), "gpu", device=H100).passes[2].events
     fused = [(e.producer, e.consumer) for e in events if e.event == "fuse"]
     assert fused == [(s.producer, s.consumer) for s in case.record.fusions()]
 
@@ -73,9 +78,7 @@ def test_users_of_a_broadcast_that_a_bitcast_turns() -> None:
         "slice.1.0": ["multiply.2.0", "multiply.1.0"],
         "slice.2": ["multiply.3.0", "multiply.4"],
     }
-    replayed = with_replayed_order(
-        CHANGED_DECISIONS.expected("h100_sxm"), CHANGED_DECISIONS.module(), "gpu", H100
-    )
+    replayed = replayed_order(CHANGED_DECISIONS.expected("h100_sxm"), CHANGED_DECISIONS.module())
     assert replayed is not None
     assert users_in(replayed, wanted) == wanted
 
@@ -83,8 +86,7 @@ def test_users_of_a_broadcast_that_a_bitcast_turns() -> None:
 def test_no_order_is_taken_from_another_program() -> None:
     sunk = find_case(CASES / "slices_and_pads.hlo", "slices_sunk")
     module, other = sunk.expected("h100_sxm"), parse_module(sunk.text.replace("power", "subtract"))
-    assert with_replayed_order(module, other, "gpu", H100) is None
-    assert with_replayed_order(module, other, "gpu-legacy", None) is None
+    assert replayed_order(module, other) is None
 
 
 @pytest.mark.parametrize("with_gpu", [True, False])
@@ -114,17 +116,17 @@ api_version=API_VERSION_TYPED_FFI, backend_config={descending = false, batch_siz
 """
     if not with_gpu:
         module = unoptimized
-    assert with_replayed_order(parse_module(module), parse_module(unoptimized), "gpu", H100) is not None
+    assert replayed_order(parse_module(module), parse_module(unoptimized)) is not None
 
 
 def test_a_replay_of_what_was_played_keeps_its_order() -> None:
-    replayed = lower_to_fusion_input(CHANGED_DECISIONS.module(), "gpu", H100).module
+    replayed = lowered(CHANGED_DECISIONS.module(), "gpu", H100).module
     assert replayed.order_source == "replayed"
     # Nothing the replay does by itself comes between: with another order the first fusions are others.
     before = {i.name: [u.name for u in i.users] for i in replayed.entry}
-    replay(ReplayInput(replayed, record=PriorityRecord()), "gpu", device=H100)
+    compile(CompilationInput(replayed, record=PriorityRecord()), "gpu", device=H100)
     assert {i.name: [u.name for u in i.users] for i in replayed.entry} == before
-    requested = [e.consumers for e in replay(replayed, "gpu", device=H100).events if e.event == "priority"]
+    requested = [e.consumers for e in compile(replayed, "gpu", device=H100).events if e.event == "priority"]
     assert ["multiply.3.0", "multiply.1.0"] in [list(consumers or ()) for consumers in requested]
 
 

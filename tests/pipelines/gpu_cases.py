@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from hlofuse.compilation import Compilation, CompilationInput, compile
 from hlofuse.inputs.wire_format import ids_of_proto
 from hlofuse.ir import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
-from hlofuse.replay import Replay, ReplayInput, replay
 from hlofuse.trace.priority_record import PriorityRecord, read_priority_record
 
 DATA = Path(__file__).parent.parent / "data"
@@ -33,10 +33,10 @@ class Case:
     def after(self) -> str:
         return self.texts[max(self.texts, key=lambda name: name[:2] if name[0].isdigit() else "")]
 
-    def replay(self, *, ids: bool, follow: bool = False, option: str | None = None) -> Replay:
+    def replay(self, *, ids: bool, follow: bool = False, option: str | None = None) -> Compilation:
         record = self.record if follow else None
-        input = ReplayInput(parse_module(self.before), self.ids if ids else None, record)
-        return replay(input, "gpu", device=self.device, option=option)
+        input = CompilationInput(parse_module(self.before), self.ids if ids else None, record)
+        return compile(input, "gpu", device=self.device, option=option)
 
 
 @cache

@@ -11,6 +11,7 @@ import pytest
 
 from hlofuse.analysis.kernels import is_small_call
 from hlofuse.analysis.launches import LaunchKind, launch_of
+from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
@@ -18,7 +19,6 @@ from hlofuse.matching.kernels import KernelKeys
 from hlofuse.passes.base import Pass
 from hlofuse.passes.cpu.calls import ParallelTaskAssigner
 from hlofuse.pipelines.targets import after_fusion
-from hlofuse.replay import replay
 from hlofuse.trace import Recorder
 
 from ..tools.module_checks import verify_module as graph_problems
@@ -118,7 +118,7 @@ def test_launches_are_the_thunks_of_the_runtime(name: str) -> None:
 def test_passes_before_copy_insertion(name: str) -> None:
     steps = passes()
     until = next(k for k, step in enumerate(steps) if step.name == COPIES)
-    actual = run(steps[:until], copy_module(replay(module_of(name, "input")).after))
+    actual = run(steps[:until], copy_module(compile(module_of(name, "input")).after))
     expected = module_of(name, "simplified")
     assert graph_problems(actual) == []
     assert launches(actual) == launches(expected)
@@ -139,5 +139,5 @@ def test_passes_after_copy_insertion(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(NAMES) - COPIES_COUNT))
 def test_final_kernels_from_the_input_of_fusion(name: str) -> None:
-    final = replay(module_of(name, "input")).final.module
+    final = compile(module_of(name, "input")).final
     assert launches(final, without="copy") == launches(module_of(name, "final"), without="copy")

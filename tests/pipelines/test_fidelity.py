@@ -6,9 +6,9 @@ from itertools import permutations
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.ir import parse_module, print_module
 from hlofuse.ir.graph import Module
-from hlofuse.replay import replay
 from hlofuse.reports.verify import Verdict, verify_module
 
 from ..tools.module_checks import verify_module as graph_problems
@@ -54,7 +54,7 @@ def test_order_of_computations_is_not_in_the_text(name: str) -> None:
     comes from its earlier passes. The kernels agree, and the names as a whole do."""
     v = verdict(CPU[name])
     assert v.exact
-    after = replay(parse_module(CPU[name].before)).after
+    after = compile(parse_module(CPU[name].before)).after
     assert fusion_names(after) == fusion_names(parse_module(CPU[name].after))
 
 
@@ -96,7 +96,7 @@ def test_order_of_users_is_not_in_the_text() -> None:
 def test_the_graph_stays_sound_and_the_input_untouched(name: str) -> None:
     before = parse_module(CPU[name].before)
     printed = print_module(before)
-    result = replay(before)
+    result = compile(before)
     assert graph_problems(result.after) == []
     assert graph_problems(before) == []
     assert print_module(before) == printed

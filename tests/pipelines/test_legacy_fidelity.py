@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
-from hlofuse.replay import replay
 from hlofuse.reports.verify import Verdict, find_cases, verify, verify_module
 
 from ..tools.decision_log import our_decisions, without_repeats, xla_decisions
@@ -53,7 +53,7 @@ def test_every_pass_is_xlas(name: str) -> None:
 
 
 def decisions_agree(log: list[str], before: str, device: str) -> bool:
-    actual = our_decisions(replay(parse_module(before), "gpu-legacy", device=device))
+    actual = our_decisions(compile(parse_module(before), "gpu-legacy", device=device))
     return actual == log or without_repeats(actual) == without_repeats(log)
 
 
@@ -66,7 +66,7 @@ def test_decisions_are_xlas_in_xlas_order() -> None:
 
 @pytest.mark.parametrize("name", NAMES[::7])
 def test_the_graph_stays_sound(name: str) -> None:
-    result = replay(parse_module(cases()[name].before), "gpu-legacy", device=name.partition("/")[0])
+    result = compile(parse_module(cases()[name].before), "gpu-legacy", device=name.partition("/")[0])
     assert graph_problems(result.after) == []
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes import make_pass
 from hlofuse.pipelines import TARGETS, passes_of
 from hlofuse.releases import AROUND_FUSION as RELEASE
-from hlofuse.replay import replay
 from hlofuse.rules.settings import parse_settings
 
 SOFTMAX = """HloModule m
@@ -32,13 +32,13 @@ ENTRY e {
 
 def kernels(*, disable: tuple[str, ...] = (), overrides: tuple[str, ...] = ()) -> int:
     settings = parse_settings(overrides, disable)
-    after = replay(parse_module(SOFTMAX), settings=settings).after
+    after = compile(parse_module(SOFTMAX), settings=settings).after
     return sum(i.opcode == "fusion" for i in after.entry)
 
 
 def test_a_device_for_a_target_without_devices_is_a_mistake() -> None:
     with pytest.raises(HlofuseError, match="target cpu fuses the same on every device; --device needs"):
-        replay(parse_module(SOFTMAX), device="h100_sxm")
+        compile(parse_module(SOFTMAX), device="h100_sxm")
 
 
 def test_a_rule_switched_off_lets_the_next_one_decide() -> None:
@@ -59,7 +59,7 @@ ENTRY e {
 """
 
     def fused(*overrides: str) -> list[str]:
-        result = replay(parse_module(text), settings=parse_settings(overrides, ()))
+        result = compile(parse_module(text), settings=parse_settings(overrides, ()))
         return [e.event for e in result.passes[0].events]
 
     assert "fuse" not in fused()

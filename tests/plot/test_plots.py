@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from hlofuse.account import Account, KernelTimes
+from hlofuse.compilation import ModuleTexts, compile
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
 from hlofuse.ir import parse_module
@@ -19,7 +20,6 @@ from hlofuse.plot.roofline import plot_roofline
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.render import engine
 from hlofuse.render.options import ModulePair, pair_of
-from hlofuse.replay import ModuleTexts, replay
 
 from ..render.modules import SVG, needs_graphviz, texts
 from ..running import Run
@@ -45,7 +45,7 @@ def labels(dot: str) -> list[str]:
 
 
 def test_a_row_for_each_pass_that_changed_something(samples: Path) -> None:
-    done = replay(load(samples / "cpu/softmax/before.hlo"), "cpu", [ModuleTexts()])
+    done = compile(load(samples / "cpu/softmax/before.hlo"), "cpu", [ModuleTexts()])
     found = labels(plot_passes(done, None).dot)
     assert found[0] == "jit_softmax"
     assert {"fusion input", "kernels", "bytes moved"} <= set(found)
@@ -67,9 +67,9 @@ def test_time_is_plotted_where_there_is_a_model(hlofuse: Run, samples: Path) -> 
 
 def test_no_byte_of_before_is_lost_or_counted_twice(samples: Path) -> None:
     """What is in several kernels counts in parts, what is in none in a row of its own."""
-    done = replay(load(samples / "cpu/softmax/before.hlo"), "cpu")
-    pair, final = pair_of(done), done.final
-    sides = Account(pair.before), Account(final.module), final.names_at_fusion
+    done = compile(load(samples / "cpu/softmax/before.hlo"), "cpu")
+    pair = pair_of(done)
+    sides = Account(pair.before), Account(done.final), done.names_at_fusion
     whole = labels(plot_kernels(pair, *sides, "title", most=0).dot)
     assert "… 4 more kernels" in whole
     assert whole[-2:] == ["29.4 MB", "21.0 MB"]
@@ -82,7 +82,7 @@ def test_no_byte_of_before_is_lost_or_counted_twice(samples: Path) -> None:
 def test_the_roofline_shows_every_kernel_in_units(samples: Path) -> None:
     device, _ = device_of("gpu", "h100_sxm")
     assert device is not None
-    done = replay(load(samples / "gpu/gpt2_block/before.hlo"), "gpu", device=device)
+    done = compile(load(samples / "gpu/gpt2_block/before.hlo"), "gpu", device=device)
     times = KernelTimes(device, RELEASE)
     svg = plot_roofline(done.before, done.after, times, "title").to_svg()
     titles = [t.text or "" for t in ET.fromstring(svg).iter(f"{SVG}title")]
@@ -103,8 +103,8 @@ def test_the_roofline_shows_every_kernel_in_units(samples: Path) -> None:
 def test_the_roofline_counts_the_iterations_of_loops(samples: Path) -> None:
     device, _ = device_of("gpu", "h100_sxm")
     assert device is not None
-    done = replay(load(samples / "cartpole/gpu/scan/before.hlo"), "gpu", device=device)
-    svg = plot_roofline(done.before, done.final.module, KernelTimes(device, RELEASE), "title").to_svg()
+    done = compile(load(samples / "cartpole/gpu/scan/before.hlo"), "gpu", device=device)
+    svg = plot_roofline(done.before, done.final, KernelTimes(device, RELEASE), "title").to_svg()
     assert ", ×10,000, programs.py:" in svg
 
 

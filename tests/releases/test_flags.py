@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from hlofuse.compilation import replay_config
 from hlofuse.pipelines.targets import target_by_flags
-from hlofuse.replay import replay_config
 
 from ..running import Run
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.ir import HlofuseError, parse_module
 from hlofuse.render import render
-from hlofuse.replay import replay
 
 from .modules import FUSED, LOOP, UNFUSED, chain, titles
 
@@ -51,7 +51,7 @@ ENTRY e {
 
 
 def test_both_sides_bear_the_same_kernel_numbers() -> None:
-    scene = render(replay(parse_module(UNFUSED)), "both").scene
+    scene = render(compile(parse_module(UNFUSED)), "both").scene
     before, after = scene.panels
     assert before.title.startswith("before")
     assert {f.kernels for f in before.outlines} == {f.kernels for f in after.outlines} == {"K1"}
@@ -105,7 +105,7 @@ def test_focus_on_a_computation_draws_that_one() -> None:
 
 
 def test_focus_follows_a_name_to_the_other_side() -> None:
-    result = replay(parse_module(UNFUSED))
+    result = compile(parse_module(UNFUSED))
     fusion = result.after.entry.root.name
     before, after = render(result, "both", focus="n", radius=0).scene.panels
     assert [b.title for b in before.all_boxes() if b.marked] == ["negate"]

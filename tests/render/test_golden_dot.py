@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
 from hlofuse.render import Drawing, render
-from hlofuse.replay import replay
 
 from ..running import Golden
 from .modules import FUSED, LOOP, UNFUSED, chain
@@ -16,7 +16,7 @@ def draw(case: str) -> Drawing:
     if case == "fused":
         return render(parse_module(FUSED))
     if case == "unfused_both":
-        return render(replay(parse_module(UNFUSED)), "both")
+        return render(compile(parse_module(UNFUSED)), "both")
     if case == "loop":
         return render(parse_module(LOOP), legend=False)
     if case == "focus":

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
 from hlofuse.render import render
 from hlofuse.render.arranging.acyclic import convex, levels, thin
 from hlofuse.render.scene import Arrow, Box, Panel, Scene
-from hlofuse.replay import replay
 
 from .modules import chain, cyclic, needs_graphviz, titles
 
@@ -37,7 +37,7 @@ def mesh(size: int, seed: int) -> str:
 @settings(max_examples=60, deadline=None)
 def test_no_picture_has_a_cycle_of_frames(size: int, seed: int, limit: int) -> None:
     module = parse_module(mesh(size, seed))
-    result = replay(module)
+    result = compile(module)
     for view in ("before", "after", "both"):
         for panel in render(result, view, max_nodes=limit).scene.panels:
             assert not cyclic(panel), view

@@ -13,11 +13,11 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from hlofuse.account import Account
+from hlofuse.compilation import compile
 from hlofuse.ir import HlofuseError, Module, parse_module
 from hlofuse.render import Drawing, engine, render
 from hlofuse.render import __file__ as package
 from hlofuse.render.viewers import LaunchedModule, to_model_explorer, to_trace
-from hlofuse.replay import replay
 
 from .modules import FUSED, SVG, UNFUSED, chain, needs_graphviz, quoted_strings, texts, tooltips
 
@@ -168,7 +168,7 @@ def test_the_same_bytes_every_time(form: str) -> None:
 
 @needs_graphviz
 def test_pdf_and_png() -> None:
-    drawing = render(replay(parse_module(UNFUSED)), "both")
+    drawing = render(compile(parse_module(UNFUSED)), "both")
     assert drawing.to_pdf().startswith(b"%PDF")
     png = drawing.to_png()
     assert png.startswith(b"\x89PNG")

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from hlofuse.account import Account, KernelTimes
+from hlofuse.compilation import compile
 from hlofuse.inputs import load
 from hlofuse.ir import Module, parse_module
 from hlofuse.pipelines import device_of
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.render.viewers import MOST_ITERATIONS, LaunchedModule, to_model_explorer, to_trace
-from hlofuse.replay import replay
 
 from ..running import Golden, Run
 from .modules import FUSED, LOOP
@@ -69,7 +69,7 @@ def modules(samples: Path) -> list[Module]:
     texts = [parse_module(text) for text in (FUSED, LOOP, LOOP_OF_50, BRANCHES, HOSTILE)]
     device, _ = device_of("gpu", "h100_sxm")
     for name in ("gpu/gpt2_block", "cartpole/gpu/scan"):
-        texts.append(replay(load(samples / name / "before.hlo"), "gpu", device=device).final.module)
+        texts.append(compile(load(samples / name / "before.hlo"), "gpu", device=device).final)
     return texts
 
 

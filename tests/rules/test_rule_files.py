@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.replay import Replay, replay
+from hlofuse.compilation import Compilation, compile
 from hlofuse.reports.verify import verify_module
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.settings import AS_XLA, Settings
@@ -22,11 +22,11 @@ CASES = read_cases(Path(__file__).parent)
 KEYS = {"target", "option", "device", "xla", "applied", "not_applied"}
 
 
-def replayed(case: Case, settings: Settings = AS_XLA) -> Replay:
+def replayed(case: Case, settings: Settings = AS_XLA) -> Compilation:
     """The replay that the header asks for."""
     option, device, xla = (case.options.get(key) for key in ("option", "device", "xla"))
     target = case.options["target"]
-    return replay(case.module(), target, option=option, device=device, xla=xla, settings=settings)
+    return compile(case.module(), target, option=option, device=device, xla=xla, settings=settings)
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

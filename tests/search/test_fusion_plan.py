@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from hlofuse.compilation import Compilation, compile, replay_config
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.replay import Replay, replay, replay_config
 from hlofuse.rules.priority_fusion.conditions import BITCAST_FIRST
 from hlofuse.rules.settings import PLANNED, Intervention
 from hlofuse.search.fusion_plan import Outcome, PlanResult, _Plans, search_fusion_plan, with_steps
@@ -71,20 +71,20 @@ ENTRY e {
 CASES = {"shared scalar": SHARED_SCALAR, "chain": CHAIN, "siblings": SIBLINGS, "two reduces": TWO_REDUCES}
 
 
-def planned(text: str, *plan: Intervention) -> Replay:
+def planned(text: str, *plan: Intervention) -> Compilation:
     config = replace(GPU, settings=replace(GPU.settings, plan=plan))
-    return replay(parse_module(text), config)
+    return compile(parse_module(text), config)
 
 
 @pytest.mark.parametrize("text", CASES.values(), ids=CASES)
 def test_an_intervention_that_changes_nothing_leaves_the_replay_as_it_is(text: str) -> None:
-    expected = replay(parse_module(text), GPU)
+    expected = compile(parse_module(text), GPU)
     actual = planned(text, Intervention("apart", "no such instruction"))
     assert print_module(actual.after) == print_module(expected.after)
     assert actual.events == expected.events
 
 
-def fusions(done: Replay) -> list[str | None]:
+def fusions(done: Compilation) -> list[str | None]:
     """The producers that priority fusion fused, in its order."""
     events = (e for p in done.passes if p.name == "priority-fusion" for e in p.events)
     return [e.producer for e in events if e.event == "fuse"]

@@ -9,11 +9,11 @@ from typing import get_args
 import pytest
 
 from hlofuse.cli import optimize
+from hlofuse.compilation import replay_config
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.flags import joined
-from hlofuse.replay import replay_config
 from hlofuse.search.actions import ACTIONS
 from hlofuse.search.report import change
 from hlofuse.search.space import Objective, Space, module_hash

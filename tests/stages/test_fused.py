@@ -10,6 +10,7 @@ import pytest
 
 from hlofuse import load
 from hlofuse.account import observed_replay
+from hlofuse.compilation import Compilation, CompilationInput, replay_config
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
@@ -17,7 +18,6 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unfusing import unfuse
 from hlofuse.releases import AROUND_FUSION as RELEASE
-from hlofuse.replay import Replay, ReplayInput, replay_config
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.refusals import refusals
 from hlofuse.reports.fused.boundaries import (
@@ -58,7 +58,7 @@ def reread(module: Module) -> Module:
 
 
 def replay_reasons(
-    created: Replay, facts: Facts, passes: set[str]
+    created: Compilation, facts: Facts, passes: set[str]
 ) -> dict[tuple[str, str | None], str | None]:
     """What the replay of the module ahead of fusion says of each pair of kernels."""
     out: dict[tuple[str, str | None], str | None] = {}
@@ -92,7 +92,7 @@ def test_gpu_reasons_are_those_of_the_replay(corpus: Path, name: str) -> None:
     config = replay_config("gpu", "h100_sxm")
     assert config.device is not None
     before = load(case(corpus, "h100_sxm", name))
-    observed = observed_replay(ReplayInput(before, unique_ids_for(before, None)), config)
+    observed = observed_replay(CompilationInput(before, unique_ids_for(before, None)), config)
     found, _ = gpu_boundaries(reread(observed.replay.after), config.device, RELEASE)
     facts = Facts(observed.replay, observed.costs)
     _, other = agreement(found, replay_reasons(observed.replay, facts, {"priority-fusion"}))

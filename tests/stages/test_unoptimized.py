@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from hlofuse import load
+from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.stage import BEFORE, INPUT, stage_of
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.reports.common.unoptimized import simplified
 
-from ..running import Run
+from ..running import Run, lowered
 from ..tools.module_checks import check_module
 
 DATA = Path(__file__).parent.parent / "data" / "gpu-dump-directory.tar.xz"
@@ -52,7 +52,7 @@ def gpt2(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_is_repeated_for_any_target() -> None:
     module = parse_module(TEXT)
-    out = simplified(module, "tpu")
+    out = lowered(module, "gpu", load_device("mi350")).module
     check_module(out)
     assert sorted(i.opcode for i in out.entry) == [
         "add", "bitcast", "broadcast", "constant", "multiply", "multiply", "parameter"
@@ -62,18 +62,22 @@ def test_what_is_repeated_for_any_target() -> None:
 
 def test_cpu_simplifies_algebra_too() -> None:
     module = parse_module(TEXT)
-    out = simplified(module, "cpu")
+    out = lowered(module, "cpu").module
     check_module(out)
     assert out.entry.root.opcode == "bitcast"  # the reshape comes last: additions and products do not need it
     assert [i.opcode for i in out.entry.root.operands] == ["add"]
     assert print_module(module) == print_module(parse_module(TEXT))
 
 
-@pytest.mark.parametrize("target", ["cpu", "tpu"])
-def test_a_call_that_is_to_be_kept_is_kept(target: str) -> None:
+@pytest.mark.parametrize(("target", "device"), [("cpu", None), ("gpu", "mi350")])
+def test_a_call_that_is_to_be_kept_is_kept(target: str, device: str | None) -> None:
     attributes = 'to_apply=half, frontend_attributes={inlineable="false"}'
     remaining = parse_module(TEXT.replace("to_apply=half", attributes, 1))
-    assert [i.name for i in simplified(remaining, target).entry if i.opcode == "call"] == ["x"]
+    assert [
+        i.name
+        for i in lowered(remaining, target, load_device(device) if device else None).module.entry
+        if i.opcode == "call"
+    ] == ["x"]
 
 
 def test_the_report_says_that_it_is_approximate(tmp_path: Path, hlofuse: Run) -> None:
@@ -150,7 +154,7 @@ def test_a_gpu_asks_for_a_device(tmp_path: Path, hlofuse: Run) -> None:
 
 
 def test_a_gpu_module_from_its_beginning(gpt2: Path, hlofuse: Run) -> None:
-    check_module(simplified(load(gpt2), "gpu"))
+    check_module(lowered(load(gpt2), "gpu", load_device("h100_sxm")).module)
     out = hlofuse("explain", gpt2, "--details", "--target", "gpu", "--device", "h100_sxm").out
     assert out.startswith("jit_gpt2_block: before optimizations · gpu h100_sxm · XLA 0.11.1\n")
     assert "order replayed" in out

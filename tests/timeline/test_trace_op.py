@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from hlofuse.compilation import replay_config
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.pipelines.manager import lower_to_fusion_input
 from hlofuse.reports.timeline import dump_sequences
 from hlofuse.reports.trace_op import follow
 from hlofuse.reports.trace_op.model import How, Trail
 from hlofuse.reports.trace_op.replayed import with_replayed_passes
 
-from ..running import Golden, Run
+from ..running import Golden, Run, lowered
 from .dump_directory import ALL, FUSED, PLAIN, SIMPLER, write
 
 
@@ -125,12 +125,11 @@ ENTRY main {
   ROOT d = f32[64,128]{1,0} dot(s.4, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
 }
 """
-    begun = lower_to_fusion_input(parse_module(product), "gpu", load_device("h100_sxm"))
+    begun = lowered(parse_module(product), "gpu", load_device("h100_sxm"))
     (tmp_path / "before_optimizations.hlo").write_text(product)
     for name in ("before.hlo", "after.hlo"):
         (tmp_path / name).write_text(print_module(begun.module))
-    device = load_device("h100_sxm")
-    whole = with_replayed_passes(dump_sequences(tmp_path)[0], "gpu", device)
+    whole = with_replayed_passes(dump_sequences(tmp_path)[0], replay_config("gpu", "h100_sxm"))
     (trail,) = follow(whole, "d").trails
     assert [s.dump.after for s in trail.events][:3] == [
         "before_optimizations",

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from hlofuse.replay import Replay
+from hlofuse.compilation import Compilation
 from hlofuse.trace import Event
 
 DECISION = re.compile(
@@ -29,7 +29,7 @@ DECISION = re.compile(
 _PIPELINE_OF_HORIZONTAL = ("horizontal_loop_fusion", "horizontal_input_fusion")
 
 
-def our_decisions(replay: Replay) -> list[str]:
+def our_decisions(replay: Compilation) -> list[str]:
     """All lines of one replay, a header before each pass."""
     lines, pipeline = [], "fusion"
     for done in replay.passes:

@@ -13,14 +13,15 @@ from collections import Counter
 from pathlib import Path
 
 from hlofuse.analysis.kernels import is_kernel, launched_computations
+from hlofuse.compilation import compile
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.matching.kernels import KernelKeys, ModuleKeys
-from hlofuse.replay.replay import replay
-from hlofuse.reports.common.unoptimized import simplified
+
+from ..running import lowered
 
 
 def last_fused(dumped: DumpedModule, target: str) -> tuple[Path, Path]:
@@ -39,9 +40,9 @@ def measure(
 ) -> tuple[int, int, int, bool]:
     """Kernels of XLA's, of ours, those of both, and whether the modules ahead of fusion are the same."""
     structures = KernelKeys(output_order=False)
-    rough = simplified(before, target, load_device(device) if device else None)
+    rough = lowered(before, target, load_device(device) if device else None).module
     same = structures.module(rough).key == structures.module(preceding).key
-    actual = replay(rough, target, device=device).after
+    actual = compile(rough, target, device=device).after
     a, b = kernels(structures.module(after)), kernels(structures.module(actual))
     return a.total(), b.total(), (a & b).total(), same
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hlofuse.compilation import CompilationInput, compile
 from hlofuse.ir import parse_module
 from hlofuse.passes.fusion.priority_fusion.recorded_order import RecordedOrder
-from hlofuse.replay import ReplayInput, replay
 from hlofuse.trace.priority_record import (
     FusionStep,
     IneligibleStep,
@@ -58,8 +58,8 @@ def test_the_three_kinds_of_steps() -> None:
 
 
 def followed(record: PriorityRecord) -> RecordedOrder:
-    recorded_order = replay(
-        ReplayInput(parse_module(MODULE), record=record), "gpu", device="h100_sxm"
+    recorded_order = compile(
+        CompilationInput(parse_module(MODULE), record=record), "gpu", device="h100_sxm"
     ).recorded_order
     assert recorded_order is not None
     recorded_order.finish()
@@ -67,7 +67,7 @@ def followed(record: PriorityRecord) -> RecordedOrder:
 
 
 def own_record() -> PriorityRecord:
-    events = replay(parse_module(MODULE), "gpu", device="h100_sxm").events
+    events = compile(parse_module(MODULE), "gpu", device="h100_sxm").events
     first = next(e for e in events if e.event == "priority")
     assert first.producer is not None
     assert first.us_fused is not None

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from hlofuse.account import observed_replay
+from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.library.options import ReplayOptions
-from hlofuse.replay import ReplayInput, replay_config
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.verdict import verdict as module
 from hlofuse.reports.verdict.model import Verdict
@@ -56,7 +56,7 @@ ENTRY e {
 
 
 def rms() -> Verdict:
-    observed = observed_replay(ReplayInput(parse_module(RMS)), replay_config("gpu", "h100_sxm"))
+    observed = observed_replay(CompilationInput(parse_module(RMS)), replay_config("gpu", "h100_sxm"))
     return module.verdict(observed, Facts(observed.replay, observed.costs))
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hlofuse.compilation import CompilationInput, compile
 from hlofuse.ir import parse_module, print_module
-from hlofuse.replay import ReplayInput, replay
 from hlofuse.trace.priority_record import FusionStep, PriorityRecord
 
 TEXT = """HloModule m
@@ -20,7 +20,7 @@ ENTRY e {
 
 def test_a_constant_fused_at_the_end_gets_another_name() -> None:
     record = PriorityRecord([FusionStep(fusion="fusion.1", producer="n", consumer="a")])
-    after = replay(ReplayInput(parse_module(TEXT), record=record), "gpu", device="h100_sxm").after
+    after = compile(CompilationInput(parse_module(TEXT), record=record), "gpu", device="h100_sxm").after
     names = [x.name for x in after.entry if x.opcode == "fusion"]
     assert len(names) == 2
     assert len(set(names)) == 2

@@ -9,6 +9,7 @@ import pytest
 
 import hlofuse
 from hlofuse.account import observed_replay
+from hlofuse.compilation import Checkpoint, replay_config
 from hlofuse.ir import Module, parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.printer import print_module
@@ -16,7 +17,6 @@ from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.targets import passes_of
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.releases import release_of
-from hlofuse.replay import Checkpoint, replay_config
 from hlofuse.reports.difference.model import difference_of
 from hlofuse.rules.catalogue import catalogue
 

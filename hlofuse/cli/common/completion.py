@@ -52,8 +52,8 @@ def option_names(ctx: click.Context, _param: click.Parameter, incomplete: str) -
 
 def knobs(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """`NAME=` of knobs and of numbers of a device."""
+    from hlofuse.compilation.config import device_numbers
     from hlofuse.pipelines.targets import TARGETS
-    from hlofuse.replay.config import device_numbers
     from hlofuse.rules.catalogue import catalogue
 
     found = {f"{k.name}=": k.summary for rule in catalogue().values() for k in rule.knobs}

@@ -7,12 +7,12 @@ from pathlib import Path
 from hlofuse.account import Account
 from hlofuse.account.measured import NO_MEASURED_TIME
 from hlofuse.analysis.kernels import computed_in, kernel_source, outermost_loops
+from hlofuse.compilation import Compilation
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import layer_of, portable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.replay import Replay
 from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, RefusedEdge, Where
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.final_names import LaunchedNames
@@ -105,7 +105,7 @@ def refused_edges(facts: Facts, root: Path) -> list[RefusedEdge]:
     return found
 
 
-def _place(replay: Replay, name: str, final: str, root: Path) -> Where:
+def _place(replay: Compilation, name: str, final: str, root: Path) -> Where:
     """The source place of an input operation, or of the kernel that an intermediate fusion became."""
     for module, profile in ((replay.before, name), (replay.after, final)):
         instruction = module.find(profile)

@@ -10,9 +10,9 @@ from hlofuse.account import Account, Costs, Launched, Totals
 from hlofuse.account.replaying import account_of
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computations
+from hlofuse.compilation import Compilation
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.replay import Replay
 from hlofuse.reports.common.final_names import FinalNames, LaunchedNames
 from hlofuse.reports.common.lineage import Lineage
 from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, RuleText
@@ -31,7 +31,9 @@ _FREE = frozenset({"bitcast", "constant"})
 class Facts:
     """What several parts of an explanation ask about a replay, worked out once."""
 
-    def __init__(self, replay: Replay, costs: Costs | None = None, names: FinalNames | None = None) -> None:
+    def __init__(
+        self, replay: Compilation, costs: Costs | None = None, names: FinalNames | None = None
+    ) -> None:
         self.replay = replay
         self.costs = costs
         self.names = names
@@ -64,7 +66,7 @@ class Facts:
     @cached_property
     def account_after(self) -> Account:
         """What is launched."""
-        return self._account(self.replay.final.module, is_final=True)
+        return self._account(self.replay.final, is_final=True)
 
     @property
     def totals_before(self) -> Totals:
@@ -139,13 +141,12 @@ class Facts:
 
         Nothing where XLA's own final module has another instruction of this name.
         """
-        final = self.replay.final
-        own, sources = final.module.find(added.name), tuple(o.name for o in added.operands)
+        own, sources = self.replay.final.find(added.name), tuple(o.name for o in added.operands)
         if own is None or sources != tuple(o.name for o in own.operands):
             return ()
         return tuple(
             CreatedBy(e.pass_name, self.rule(e.rule), e.reason or "", e.added, e.removed or sources)
-            for e in final.events
+            for e in self.replay.events_after_fusion
             if e.rule and added.name in e.added
         )
 
@@ -179,15 +180,14 @@ class Facts:
 
     def final_place(self, instruction: Instruction) -> Place:
         """Where a reader finds an instruction of the final module."""
-        final = self.replay.final
         name, final_name = self._launched_names.of(instruction.name)
-        if instruction.name in final.names_at_fusion:
+        if instruction.name in self.replay.names_at_fusion:
             return replace(self.place(name), shape=str(instruction.shape), final=final_name)
-        return place_of(instruction, final.module, name, final_name)
+        return place_of(instruction, self.replay.final, name, final_name)
 
     @cached_property
     def _launched_as(self) -> dict[str, Launched]:
-        names = self.replay.final.names_at_fusion
+        names = self.replay.names_at_fusion
         return {names.get(r.instruction.name, r.instruction.name): r for r in self.account_after.rows}
 
     def launched_as(self, name: str) -> Launched | None:
@@ -201,7 +201,7 @@ class Facts:
 
     def kernels(self) -> tuple[FinalKernel, ...]:
         """What is launched, in the order of the final module."""
-        names = self.replay.final.names_at_fusion
+        names = self.replay.names_at_fusion
         return tuple(
             FinalKernel(
                 self.final_place(r.instruction),

@@ -11,9 +11,9 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from hlofuse.analysis.kernels import kernels
+from hlofuse.compilation import Compilation
 from hlofuse.ir.graph import Module
 from hlofuse.matching.pairs import match
-from hlofuse.replay import Replay
 from hlofuse.reports.common.model import both_names
 
 NamesSource: TypeAlias = Literal["dump", "replayed"]
@@ -47,20 +47,19 @@ class FinalNames:
         return name in self._final
 
 
-def final_names(replay: Replay, final: Module | None = None) -> FinalNames:
+def final_names(replay: Compilation, final: Module | None = None) -> FinalNames:
     """The final names of what a replay leaves; `final` is XLA's own final module, where that is at hand."""
     if final is None or replay.config.changes:
-        replayed = replay.final
-        return FinalNames(replayed.module, replayed.names_at_fusion, "replayed")
+        return FinalNames(replay.final, replay.names_at_fusion, "replayed")
     return FinalNames(final, match(replay.after, final).names, "dump")
 
 
 class LaunchedNames:
     """Both names of what a replay launches."""
 
-    def __init__(self, replay: Replay, names: FinalNames | None = None) -> None:
+    def __init__(self, replay: Compilation, names: FinalNames | None = None) -> None:
         """`names` are preferred where they come from XLA's own final module."""
-        self._module, self._at_fusion = replay.final.module, replay.final.names_at_fusion
+        self._module, self._at_fusion = replay.final, replay.names_at_fusion
         self._names = names if names is not None and names.source == "dump" else None
         self.source: NamesSource = "dump" if self._names is not None else "replayed"
 

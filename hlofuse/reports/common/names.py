@@ -11,14 +11,15 @@ from functools import cached_property
 from typing import Literal, TypeAlias
 
 from hlofuse.analysis.kernels import kernels, source_line
+from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import has_part, source_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.matching.pairs import match
+from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.unoptimized import beginning_of_fusion
 from hlofuse.trace.provenance import Fate, Provenance
 
 How: TypeAlias = Literal["name", "final name", "source line", "op_name", "added after fusion"]
@@ -221,16 +222,20 @@ class Names:
         return alive or list(found.values())
 
     def _to_fusion(self, module: Module) -> tuple[Provenance, dict[str, str]]:
-        """The passes before fusion once more, now with an eye on the graph: hardly anybody asks.
+        """The provenance of the passes before fusion on a module before optimizations.
 
-        Also the input's names for what they leave, where XLA ran them and numbers names otherwise.
+        Also the input's names for their results, where XLA ran them and numbers names otherwise.
         """
-        provenance, config = Provenance(), self.facts.replay.config
-        device = (config.xla or config).device
-        lowered = beginning_of_fusion(module, config.target, device, config.build.flags, provenance).module
-        if module is self.facts.replay.input.unoptimized:
-            return provenance, {}
-        return provenance, match(self.facts.replay.before, lowered).names
+        replay = self.facts.replay
+        lowering = replay.input.lowering
+        if lowering is None or lowering.input.module is not module:
+            config = replay.config.xla or replay.config
+            lowering = Compilation.of(module, Stage.BEFORE, config)
+        span = lowering.span(Stage.INPUT)
+        assert span.provenance is not None
+        if module is replay.input.unoptimized:
+            return span.provenance, {}
+        return span.provenance, match(replay.before, span.module).names
 
     def _described(self, text: str) -> list[Named]:
         """The kernels of a line or of a part of an `op_name`; without any, the operations."""

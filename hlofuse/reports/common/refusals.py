@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hlofuse.account import PRIORITY_FUSION
 from hlofuse.analysis.elementwise import leaves_size
+from hlofuse.compilation import Compilation
 from hlofuse.format.units import us_text
-from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.lineage import Lineage, is_view, readers, through_views, view_read
 from hlofuse.reports.common.model import Refusal
@@ -165,7 +165,7 @@ def _refusal(
     )
 
 
-def refusals_between_kernels(created: Replay, facts: Facts) -> dict[KernelNames, Refusal]:
+def refusals_between_kernels(created: Compilation, facts: Facts) -> dict[KernelNames, Refusal]:
     """The verdict on each pair of kernels; of several passes that of the first."""
     out: dict[KernelNames, Refusal] = {}
     for p in created.passes:

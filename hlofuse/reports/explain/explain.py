@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from hlofuse.account import Account, Costs, KernelTime, Launched, Observed
 from hlofuse.analysis.kernels import outermost_loops
+from hlofuse.compilation import Compilation, PassResult
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines import TARGETS
-from hlofuse.replay import PassResult, Replay
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts, place_of
 from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.model import FinalKernel, Place, Refusal, RuleText, us_at_stake
@@ -32,7 +32,7 @@ from hlofuse.trace import Event
 
 
 def explain(
-    replay: Replay,
+    replay: Compilation,
     *,
     only_pass: str | None = None,
     computation: str | None = None,
@@ -53,7 +53,7 @@ def explain(
     stories = [p for p in _counted_once(stories) if only_pass is None or p.name == only_pass]
     earlier, later = (
         [p for p in _others(events, facts, computation) if only_pass in (None, p.name)]
-        for events in (replay.input.events, replay.final.events)
+        for events in (replay.fusion_input.events, replay.events_after_fusion)
     )
     target = TARGETS[replay.target]
     return Explanation(
@@ -72,7 +72,7 @@ def explain(
         record,
         hot_kernels(facts),
         facts.kernels(),
-        outermost_loops(facts.replay.final.module),
+        outermost_loops(facts.replay.final),
         sum(bool(step.tied_with) for s in stories for g in s.fused for step in g.steps),
         earlier=tuple(earlier),
         later=tuple(later),

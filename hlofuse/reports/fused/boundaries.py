@@ -18,12 +18,13 @@ from __future__ import annotations
 from hlofuse.analysis.async_ops import ends_of, is_async_end
 from hlofuse.analysis.elementwise import is_fusible
 from hlofuse.analysis.kernels import kernels
+from hlofuse.compilation import compile
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.format.units import plural, us_text
 from hlofuse.inputs.choose_target import NO_TARGET
-from hlofuse.inputs.stage import Stage
+from hlofuse.inputs.stage import ShownStage
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import computation_of
@@ -35,7 +36,6 @@ from hlofuse.passes.fusion.gpu_legacy import FusionMerger, GpuInstructionFusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS
 from hlofuse.releases import AROUND_FUSION, Release
-from hlofuse.replay import replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import RuleText
 from hlofuse.reports.common.refusals import refusals_between_kernels
@@ -53,7 +53,7 @@ def explain_fused(
     module: Module,
     target: str,
     release: Release,
-    stage: Stage,
+    stage: ShownStage,
     device: DeviceDescription | None = None,
 ) -> Fused:
     """What stands between the kernels of a module that fusion has gone over.
@@ -86,7 +86,7 @@ def explain_fused(
     )
 
 
-def _without_reasons(module: Module, stage: Stage) -> Fused:
+def _without_reasons(module: Module, stage: ShownStage) -> Fused:
     backend = (stage.backend or "").upper()
     reason = f"{backend}'s fusion passes are not public"
     return Fused(
@@ -228,7 +228,7 @@ def legacy_boundaries(module: Module, device: DeviceDescription) -> tuple[list[B
 def _refusals(module: Module, device: DeviceDescription) -> dict[tuple[str, str], Event]:
     """The last refusal of each value and user by the pass that is asked first, in the module as it stands."""
     refused: dict[str, dict[tuple[str, str | None], Event]] = {name: {} for name in _CONSIDERED_PASSES}
-    for p in replay(module, _TARGET, device=device).passes:
+    for p in compile(module, _TARGET, device=device).passes:
         for e in p.events:
             if e.event == "ineligible" and e.producer is not None and e.pass_name in refused:
                 refused[e.pass_name][e.producer, e.consumer] = e
@@ -287,7 +287,7 @@ def recreated_boundaries(
 ) -> tuple[list[Boundary], str]:
     """Every pair of kernels, with the reason where one is known; and how that was found out."""
     unfused, merged = split_fusions(module)
-    replayed = replay(unfused, target, device=device)
+    replayed = compile(unfused, target, device=device)
     facts = Facts(replayed)
     remade = _recreated(module, facts, merged)
     refusals_ = refusals_between_kernels(replayed, facts)

@@ -10,12 +10,12 @@ from hlofuse.account import Account, KernelTimes
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.kernels import kernel_source
+from hlofuse.compilation import Compilation
 from hlofuse.cost.combined import model_of
 from hlofuse.format.paths import layer_of, source_text
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.releases import Release
-from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Note
@@ -38,7 +38,7 @@ def kernel_selection(
     release: Release,
     *,
     device: DeviceDescription | None = None,
-    replay: Replay | None = None,
+    replay: Compilation | None = None,
     what_if: tuple[str, ...] = (),
     names: LaunchedNames | None = None,
 ) -> KernelSelection:
@@ -62,7 +62,7 @@ def kernel_selection(
     if names is not None:
         both = [names.of(k.name) for k in found]
         found = [replace(k, name=old, final=new) for k, (old, new) in zip(found, both, strict=True)]
-    if replay is not None and (replay.input.events or replay.final.events):
+    if replay is not None and (replay.fusion_input.events or replay.events_after_fusion):
         facts = Facts(replay)
         found = [
             replace(k, created_by=facts.created_by(k.name) or facts.created_after_fusion(row.instruction))

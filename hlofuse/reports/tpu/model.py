@@ -10,12 +10,12 @@ from pathlib import Path
 
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import kernels
+from hlofuse.compilation import compile
 from hlofuse.diff import FusionChange, ModuleDiff, diff
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file, is_corpus_case
 from hlofuse.inputs.dump_names import TPU_PIPELINES, read_name
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.replay import replay
 from hlofuse.reports.common.facts import Facts, kernels_of
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.common.model import RuleText
@@ -95,7 +95,7 @@ def compare_tpu(before: Module, after: Module, device: str = DEVICE) -> TpuPair:
     found = diff(before, after)
     others = {}
     for target, on in (("cpu", None), ("gpu", device)):
-        replayed = replay(before, target, device=on)
+        replayed = compile(before, target, device=on)
         facts = Facts(replayed)
         others[target] = facts, kernels_of(facts), refusals_between_kernels(replayed, facts)
     edges, changed, rules = [], 0, {}

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlofuse.account import Account, KernelTimes, Totals, observed_replay
+from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, compile
 from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
-from hlofuse.replay import Replay, ReplayConfig, ReplayInput, replay
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
 from hlofuse.reports.compare_builds import Comparison, compare_builds
 
@@ -68,11 +68,11 @@ class Upgrade:
 
 def upgrade(
     name: str,
-    input: ReplayInput,
+    input: CompilationInput,
     old: Release,
     new: Release,
     config_of: ConfigOf,
-    compiled: Replay | None = None,
+    compiled: Compilation | None = None,
 ) -> Upgrade:
     """Replay `input` by both releases and, where the results differ, by the old one with each change alone,
     or, where none alone does anything, by the new one without each.
@@ -89,7 +89,7 @@ def upgrade(
         for usual, usual_totals, own, other in sides:
             as_usual = _inside(usual), _launches(usual_totals)
             for difference in considered:
-                changed = replay(input, config_of(difference.flipped_in(own, other)))
+                changed = compile(input, config_of(difference.flipped_in(own, other)))
                 totals = _totals(changed, new)
                 if (_inside(changed), _launches(totals)) != as_usual:
                     causes.append(Cause(difference, totals, own is new))
@@ -111,12 +111,12 @@ def _launches(totals: Totals) -> tuple[int, int]:
     return totals.kernels, totals.cost.bytes_accessed
 
 
-def _inside(done: Replay) -> set[EdgeNames]:
+def _inside(done: Compilation) -> set[EdgeNames]:
     return edges_inside(Facts(done))
 
 
-def _totals(done: Replay, release: Release) -> Totals:
-    device, module = done.config.device, done.final.module
+def _totals(done: Compilation, release: Release) -> Totals:
+    device, module = done.config.device, done.final
     if device is not None:
         return KernelTimes(device, release).account(module, is_final=True).totals
     return Account(module, backend=done.config.build.backend, is_final=True).totals

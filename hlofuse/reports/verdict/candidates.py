@@ -8,6 +8,7 @@ from hlofuse.account.measured import share
 from hlofuse.account.replaying import compiled as compiled_with
 from hlofuse.account.replaying import final_account
 from hlofuse.analysis.cost import Cost
+from hlofuse.compilation import CompilationInput, ReplayConfig, replay_config
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
@@ -19,7 +20,6 @@ from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, joined, merged
 from hlofuse.pipelines.gpu.before_fusion import has_triton
 from hlofuse.pipelines.gpu.steps import ALGSIMP_LAYOUTS, pass_lists
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
-from hlofuse.replay import ReplayConfig, ReplayInput, replay_config
 from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.common.facts import Facts
@@ -169,7 +169,11 @@ def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) 
 
 
 def tried(
-    input: ReplayInput, config: ReplayConfig, recipe: Recipe, findings: Sequence[Finding], cache: SharedTables
+    input: CompilationInput,
+    config: ReplayConfig,
+    recipe: Recipe,
+    findings: Sequence[Finding],
+    cache: SharedTables,
 ) -> tuple[Observed, tuple[Finding, ...]] | None:
     """The replay of the module with the change in all places, and those where it could be made.
 
@@ -191,7 +195,7 @@ def tried(
     return observed_replay(_with_module(input, module), config, cache=cache, totals_only=True), changed
 
 
-def _with_module(input: ReplayInput, module: Module) -> ReplayInput:
+def _with_module(input: CompilationInput, module: Module) -> CompilationInput:
     """Another module in place of that of an input: what XLA recorded is about the module as it was."""
     return replace(input, module=module, ids=None, record=None, record_file="", events=())
 

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from hlofuse.account import Account, Observed, Totals
 from hlofuse.account.replaying import final_account
+from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import Rows, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, plural, us_text
@@ -16,7 +17,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.judge.judge import Judge, Refused
 from hlofuse.pipelines.flags import DISABLED, joined, merged, not_honoured, parse_flags
-from hlofuse.pipelines.manager import finish, passes_that_change
+from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.difference.phrases import warning_line
 from hlofuse.reports.verdict import phrases
@@ -92,9 +93,8 @@ def without_passes(
         raise HlofuseError("the module before optimizations cannot be compiled")
     if "all" in names:
         names = [n for n in names if n != "all"] + [p.name for p in observed.replay.passes if p.changed]
-        build = config.target, config.device, own
-        names += passes_that_change(module, *build)
-        names += passes_that_change(observed.replay.after, *build, finish)
+        lowered = Compilation.of(module, Stage.BEFORE, config).span(Stage.INPUT)
+        names += [*lowered.changing_passes, *observed.replay.span(Stage.SCHEDULED).changing_passes]
     with_all = judge.compiled(module, own).kernels if judge is not None else 0
     rows = []
     for name in dict.fromkeys(n.partition("(")[0] for n in names):

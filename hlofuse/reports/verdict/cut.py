@@ -4,11 +4,11 @@ from collections.abc import Container, Iterable, Iterator
 from functools import cached_property
 
 from hlofuse.analysis.kernels import CONTROL_FLOW
+from hlofuse.compilation import Compilation
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.calls import filled
-from hlofuse.replay import Replay
 from hlofuse.reports.advice.recipe import Finding
 from hlofuse.reports.common.facts import Facts, kernels_of, launched
 from hlofuse.reports.common.lineage import Lineage, is_view, readers, through_views
@@ -84,13 +84,13 @@ class Cutter:
             if x.name in self.facts.launched_after:
                 yield x.name
 
-    def matched(self, replay: Replay) -> dict[str, str] | None:
+    def matched(self, replay: Compilation) -> dict[str, str] | None:
         """The kernels of a replayed cut by their final names in the whole module.
 
         None where the cut was fused otherwise than the whole module.
         """
         lineage, found = Lineage(replay.events), {}
-        final = {n: f for f, n in replay.final.names_at_fusion.items()}
+        final = {n: f for f, n in replay.names_at_fusion.items()}
         for name in launched(replay.after):
             if _ELSEWHERE not in (inside := frozenset(lineage.members(name))):
                 if inside not in self._by_content:
@@ -100,7 +100,7 @@ class Cutter:
 
     @cached_property
     def _by_content(self) -> dict[frozenset[str], str]:
-        final = {n: f for f, n in self.facts.replay.final.names_at_fusion.items()}
+        final = {n: f for f, n in self.facts.replay.names_at_fusion.items()}
         members = self.facts.lineage.members
         return {frozenset(members(k)): final.get(k, k) for k in self.facts.launched_after}
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from hlofuse.analysis.kernels import kernels
+from hlofuse.compilation import Compilation, CompilationInput, ModuleTexts, compile, replay_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
 from hlofuse.inputs.stage import doubt, stage_of
@@ -15,7 +16,6 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.kernels import KernelKeys
 from hlofuse.pipelines.device import device_of
-from hlofuse.replay import ModuleTexts, Replay, ReplayInput, replay, replay_config
 from hlofuse.reports.verify.model import FirstDifference, PassVerdict, RecordVerdict, Verdict, side_of
 from hlofuse.reports.verify.records import compare_record, follow_record
 from hlofuse.trace.priority_record import PriorityRecord
@@ -48,11 +48,11 @@ def verify_module(
     `ties_from_record` takes its choice among equal priorities, so that a difference is no echo of ids that
     are not known.
     """
-    input = ReplayInput(before, ids, record if ties_from_record else None)
+    input = CompilationInput(before, ids, record if ties_from_record else None)
     start = time.perf_counter()
     observers = [ModuleTexts()] if after_passes is not None else []
     config = replay_config(target, device, xla=xla, option=option, xla_flags=flags)
-    actual = replay(input, config, observers)
+    actual = compile(input, config, observers)
     seconds = time.perf_counter() - start
     compare = _Comparison()
     passes, difference, end, not_dumped = _compare_passes(
@@ -81,7 +81,7 @@ def verify_module(
     )
 
 
-def _note(before: Module, after: Module, actual: Replay, target: str, other_device: bool) -> str | None:
+def _note(before: Module, after: Module, actual: Compilation, target: str, other_device: bool) -> str | None:
     """Doubts about the two modules, which may explain the whole difference; None without one."""
     found = [doubt(before, "BEFORE", target)]
     if before.name != after.name:
@@ -97,7 +97,7 @@ def _note(before: Module, after: Module, actual: Replay, target: str, other_devi
     return " ".join(filter(None, found)) or None
 
 
-def _record_verdict(record: PriorityRecord | None, actual: Replay) -> RecordVerdict | None:
+def _record_verdict(record: PriorityRecord | None, actual: Compilation) -> RecordVerdict | None:
     if record is None:
         return None
     followed = actual.recorded_order
@@ -117,7 +117,9 @@ class _Comparison:
             return True, True
         return False, self._loose.module(actual).key == self._loose.module(xla).key
 
-    def difference(self, actual: Module, xla: Module, pass_name: str | None, run: Replay) -> FirstDifference:
+    def difference(
+        self, actual: Module, xla: Module, pass_name: str | None, run: Compilation
+    ) -> FirstDifference:
         """The first kernel of either side that the other lacks."""
         a, b = self._strict.module(actual), self._strict.module(xla)
         own, expected = a.first_missing_in(b), b.first_missing_in(a)
@@ -147,7 +149,7 @@ _UNREPORTED = "unreported"
 
 
 def _compare_passes(
-    actual: Replay,
+    actual: Compilation,
     before: Module,
     after: Module,
     after_passes: Sequence[tuple[str, Module]] | None,

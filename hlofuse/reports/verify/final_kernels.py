@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Hashable
 
 from hlofuse.analysis.launches import Launch, launches
+from hlofuse.compilation import CompilationInput, ReplayConfig, compile
 from hlofuse.inputs.stage import doubt
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import unmatched
@@ -16,7 +17,7 @@ from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.kernels import KernelKeys
 from hlofuse.matching.key import Strictness
 from hlofuse.pipelines import TARGETS
-from hlofuse.replay import ReplayConfig, ReplayInput, replay
+from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.verify.model import FinalVerdict, FirstDifference, KernelSide, Verdict, side_of
 
 
@@ -31,8 +32,8 @@ def verify_final(
     """Replay `before` up to what is launched and compare with `final`, XLA's module after all passes."""
     start = time.perf_counter()
     target = config.target
-    actual = replay(ReplayInput(before, ids), config)
-    end = actual.final
+    actual = compile(CompilationInput(before, ids), config)
+    end = actual.span(Stage.SCHEDULED)
     seconds = time.perf_counter() - start
     found = compare_final(end.module, final, TARGETS[target].backend)
     difference = None

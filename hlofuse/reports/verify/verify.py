@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from hlofuse.compilation.config import replay_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs import read_text
 from hlofuse.inputs.choose_target import choose_target, requested_target
@@ -20,7 +21,6 @@ from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.pipelines import TARGETS, device_of
 from hlofuse.pipelines.differences import groups
 from hlofuse.pipelines.identity import Fact, Identity
-from hlofuse.replay.config import replay_config
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.verify.cases import Case, Until
 from hlofuse.reports.verify.compare import verify_module
@@ -90,11 +90,9 @@ def run(job: Job) -> Verdict:
         on = device_of(job.target, device)[0]
         identity = _identity(before, on, job)
         flags = compiled_with(before)
-        input = replay_input(before, job.target, on, order=job.order, ids_file=job.ids)
+        config = replay_config(job.target, device, xla=identity.replayed, option=job.option, xla_flags=flags)
+        input = replay_input(before, config, order=job.order, ids_file=job.ids)
         if job.until == "end":
-            config = replay_config(
-                job.target, device, xla=identity.replayed, option=job.option, xla_flags=flags
-            )
             verdict = verify_final(input.module, after, name=job.case.name, config=config, ids=input.ids)
             return replace(verdict, head=_head(identity, verdict, job))
         verdict = verify_module(

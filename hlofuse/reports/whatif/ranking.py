@@ -8,12 +8,12 @@ from dataclasses import fields, replace
 from itertools import product
 
 from hlofuse.account import PRIORITY_FUSION, Observed, SharedStart, observed_replay
+from hlofuse.compilation import Checkpoint, Compilation, CompilationInput, PassObserver, ReplayConfig
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.copy import same_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes.fusion.priority_fusion.decisive import DecisiveRules
 from hlofuse.passes.registry import single_passes
-from hlofuse.replay import Checkpoint, Replay, ReplayConfig, ReplayInput, ReplayObserver
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.difference.model import compare_results, result_of
 from hlofuse.reports.explain.explain import blocking_rules_of
@@ -28,7 +28,7 @@ _OF_JOINS, _OF_PRIORITIES = "GM", "PF"
 _NO_RULES_OF_JOINS = frozenset({"variadic-op-splitter", "sort-iota-fusion", PRIORITY_FUSION, "cse", "dce"})
 
 
-class _Deciding(DecisiveRules, ReplayObserver):
+class _Deciding(DecisiveRules, PassObserver):
     """Rules without which priority fusion would do something else, found in a replay."""
 
 
@@ -37,10 +37,10 @@ Progress = Callable[[int, int], None]
 
 
 def rank(
-    input: ReplayInput,
+    input: CompilationInput,
     config: ReplayConfig,
     *,
-    attach: Callable[[Replay], object] | None = None,
+    attach: Callable[[Compilation], object] | None = None,
     cache: SharedTables | None = None,
     progress: Progress | None = None,
     narrowed: Callable[[Observed], Explanation] | None = None,
@@ -142,7 +142,7 @@ MOST_POINTS = 400
 
 
 def sweep(
-    input: ReplayInput,
+    input: CompilationInput,
     devices: Sequence[Vary],
     axes: Mapping[str, Sequence[str]],
     *,

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from hlofuse.account import Costs
+from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.replay import Replay
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.lineage import Lineage, readers, through_views, view_read
@@ -29,7 +29,7 @@ _MOST_PAIRS = 200
 
 
 def why(
-    replay: Replay,
+    replay: Compilation,
     name: str,
     other: str | None = None,
     *,
@@ -41,7 +41,7 @@ def why(
 
 
 def answers(
-    replay: Replay,
+    replay: Compilation,
     name: str,
     other: str | None = None,
     *,
@@ -205,7 +205,7 @@ def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
     )
 
 
-def in_the_input(names: Sequence[str], xla: Replay) -> list[str]:
+def in_the_input(names: Sequence[str], xla: Compilation) -> list[str]:
     """Each name, or the operation of the input for it: the result of a producer, what reads it of a consumer.
 
     Fusions are numbered as they come, so that the same number is another fusion in another run.

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.cost.gpu.merging import MergeTimes, MergingModel
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Instruction
-from hlofuse.replay import replay
 
 DATA = Path(__file__).parents[2] / "data" / "gpu-legacy.tar.xz"
 
@@ -90,7 +90,7 @@ def test_every_term_is_xlas(logged: list[str]) -> None:
         if not xla:
             continue
         logged.clear()
-        replay(parse_module(case["before.hlo"]), "gpu-legacy", device=name.partition("/")[0])
+        compile(parse_module(case["before.hlo"]), "gpu-legacy", device=name.partition("/")[0])
         compared += len(xla)
         # Users may stand in another order, and their terms with them.
         wrong += [f"{name}: {line}" for line in (Counter(xla) - Counter(logged))]

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.ir import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
-from hlofuse.replay import replay
 
 SAMPLES = Path(__file__).parents[3] / "samples" / "gpu"
 
@@ -20,10 +20,10 @@ SAMPLES = Path(__file__).parents[3] / "samples" / "gpu"
 @pytest.mark.parametrize("sample", ["gpt2_block", "softmax"])
 def test_replays_that_share_costs_decide_alike(sample: str) -> None:
     module = parse_module((SAMPLES / sample / "before.hlo").read_text())
-    alone = {name: replay(module, "gpu", device=name) for name in ("h100_sxm", "v100")}
+    alone = {name: compile(module, "gpu", device=name) for name in ("h100_sxm", "v100")}
     cached = SharedTables()
     for name in ("h100_sxm", "v100", "h100_sxm"):
-        assert replay(module, "gpu", device=load_device(name), cache=cached).events == alone[name].events
+        assert compile(module, "gpu", device=load_device(name), cache=cached).events == alone[name].events
 
 
 def test_a_second_replay_tiles_nothing_anew() -> None:
@@ -31,7 +31,7 @@ def test_a_second_replay_tiles_nothing_anew() -> None:
     device, cached = load_device("h100_sxm"), SharedTables()
     evaluated = []
     for _ in range(2):
-        replay(module, "gpu", device=device, cache=cached)
+        compile(module, "gpu", device=device, cache=cached)
         tiling = cached.tables("CombinedModel", device, RELEASE).tiling
         assert tiling is not None
         evaluated.append(tiling.evaluations)
@@ -41,7 +41,7 @@ def test_a_second_replay_tiles_nothing_anew() -> None:
 def test_a_tiling_that_was_found_best_costs_what_it_would_cost_anew() -> None:
     module = parse_module((SAMPLES / "gpt2_block" / "before.hlo").read_text())
     device, cached = load_device("h100_sxm"), SharedTables()
-    after = replay(module, "gpu", device=device, cache=cached).after
+    after = compile(module, "gpu", device=device, cache=cached).after
     tiling = cached.tables("CombinedModel", device, RELEASE).tiling
     assert tiling is not None
     fusions = [x for x in after.entry if is_generic_triton_fusion(x)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
-from hlofuse.replay import replay
 
 from ...fixtures import find_case
 
@@ -33,7 +33,7 @@ FOLDED = FOLDED.replace(FIRST, "").replace("  %constant.9.0", FIRST + "  %consta
     ids=["as XLA dumps", "elements folded into operands", "no percent signs"],
 )
 def test_an_operation_is_quoted_in_the_default_way(text: str, operand: str) -> None:
-    result = replay(parse_module(text), "gpu", device="h100_sxm")
+    result = compile(parse_module(text), "gpu", device="h100_sxm")
     reasons = [e.reason or "" for p in result.passes for e in p.events if e.producer == "concatenate.1.0"]
     quoted = f"for HLO %mul.3.0 = f32[512,128]{{1,0}} multiply({operand}, %mul.2.0), metadata="
     assert any(quoted in r for r in reasons)

@@ -10,7 +10,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes import make_pass
 from hlofuse.passes.registry import pass_names, single_passes, split_passes
 from hlofuse.pipelines.device import XlaBuild, device_of
-from hlofuse.pipelines.flags import disabled_passes, merged, value_of
+from hlofuse.pipelines.flags import DISABLED, disabled_passes, joined, merged, value_of
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, passes_of
 from hlofuse.releases import AROUND_FUSION, REFERENCE, Release, nearest, release_of
 from hlofuse.rules.catalogue import catalogue
@@ -45,6 +45,11 @@ class ReplayConfig:
     def release(self) -> Release:
         """The replayed release, with its behaviours."""
         return self.mixed or release_of(self.build.release)
+
+    def without_passes(self, names: Iterable[str]) -> ReplayConfig:
+        """The same with these passes disabled around fusion."""
+        flags = joined((*self.build.flags, *(f"--{DISABLED}={name}" for name in names)))
+        return replace(self, build=replace(self.build, flags=flags))
 
 
 def replay_config(

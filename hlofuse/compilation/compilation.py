@@ -1,0 +1,332 @@
+"""A compilation: XLA's passes from the stage of a module to any later one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.analysis.kernels import is_kernel
+from hlofuse.compilation.config import ReplayConfig, replay_config
+from hlofuse.compilation.spans import PassObserver, PassResult, Span, finish, lower, run_passes
+from hlofuse.ir.collector import no_collection
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.graph import Module
+from hlofuse.order import is_open, restore, source_of
+from hlofuse.passes import make_pass
+from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import TARGETS
+from hlofuse.rules.settings import PLANNED, PlanInForce
+from hlofuse.trace import Recorder
+from hlofuse.trace.lineage import final_instructions
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.cost.gpu.shared_tables import SharedTables
+    from hlofuse.ir.graph import OrderSource
+    from hlofuse.ir.unique_ids import UniqueIds
+    from hlofuse.passes.fusion.priority_fusion.recorded_order import RecordedOrder
+    from hlofuse.pipelines.identity import Identity
+    from hlofuse.rules.catalogue import Rule
+    from hlofuse.rules.settings import Settings
+    from hlofuse.trace import Event
+    from hlofuse.trace.priority_record import PriorityRecord
+
+
+@no_collection()
+def compile(
+    input: Module | CompilationInput,
+    config: str | ReplayConfig = "cpu",
+    observers: Sequence[PassObserver] = (),
+    *,
+    until: Stage = Stage.FUSED,
+    device: str | DeviceDescription | None = None,
+    xla: str | None = None,
+    option: str | None = None,
+    passes: Sequence[str] | None = None,
+    settings: Settings | None = None,
+    cache: SharedTables | None = None,
+    checkpoint: Checkpoint | None = None,
+) -> Compilation:
+    """XLA's passes on copies of a module, from its stage to `until`, with every decision.
+
+    A bare module is at the fusion input. `config` is a `ReplayConfig` or the name of a target. With a name,
+    `device` is a device's name, file or description, `xla` a release of jaxlib (the reference release unless
+    given), `option` names a variant of the target's passes (`Target.options`), `passes` are other fusion
+    passes (`fixpoint(a, b)` repeats some until nothing changes), and `settings` change knobs and rules.
+    `observers` see every decision when it is made. `cache` holds costs that compilations of one module share,
+    and `checkpoint` the fusion passes that they have in common.
+
+    HlofuseError for unknown names, where calls would multiply beyond reason, and for a program partitioned by
+    hand that the partitioner has not seen.
+    """
+    if isinstance(input, Module):
+        input = CompilationInput(input)
+    if isinstance(config, str):
+        listed = ", ".join(passes) if passes is not None else None
+        config = replay_config(config, device, xla=xla, option=option, passes=listed)
+        config = config if settings is None else replace(config, settings=settings)
+    begun = checkpoint.latest() if checkpoint is not None else None
+    done = Compilation(input, config) if begun is None else begun.resume()
+    done.config = config
+    done.advance(until, observers, cache, checkpoint)
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class CompilationInput:
+    """A module at some stage, and what is known of the order in which XLA has it in memory."""
+
+    module: Module
+    ids: UniqueIds | None = field(default=None, repr=False)
+    """XLA's unique ids, from an HLO proto; without them the module's own `order_source` stands."""
+    record: PriorityRecord | None = field(default=None, repr=False)
+    """XLA's fusion log, followed where priorities are equal."""
+    record_file: str = ""
+    """The file of the log; empty without one."""
+    note: str = ""
+    """The first sentence of a report, about repeated passes before this stage; empty without them."""
+    identity: Identity | None = None
+    """The facts about the module; None for one that a library call gave."""
+    unoptimized: Module | None = None
+    """The module before optimizations that the passes before fusion were repeated on."""
+    events: tuple[Event, ...] = field(default=(), repr=False)
+    """The rewrites of the passes before fusion, under the names of `module`."""
+    stage: Stage = Stage.INPUT
+    lowering: Compilation | None = field(default=None, repr=False)
+    """The passes before fusion, repeated on the module before optimizations; None where they were not."""
+
+    def order_source(self, target: str) -> OrderSource:
+        """The source of ids and use-lists for a replay on the target."""
+        return source_of(self.module, TARGETS[target], self.ids)
+
+    def has_open_ties(self, target: str) -> bool:
+        """True if XLA may have broken ties between equal priorities in another way than the replay does."""
+        return self.record is None and is_open(self.order_source(target))
+
+
+@dataclass(slots=True)
+class Compilation:
+    """A compilation of `input`, as far as it has run; later stages run when they are first read.
+
+    Modules of earlier stages are never changed by later passes.
+    """
+
+    input: CompilationInput = field(repr=False)
+    config: ReplayConfig
+    spans: dict[Stage, Span] = field(default_factory=dict, repr=False)
+    """By the stage that they lead to."""
+    plugin_rules: Mapping[str, Rule] = field(default_factory=dict, repr=False)
+    """Rules of plugins that took part, by code."""
+    recorded_order: RecordedOrder | None = field(default=None, repr=False)
+    """XLA's fusion log after it was followed; None where there was none."""
+    _names_at_fusion: dict[str, str] | None = field(default=None, repr=False)
+
+    @classmethod
+    def of(cls, module: Module, stage: Stage, config: ReplayConfig) -> Compilation:
+        """The compilation of a module at a stage; nothing runs yet."""
+        return cls(CompilationInput(module, stage=stage), config)
+
+    def span(self, stage: Stage) -> Span:
+        """The passes that lead to a stage; they run now if they have not yet."""
+        if stage not in self.spans:
+            self.advance(stage)
+        return self.spans[stage]
+
+    def advance(
+        self,
+        until: Stage,
+        observers: Sequence[PassObserver] = (),
+        cache: SharedTables | None = None,
+        checkpoint: Checkpoint | None = None,
+    ) -> None:
+        """Run the passes up to `until` that have not run yet, see `compile`."""
+        stages = list(Stage)
+        for stage in stages[stages.index(self.input.stage) + 1 : stages.index(until) + 1]:
+            begun = checkpoint.latest() if checkpoint is not None and stage is Stage.FUSED else None
+            if stage in self.spans and begun is None:
+                continue
+            if stage is Stage.FUSED:
+                self._fuse(observers, cache, checkpoint, begun)
+            else:
+                run = lower if stage is Stage.INPUT else finish
+                before = stages[stages.index(stage) - 1]
+                self.spans[stage] = run(self.at(before), self.config, observers)
+
+    def _fuse(
+        self,
+        observers: Sequence[PassObserver],
+        cache: SharedTables | None,
+        checkpoint: Checkpoint | None,
+        begun: Checkpoint | None,
+    ) -> None:
+        """The fusion passes, from the checkpoint on that has begun."""
+        config, listed, input = self.config, self.config.passes, self.input
+        if begun is not None:
+            listed = listed[listed.index(begun.before_pass) :]
+        else:
+            if config.settings.plugins is not None:
+                self.plugin_rules = config.settings.plugins.rules
+            if config.settings.plan:
+                self.plugin_rules = {**self.plugin_rules, PLANNED.code: PLANNED}
+            out = copy_module(self.at(Stage.INPUT))
+            out.begin_run()
+            restore(out, TARGETS[config.target], config.release, input.ids)
+            self.spans[Stage.FUSED] = Span(out)
+        if input.record is not None:
+            from hlofuse.passes.fusion.priority_fusion.recorded_order import RecordedOrder
+
+            self.recorded_order = RecordedOrder(input.record)
+        context: dict[str, Any] = {
+            "device": config.device,
+            "tie_breaker": self.recorded_order,
+            "observers": observers,
+            "tables": cache,
+            "plan": PlanInForce(config.settings.plan) if config.settings.plan else None,
+        }
+        fused = self.spans[Stage.FUSED]
+        for text in listed:
+            if checkpoint is not None:
+                checkpoint.note(self, text)
+            created = make_pass(text, config.target, config.release, config.settings, **context)
+            fused.passes += run_passes([created], fused.module, Recorder(), observers)
+
+    def at(self, stage: Stage) -> Module:
+        """The module at a stage from the input's on."""
+        return self.input.module if stage is self.input.stage else self.span(stage).module
+
+    @property
+    def before(self) -> Module:
+        """The module at the fusion input."""
+        return self.at(Stage.INPUT)
+
+    @property
+    def after(self) -> Module:
+        """The module after the fusion passes."""
+        return self.at(Stage.FUSED)
+
+    @property
+    def final(self) -> Module:
+        """The module that is launched."""
+        return self.at(Stage.SCHEDULED)
+
+    @property
+    def target(self) -> str:
+        """The name of the target, such as `gpu`."""
+        return self.config.target
+
+    @property
+    def device(self) -> str | None:
+        """The name of the device; None where the target depends on none."""
+        device = self.config.device
+        return device.name if device is not None else None
+
+    @property
+    def order_source(self) -> OrderSource:
+        """The source of ids and use-lists."""
+        return self.after.order_source or "text"
+
+    @property
+    def follows_log(self) -> bool:
+        """True if ties were broken as in XLA's fusion log."""
+        return self.recorded_order is not None
+
+    @property
+    def passes(self) -> list[PassResult]:
+        """The fusion passes, in order."""
+        return self.span(Stage.FUSED).passes
+
+    @property
+    def events(self) -> list[Event]:
+        """Every decision of the fusion passes, in order."""
+        return [e for p in self.passes for e in p.events]
+
+    @property
+    def events_after_fusion(self) -> Sequence[Event]:
+        """The decisions of the passes after fusion."""
+        return self.span(Stage.SCHEDULED).events
+
+    @property
+    def names_at_fusion(self) -> Mapping[str, str]:
+        """Final names to names at the end of fusion, without instructions that were created since."""
+        if self._names_at_fusion is None:
+            self._names_at_fusion = _names_at_fusion(self.after, self.final)
+        return self._names_at_fusion
+
+    @property
+    def fusion_input(self) -> CompilationInput:
+        """The module at the fusion input as the input of further compilations."""
+        if self.input.stage is Stage.INPUT:
+            return self.input
+        span = self.span(Stage.INPUT)
+        return replace(
+            self.input,
+            module=span.module,
+            ids=None,
+            unoptimized=self.input.module,
+            events=tuple(span.events),
+            stage=Stage.INPUT,
+            lowering=self,
+        )
+
+
+def _names_at_fusion(after: Module, final: Module) -> dict[str, str]:
+    """The name in `after`, the fused module, of each instruction of `final` that was there."""
+    successors = final_instructions(final)
+    names: dict[str, str] = {}
+    for instruction in after.instructions():
+        last = successors.get(instruction.name)
+        if last is None:
+            continue
+        # A copy in place of a tuple's element was not there, nor one of what costs nothing.
+        # An element that a kernel yields is not the kernel.
+        if last.opcode == "copy" and instruction.opcode != "copy":
+            continue
+        if is_kernel(last) and not is_kernel(instruction):
+            continue
+        if last.name not in names or last.name == instruction.name:
+            names[last.name] = instruction.name
+    return names
+
+
+@dataclass(slots=True)
+class Checkpoint:
+    """A compilation in its state before one of the fusion passes.
+
+    The first run that is given it stores itself here. Later runs of the same module go on from here; that is
+    right only if the passes before would do the same again.
+    """
+
+    before_pass: str
+    """A pass as the list of passes has it."""
+    earlier: Checkpoint | None = None
+    """The checkpoint to go on from until a run has been stored here; filled as well."""
+    _stored: Compilation | None = None
+
+    def latest(self) -> Checkpoint | None:
+        """This one, else an earlier one, that holds a run; None where none does."""
+        if self._stored is not None:
+            return self
+        return self.earlier.latest() if self.earlier is not None else None
+
+    def resume(self) -> Compilation:
+        """A copy of the stored run to go on with."""
+        assert self._stored is not None
+        return _copied(self._stored)
+
+    def note(self, run: Compilation, before_pass: str) -> None:
+        """Store the run if this is the first time that one comes to this pass."""
+        if self._stored is None and before_pass == self.before_pass:
+            self._stored = _copied(run)
+        if self.earlier is not None:
+            self.earlier.note(run, before_pass)
+
+
+def _copied(run: Compilation) -> Compilation:
+    # The decisions so far are the same objects: costs find them by identity.
+    fused = run.spans[Stage.FUSED]
+    spans = {
+        **run.spans,
+        Stage.FUSED: replace(fused, module=copy_module(fused.module), passes=[*fused.passes]),
+    }
+    return replace(run, spans=spans, _names_at_fusion=None)
