@@ -172,7 +172,7 @@ def _remove_annotations(module: Module, _: Recorder) -> None:
     remove_annotations(module)
 
 
-def _turn_into_bitcasts(module: Module, _: Recorder) -> None:
+def _replace_free_reshapes(module: Module, _: Recorder) -> None:
     for i in module.instructions():
         if i.opcode == "reshape" and moves_no_data(i):
             i.opcode = "bitcast"
@@ -187,10 +187,10 @@ _BASIC = Pipeline(
         HloDCE(),
         HloCSE(release=AROUND_FUSION, only_fusion_computations=False),
         HloDCE(),
-        _Basic(name="reshape-bitcast", apply=_turn_into_bitcasts),
+        _Basic(name="reshape-bitcast", apply=_replace_free_reshapes),
     ],
 )
-"""Inlines calls, simplifies tuples, duplicates and unused operations, turns free reshapes into bitcasts."""
+"""Inlines calls, simplifies tuples, duplicates and unused operations, and makes free reshapes bitcasts."""
 
 
 def _refuse_manual_partitioning(module: Module) -> None:

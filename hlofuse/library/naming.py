@@ -95,8 +95,8 @@ def with_events(replay: Compilation) -> None:
         return
     names = match(replay.before, lowering.before).names
     renamed = [_under(names, e) for e in events]
-    known = tuple(e for e in renamed if e.added or (e.producer and e.consumer))
-    replay.input = replace(replay.input, events=known, lowering=lowering)
+    found = tuple(e for e in renamed if e.added or (e.producer and e.consumer))
+    replay.input = replace(replay.input, events=found, lowering=lowering)
 
 
 def _under(names: Mapping[str, str], event: Event) -> Event:
