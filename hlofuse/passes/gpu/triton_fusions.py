@@ -1,6 +1,7 @@
 """Fusions that Triton emits: a reduction with what spreads its result again
 (`xla/backends/gpu/transforms/softmax_rewriter_triton.cc`), and others it emits better than XLA."""
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import has_side_effect
@@ -9,6 +10,7 @@ from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shapes import normalized_transpose
+from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.tiling import Tiling, backend_config_text
 from hlofuse.cost.tiling.triton_support import TritonSupport
@@ -45,41 +47,85 @@ class SoftmaxRewriterTriton(Pass):
                 if producer is not None:
                     _discard(_create_fusion(root, producer))  # XLA makes one to see whether it can be tiled
                     found.append((root, producer))
-        tilings = TilingModel(self.device, AROUND_FUSION)
+        configs = _BlockLevelConfigs(self.device)
         changed = False
         for root, producer in reversed(found):
             if root.computation is not None:
-                changed |= self._fuse(root, producer, tilings, recorder)
+                changed |= _fuse(root, producer, configs, recorder)
         return changed
 
-    def _fuse(
-        self, root: Instruction, producer: Instruction, tilings: TilingModel, recorder: Recorder
-    ) -> bool:
-        """`MaybeFuseDiamondImpl`."""
-        fusion = _create_fusion(root, producer)
-        tiling = tilings.best_tiling(fusion)
-        if not isinstance(tiling, Tiling) or self._time_without(fusion) < tiling.exec_time:
-            _discard(fusion)
-            return False
-        config = backend_config_text(tiling.block_level, AROUND_FUSION)
-        fusion.attributes = fusion.attributes.updated(backend_config=config)
-        name = root.name
-        replaced(root, fusion)
-        recorder.created_instructions(name, [fusion], rule=TRITON_SOFTMAX.code, reason=TRITON_SOFTMAX.title)
-        return True
+
+def _fuse(
+    root: Instruction, producer: Instruction, configs: "_BlockLevelConfigs", recorder: Recorder
+) -> bool:
+    """`MaybeFuseDiamondImpl`."""
+    fusion = _create_fusion(root, producer)
+    config = configs.of(fusion)
+    if config is None:
+        _discard(fusion)
+        return False
+    fusion.attributes = fusion.attributes.updated(backend_config=config)
+    name = root.name
+    replaced(root, fusion)
+    recorder.created_instructions(name, [fusion], rule=TRITON_SOFTMAX.code, reason=TRITON_SOFTMAX.title)
+    return True
+
+
+class _BlockLevelConfigs:
+    """Backend configs of fusions that are no slower than their operations; equal bodies are tried once."""
+
+    def __init__(self, device: DeviceDescription) -> None:
+        self._device = device
+        self._tables = SharedTables()
+        self._tilings = TilingModel(device, AROUND_FUSION)
+        self._called: dict[Computation, Hashable] = {}
+        self._configs: dict[Hashable, str | None] = {}
+
+    def of(self, fusion: Instruction) -> str | None:
+        """The config with the best tile sizes; None where the operations are faster without the fusion."""
+        key = self._structure(fusion.fused_computation)
+        if key not in self._configs:
+            tiling, config = self._tilings.best_tiling(fusion), None
+            if isinstance(tiling, Tiling) and self._time_without(fusion) >= tiling.exec_time:
+                config = backend_config_text(tiling.block_level, AROUND_FUSION)
+            self._configs[key] = config
+        return self._configs[key]
+
+    def _structure(self, body: Computation) -> Hashable:
+        """Equal for computations whose instructions, in order, differ only in names and metadata."""
+        place = {x: k for k, x in enumerate(body)}
+        return place[body.root], tuple(
+            (
+                x.opcode,
+                x.shape,
+                x.payload,
+                tuple(place[o] for o in x.operands),
+                tuple((name, self._structure_of_called(c)) for name, c in x.called),
+                tuple(
+                    item for item in x.attributes.raw_items.items() if item[0] not in ("metadata", "to_apply")
+                ),
+            )
+            for x in place
+        )
+
+    def _structure_of_called(self, computation: Computation) -> Hashable:
+        cached = self._called.get(computation)
+        if cached is None:
+            cached = self._called[computation] = self._structure(computation)
+        return cached
 
     def _time_without(self, fusion: Instruction) -> int:
-        """In ticks: what its operations take as the passes behind this one would fuse them
+        """Ticks of its operations as the later passes would fuse them
         (`EstimateOptimizedHloRunTimeWithoutSoftMaxRewriterTriton`)."""
         alone = _extracted(fusion.fused_computation)
         for step in (
             ReductionDimensionGrouper(),
-            FixedPoint(ReductionSplitter(self.device)),
-            FixedPoint(TreeReductionRewriter(self.device)),
+            FixedPoint(ReductionSplitter(self._device)),
+            FixedPoint(TreeReductionRewriter(self._device)),
         ):
             step.run(alone, OnlySkipped())
-        fused(alone, self.device)
-        model = KernelModel(self.device, AROUND_FUSION)
+        _run_fusion(alone, self._device, self._tables)
+        model = KernelModel(self._device, AROUND_FUSION, shared=self._tables)
         return sum(model.run_time(i).ticks for i in alone.entry if i.opcode not in _FREE)
 
 
@@ -254,11 +300,11 @@ _PASSES = tuple(
 )
 
 
-def fused(module: Module, device: DeviceDescription) -> None:
+def _run_fusion(module: Module, device: DeviceDescription, tables: SharedTables) -> None:
     """Run them on `module` (`FusionPipeline`)."""
     recorder = OnlySkipped()
     for name in _PASSES:
-        make_pass(name, "gpu", AROUND_FUSION, device=device).run(module, recorder)
+        make_pass(name, "gpu", AROUND_FUSION, device=device, tables=tables).run(module, recorder)
 
 
 # Fusions that Triton emits better (`xla/backends/gpu/transforms/fusion_block_level_rewriter.cc`).
