@@ -1,4 +1,4 @@
-"""What the cost model computes of a module as it is, and of a replay."""
+"""Estimates of the cost model for a module, and for a replay."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class KernelTimes:
         return None if estimate is None else estimate.us
 
     def account(self, module: Module, *, is_final: bool = False) -> Account:
-        """What a module launches, with times on the device."""
+        """Launches of a module, with times on the device."""
         return Account(module, self.device, self.modelled_us, "gpu", is_final=is_final)
 
 
@@ -123,7 +123,8 @@ class Costs(KernelTimes):
         self._priorities = {id(e): k for k, e in enumerate(e for e in decisions if e.event == "priority")}
 
     def sums(self, producer: Instruction) -> tuple[float, float] | None:
-        """What XLA compares for a producer, in microseconds: unfused and fused, over all its users."""
+        """The two sums that XLA compares for a producer, in microseconds: unfused and fused,
+        over all its users."""
         release = self.model.release
         if not may_be_fused(producer, release) or not all(may_be_fused(u, release) for u in producer.users):
             return None
@@ -131,9 +132,9 @@ class Costs(KernelTimes):
         return None if max(unfused, fused) >= INFINITE else (us(unfused), us(fused))
 
     def at_stake(self, producer: Instruction) -> float | None:
-        """What fusing a kernel into its users would save if no rule forbade it.
+        """Microseconds saved by fusing a kernel into its users if no rule forbade it.
 
-        None where there is no estimate: library calls on either side of every edge.
+        None without an estimate: library calls on either side of every edge.
         """
         release = self.model.release
         if not may_be_fused(producer, release):
@@ -206,22 +207,22 @@ class Observed:
     xla: Observed | None = field(default=None, repr=False)
     """XLA's own replay, where this one differs from XLA."""
     cache: SharedTables = field(default_factory=SharedTables, repr=False)
-    """What it has worked out of structures, for further replays of the module."""
+    """Results by structure, for further replays of the module."""
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What differs from XLA, in words; empty when XLA itself is repeated."""
+        """The changes to XLA, in words; empty for XLA itself."""
         return self.replay.config.changes
 
     @property
     def note(self) -> str:
-        """What a report has to say first: how the module came to be; empty where XLA wrote it."""
+        """The origin of the module, first in a report; empty where XLA wrote it."""
         return self.replay.input.note
 
 
 @dataclass(slots=True)
 class SharedStart:
-    """What observed replays of a module have in common up to a pass after priority fusion."""
+    """The common part of observed replays of a module, up to a pass after priority fusion."""
 
     checkpoint: Checkpoint
     observer: CostObserver | None = None
@@ -314,7 +315,7 @@ _ALIGNED, _UNALIGNED = 6, 400  # operations for each element, see cost/gpu/op_co
 
 
 def notes(producer: Instruction, consumer: Instruction) -> tuple[str, ...]:
-    """What is not to be guessed from shapes; names are those inside the two."""
+    """Notes on costs that shapes do not show; names are those inside the two."""
     found = []
     for instruction in (*_inside(producer), *_inside(consumer)):
         if instruction.opcode == "concatenate":

@@ -111,7 +111,7 @@ _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 def in_child(item: Item, task: Task) -> Rows:
     """`worked` in the process of this thread, or the failure of that process to stay within the limits."""
-    child = getattr(_THREAD, "child", None) or _started()
+    child = getattr(_THREAD, "child", None) or _start()
     start = time.monotonic()
     try:
         pickle.dump((item, task), child.stdin)
@@ -129,7 +129,7 @@ def in_child(item: Item, task: Task) -> Rows:
     return found
 
 
-def _started() -> Any:
+def _start() -> Any:
     return subprocess.Popen(
         [sys.executable, "-c", "from hlofuse.batch.engines import serve; serve()"],
         stdin=subprocess.PIPE,

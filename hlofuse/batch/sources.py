@@ -83,7 +83,7 @@ def items(sources: Iterable[str], salt: str = "") -> list[Item]:
     `@FILE`, which lists sources line by line. HlofuseError for a source with nothing in it.
     """
     found: dict[str, Item] = {}
-    for source in _listed(sources):
+    for source in _list_paths(sources):
         within = {item.source: item for item in _in(source, salt)}
         if not within:
             raise HlofuseError(f"{printable(source)}: no HLO, dump directory or profile in it")
@@ -91,7 +91,7 @@ def items(sources: Iterable[str], salt: str = "") -> list[Item]:
     return list(found.values())
 
 
-def _listed(sources: Iterable[str]) -> Iterator[str]:
+def _list_paths(sources: Iterable[str]) -> Iterator[str]:
     for source in sources:
         if not source.startswith("@"):
             yield source

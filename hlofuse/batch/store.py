@@ -82,7 +82,7 @@ class Store:
         queries = document("queries")
         link.execute(queries["newest"], [self._all("modules")])
         for table, schema in tables().items():
-            target, parts = self.folder / f"{table}.parquet", _quoted(self._all(table))
+            target, parts = self.folder / f"{table}.parquet", _quote(self._all(table))
             query = queries["merged_modules" if table == "modules" else "merged"]
             found: Any = link.sql(query.format(table=table, parts=parts)).to_arrow_reader(_BATCH)
             # DuckDB's own files depend on what it knows of the parts.
@@ -123,10 +123,10 @@ def opened(
         )
     link = link or connect()
     for table in tables():
-        path = _quoted(str(folder / f"{table}.parquet"))
+        path = _quote(str(folder / f"{table}.parquet"))
         link.execute(f"CREATE VIEW {prefix}{table} AS SELECT * FROM read_parquet({path})")
     return link
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"

@@ -138,7 +138,7 @@ def command(
             topology = "v5e:2x2"
         destination = Destination(target or "cpu", device, topology, parse_mesh(mesh) if mesh else ())
         how |= {"arguments_from": args_from, "only": only, "until_fusion": until_fusion}
-        captured = _compiled(program[0], destination, output, arguments, how)
+        captured = _compile(program[0], destination, output, arguments, how)
     _report(captured)
     if not followup_commands and captured.target != "tpu":
         click.echo(f"Next: hlofuse explain {shlex.quote(str(captured.largest.folder))}")
@@ -160,7 +160,7 @@ def _is_command(program: tuple[str, ...]) -> bool:
     return ":" not in word and not Path(word).suffix and not Path(word).is_file()
 
 
-def _compiled(
+def _compile(
     program: str, destination: Destination, output: Path | None, arguments: str | None, how: dict[str, Any]
 ) -> Capture:
     """The capture of a function (`how`: further arguments of `capture_function`), or of a file."""

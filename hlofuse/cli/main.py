@@ -61,7 +61,7 @@ TRACEBACK_VARIABLE = "HLOFUSE_TRACEBACK"
 
 
 class _PipeClosed(Exception):
-    """Nobody reads our output any more (`| head`)."""
+    """The reader of our output has closed the pipe (`| head`)."""
 
 
 class _Lazy(click.Group):
@@ -137,7 +137,7 @@ _GARBAGE = 3_000_000
 
 
 _FORMATS = ("--json", "--markdown", "--html", "--svg", "--sarif", "--junit", "--github")
-"""What some expect to be options of their own."""
+"""Formats often given as options."""
 
 
 def main() -> None:

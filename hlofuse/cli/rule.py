@@ -42,7 +42,7 @@ def command(codes: tuple[str, ...], out: Output) -> int:
     rules_by_code = catalogue()
     if not codes or not all(code.upper() in rules_by_code or code.upper() in FAMILIES for code in codes):
         rules_by_code = {**rules_by_code, **_plugin_rules()}
-    wanted = _wanted(codes, rules_by_code) if codes else list(rules_by_code.values())
+    wanted = _requested_rules(codes, rules_by_code) if codes else list(rules_by_code.values())
     # A page each for codes that were named, a list for families and for everything.
     pages = bool(codes) and all(c.upper() in rules_by_code for c in codes)
     if out.form == "json":
@@ -71,7 +71,7 @@ def _plugin_rules() -> dict[str, Rule]:
     return found
 
 
-def _wanted(codes: tuple[str, ...], rules_by_code: dict[str, Rule]) -> list[Rule]:
+def _requested_rules(codes: tuple[str, ...], rules_by_code: dict[str, Rule]) -> list[Rule]:
     from hlofuse.inputs.suggest import did_you_mean
 
     families: dict[str, list[Rule]] = {}

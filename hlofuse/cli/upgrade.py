@@ -81,7 +81,8 @@ def command(
 
 
 def _captured(programs: Sequence[str], request: Mapping[str, Any], python: str, out: Path) -> Capture:
-    """What another JAX makes of functions (`script.py:function`, one at a time) or of files with modules."""
+    """The capture by another JAX of functions (`script.py:function`, one at a time) or of files
+    with modules."""
     from hlofuse.capture import Destination
     from hlofuse.capture.capturing import capture_function, capture_modules, module_names
     from hlofuse.cli.common.progress import spinner

@@ -1,4 +1,4 @@
-"""What runs of either side, and what it costs: a diff itself compares modules as they are."""
+"""Launches and costs of either side: a diff itself compares modules as they are."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -18,16 +18,16 @@ class Accounts:
     """The accounts of both sides."""
 
     before: Account
-    """Of the module that BEFORE is launched as."""
+    """The account of the final module for BEFORE."""
     after: Account
     compared: tuple[Account, Account]
-    """Of the two modules that were compared."""
+    """The accounts of the two compared modules."""
     devices: tuple[str, str] | None = None
-    """What estimated times are for; None where there are none."""
+    """The devices of the estimated times, if any."""
 
     @property
     def timing(self) -> Literal["measured", "estimated"] | None:
-        """Which times are compared: measured where both sides have them."""
+        """The compared times: measured where both sides have them."""
         if self.before.measured is not None and self.after.measured is not None:
             return "measured"
         return "estimated" if self.devices is not None else None
@@ -50,7 +50,7 @@ class Accounts:
 
 
 def as_compared(diff: ModuleDiff) -> Accounts:
-    """Of the two modules as they are, without times."""
+    """The accounts of the two compared modules, without times."""
     before, after = Account(diff.before.module), Account(diff.after.module)
     return Accounts(before, after, (before, after))
 
@@ -101,7 +101,7 @@ def measured_changes(diff: ModuleDiff, accounts: Accounts) -> list[MeasuredChang
 
 @dataclass(frozen=True, slots=True)
 class FinalKernels:
-    """What became of the instructions of BEFORE, and a word on what is new in AFTER."""
+    """The final kernels of BEFORE's instructions, and a note on new ones of AFTER."""
 
     kernels: Mapping[Instruction, tuple[Instruction, ...]]
     """For instructions of BEFORE, fusions too: the kernels of AFTER that compute it."""

@@ -34,7 +34,7 @@ class Changes:
         self.m = matching
         self.metadata = metadata
         self.details: dict[int, tuple[Detail, ...]] = {}
-        """Of each changed value of BEFORE."""
+        """Details of each changed value of BEFORE."""
         self.indices: dict[Graph, dict[Instruction, int]] = {}
 
     def edits(self) -> Iterator[Edit]:
@@ -228,7 +228,7 @@ class Changes:
 def _copies(b: Value, a: Value) -> Iterator[Edit]:
     """Instructions outside fusions that compute once more, or once less, what stays."""
     if any(p.fusion for p in b.instances) or any(p.fusion for p in a.instances):
-        return  # copies come and go with fusions; that is told there
+        return  # copies change with fusions, which report them
     for place in b.instances[len(a.instances) :]:
         yield Removed((place,), (), b.instances[0].instruction)
     for place in a.instances[len(b.instances) :]:
@@ -263,10 +263,10 @@ def _shape_texts(kind: Kind, one: Shape, other: Shape) -> tuple[str, str]:
 
 @no_collection()
 def diff(before: Module, after: Module, *, metadata: bool = False) -> ModuleDiff:
-    """What is different in `after`.
+    """The differences of `after` from `before`.
 
-    Names, numbers and the order of the text are never a difference; op_name and source lines are
-    one with `metadata`. Neither module is changed.
+    Names, numbers and the order of the text are never a difference; op_name and source lines are one with
+    `metadata`. Neither module is changed.
     """
     pairs = match(before, after)
     m = pairs.matching

@@ -1,4 +1,4 @@
-"""What became of the fusions: split, merged, grown, new, gone."""
+"""Changes of fusions: split, merged, grown, new, removed."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class MatchedFusion:
     group: Group
     members: frozenset[int]
     core: frozenset[int]
-    """Those that say where it came from; only what both sides have."""
+    """Values that identify its origin: only those of both sides."""
     own: frozenset[int]
     """Members of the core's sort that the other side has nowhere."""
     outputs: tuple[int, ...]
-    """Results, in any order: that of a multi-output fusion's results is nobody's concern."""
+    """Results, in any order, which does not matter for a multi-output fusion."""
     sources: list[MatchedFusion] = field(default_factory=list)
     """For a fusion of AFTER: those of BEFORE that explain it; for one of BEFORE: where it went."""
     same_as: MatchedFusion | None = None
     loose: frozenset[int] = frozenset()
-    """Of its core, what is in no fusion on the other side."""
+    """Values of its core outside of fusions on the other side."""
 
 
 class FusionChanges:
@@ -54,7 +54,7 @@ class FusionChanges:
         self._explain(self.after, self.before)
         self.unchanged = 0
         self.reported: set[MatchedFusion] = set()
-        """Of either side: in a change of several on both sides."""
+        """Fusions of either side that are part of a change of several on both sides."""
 
     def find(self) -> list[FusionChange]:
         """Every change, most telling kinds first, then in the order of the text."""
@@ -114,7 +114,7 @@ class FusionChanges:
             if not b.sources:
                 yield self._change(FusionKind.VANISHED, [b], [])
             elif self._same_core(b, b.sources[0]):
-                continue  # told from the other side
+                continue  # reported from the other side
             elif len(b.sources) == 1 and b.sources[0].same_as is not None:
                 # All of it is computed in a fusion that was there before.
                 yield self._change(FusionKind.VANISHED, [b], [], self._retained_in(b.sources[0]))
@@ -143,7 +143,7 @@ class FusionChanges:
                     yield self._change(FusionKind.GROWN if more else FusionKind.SHRUNK, [b], [a])
                 elif len(b.sources) < 2:
                     yield self._change(FusionKind.SHRUNK, [b], [a])
-                # Otherwise it is a piece of a fusion that was split, which is told there.
+                # Otherwise it is a part of a split fusion, which reports it.
             else:
                 kind = FusionKind.MERGED if len(whole) == len(sources) else FusionKind.REGROUPED
                 yield self._change(kind, sources, [a])
@@ -153,7 +153,7 @@ class FusionChanges:
         return b.core == a.core and not (b.own or a.own or b.loose or a.loose)
 
     def _plumbing(self, b: MatchedFusion, a: MatchedFusion) -> Iterator[Detail]:
-        """Which bitcasts, constants and other trivial operations are in one and not in the other."""
+        """Bitcasts, constants and other trivial operations in only one of the two."""
         before, after = self.m.before.values, self.m.after.values
         removed = [before[i].instruction for i in sorted(b.members - a.members)]
         here = [(before[i] if i >= 0 else after[~i]).instruction for i in sorted(a.members - b.members)]

@@ -1,4 +1,4 @@
-"""What `diff` finds, as data. Reports are made from this and from nothing else."""
+"""Result of `diff` as data, the only input of its reports."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from hlofuse.matching.pairs import Pairs
 
 
 class Kind(StrEnum):
-    """What about an instruction differs."""
+    """The differing part of an instruction."""
 
     OPCODE = "opcode"
     TYPE = "type"
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 
 class FusionKind(StrEnum):
-    """What happened to a fusion, most telling first."""
+    """Kind of a fusion's change, the most specific first."""
 
     SPLIT = "split"
     MERGED = "merged"
@@ -62,7 +62,7 @@ class Changed:
     after: tuple[Occurrence, ...]
     details: tuple[Detail, ...]
     because: tuple[Instruction, ...] = ()
-    """What this follows from (an operand that was added, removed or changed); empty: a change by itself."""
+    """The cause (an operand that was added, removed or changed); empty for an independent change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ Edit = Changed | Moved | Added | Removed
 
 @dataclass(frozen=True, slots=True)
 class FusionChange:
-    """What became of some fusions, and where the instructions of others came from."""
+    """A change of some fusions, with the sources of instructions from others."""
 
     kind: FusionKind
     before: tuple[Instruction, ...] = ()
@@ -115,13 +115,14 @@ class FusionChange:
     removed: tuple[Instruction, ...] = field(default=(), repr=False)
     """Instructions in these fusions of BEFORE that AFTER has nowhere."""
     members: tuple[Instruction, ...] = field(default=(), repr=False)
-    """What is in the fusions of AFTER; where there is none, of BEFORE."""
+    """The content of the fusions of AFTER; without one, of BEFORE."""
     details: tuple[Detail, ...] = ()
     """Kind, backend_config or results that changed."""
     cost_before: Cost | None = None
-    """Of `before` and of what joined; None where other fusions took part, so that sums would mislead."""
+    """Cost of `before` and of joined instructions; None where other fusions took part, so sums
+    would mislead."""
     cost_after: Cost | None = None
-    """Of `after` and of what left."""
+    """Cost of `after` and of instructions that left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class ModuleSide:
     kernels: int
     fusions: int
     unreachable: int
-    """Computations nobody calls; they are not compared."""
+    """Computations without a caller, which are not compared."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +147,7 @@ class ModuleDiff:
     pairs: Pairs = field(repr=False)
     """The instructions of both sides that compute the same, changed or not."""
     edits: tuple[Edit, ...] = field(repr=False)
-    """What differs, in the order of the text: BEFORE's, then what was added."""
+    """Differences in text order: BEFORE's, then additions."""
     fusions: tuple[FusionChange, ...] = field(repr=False)
     fusions_unchanged: int
     header: tuple[Detail, ...]
@@ -169,7 +170,7 @@ class ModuleDiff:
 
     @cached_property
     def duplicated(self) -> tuple[Matched, ...]:
-        """What is computed in more fusions after than in places before."""
+        """Values computed in more fusions after than before."""
         return tuple(
             m
             for m in self.matches

@@ -58,7 +58,7 @@ class Boxes:
         self._into: dict[int, int] = {}
 
     def find(self, name: str | None) -> int:
-        """The box of that name, also one that is gone; -1 for what is none."""
+        """The box of that name, removed ones included; -1 for an unknown name."""
         return self._ever.get(name or "", -1)
 
     def follow(self, event: Event) -> tuple[Op, ...]:

@@ -1,4 +1,4 @@
-"""What an input is: stage, backend, device, release, front end and partitions, each with its evidence."""
+"""Facts about an input: stage, backend, device, release, front end and partitions, each with its evidence."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -28,7 +28,7 @@ _SOURCES = (("torch_xla", "PyTorch/XLA"), ("tensorflow", "TensorFlow"), ("Reacta
 
 
 def front_end_of(module: Module, backend: Fact | None) -> str:
-    """Who wrote the program, by the names in its metadata; empty where nothing tells."""
+    """The front end, by the names in its metadata; empty without evidence."""
     if backend is not None and backend.value in FRONT_ENDS:
         return FRONT_ENDS[backend.value]
     for i in module.instructions():
@@ -87,7 +87,7 @@ def _notes(
 
 
 def identify_file(module: Module, xla: str | None = None) -> Identity:
-    """What a module that was read from a file is taken for, as a release unless the file is to say it."""
+    """The identity of a module read from a file; `xla` overrides the release of the file."""
     return settled(module, choose_target(module.filename or "-", read=module), xla=xla)[1]
 
 
@@ -111,10 +111,9 @@ def identify(
     flags: tuple[str, ...] = (),
     xla: str | None = None,
 ) -> Identity:
-    """What a module is taken for on the target that was chosen for it, with these XLA flags.
+    """The identity of a module on its chosen target, with these XLA flags.
 
-    `xla` is the release that is asked for, None where it is to be found out. HlofuseError for text that is
-    none.
+    `xla` is the requested release, or None. Raises `HlofuseError` for an unknown one.
     """
     backend = chosen.backend(module)
     path = Path(module.filename) if module.filename and module.filename != "<stdin>" else None

@@ -1,4 +1,4 @@
-"""A loaded module in the order that XLA has it in memory, from what lies beside it."""
+"""A loaded module in the order that XLA has in memory, from files next to it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ from hlofuse.pipelines.stage import Stage
 
 
 def restore_unread_elements(module: Module, ids: UniqueIds | None) -> None:
-    """Add to a module before optimizations the elements that `ids` tell of, without them all there must
-    have been. Every element comes right behind what it is one of."""
+    """Add elements to a module before optimizations: those in `ids`, without them all that must have existed.
+
+    Every element follows its tuple.
+    """
     for computation in module.computations:
         ids_here = ids.computations.get(computation.name) if ids is not None else None
         order: list[Instruction] = []
@@ -47,7 +49,7 @@ _ITS_NUMBER = re.compile(r"(.+)\.(\d+)")
 
 
 def _name_elements(module: Module) -> None:
-    """The names that a front end gave elements: an operation's results have the numbers behind its own."""
+    """Name elements as a front end does: an operation's results have the numbers after its own."""
     taken = {i.name for i in module.instructions()}
     for element in module.instructions():
         if element.opcode != "get-tuple-element":

@@ -1,4 +1,4 @@
-"""Which moment of a compilation a module shows, and whether fusion can be replayed from it."""
+"""The stage of a module in its compilation, and whether fusion can be replayed from it."""
 
 import re
 from collections import Counter
@@ -32,7 +32,7 @@ class ShownStage:
     backend: str | None = None
     """`cpu`, `gpu`, `tpu` or another, where something in the module tells."""
     evidence: str = ""
-    """What shows the stage, in words."""
+    """The evidence in words."""
     right_file: Path | None = None
     """The dump of the pass's input, if it lies in the same directory."""
     source: Source = "text"
@@ -206,7 +206,7 @@ def _right_file(module: DumpedModule, target: str) -> Path | None:
 
 
 def _in_its_corpus_folder(module: Module) -> Path | None:
-    """`before.hlo` beside a later dump of a corpus folder."""
+    """`before.hlo` next to a later dump of a corpus folder."""
     if not module.filename:
         return None
     path = Path(module.filename)
@@ -230,7 +230,7 @@ def _compiler_fusion(module: Module) -> Instruction | None:
 
 
 def _in_corpus(module: Module) -> bool:
-    """`before.hlo` beside `after.hlo`: what a corpus calls the input of the passes."""
+    """True for `before.hlo` next to `after.hlo`: the input of the passes in a corpus."""
     path = Path(module.filename) if module.filename else Path()
     return path.name.startswith("before.hlo") and corpus_file(path.parent, "after") is not None
 
@@ -240,10 +240,10 @@ _RENAMED = re.compile(r".*\.\d+\.0")
 
 
 def _unoptimized_evidence(module: Module) -> str | None:
-    """Something that XLA never leaves in a module that is about to be fused.
+    """Evidence that XLA never leaves in a module at the fusion input.
 
-    What may come back, as a pass that copies the body of a loop copies its constants, tells nothing beside a
-    bitcast, which passes make and no front end does.
+    Operations that may be recreated, as constants are when a loop body is copied, prove nothing next to a
+    bitcast, which only passes create.
     """
     weak_evidence, has_bitcast = None, False
     for computation in module.computations:
@@ -319,10 +319,10 @@ def _has_metadata(module: Module) -> bool:
 
 
 def _passes_before_fusion_change(module: Module, target: str) -> tuple[int, int] | None:
-    """How many operations there are before and after the passes before fusion; None if those change nothing.
+    """Numbers of operations before and after the passes before fusion; None if those change nothing.
 
     A module that lost only unused operations, or whose order changed, counts as unchanged. The passes of the
-    CPU stand in for those of a backend that are not known without a device.
+    CPU replace those of a backend that needs a device.
     """
     found: dict[str, tuple[int, int] | None] = module.findings.setdefault("changes", {})
     if target not in found:

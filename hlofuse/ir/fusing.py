@@ -70,7 +70,7 @@ def _body_around(instruction: Instruction) -> Computation:
 
 
 def _attributes_around(instruction: Instruction, kind: str, body: Computation) -> Attributes:
-    """What a fusion of the instruction has of its attributes, and its own."""
+    """The fusion's own attributes, and those that it takes from the instruction."""
     raw = {"kind": kind, "calls": f"%{body.name}"}
     given = instruction.attributes.raw_items
     for name in ("frontend_attributes", "metadata"):

@@ -94,11 +94,11 @@ class Instruction:
     origin: Origin
     """Names of the instructions of the run's input that it comes from; a fusion has that of its result."""
     payload: str | None
-    """What stands between the parentheses of a parameter or constant, as written."""
+    """The text between the parentheses of a parameter or constant."""
     _control: tuple[list[Instruction], list[Instruction]] | None
     """Control predecessors and successors; hardly any instruction has them."""
     _places: dict[Instruction, int] | None
-    """Where each of very many users was last seen in the list; None or too short until it is needed."""
+    """The last place of each of very many users in the list; None or too short until needed."""
 
     def __init__(
         self,
@@ -400,7 +400,7 @@ class Computation:
         self.parameters: list[Instruction] = []
         self._callers: Instruction | dict[Instruction, int] | None = None
         self.attributes_text = ""
-        """What follows the closing brace: `, execution_thread="main"`."""
+        """The text after the closing brace: `, execution_thread="main"`."""
 
     def __repr__(self) -> str:
         return f"<computation {self.name}>"
@@ -452,7 +452,7 @@ class Computation:
         return len(self._slots)
 
     def added_since(self, first: int) -> list[Instruction]:
-        """Those that have been added since `next_id` was `first`, and are there."""
+        """Remaining instructions added since `next_id` was `first`."""
         return [i for i in self._slots[first:] if i is not None]
 
     @property
@@ -478,8 +478,8 @@ class Computation:
     ) -> list[Instruction]:
         """Operands and control predecessors before their users (`MakeInstructionPostOrder`).
 
-        The order is XLA's to the last instruction, because passes and printing follow it.
-        `but_for`: leaves that are left out. `starts`: what nobody uses, for who knows it.
+        The order is XLA's to the last instruction, because passes and printing follow it. `but_for`: leaves
+        to omit. `starts`: the instructions without users, if known.
         """
         whole = not but_for and starts is None
         if whole and self._order is not None:
@@ -515,7 +515,7 @@ class Computation:
         return order
 
     def unreachable_roots(self) -> list[Instruction]:
-        """What nobody uses or waits for, but for the root (`CollectUnreachableRoots`)."""
+        """Instructions without users and control successors, except the root (`CollectUnreachableRoots`)."""
         return [i for i in self if not i.users and i is not self.root and not i.control_successors]
 
     def add_instruction(self, instruction: Instruction, name: str | None = None) -> Instruction:
@@ -608,9 +608,9 @@ class Computation:
             self.renew_parameters(parameters, number)
 
     def renew_parameters(self, parameters: Sequence[Instruction | None], first: int) -> None:
-        """Put those from number `first` on at the end under their numbers, as if they had just been made.
+        """Move the parameters from number `first` on to the end under their numbers, like new ones.
 
-        None is one that will not stay: nobody sees the name it gets.
+        None is a parameter that will be removed, whose name is never visible.
         """
         slots = self._slots
         if len(slots) > self._most_slots:
@@ -631,9 +631,9 @@ class Computation:
             slots.append(parameter)
 
     def remove_instruction(self, instruction: Instruction) -> None:
-        """Take out an instruction nobody uses.
+        """Remove an instruction without users.
 
-        Passes that fuse do not look at control dependencies and fail here, as XLA's do: `HlofuseError`.
+        Passes that fuse ignore control dependencies and fail here, as XLA's do: `HlofuseError`.
         """
         if instruction.users or instruction is self.root:
             raise ValueError(f"{instruction.name} is still in use")
@@ -667,7 +667,7 @@ class Computation:
 
 
 def _waits_for(instruction: Instruction) -> Iterator[Instruction]:
-    """What has to be done before it: control predecessors, the last one first, then operands."""
+    """Its predecessors: control predecessors, the last one first, then operands."""
     if instruction._control is None:
         return iter(instruction.operands)
     return chain(reversed(instruction.control_predecessors), instruction.operands)
@@ -693,7 +693,7 @@ class Module:
         self.computation_names = NameUniquer()
         self.filename: str | None = None
         self.findings: dict[str, Any] = {}
-        """What was found out about it as it was read, by question; a copy begins without."""
+        """Cached facts about the input, by key; a copy begins without."""
         self.lowered_from: str | None = None
         """The form of a program that it was lowered from (StableHLO); None for a module that XLA wrote."""
         self.requested_target: str | None = None
@@ -701,17 +701,17 @@ class Module:
         self.requested_stage: str | None = None
         """The stage that the user says it shows (`--stage`); None where it is to be found out."""
         self.requested_flags: tuple[str, ...] = ()
-        """XLA flags that the user says it is compiled with (`--xla-flags`), besides those in its dump."""
+        """XLA flags given by the user (`--xla-flags`), in addition to those in its dump."""
         self.text_note: str | None = None
-        """Where in a longer text it was found, and where that is cut short; None for a text of its own."""
+        """The place of the module in a longer text, and its truncation; None for a text of its own."""
         self.print_options = PrintOptions()
-        """How the module was written, and is printed unless asked otherwise."""
+        """The form in which the module was written, also the default for printing."""
         self.computation_order: ComputationOrder | None = None
         """XLA's order of the computations, where it is known from the front end on."""
         self.processing_order: list[Computation] = []
         """The order in which passes go through computations, where it is known to be another one."""
         self.order_source: OrderSource | None = None
-        """Where ids and use-lists come from; None until it is decided (`hlofuse.order`)."""
+        """The source of ids and use-lists; None until it is decided (`hlofuse.order`)."""
         self.listeners: list[GraphListener] = []
         """Are called for replacements and copies; a copy of the module has none."""
 
@@ -770,7 +770,7 @@ class Module:
         return computation
 
     def remove_computation(self, *removed: Computation) -> None:
-        """Take out computations nobody else calls."""
+        """Remove computations that only these call."""
         for computation in removed:
             for instruction in computation:
                 for _, callee in instruction.called:
@@ -784,7 +784,7 @@ class Module:
             self.computations[:] = [c for c in self.computations if c.module is not None]
 
     def non_fusion_computations(self) -> list[Computation]:
-        """Those that are not a fusion's body, callees first (`MakeNonfusionComputations`)."""
+        """Computations other than fusions' bodies, callees first (`MakeNonfusionComputations`)."""
         return [c for c in self.computation_post_order() if c.fusion is None]
 
     def computation_post_order(self) -> list[Computation]:

@@ -14,7 +14,7 @@ from hlofuse.ir.names import NameUniquer
 
 
 class Inside:
-    """What is in a fusion, for merging it into one consumer after the other."""
+    """The content of a fusion, for merging it into several consumers in turn."""
 
     __slots__ = ("inner", "names", "order")
 
@@ -71,7 +71,7 @@ class _Merge:
         self._parameters: list[Instruction | None] = list(body.parameters)
         # From the last one on: an operand given twice is read by its first parameter.
         self._inner = dict(zip(reversed(self._operands), reversed(body.parameters), strict=True))
-        """How the inside reads an operand: by a parameter, or as the clone itself."""
+        """The parameter or clone by which the inside reads each operand."""
 
     def replace(self, producer: Instruction, operand: Instruction) -> None:
         """The fusion reads an operand of the producer in its place."""

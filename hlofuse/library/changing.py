@@ -74,7 +74,7 @@ def ranked(
 
 
 def _around(name: str, observed: Observed) -> Explanation:
-    """What is decided about the kernels that a name means."""
+    """The decisions about the kernels of a name."""
     facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay))
     return selected(explain(observed.replay, facts=facts), name, resolver_of(facts))
 

@@ -209,7 +209,7 @@ def _side_by_side(
 
 
 def _labels(first: Observed, second: Observed) -> tuple[str, str]:
-    """What differs, at most two of device, release and the parts of the path."""
+    """The differences, at most two of device, release and the parts of the path."""
     sides = []
     for replay in (first.replay, second.replay):
         path = Path(replay.before.filename or "").parts

@@ -133,7 +133,7 @@ def explained(
 
 
 def _timeline(options: ReplayOptions) -> tuple[str, str] | None:
-    """How many dumps between passes lie in the directory, and the command that tells of them."""
+    """The number of dumps between passes in the directory, and the command that shows them."""
     if not os.path.isdir(options.input):
         return None
     try:

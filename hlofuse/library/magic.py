@@ -44,7 +44,7 @@ class HlofuseMagics(Magics):
         how = vars(parse_argstring(self.hlofuse, line))
         assert self.shell is not None
         calls: list[_Call] = []
-        with _watched(self.shell.user_ns, calls):
+        with _watch_jit(self.shell.user_ns, calls):
             result = self.shell.run_cell(cell)
         if not result.success:
             raise _CellFailed
@@ -113,7 +113,7 @@ class _Recorder:
 
 
 @contextmanager
-def _watched(names: dict[str, Any], calls: list[_Call]) -> Iterator[None]:
+def _watch_jit(names: dict[str, Any], calls: list[_Call]) -> Iterator[None]:
     """Has `jax.jit`, and functions of the notebook that are jitted already, record their calls."""
     try:
         import jax

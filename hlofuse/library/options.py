@@ -63,7 +63,7 @@ _FLAGS = {"overrides": "set"}
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """Which module to replay, and how: the options as they were given."""
+    """The module to replay and the options of the call."""
 
     input: str
     module: str | None = None
@@ -182,7 +182,7 @@ class ReplayOptions:
         return loaded if any_stage else self.at_fusion_input(loaded)
 
     def _profile(self, module: Module) -> Profile | None:
-        """The profile that is given, or that lies beside the module and has a run of it."""
+        """The given profile, or the one next to the module with a run of it."""
         from hlofuse.inputs.profile import companion_profile, read_profile
 
         with self.listener.activity("reading the profile"):
@@ -193,7 +193,7 @@ class ReplayOptions:
         return found if found is not None and any(m.name == module.name for m in found.modules) else None
 
     def measured(self, read: Callable[[], Module]) -> Measured | None:
-        """What the profile says about the final module that `read` yields; None without a profile of it."""
+        """Measured times of the final module that `read` yields; None without a profile of it."""
         from hlofuse.account.measured import attach, measured_of
         from hlofuse.inputs.profile import companion_profile
 
@@ -256,9 +256,9 @@ class ReplayOptions:
         raise HlofuseError(f"target {chosen.name}{why} {NEEDS_DEVICE}{end}")
 
     def at_fusion_input(self, loaded: Loaded) -> Loaded:
-        """What was loaded at any stage, at the input of fusion: as it is, or lowered to there, with a note.
+        """The loaded module at the input of fusion: as it is, or lowered, with a note.
 
-        StageError where it cannot be had, HlofuseError where the target asks for a device and none is given.
+        Raises `StageError` where that is impossible, `HlofuseError` where the target needs a device.
         """
         from hlofuse.inputs.stage import INPUT
 
@@ -386,7 +386,7 @@ class ReplayOptions:
         )
 
     def _fusion_log(self, module: Module, target: str) -> tuple[Path | None, PriorityRecord | None]:
-        """Where XLA's fusion log is, if it plays a part, and its content if it was asked for."""
+        """The path of XLA's fusion log, if it matters, and its content if requested."""
         from hlofuse.inputs.companions import priority_record_of
 
         if self.xla_trace == "none" or (self.xla_trace is None and not TARGETS[target].has_history):
@@ -413,7 +413,7 @@ def _read_record(path: Path) -> PriorityRecord:
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What a replay is for where neither the call nor the dump says."""
+    """Defaults where neither the call nor the dump decides."""
 
     target: str
     device: str | None
@@ -428,11 +428,11 @@ class Loaded:
     target: str
     config: ReplayConfig | None = field(default=None, repr=False)
     log_file: Path | None = None
-    """XLA's fusion log beside the module; only `observe` follows it."""
+    """XLA's fusion log next to the module; only `observe` follows it."""
     problem: str = ""
     """Why there is no `config`: which device is to be replayed is not known."""
     device_note: str = ""
-    """Which device was found, and where; empty where the call or XLA's target configuration says it."""
+    """The device and its source; empty where the call or XLA's target configuration names it."""
     listener: Listener = field(default=SILENT, compare=False, repr=False)
     profile: Profile | None = field(default=None, repr=False)
 
@@ -443,7 +443,7 @@ class Loaded:
 
     @property
     def identity(self) -> Identity:
-        """What the module is taken for."""
+        """The facts about the module."""
         assert self.input.identity is not None
         return self.input.identity
 
@@ -459,7 +459,7 @@ class Loaded:
 
     @property
     def order_source(self) -> OrderSource:
-        """Where a replay takes ids and use-lists from."""
+        """The source of a replay's ids and use-lists."""
         return self.input.order_source(self.target)
 
     @property
@@ -469,12 +469,12 @@ class Loaded:
 
     @property
     def note(self) -> str:
-        """What a report has to say first; empty where XLA wrote the module."""
+        """The first note of a report; empty where XLA wrote the module."""
         return self.input.note
 
     @property
     def changes(self) -> tuple[str, ...]:
-        """What differs from XLA, in words; empty when XLA itself is repeated."""
+        """The changes to XLA, in words; empty for XLA itself."""
         return self.config.changes if self.config is not None else ()
 
     def observe(self, *, one_of_many: bool = False) -> Observed:

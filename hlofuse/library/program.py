@@ -55,7 +55,7 @@ class Program:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the reader of a figure has to know: where the device comes from, what is approximate."""
+        """Notes on the figures: the source of the device, and approximations."""
         loaded = self.loaded if self.is_taken_as_it_is or self.loaded.config is None else self.at_fusion
         found = (loaded.device_note, *self._notes, *loaded.identity.notes, loaded.note)
         return tuple(dict.fromkeys(filter(None, found)))
@@ -111,7 +111,7 @@ class Program:
 
     @cached_property
     def facts(self) -> Facts:
-        """What reports ask about the replay."""
+        """Facts about the replay for reports."""
         from hlofuse.reports.common.facts import Facts
 
         return Facts(self.observed.replay, self.observed.costs, self.names)
@@ -131,7 +131,7 @@ class Program:
 
     @cached_property
     def account(self) -> Account:
-        """What is launched: of a fused module as it is, of another by its replay."""
+        """The launches: of a fused module as it is, of another by its replay."""
         return self.account_as_it_is if self.is_fused else self.facts.account_after
 
     @property
@@ -141,7 +141,7 @@ class Program:
 
     @cached_property
     def verdict(self) -> Verdict:
-        """What runs, where the time goes, what is left to gain, and what to change."""
+        """Launches, slowest kernels, remaining gain, and changes."""
         from hlofuse.reports.verdict.verdict import verdict
 
         if self.is_taken_as_it_is:
@@ -151,12 +151,12 @@ class Program:
 
     @cached_property
     def account_as_it_is(self) -> Account:
-        """What a fused module launches."""
+        """The launches of a fused module."""
         return self.running[0]
 
     @cached_property
     def running(self) -> tuple[Account, Account]:
-        """What a module is launched as, and the module itself as it is."""
+        """The accounts of the launched module, and of the module itself."""
         from hlofuse.account.running import running
 
         return running(self.module, self.identity, self.loaded.device)

@@ -264,7 +264,7 @@ class Report(Program):
         return upgraded(self.options, to, compiled.options if compiled is not None else None)
 
     def diff(self, other: Report | Module, *, metadata: bool = False) -> Answer[ModuleDiff]:
-        """What another module does differently, as `hlofuse diff`: both are taken as they were read.
+        """The differences of another module, as `hlofuse diff`: both as they were read.
 
         With `metadata` op_name and source lines count as differences. Times are those of each one's device.
         With profiles the kernels that run are compared, by measured time.
@@ -341,7 +341,7 @@ class Report(Program):
         return drawn(self, view, **how)
 
     def launched(self, view: str | None = None) -> LaunchedModule:
-        """What a step launches, for `hlofuse.render.viewers`."""
+        """The launches of a step, for `hlofuse.render.viewers`."""
         from hlofuse.library.drawing import launched
 
         return launched(self, view)

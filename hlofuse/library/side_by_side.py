@@ -70,7 +70,7 @@ def read_both(
 
 
 def pair_of_diff(diff: ModuleDiff) -> ModulePair:
-    """What the renderer draws side by side."""
+    """The two modules for a picture side by side."""
     from hlofuse.diff.accounts import final_kernels
     from hlofuse.render import ModulePair
     from hlofuse.reports.diff.phrases import verdict
@@ -102,9 +102,9 @@ def accounts_of(
     device_after: str | None,
     releases: tuple[str | None, str | None] = (None, None),
 ) -> Accounts:
-    """What runs of either side: the passes that are left to run are repeated.
+    """The launches of either side, after repeating the remaining passes.
 
-    Devices and releases are those of the call, else those that the dumps carry.
+    Devices and releases are those of the call, else those in the dumps.
     """
     from hlofuse.account.running import running
     from hlofuse.diff.accounts import Accounts
@@ -149,9 +149,9 @@ def compared(
     metadata: bool = False,
     listener: Listener,
 ) -> Answer[ModuleDiff]:
-    """What AFTER does differently; times where devices are given or lie beside the modules.
+    """The differences of AFTER; times where devices are given or found next to the modules.
 
-    With `runs` it is the kernels that either side launches that are compared, with their measured times.
+    With `runs` the launched kernels of both sides are compared, with their measured times.
     """
     from hlofuse.diff import diff
     from hlofuse.diff.accounts import Accounts

@@ -44,7 +44,7 @@ def verify(
     jobs: int | None = 1,
     listener: Listener = SILENT,
 ) -> Answer[Report]:
-    """How the replay of modules agrees with XLA's own result, as `hlofuse verify`: see `data.agrees`.
+    """The agreement of replays with XLA's own results, as `hlofuse verify`: see `data.agrees`.
 
     `path` is the module before the fusion passes and `after` the one after them, or `path` is a dump
     directory. `jobs` are processes; None for one per CPU. The other options are those of the command.
@@ -116,7 +116,7 @@ def _target_by_flags(target: str, cases: list[Case], flags: tuple[str, ...], xla
 def _cases(
     path: Path, after: Path | None, target: str, option: str | None, module: str | None, until: Until
 ) -> tuple[list[Case], list[str]]:
-    """What is compared with what, and what of a directory cannot be."""
+    """The pairs to compare, and the modules of a directory without one."""
     if after is not None:
         if module is not None:
             raise HlofuseError("--module needs a directory, and two files were given")

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What a replay leaves, and what led to it."""
+    """The result of a replay, and its decisions."""
 
     loaded: Loaded
     module: Module
     events: Sequence[Event]
     passes: Sequence[PassResult] = ()
-    """Those of fusion that changed the module, with its text."""
+    """Fusion passes that changed the module, with its text."""
     not_repeated: Sequence[str] = ()
     note: str = ""
     was_fused: bool = False
@@ -69,7 +69,7 @@ def replayed_until(report: Program, until: str, with_texts: bool = False) -> Rep
 
 
 def _finished(report: Program) -> Replayed:
-    """What becomes of a module that is fused."""
+    """The final module of a fused one."""
     loaded = report.loaded
     report.options.listener.note(loaded.device_note)
     if loaded.config is None:

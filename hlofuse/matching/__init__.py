@@ -1,1 +1,1 @@
-"""Which instruction of one module is which of another: one key with its strictnesses, and pairs."""
+"""Matching of instructions between modules: one key with its strictnesses, and pairs."""

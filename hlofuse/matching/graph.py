@@ -132,7 +132,7 @@ class Graph:
         order = module.computation_post_order()
         reachable = _reachable(module.entry)
         self.unreachable = len(order) - len(reachable)
-        """Computations nobody calls; they are no part of the program and are not compared."""
+        """Computations without a caller; they are not part of the program and are not compared."""
         order = self.reachable = [c for c in order if c in reachable]
         closed = _left_closed(order)
         for computation in order:

@@ -35,7 +35,7 @@ class KernelKeys(Keys):
         return found
 
     def kernel(self, kernel: Instruction) -> int:
-        """What a kernel computes from any operands of these shapes: others may compute them otherwise."""
+        """A number for the kernel's computation from operands of these shapes."""
         if kernel.opcode == "fusion":
             return self._alone(kernel)
         return self.number((self._alone_operation(kernel), tuple([o.shape.key for o in kernel.operands])))
@@ -121,7 +121,7 @@ class ModuleKeys:
     def __init__(self, module: Module) -> None:
         self.module = module
         self.key = -1
-        """Of the whole module."""
+        """The key of the whole module."""
         self.keys: dict[Instruction, int] = {}
         self.computations: dict[Computation, int] = {}
         self.orders: dict[Computation, list[Instruction]] = {}

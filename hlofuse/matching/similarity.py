@@ -9,7 +9,7 @@ from hlofuse.matching.graph import Graph, Region, Value
 from hlofuse.matching.lines import LineShifts, line_text
 from hlofuse.matching.structure import TRIVIAL, Matching
 
-# More proposals from one pair than this say that its neighbours cannot be told apart that way.
+# More proposals from one pair than this say that its neighbours are indistinguishable that way.
 _MOST_PROPOSALS = 64
 _ENOUGH = 4.0
 _ENOUGH_FOR_TRIVIAL = 5.0
@@ -155,7 +155,7 @@ class Similarity:
             heapq.heappush(self.queue, (-score, b, a))
 
     def score(self, b: Value, a: Value) -> float:
-        """How alike two values of one opcode are; 10 and more is beyond doubt."""
+        """The similarity of two values of one opcode; 10 and more is certain."""
         total = 2.0
         if b.kind == a.kind:
             total += 1.0

@@ -186,10 +186,10 @@ def program_order(operations: list[Instruction]) -> list[Instruction]:
 
     def latest(found: list[Instruction]) -> Instruction:
         """The operation with the latest source location, if its sources follow all others."""
-        reported = all(stack_frame(x) not in of_constants and not is_of_derivative(x) for x in found)
-        x = min(found, key=lambda x: (-stack_frame(x) if reported else 0, rank[x]))
+        is_placed = all(stack_frame(x) not in of_constants and not is_of_derivative(x) for x in found)
+        x = min(found, key=lambda x: (-stack_frame(x) if is_placed else 0, rank[x]))
         others = max((stack_frame(y) for y in found if y is not x), default=0)
-        if reported and any(stack_frame(y) < others for y in needed_once[x]):
+        if is_placed and any(stack_frame(y) < others for y in needed_once[x]):
             return min(found, key=rank.__getitem__)
         return x
 
@@ -203,12 +203,12 @@ def program_order(operations: list[Instruction]) -> list[Instruction]:
         ]:  # numbers say that this came later than what is needed next
             x = min(later, key=rank.__getitem__)
             if not sources[x]:  # nothing kept it from standing right before its reader
-                reported = (
+                positions = (
                     k
                     for k in range(at, 0, -1)
                     if x in sources[y := backwards[k - 1]] or chain_of[y] == chain_of[x]
                 )
-                at = next(reported, at)
+                at = next(positions, at)
         elif pending and pending[-1] in heads and not unread[pending[-1]]:
             x = pending[-1]
         elif ready:

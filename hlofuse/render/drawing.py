@@ -189,7 +189,7 @@ class Drawing(Picture):
         """The elements of the SVG. Needs Graphviz."""
         tooltips = {b.key: b.tooltip for p in self.scene.panels for b in p.all_boxes()}
         tooltips |= {f.key: f.tooltip for p in self.scene.panels for f in p.outlines}
-        root, writer = ET.fromstring(self._drawn), _Writer(tooltips)
+        root, writer = ET.fromstring(self._graphviz_output), _Writer(tooltips)
         for child in root:
             writer.write(child)
         # Arrows run across headings of the frames they enter: these come last, all halos below all letters.
@@ -201,11 +201,11 @@ class Drawing(Picture):
 
     def size(self) -> tuple[float, float]:
         """Width and height in points. Needs Graphviz."""
-        box = ET.fromstring(self._drawn).get("viewBox", "0 0 1 1").split()
+        box = ET.fromstring(self._graphviz_output).get("viewBox", "0 0 1 1").split()
         return float(box[2]), float(box[3])
 
     @cached_property
-    def _drawn(self) -> bytes:
+    def _graphviz_output(self) -> bytes:
         return run_graphviz(self.dot, "svg")
 
 

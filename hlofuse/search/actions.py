@@ -81,14 +81,14 @@ _NAMES = {a.step.name for a in ACTIONS.values()}
 
 def default_order(target: str, device: DeviceDescription | None = None) -> Pass:
     """XLA's order of these passes before fusion, fixed points included."""
-    return Pipeline(target, [s for p in before_fusion(target, device) for s in _reduced(p)])
+    return Pipeline(target, [s for p in before_fusion(target, device) for s in _reduce(p)])
 
 
-def _reduced(step: Pass) -> list[Pass]:
+def _reduce(step: Pass) -> list[Pass]:
     """The pass with only the steps that are actions."""
     if isinstance(step, Pipeline):
-        inner = [s for x in step.steps for s in _reduced(x)]
+        inner = [s for x in step.steps for s in _reduce(x)]
         return [replace(step, steps=inner)] if inner else []
     if isinstance(step, FixedPoint):
-        return [replace(step, of=s) for s in _reduced(step.of)]
+        return [replace(step, of=s) for s in _reduce(step.of)]
     return [step] if step.name in _NAMES and not isinstance(step, UnimplementedPass) else []

@@ -37,7 +37,8 @@ _ORDERS = ("first", "last")
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a replay decided last about a producer, or about two kernels that could have several results."""
+    """The last decision of a replay about a producer, or about two kernels that could have
+    several results."""
 
     producer: str
     consumers: tuple[str, ...] = ()
@@ -103,7 +104,7 @@ class Outcome:
 
     @cached_property
     def decisions(self) -> Decisions:
-        """What was decided, by XLA or by the plan."""
+        """The decisions of XLA or of the plan."""
         return Decisions(self.replay.events)
 
     @cached_property
@@ -206,7 +207,7 @@ def _shaken(run: _Plans, best: Outcome, rng: random.Random) -> FusionPlan | None
 
 
 def candidates(decisions: Decisions) -> list[Intervention]:
-    """What could have been decided otherwise: other fusions before other orders, the closest first."""
+    """Alternative decisions: other fusions before other orders, the closest first."""
     found: list[tuple[bool, float, Intervention]] = []
     for d in decisions.producers.values():
         if d.rule == BITCAST_FIRST.code:
@@ -266,7 +267,7 @@ class _Plans:
         return monotonic() >= self._begun + self.seconds
 
     def outcome(self, plan: FusionPlan) -> Outcome:
-        """What runs with a plan."""
+        """The result of a plan."""
         config = self.config
         if plan:
             changes = (*config.changes, *map(str, plan))
@@ -299,9 +300,9 @@ class _Plans:
     def tried(
         self, current: Outcome, steps: Sequence[Intervention]
     ) -> tuple[dict[Intervention, float], list[Intervention]]:
-        """What some of the steps gain by estimate, and the other steps.
+        """The estimated gains of some of the steps, and the other steps.
 
-        They are tried in one replay. No kernel is near two of them, so its gain is put down to one.
+        They are tried in one replay. No kernel is near two of them, so each gain belongs to one.
         """
         owner, gains, left = dict[str, Intervention](), dict[Intervention, float](), list[Intervention]()
         for step in steps:

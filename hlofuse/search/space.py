@@ -1,7 +1,7 @@
-"""What a search tries, a sequence of moves, and what each try comes to once XLA's passes have run behind it.
+"""The tries of a search, sequences of moves, and the results after XLA's passes.
 
 A move is an action (`hlofuse.search.actions`) or an XLA flag. Actions run in their order on the module before
-optimizations, ahead of XLA's own passes; flags say which of those are left out.
+optimizations, before XLA's own passes; flags disable some of those.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _REPEATS = 4
 _NEVER = float("inf")
 _TIMES = ("time", "measured-time")
 _FIELDS = {"time": "us", "measured-time": "scaled_us", "peak-memory": "peak_temporary_bytes"}
-"""What objectives are called in a `Score`, where that is another name."""
+"""Field names in a `Score`, where the objective has another name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """What a module comes to."""
+    """The figures of a module."""
 
     ops: int
     """Instructions of all computations as the actions leave it, before XLA's own passes."""
@@ -65,10 +65,10 @@ class Score:
     """The part of it for which there is only a lower bound."""
     peak_temporary_bytes: int
     bounded_work: Mapping[tuple[str, ...], int] = field(repr=False)
-    """Who runs what has only a lower bound (`Account.bounded_work`)."""
+    """Kernels with only a lower bound (`Account.bounded_work`)."""
 
     def by(self, objective: Objective) -> float:
-        """What the objective makes small; infinite for a time that nobody knows."""
+        """The minimized figure of the objective; infinite for an unknown time."""
         found: float | None = getattr(self, _FIELDS.get(objective, objective))
         return _NEVER if found is None else found
 
@@ -132,7 +132,7 @@ class Space:
         self._default_work: Mapping[tuple[str, ...], int] = {}
         self._attach = attach
         self.measured_base: Account | None = None
-        """What XLA's own order launches, with its measured times where it was joined to a profile."""
+        """Launches with XLA's own order, with measured times if joined to a profile."""
         kinds = set(kinds)
         flags = self._flags() if "flags" in kinds else ()
         self.moves: Moves = (*(ACTIONS if "passes" in kinds else ()), *flags)
@@ -185,9 +185,9 @@ class Space:
         return applies and self.module((*moves, move)) is not before
 
     def value(self, moves: Moves) -> float:
-        """What the objective makes small; infinite for what XLA could not compile.
+        """The minimized figure; infinite where XLA could not compile.
 
-        SpentBudget where the time or the number of tries is over.
+        Raises `SpentBudget` after the limit of time or tries.
         """
         self._proposed += 1
         spent = self.evaluations >= self.most_evaluations or self._proposed > _REPEATS * self.most_evaluations

@@ -80,9 +80,9 @@ def _steps(text: str) -> Iterator[RecordedStep]:
             if number:
                 numbers[name] = float(number)
             elif name == "consumer_names":
-                consumers.append(_unescaped(quoted))
+                consumers.append(_unescape(quoted))
             else:
-                names[name] = _unescaped(quoted)
+                names[name] = _unescape(quoted)
         producer = names.get("producer_name", "")
         if kind == "update_priority":
             fused, unfused = numbers.get("us_fused", 0.0), numbers.get("us_unfused", 0.0)
@@ -93,7 +93,7 @@ def _steps(text: str) -> Iterator[RecordedStep]:
             yield IneligibleStep(producer, names.get("reason", ""))
 
 
-def _unescaped(text: str) -> str:
+def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
     # Octal escapes are bytes of UTF-8; other characters stand for themselves.

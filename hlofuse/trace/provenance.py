@@ -1,5 +1,5 @@
-"""What became of each instruction while passes ran, found by watching the graph, whatever the pass; what the
-passes before fusion tell of their rewrites, followed to fusion."""
+"""The fate of each instruction while passes run, found by watching the graph; and rewrites before fusion,
+followed to fusion."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class Change:
     """`replaced`, `copied`, `removed`, or `renamed` if it stayed, by no pass in particular."""
     pass_name: str
     by: str | None = None
-    """What stands for it from then on; None for what was removed."""
+    """The replacement from then on; None for a removed instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Provenance:
         return Fate(tuple(reversed(changes)), end.name if end is not None else None)
 
     def _last(self, start: Instruction, before: dict[Instruction, Instruction]) -> Instruction:
-        """Where the way ends of what did not survive."""
+        """The last replacement of a removed instruction."""
         x = start
         while True:
             following = next((y for y in self._successors(x) if before.get(y) is x), None)
@@ -113,7 +113,7 @@ class Provenance:
         self._alive.add(new)
 
     def _successors(self, x: Instruction) -> list[Instruction]:
-        """What took its place, the last one first; copies only where nothing did."""
+        """The replacements, the last one first; copies only without one."""
         following = self._next.get(x, {})
         ordered = list(reversed(following))
         return sorted(ordered, key=lambda y: following[y][0] != "replaced")
@@ -144,7 +144,7 @@ class BeforeFusion(OnlySkipped):
         super().__init__()
         self._events: list[tuple[Event, tuple[Instruction, ...]]] = []
         self._now: dict[Instruction, Instruction | None] = {}
-        """What stands for an instruction that an event speaks of; None for itself."""
+        """The replacement of an instruction named in an event; None for itself."""
         self._copies: dict[Instruction, Instruction] = {}
         """Their last clones, as of a computation that is inlined."""
 

@@ -1,6 +1,6 @@
-"""What the shell offers at the Tab key: devices, targets, knobs, rules, passes, modules, instructions.
+"""Shell completion: devices, targets, knobs, rules, passes, modules, instructions.
 
-Each function is a `shell_complete` of click. None of them fails: where it knows nothing, it offers nothing.
+Each function is a `shell_complete` of click. None of them fails: without candidates it returns none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def devices(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
 
 
 def targets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """What XLA compiles for."""
+    """XLA's targets."""
     from hlofuse.pipelines.targets import TARGETS
 
     return _starting(incomplete, {name: target.title for name, target in TARGETS.items()})
@@ -150,7 +150,7 @@ def _targets_of(ctx: click.Context) -> list[str]:
 
 
 def _starting(incomplete: str, found: Iterable[str] | Mapping[str, str]) -> list[CompletionItem]:
-    """Those that begin so, each once, with what explains them."""
+    """The distinct candidates with this prefix, with explanations."""
     help_of = found if isinstance(found, Mapping) else {}
     chosen = [name for name in dict.fromkeys(found) if name.startswith(incomplete)]
     return [_item(name, help=help_of.get(name)) for name in chosen[:_MOST_NAMES]]

@@ -206,7 +206,7 @@ class SummaryTable:
         key = (atom.key, slots, config)
         cached = self._by_key.get(key)
         if cached is None:
-            cached = self._by_key[key] = self._numbered(summary_of_atom(atom, slots), config)
+            cached = self._by_key[key] = self._assign_number(summary_of_atom(atom, slots), config)
         return cached
 
     def find_fused(self, fusion: Instruction, pair: SummaryPair, origins: Sequence[Origin] | None) -> Summary:
@@ -223,12 +223,12 @@ class SummaryTable:
                 order = fusion.fused_computation.post_order()
                 atoms = {inner: self._atoms.atom(inner) for inner in order}
                 cached = summary_of_fusion(fusion, order, atoms, self._facts)
-            pair.fused[config] = self._numbered(cached, config)
+            pair.fused[config] = self._assign_number(cached, config)
             if config is None and len(cached.roots) == 1 and cached.roots[0].update is None:
                 cached.launch = pair.launch  # the same kernel, about to be fused or fused
         return cached
 
-    def _numbered(self, summary: Summary, config: FusionConfig | None) -> Summary:
+    def _assign_number(self, summary: Summary, config: FusionConfig | None) -> Summary:
         summary.config, summary.is_triton = config, False
         if config is not None:  # it may name the emitter
             summary.leaves_loops = summary.keeps_loop = False
@@ -262,5 +262,5 @@ class SummaryTable:
         cached = self._by_key.get(key)
         if cached is None:
             summary = summary_of_fusion(fusion, order, atoms, self._facts)
-            cached = self._by_key[key] = self._numbered(summary, config)
+            cached = self._by_key[key] = self._assign_number(summary, config)
         return cached

@@ -51,8 +51,7 @@ _ONE_DIMENSION = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the fast path reads an opcode: its kind, its operand count (or one of the two above), its
-    attributes.
+    """The fast path's rule for an opcode: kind, operand count (or one of the two above), attributes.
 
     `check` compares operands and result as XLA does (`HloParserImpl::CreateInstruction`).
     """

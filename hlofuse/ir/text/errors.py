@@ -75,7 +75,7 @@ def expectation(expected: Set[str]) -> str:
     return ", ".join(marks[:-1]) + (" or " if len(marks) > 1 else "") + marks[-1]
 
 
-def _found(token: Token) -> str:
+def _found_text(token: Token) -> str:
     if token.type == "$END":
         return "the end of the text"
     shown = token if len(token) <= 40 else token[:37] + "..."
@@ -108,7 +108,7 @@ def unexpected_token(error: UnexpectedToken, text: str) -> Rejected:
     at_end = kind == "$END"
     position = len(text.rstrip()) if at_end or token.start_pos is None else token.start_pos
     following = "" if at_end else text[position + len(token) : position + len(token) + 1]
-    found = _found(token)
+    found = _found_text(token)
 
     if kind == "IDENT" and "PRIMITIVE" in expected and following == "[" and _TYPE_LIKE.fullmatch(token):
         return _type_error(token)

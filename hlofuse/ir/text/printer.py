@@ -209,7 +209,7 @@ class _InstructionPrinter:
             ):
                 continue
             if name in _CALLED and name in called:
-                value = self._called(called[name], braced=value.startswith("{"))
+                value = self._called_text(called[name], braced=value.startswith("{"))
             parts.append(f", {name}={value}")
         return "".join(parts) + control
 
@@ -219,7 +219,7 @@ class _InstructionPrinter:
             return ""
         return f", control-predecessors={{{', '.join(self.percent + p.name for p in predecessors)}}}"
 
-    def _called(self, computations: list[Computation], braced: bool) -> str:
+    def _called_text(self, computations: list[Computation], braced: bool) -> str:
         if self.options.nested_bodies:
             bodies = ["".join(self._nested_printer(c).lines()) for c in computations]
             return "{\n" + ",\n".join(bodies) + "\n}" if braced else "\n" + ", ".join(bodies)

@@ -66,11 +66,11 @@ def _joins_computed(x: Instruction) -> bool:
 
 
 def _adds_sums(x: Instruction) -> bool:
-    a, b = map(_summed, x.operands)
+    a, b = map(_summed_operand, x.operands)
     return a is not None and b is not None and a is not b and a.shape == b.shape
 
 
-def _summed(x: Instruction) -> Instruction | None:
+def _summed_operand(x: Instruction) -> Instruction | None:
     """The operand whose elements `x` sums, where nothing else reads the sum."""
     if (
         x.opcode != "reduce"
@@ -79,11 +79,11 @@ def _summed(x: Instruction) -> Instruction | None:
         or not is_constant(x.operands[1], 0)
     ):
         return None
-    return _summed(x.operands[0]) if x.operands[0].opcode == "reduce" else x.operands[0]
+    return _summed_operand(x.operands[0]) if x.operands[0].opcode == "reduce" else x.operands[0]
 
 
 def _add_first(x: Instruction) -> bool:
-    a, b = map(_summed, x.operands)
+    a, b = map(_summed_operand, x.operands)
     if a is None or b is None:
         return False
     both = make.binary(x, "add", a, b)

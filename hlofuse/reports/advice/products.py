@@ -41,7 +41,7 @@ def _source_type(x: Instruction) -> str:
     return next(filter(None, types), "")
 
 
-def _widened(types: tuple[str, ...], to: tuple[str, ...]) -> Find:
+def _find_widened(types: tuple[str, ...], to: tuple[str, ...]) -> Find:
     """Finds products whose operands are both widened from some types to others."""
 
     def find(s: Situation) -> Iterator[Finding]:
@@ -113,8 +113,8 @@ PRODUCTS = (
     Recipe("return-only-what-is-used", "Do not return the product and its activation", _returned),
     Recipe("activation-with-one-reader", "Choose an activation that reads once: ReLU, tanh", _activations),
     Recipe("one-product-of-concatenated", "Concatenate, multiply once", _added_products),
-    Recipe("scale-after-an-int8-product", "Multiply int8, scale the result", _widened(_INTEGERS, _WIDE)),
-    Recipe("multiply-narrow-sum-wide", "Multiply bfloat16, sum in float32", _widened(_HALF, ("f32",))),
+    Recipe("scale-after-an-int8-product", "Multiply int8, scale the result", _find_widened(_INTEGERS, _WIDE)),
+    Recipe("multiply-narrow-sum-wide", "Multiply bfloat16, sum in float32", _find_widened(_HALF, ("f32",))),
     Recipe("scale-after-the-product", "Scale the product, not the quantized weights", _scaled_weights),
     Recipe("sum-before-the-product", "Sum the operand first, then multiply", _sole_sums),
     Recipe("heads-before-the-sequence", "Keep the heads before the sequence", _transposed_heads),

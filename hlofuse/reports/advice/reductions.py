@@ -127,7 +127,7 @@ def _fold_bias(total: Instruction) -> bool:
     return True
 
 
-def _summed(x: Instruction) -> Instruction | None:
+def _summed_array(x: Instruction) -> Instruction | None:
     """The array that a sum, scaled by constants or not, adds up."""
     x = value_of(x)
     while x.opcode == "multiply" and _constant_operand(x) is not None:
@@ -142,14 +142,14 @@ def _summed(x: Instruction) -> Instruction | None:
 @where("add(multiply, multiply|reduce)")
 def _scaled_sums(x: Instruction) -> bool:
     """A scaled sum added to another one of an array of the same shape."""
-    a, b = map(_summed, x.operands)
+    a, b = map(_summed_array, x.operands)
     return not x.shape.dimensions and a is not None and b is not None and a.shape == b.shape
 
 
 @where("add(multiply|reduce, multiply|reduce)")
 def _sums_of_differences(x: Instruction) -> bool:
     """Sums of arrays whose sizes differ by one here and there."""
-    a, b = map(_summed, x.operands)
+    a, b = map(_summed_array, x.operands)
     if x.shape.dimensions or a is None or b is None or a.shape == b.shape:
         return False
     sizes = list(zip(a.shape.dimensions, b.shape.dimensions, strict=False))

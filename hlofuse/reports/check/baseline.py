@@ -193,24 +193,24 @@ def _whole(file: Path, profiles: Iterable[Profile]) -> str:
 
 def module_text(p: Profile) -> str:
     """One module's part of a baseline."""
-    lines = [f"[module.{_quoted(p.name)}]", f"target = {_quoted(p.target)}"]
+    lines = [f"[module.{_quote(p.name)}]", f"target = {_quote(p.target)}"]
     if p.device is not None:
-        lines.append(f"device = {_quoted(p.device)}")
+        lines.append(f"device = {_quote(p.device)}")
     if p.release:
-        lines.append(f"xla = {_quoted(p.release)}")
+        lines.append(f"xla = {_quote(p.release)}")
     lines += [f"kernels = {p.figures.kernels}", f"bytes = {p.figures.bytes:_}"]
     for key, us in (("time_us", p.figures.us), ("measured_us", p.figures.measured_us)):
         lines += [f"{key} = {us:.2f}"] if us is not None else []
-    lines += ["list = [", *(f"  {_quoted(line)}," for line in _listed(p.kernels)), "]"]
+    lines += ["list = [", *(f"  {_quote(line)}," for line in _list_lines(p.kernels)), "]"]
     return "\n".join(lines) + "\n"
 
 
-def _listed(kernels: Iterable[BaselineKernel]) -> Iterable[str]:
+def _list_lines(kernels: Iterable[BaselineKernel]) -> Iterable[str]:
     ordered = sorted(kernels, key=lambda k: (k.where, k.what))
     for (where, what), same in groupby(ordered, key=lambda k: (k.where, k.what)):
         count = len(list(same))
         yield f"{f'{count} × ' if count > 1 else ''}{where} | {what}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(printable(text), ensure_ascii=False)

@@ -217,10 +217,10 @@ def _groups(before: Sequence[BaselineKernel], now: Sequence[BaselineKernel]) -> 
         old, new = _without_common(old, new, key)
     # Kernels of one function that share an operation came of one another; a kernel of elsewhere whose
     # operations one of these has gained or lost belongs to it; failing that, kernels of one file.
-    groups, old, new = _related(old, new, lambda k: k.where.without_line)
+    groups, old, new = _related_groups(old, new, lambda k: k.where.without_line)
     old = [k for k in old if not _joins(k, groups, removed=True)]
     new = [k for k in new if not _joins(k, groups, removed=False)]
-    joined, old, new = _related(old, new, lambda k: k.where.file)
+    joined, old, new = _related_groups(old, new, lambda k: k.where.file)
     groups += joined
     for side, rest in (("before", old), ("now", new)):
         by_place: dict[Where, _Group] = {}
@@ -239,7 +239,7 @@ def _without_common(
     return before, now
 
 
-def _related(
+def _related_groups(
     old: Sequence[BaselineKernel], new: Sequence[BaselineKernel], place: Callable[[BaselineKernel], object]
 ) -> tuple[list[_Group], list[BaselineKernel], list[BaselineKernel]]:
     """Groups of kernels at one place that share an operation with one of the other side; and the rest."""

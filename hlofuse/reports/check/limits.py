@@ -94,14 +94,14 @@ def over_budget(
     found = []
     for budget in budgets:
         if fnmatchcase(profile.name, budget.modules):
-            for code, message in _broken(profile.figures, budget, profile.name):
+            for code, message in _broken_limits(profile.figures, budget, profile.name):
                 reasons = most_significant(refused_edges())
                 where = next((h.where for h in reasons if h.where.file), Where())
                 found.append(Finding(code, Level.ERROR, profile.name, message, where, refused_edges=reasons))
     return found
 
 
-def _broken(now: Figures, budget: Budget, name: str) -> Iterable[tuple[Code, str]]:
+def _broken_limits(now: Figures, budget: Budget, name: str) -> Iterable[tuple[Code, str]]:
     if budget.kernels is not None and now.kernels > budget.kernels:
         yield Code.MAX_KERNELS, f"{plural(now.kernels, 'kernel')}, {budget.kernels:,} allowed"
     if budget.bytes is not None and now.bytes > budget.bytes:

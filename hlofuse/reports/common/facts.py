@@ -1,4 +1,4 @@
-"""What several parts of an explanation ask about a replay."""
+"""Facts about a replay for several parts of an explanation."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -60,7 +60,7 @@ class Facts:
 
     @cached_property
     def account_before(self) -> Account:
-        """What the module would launch if nothing were fused; who makes many replays of one asks once."""
+        """The launches without any fusion; cached by the caller over several replays."""
         return self._account(self.replay.before)
 
     @cached_property
@@ -80,7 +80,8 @@ class Facts:
         return account_of(self.replay, self.costs, module, is_final=is_final)
 
     def at_stake(self, producer: Instruction) -> float | None:
-        """What fusing a kernel into its users would save if no rule forbade it; None without an estimate."""
+        """Microseconds saved by fusing a kernel into its users if no rule forbade it; None
+        without an estimate."""
         if producer not in self._at_stake and self.costs is not None:
             self._at_stake[producer] = self.costs.at_stake(producer)
         return self._at_stake.get(producer)
@@ -110,7 +111,7 @@ class Facts:
 
     @cached_property
     def refused_consumers(self) -> dict[str, dict[str, None]]:
-        """Of each producer the consumers it was refused for, all under their names of that moment."""
+        """The refused consumers of each producer, all under their names at that moment."""
         found: dict[str, dict[str, None]] = {}
         for e in self.replay.events:
             if e.event == "ineligible" and e.producer is not None and e.consumer is not None:
@@ -127,7 +128,7 @@ class Facts:
 
     @cached_property
     def _explained_before_fusion(self) -> dict[str, list[CreatedBy]]:
-        """Of each instruction of the input what passes before fusion tell of it."""
+        """The rewrites before fusion of each instruction of the input."""
         found: dict[str, list[CreatedBy]] = {}
         for e in self.replay.input.events:
             about = e.added or tuple(n for n in (e.producer, e.consumer) if n is not None)
@@ -151,9 +152,9 @@ class Facts:
         )
 
     def created_by(self, name: str, other: str | None = None) -> tuple[CreatedBy, ...]:
-        """What passes before fusion tell of what an instruction, or a kernel, holds; each rule once.
+        """The rewrites before fusion of the content of an instruction or a kernel; each rule once.
 
-        Of two what is about both; without any what made either of them.
+        For two, those of both; without any, those of either.
         """
         if not self._explained_before_fusion:
             return ()
@@ -191,11 +192,11 @@ class Facts:
         return {names.get(r.instruction.name, r.instruction.name): r for r in self.account_after.rows}
 
     def launched_as(self, name: str) -> Launched | None:
-        """What is launched of the instruction that has this name at the end of fusion."""
+        """The launch of the instruction with this name at the end of fusion."""
         return self._launched_as.get(name)
 
     def runs(self, name: str) -> int:
-        """How often it is launched; 1 for what is not, or if nothing tells."""
+        """The number of launches; 1 for other instructions, or if unknown."""
         row = self.launched_as(name)
         return row.runs if row is not None else 1
 
@@ -238,7 +239,8 @@ class Facts:
         return self._launched_computations[module]
 
     def place(self, name: str) -> Place:
-        """Where a reader finds it; the name alone for what came and went during the replay."""
+        """The location for a reader; only the name for an instruction created and removed
+        during the replay."""
         place = self._places.get(name)
         if place is None:
             place = self._places[name] = self._place(name)
@@ -270,7 +272,7 @@ class Facts:
 
 
 def place_of(x: Instruction, module: Module, name: str, final: str) -> Place:
-    """Where a reader finds an instruction of a final module, under its name at fusion and its final one."""
+    """The location of an instruction of a final module, under its name at fusion and its final one."""
     source = kernel_source(x, module)
     line = source_in_function(source) if source is not None else None
     return Place(name, x.opcode, str(x.shape), line, x.op_name, final=final)
@@ -300,7 +302,7 @@ def edges_inside(facts: Facts) -> set[EdgeNames]:
 
 
 def kernels_of(facts: Facts) -> dict[str, set[str]]:
-    """Of each operation of the input: the kernels that finally hold it."""
+    """The final kernels of each operation of the input."""
     out: dict[str, set[str]] = {}
     for kernel in facts.launched_after:
         for member in facts.lineage.members(kernel):

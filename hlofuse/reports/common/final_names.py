@@ -26,7 +26,7 @@ class FinalNames:
     module: Module
     """The module as it is launched."""
     names_at_fusion: Mapping[str, str] = field(repr=False)
-    """Of each final name the name at the end of the fusion passes. Without what later passes added."""
+    """Names at the end of the fusion passes by final names, without later additions."""
     source: NamesSource
     """`dump`: read from XLA's final module; `replayed`: from the passes after fusion."""
 
@@ -73,7 +73,7 @@ class LaunchedNames:
         return at_fusion, name
 
     def shown(self) -> dict[str, str]:
-        """Of each kernel of the final module its final name, then that at the end of fusion."""
+        """For each kernel of the final module its final name, then that at the end of fusion."""
         names = [k.name for k in kernels(self._module)]
         return {name: both_names(*reversed(self.of(name))) for name in names}
 

@@ -90,7 +90,7 @@ class Head:
 
 
 def head_lines(heads: Sequence[Head]) -> list[str]:
-    """One line of each, of many modules one for all that are by_line in everything but the name."""
+    """The line of each module; modules that differ only in name share one."""
     by_line: dict[str, list[Head]] = {}
     for h in heads:
         by_line.setdefault(identity_line(h.identity, h.order, h.follows_log, name=False), []).append(h)

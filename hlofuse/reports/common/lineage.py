@@ -1,8 +1,8 @@
-"""Which instruction ended where: names followed through a replay.
+"""Names of instructions, followed through a replay.
 
-A pass gives new names to what it makes (`multiply` becomes `broadcast_multiply_fusion`, that becomes
-`wrapped_…`), and events use the names of their moment. A lineage maps any of them to the instruction
-of the final module that stands for it, and knows what each fusion has taken in.
+A pass gives new names to new instructions (`multiply` becomes `broadcast_multiply_fusion`, that becomes
+`wrapped_…`), and events use the current names. A lineage maps any of them to the instruction of the final
+module that replaces it, and has the content of each fusion.
 """
 
 from collections.abc import Iterable, Iterator
@@ -93,14 +93,14 @@ def is_view(instruction: Instruction) -> bool:
 
 
 def through_views(instruction: Instruction) -> Instruction:
-    """What computes a value that is only seen differently here."""
+    """The instruction that computes the value of a view."""
     while is_view(instruction) and instruction.operands:
         instruction = instruction.operands[0]
     return instruction
 
 
 def readers(instruction: Instruction) -> Iterator[Instruction]:
-    """Who reads its value, directly or as a view; each once, in the order of users."""
+    """The readers of its value, directly or through views; each once, in the order of users."""
     stack, seen = [instruction], {instruction}
     while stack:
         for user in stack.pop().users:

@@ -61,7 +61,7 @@ def not_found(module: Module, text: str, names: Iterable[str]) -> str:
 
 
 def described_by(instructions: Iterable[Instruction], module: Module, text: str) -> Iterator[Instruction]:
-    """Those that come from a source line, or have this part of an `op_name`."""
+    """The instructions from a source line, or with this part of an `op_name`."""
     line = source_line(text.strip())
     if line is not None:
         yield from (i for i in instructions if line.is_of(i, module))
@@ -123,9 +123,9 @@ class Named:
     """In the replay: that of the fusion input, of the result or of a fusion in between."""
     how: How
     operations: tuple[str, ...] = ()
-    """Of a kernel found by a line or an `op_name`: the operations of the fusion input that were meant."""
+    """For a kernel found by a line or an `op_name`: the matched operations of the fusion input."""
     fate: Fate | None = None
-    """What became of it before fusion, where the name is of the module before optimizations."""
+    """Its rewrites before fusion, where the name is of the module before optimizations."""
 
 
 class Names:
@@ -198,7 +198,7 @@ class Names:
         return found
 
     def _unoptimized_name(self, plain: str, module: Module | None) -> list[Named]:
-        """What a name stands for that is not there any more at fusion."""
+        """The instructions for a name that no longer exists at fusion."""
         if module is None or module.find(plain) is None:
             return []
         return self._with_fates([plain], module, "name")
@@ -259,7 +259,7 @@ class Names:
         return sorted(found, key=lambda n: position[n.name]) or others
 
     def _before_optimizations(self, plain: str, text: str) -> list[Named]:
-        """What only the module before optimizations has: the name, else what a line or an `op_name` means."""
+        """The instructions for a name, line or `op_name` found only in the module before optimizations."""
         module = self.unoptimized
         if module is None:
             return []

@@ -1,4 +1,4 @@
-"""Which rules hold back most."""
+"""The final refusal of each producer–consumer pair."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -19,7 +19,7 @@ KernelNames = tuple[str, str | None]
 def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
     """The final verdicts, one for each pair, greatest value first.
 
-    A refusal whose pair was fused later, or whose producer or consumer is gone, stood for a while only.
+    A refusal does not count if its pair was fused later, or its producer or consumer was removed.
     """
     key: KernelNames
     last: dict[KernelNames, tuple[Event, str | None]] = {}

@@ -1,4 +1,4 @@
-"""How a replay compares with XLA's own result, where that lies beside the input."""
+"""Comparison of a replay with XLA's own result next to the input."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ class XlaResult:
 
 
 def compare_with_result(filename: str | None, target: str, after: Module) -> XlaResult | None:
-    """`after` is what a replay of the file's module left; None where XLA's result is not beside it."""
+    """The comparison with `after`, a replay's result; None without XLA's result next to the file."""
     found = fusion_result_of(filename, target)
     if found is None:
         return None
@@ -66,7 +66,7 @@ def _signatures(module: Module, with_copies: bool) -> Counter[object]:
 
 
 def _signature(kernel: Instruction) -> object:
-    """What a kernel computes: operations by opcode, and the elements of its results."""
+    """A key for the computation of a kernel: operations by opcode, and the elements of its results."""
     sizes = tuple(sorted(leaf.element_count for _, leaf in kernel.shape.leaves()))
     if kernel.opcode != "fusion" or not kernel.called:
         return kernel.opcode, sizes

@@ -83,7 +83,7 @@ def compare_builds(first: Observed, second: Observed) -> Comparison:
     flipped: list[FlippedEdge] = []
     for here, there in ((0, 1), (1, 0)):
         edges = sorted(inside[here] - inside[there])
-        between = {edge: next(_between(*edge, facts[there]), None) for edge in edges}
+        between = {edge: next(_kernels_between(*edge, facts[there]), None) for edge in edges}
         detailed = edges[: max(0, _DETAILED - len(flipped))]
         details = _details(detailed, between, facts[there], facts[here].costs)
         flipped += [
@@ -166,7 +166,7 @@ def _answers(pairs: Iterable[_Edge], facts: Facts) -> dict[_Edge, PairAnswer | N
     }
 
 
-def _between(producer: str, consumer: str, facts: Facts) -> Iterator[tuple[str, str]]:
+def _kernels_between(producer: str, consumer: str, facts: Facts) -> Iterator[tuple[str, str]]:
     """Kernels that hold the two, of which the second reads the first."""
     for first in facts.lineage.kernels_of(producer):
         for second in facts.lineage.kernels_of(consumer):

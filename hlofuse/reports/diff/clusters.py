@@ -30,7 +30,7 @@ class Cluster:
 
     @property
     def sides(self) -> list[tuple[Instruction, ...]]:
-        """What went and what came, as far as there is any of it."""
+        """The removed and the added instructions, each if there are some."""
         return [side for side in (self.removed, self.added) if side]
 
     @property

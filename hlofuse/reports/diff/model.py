@@ -22,7 +22,7 @@ NO_LINE = "no source line"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a report shows."""
+    """The content of a report."""
 
     diff: ModuleDiff
     fusions: tuple[tuple[FusionChange, ...], ...]
@@ -69,7 +69,7 @@ def summarize(diff: ModuleDiff, accounts: Accounts | None = None) -> Summary:
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """What a line of the user's program costs."""
+    """The cost of a line of the user's program."""
 
     source: str
     """As it is numbered in AFTER."""
@@ -86,9 +86,9 @@ class SourceLine:
 
 
 def by_source(accounts: Accounts, moved: Mapping[str, str]) -> Iterator[SourceLine]:
-    """What each line of the program launches on either side; nothing where one side names no line.
+    """The launches of each source line on either side; nothing where one side has no lines.
 
-    `moved` are lines of BEFORE that have another number in AFTER.
+    `moved` maps lines of BEFORE to their numbers in AFTER.
     """
     actual, expected = (_kernels_by_source(a, accounts) for a in (accounts.before, accounts.after))
     if set(actual) <= {""} or set(expected) <= {""}:
@@ -130,7 +130,7 @@ class _Costs:
 
 
 def _kernels_by_source(account: Account, accounts: Accounts) -> dict[str, _Costs]:
-    """What the kernels cost, under the line they came from."""
+    """The cost of the kernels by source line."""
     module = account.module
     out: dict[str, _Costs] = {}
     for row in account.rows:
@@ -149,7 +149,7 @@ def _kernels_by_source(account: Account, accounts: Accounts) -> dict[str, _Costs
 
 
 def _pattern(change: FusionChange) -> object:
-    """What two changes have in common that are reported once."""
+    """A key equal for changes that are reported once."""
 
     def ops(instructions: Iterable[Instruction]) -> tuple[str, ...]:
         return tuple(sorted(i.opcode for i in instructions if i.opcode != "parameter"))

@@ -178,7 +178,7 @@ def value(text: str | None) -> str:
 
 
 def config_changes(before: str | None, after: str | None, limit: int = 4) -> str:
-    """Which fields of a JSON config differ: `num_warps 2 → 4`."""
+    """The changed fields of a JSON config: `num_warps 2 → 4`."""
     actual, expected = dict(_fields(_json(before))), dict(_fields(_json(after)))
     if not actual and not expected:
         return f"{value(before)} {ARROW} {value(after)}"
@@ -237,7 +237,7 @@ def what_happened(change: FusionChange) -> str:
 
 
 def inside(change: FusionChange) -> list[str]:
-    """What is in it, and what else is to be said."""
+    """The content of a changed fusion, and its details."""
     kind = (change.after or change.before)[0].fusion_kind or "fusion"
     lines = [f"{kind}: {opcodes(change.members)}"]
     if change.added:
@@ -328,7 +328,7 @@ def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
 
 
 def profile_notes(accounts: Accounts) -> Iterator[str]:
-    """What the measured times of each side rest on, and which side has none."""
+    """The source of each side's measured times, and sides without."""
     sides = (("before", accounts.before.measured), ("after", accounts.after.measured))
     if any(measured for _, measured in sides):
         for word, measured in sides:
@@ -337,7 +337,7 @@ def profile_notes(accounts: Accounts) -> Iterator[str]:
 
 
 def loop_notes(accounts: Accounts) -> list[str]:
-    """How often the loops run; none without."""
+    """Trip counts of loops, if any."""
     sides = [outermost_loops(account.module) for account in (accounts.before, accounts.after)]
     before, after = (loops_line(found) if found else "" for found in sides)
     if before == after:

@@ -80,7 +80,7 @@ def explain(
 
 
 def _others(events: Iterable[Event], facts: Facts, computation: str | None) -> Iterable[PassStory]:
-    """What other passes than those of fusion tell of their rewrites."""
+    """The rewrites of other passes than fusion."""
     pages = {code for code, rule in catalogue().items() if rule.pass_name}
     rewrites = (e for e in events if e.event == "rewrite" and e.rule in pages)
     by_pass = grouped((e.pass_name, e) for e in rewrites if computation in (None, e.computation))
@@ -189,7 +189,7 @@ def _group(
 
 
 def kernel_time_of(name: str, facts: Facts) -> KernelTime | None:
-    """What a kernel of the result takes, its launch not included; None where XLA has no estimate."""
+    """The time of a kernel of the result, without its launch; None where XLA has no estimate."""
     row = facts.launched_as(name)
     instruction = facts.after.get(name) or (row.instruction if row is not None else None)
     if facts.costs is None or instruction is None:
@@ -219,19 +219,19 @@ def blocking_rules(
             if r.between_kernels and not (name in FURTHER_RESULTS and (r.kernel, r.consumer) in pairs):
                 pairs[r.kernel, r.consumer] = r
     found = [
-        BlockingRule(rule(code), tuple(sorted(own, key=_greatest_first)))
+        BlockingRule(rule(code), tuple(sorted(own, key=_largest_refusal_first)))
         for code, own in grouped((r.rule, r) for r in pairs.values()).items()
     ]
     found.sort(key=lambda o: (-(o.us_at_stake or 0.0), -o.bytes_between, -o.edges, o.rule.code))
     return tuple(found)
 
 
-def _greatest_first(r: Refusal) -> tuple[float, int, int]:
+def _largest_refusal_first(r: Refusal) -> tuple[float, int, int]:
     return -(r.us_at_stake or 0.0), -r.bytes_between, r.steps[0]
 
 
 def hot_kernels(facts: Facts, only: Container[str] | None = None) -> tuple[HotKernel, ...]:
-    """What is launched, as `grouped_kernels`; `only` are names at fusion."""
+    """The launches, grouped as in `grouped_kernels`; `only` are names at fusion."""
     places = [
         (row, facts.final_place(row.instruction))
         for row in facts.account_after.rows
@@ -292,11 +292,11 @@ def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
             first[key] = g
             others[key] = []
     found = [replace(g, equivalents=tuple(others[key])) if others[key] else g for key, g in first.items()]
-    found.sort(key=_greatest_refusal_first)
+    found.sort(key=_largest_saving_first)
     return found
 
 
-def _greatest_refusal_first(g: FusedGroup) -> tuple[float, int, int]:
+def _largest_saving_first(g: FusedGroup) -> tuple[float, int, int]:
     copies = 1 + len(g.equivalents)
     return -(g.us_saved or 0.0) * copies, -g.bytes_saved * copies, g.steps[0].step
 
@@ -333,7 +333,7 @@ def kernels_as_they_are(account: Account, only: Container[str] | None = None) ->
 
 
 def record_check(observed: Observed) -> RecordCheck | None:
-    """How far the two agree; None where no record was followed."""
+    """The agreement of the two; None without a log."""
     log = observed.replay.recorded_order
     if log is None:
         return None

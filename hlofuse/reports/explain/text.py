@@ -117,12 +117,12 @@ def _print_rewrites(
     rewrites: Sequence[Rewrite], rules: dict[str, RuleText], console: Console, limit: int
 ) -> None:
     """A line for each rule: the single replacements are of interest to few."""
-    for code, refused in grouped((r.rule or "", r) for r in rewrites).items():
+    for code, group in grouped((r.rule or "", r) for r in rewrites).items():
         rule = rules.get(code)
         text = Text(f"{code}  ", style="yellow")
         text.append(f"{printable(rule.title) if rule is not None else ''}: ", style="default")
-        most = _REWRITES if limit else len(refused)
-        text.append(listing([phrases.rewrite_text(r) for r in refused], most), style="dim")
+        most = _REWRITES if limit else len(group)
+        text.append(listing([phrases.rewrite_text(r) for r in group], most), style="dim")
         indented(console, text)
 
 
@@ -229,16 +229,16 @@ def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
     copies = 1 + len(g.equivalents)
     if g.equivalents:
         name.append(f" ×{copies}")
-    reported = []
+    parts = []
     if g.us_saved is not None:
-        reported.append(phrases.saves_text(g.us_saved * copies))
+        parts.append(phrases.saves_text(g.us_saved * copies))
     if g.bytes_saved < 0:
-        reported.append(f"{bytes_text(-g.bytes_saved * copies)} more traffic")
+        parts.append(f"{bytes_text(-g.bytes_saved * copies)} more traffic")
     elif g.bytes_saved:
-        verb = "" if reported and (g.us_saved or 0.0) >= 0 else "saves "
-        reported.append(verb + bytes_text(g.bytes_saved * copies))
-    if reported:
-        name.append("  " + ", ".join(reported), style="not bold")
+        verb = "" if parts and (g.us_saved or 0.0) >= 0 else "saves "
+        parts.append(verb + bytes_text(g.bytes_saved * copies))
+    if parts:
+        name.append("  " + ", ".join(parts), style="not bold")
     where = phrases.sources(g)
     if where:
         name.append(f"  {printable(where)}", style="not bold dim")
@@ -250,10 +250,10 @@ def print_timed_kernel(g: FusedGroup, console: Console, limit: int) -> None:
 
 def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
     estimated = (s for s in g.steps if s.us_saved is not None)
-    reported = sorted(estimated, key=lambda s: (-(s.us_saved or 0.0), s.step))
+    steps = sorted(estimated, key=lambda s: (-(s.us_saved or 0.0), s.step))
     free = [s for s in g.steps if s.us_saved is None]
     table = Rows(("", "right"), ("", "left"), ("", "right"), ("", "left"), drop=(0, 3))
-    shown = reported[:limit] if limit else reported
+    shown = steps[:limit] if limit else steps
     for s in shown:
         why = Text(phrases.step_text(s))
         if s.tied_with:
@@ -266,9 +266,9 @@ def _print_steps(g: FusedGroup, console: Console, limit: int) -> None:
         )
     table.print(console, 4)
     rest = []
-    if len(reported) > len(shown):
-        saved = sum(s.us_saved or 0.0 for s in reported[len(shown) :])
-        rest.append(f"{plural(len(reported) - len(shown), 'more step', 'more steps')} saved {us_text(saved)}")
+    if len(steps) > len(shown):
+        saved = sum(s.us_saved or 0.0 for s in steps[len(shown) :])
+        rest.append(f"{plural(len(steps) - len(shown), 'more step', 'more steps')} saved {us_text(saved)}")
     if free and all(s.producer.opcode in ("bitcast", "") for s in free):
         rest.append(f"{plural(len(free), 'bitcast')} fused at no cost")
     elif free:

@@ -172,10 +172,10 @@ class _Queries:
         self._launch = device.launch_ticks
         self.legality = Legality(module, self._model, AS_XLA)
         self._of_all: dict[Instruction, Verdict | None] = {}
-        """What keeps a producer out of all its users together."""
+        """The verdict against fusing a producer into all its users together."""
 
     def answer(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
-        """What keeps the two apart: a rule about them, about another user of the producer, or the cost."""
+        """The verdict that separates the two: on them, on another user of the producer, or by cost."""
         verdict = self.legality.verdict(producer, consumer)
         is_bitcast = is_fusible_bitcast(producer, self._model.release)
         if verdict is not None or not is_fusible(producer) or is_bitcast:

@@ -41,7 +41,7 @@ class TpuEdge:
 
 @dataclass(frozen=True, slots=True)
 class TpuPair:
-    """What XLA:TPU's fusion passes did to a module."""
+    """The effect of XLA:TPU's fusion passes on a module."""
 
     module: str
     before: str
@@ -49,7 +49,7 @@ class TpuPair:
     kernels_before: int
     kernels_after: int
     kernels_elsewhere: dict[str, int]
-    """That the passes of other targets would leave of the same module."""
+    """The number of kernels that the passes of other targets would leave of the same module."""
     device: str
     changes: tuple[FusionChange, ...]
     edges: tuple[TpuEdge, ...]
@@ -91,7 +91,7 @@ def _of_dumps(module: DumpedModule) -> tuple[Path, Path] | None:
 
 
 def compare_tpu(before: Module, after: Module, device: str = DEVICE) -> TpuPair:
-    """What was fused on TPU, and what the passes of CPU and of a GPU would have done with the same module."""
+    """The fusions on TPU, compared with those of the CPU's and a GPU's passes for the same module."""
     found = diff(before, after)
     others = {}
     for target, on in (("cpu", None), ("gpu", device)):

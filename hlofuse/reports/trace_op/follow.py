@@ -121,7 +121,7 @@ def _advance(
     clusters: Iterable[Cluster],
     dump: PassDump,
 ) -> set[Instruction]:
-    """Where the operation is after one step; a stop where anything about it is new."""
+    """The operation's instructions after one step; adds an event for a change."""
     before = _locations(current)
     later = {p.instruction for i in current for p in step.pairs.after_of(i)}
     if later:
@@ -160,7 +160,7 @@ def _results(step: ModuleDiff) -> Iterator[tuple[Instruction, Instruction]]:
 
 
 def parts_of(cluster: Cluster, most: int = 1) -> set[Instruction]:
-    """What computes in the place of the one operation that computed: a split one ends in several kernels."""
+    """The replacements of a single computing operation: a split one ends in several kernels."""
     if sum(_computes(i) for i in cluster.removed) != most:
         return set()
     return {i for i in cluster.added if _computes(i) and not is_applied(i)}
@@ -195,7 +195,7 @@ def _locations(instructions: Iterable[Instruction]) -> tuple[Location, ...]:
 
 
 def location_of(i: Instruction) -> Location:
-    """Where an operation is in its dump."""
+    """The place of an operation in its dump."""
     outer = _outermost(i)
     if outer is i:
         return Location(i.name, i.opcode, str(i.shape))
@@ -217,7 +217,7 @@ def _kernel(i: Instruction) -> FinalKernel:
 
 
 class Query:
-    """What was asked for: an instruction's name, a line of the user's program, a part of an `op_name`."""
+    """A query: an instruction's name, a line of the user's program, or a part of an `op_name`."""
 
     def __init__(self, text: str) -> None:
         self.query = text
@@ -235,13 +235,13 @@ class Query:
         here = [i for i in described if i.opcode != "parameter"]
         operations = [i for i in here if i.opcode != "fusion" or not i.called]
         here = operations or list(dict.fromkeys(v for i in here for v in _values(i)))
-        # A reduction's own little computation is told with the reduction.
+        # A reduction's own small computation belongs to the reduction.
         computing = [i for i in here if i.opcode not in NO_KERNEL and i.opcode != "broadcast"]
         not_applied = [i for i in computing if not is_applied(i)]
         return sorted(not_applied or computing or here, key=lambda i: i.opcode in _MOVES_ONLY)
 
     def not_found(self, label: str, modules: Iterable[Module]) -> str:
-        """What to tell where no dump has it."""
+        """The message for an operation in no dump."""
         head = f"no dump of {printable(label)} has {printable(self.query)}"
         if self.line is None:
             names = dict.fromkeys(i.name for m in modules for i in m.instructions())

@@ -20,7 +20,7 @@ class Cause:
 
     difference: ReleaseDifference
     totals: Totals
-    """Of the old release with this one change, or of the new one without it."""
+    """Totals of the old release with this one change, or of the new one without it."""
     is_undone: bool = False
     """`totals` are of the new release without the change: alone it does nothing."""
 
@@ -32,14 +32,14 @@ class Upgrade:
     name: str
     comparison: Comparison
     before: Totals
-    """What the old release launches."""
+    """Launches of the old release."""
     after: Totals
-    """What the new one launches of the same module."""
+    """Launches of the new release for the same module."""
     causes: tuple[Cause, ...]
     considered: tuple[ReleaseDifference, ...]
     """All that is known to differ between the releases for the target."""
     compiled: Totals | None = None
-    """What the new release launches of the program as it compiled it; None where that is not at hand."""
+    """Launches of the program as compiled by the new release; None if that is not available."""
 
     @property
     def final(self) -> Totals:
@@ -53,7 +53,7 @@ class Upgrade:
 
     @property
     def change_us(self) -> float | None:
-        """How much longer a run takes after the upgrade; None without a device."""
+        """The change of the time of one run in microseconds; None without a device."""
         if self.before.us is None or self.final.us is None:
             return None
         return self.final.us - self.before.us

@@ -26,12 +26,12 @@ def figures(before: Totals, after: Totals) -> tuple[str, str, str]:
     return kernels, moved, time
 
 
-def _counted(kernels: str) -> str:
+def _count_text(kernels: str) -> str:
     return f"{kernels} kernel" if kernels == "1" else f"{kernels} kernels"
 
 
-def _launched(kernels: str, moved: str, time: str) -> str:
-    return ", ".join(filter(None, (_counted(kernels), f"{moved} moved", time)))
+def _launch_text(kernels: str, moved: str, time: str) -> str:
+    return ", ".join(filter(None, (_count_text(kernels), f"{moved} moved", time)))
 
 
 def _both(before: str, after: str) -> str:
@@ -48,7 +48,7 @@ def change(found: Upgrade) -> str:
 
 def headline(found: Upgrade, old: str, new: str) -> str:
     """The effect of the upgrade on a program, the figure first."""
-    launched = _launched(*figures(found.before, found.final))
+    launched = _launch_text(*figures(found.before, found.final))
     end = f", {changed}" if (changed := change(found)) else ""
     if found.same and found.compiled is None:
         return f"XLA {old} and {new} create the same fusions: {launched}."
@@ -60,7 +60,7 @@ def compiled_line(found: Upgrade) -> str:
     if found.compiled is None:
         return ""
     fusion, earlier = (figures(*s)[0] for s in ((found.before, found.after), (found.after, found.compiled)))
-    return f"Fusion passes alone: {_counted(fusion)}; passes before fusion: {earlier}."
+    return f"Fusion passes alone: {_count_text(fusion)}; passes before fusion: {earlier}."
 
 
 def cause_phrases(cause: Cause, found: Upgrade) -> tuple[str, str]:
@@ -69,7 +69,7 @@ def cause_phrases(cause: Cause, found: Upgrade) -> tuple[str, str]:
     what = f"{d.name}: {d.title}" if d.kind == "rule" else d.title
     what += f" (XLA {d.releases})" if d.releases else ""
     sides = (cause.totals, found.after) if cause.is_undone else (found.before, cause.totals)
-    return what, f"{'without and with it' if cause.is_undone else 'alone'}: {_launched(*figures(*sides))}"
+    return what, f"{'without and with it' if cause.is_undone else 'alone'}: {_launch_text(*figures(*sides))}"
 
 
 def unexplained(found: Upgrade) -> str:
@@ -88,7 +88,7 @@ def because(found: Upgrade) -> str:
 
 
 def row(found: Upgrade) -> tuple[str, ...]:
-    """One line table rows of modules."""
+    """The table row of one module."""
     return (printable(found.name), *figures(found.before, found.final), change(found), because(found))
 
 

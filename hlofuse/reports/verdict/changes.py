@@ -29,7 +29,7 @@ from hlofuse.reports.whatif.phrases import CHANGED_DECISIONS, edges_text
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A row table rows."""
+    """A row of the what-if table."""
 
     label: str
     """`scale-the-summands`, a flag, `without PF009`, or `with other.hlo`."""

@@ -70,7 +70,7 @@ def verdict(
     timed = account.totals.us is not None
     untried = [s for s in suggestions if s.trial is UNKNOWN or (timed and s.flag and not s.trial.us_saved)]
     suggestions = [s for s in suggestions if s not in untried]
-    helpful = _ranked(suggestions, account)
+    helpful = _rank(suggestions, account)
     best, best_of = _best(helpful, ranking)
     final = facts.names.module if facts.names is not None else account.module
     together = _in_command_buffers(account, final, config.release.name, config.build.flags)
@@ -127,7 +127,7 @@ def _may_change(backend: str, release: Release) -> Callable[[Instruction], bool]
     return lambda x: may_be_fused(x, release)
 
 
-def _ranked(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggestion, ...]:
+def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggestion, ...]:
     """Suggestions with a gain, largest first; one for each rule and place."""
     best: dict[object, Suggestion] = {}
     for s in sorted(suggestions, key=lambda s: tuple(-x for x in s.trial.gain)):

@@ -84,7 +84,7 @@ def find_cases(
             if not folders:
                 raise HlofuseError(f"{printable(str(path))}: no module {printable(module)}")
         return [_corpus_case(p, target, until) for p in folders], []
-    return _dumped(path, target, option, module, until)
+    return _dump_cases(path, target, option, module, until)
 
 
 def _corpus_case(path: Path, target: str, until: Until) -> Case:
@@ -122,7 +122,7 @@ def name_of_run(name: str, target: str) -> str:
     return FUSION_STAGES[target].name_of_run(passes, m[1], m[2], int(m[3] or 1))
 
 
-def _dumped(
+def _dump_cases(
     path: Path, target: str, option: str | None, module: str | None, until: Until
 ) -> tuple[list[Case], list[str]]:
     wanted = [step.name for step in TARGETS[target].listed(option)]

@@ -41,14 +41,14 @@ class Job:
     """The release that is asked for; None where the dump decides."""
     option: str | None = None
     order: OrderSource | None = None
-    """The one source of ids and use-lists; None for the best that lies beside the module."""
+    """The only source of ids and use-lists; None for the best one next to the module."""
     ids: str | None = None
     """The file with XLA's ids."""
     ties_from_record: bool = False
     until: Until = "fusion"
     """With `end` the final modules are compared."""
     flags: tuple[str, ...] = ()
-    """XLA flags besides those of the dump."""
+    """XLA flags in addition to those of the dump."""
     tried: str | None = None
     """A release to replay as, of those that the dump leaves open."""
 

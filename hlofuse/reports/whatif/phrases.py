@@ -27,12 +27,12 @@ _MARK = " *"
 
 def marks_line(differences: Iterable[Difference]) -> str:
     """The meaning of the marks at times; empty where there is none."""
-    if not any(map(_marked, differences)):
+    if not any(map(_mark, differences)):
         return ""
     return "*: this time includes lower bounds for more or fewer kernels than the time it is compared with."
 
 
-def _marked(d: Difference) -> str:
+def _mark(d: Difference) -> str:
     return _MARK if d.replayed.us is not None and d.xla.floors != d.replayed.floors else ""
 
 
@@ -58,7 +58,7 @@ def _sweep_row(s: Sweep, p: Point) -> tuple[str, ...]:
     head = [printable(p.device or "")] if len(s.devices) > 1 else []
     against = "XLA" if p.is_xla else edges_text(p.difference)
     kernels, moved, time = _totals(p.totals, p.difference.xla)
-    return (*head, *map(printable, p.values), kernels, moved, time + _marked(p.difference), against)
+    return (*head, *map(printable, p.values), kernels, moved, time + _mark(p.difference), against)
 
 
 def _totals(t: Totals, xla: Totals | None) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ def _print_points(s: Sweep, console: Console) -> None:
     """A column for each knob; where they have no room, the knobs of a row in one that may fold."""
     columns = phrases.sweep_columns(s)
     shown = [k for k, c in enumerate(columns) if s.timed or c != "est. time"]
-    headings = [_NARROW.get(columns[k]) or _folded(columns[k]) for k in shown]
+    headings = [_NARROW.get(columns[k]) or _fold(columns[k]) for k in shown]
     rows = [
         [Text(row[k], style="bold" if is_xla else "") for k in shown] for is_xla, row in phrases.sweep_rows(s)
     ]
@@ -67,7 +67,7 @@ def _print_points(s: Sweep, console: Console) -> None:
     print_rows(console, [("with", "left"), *figures], [[bold(row), *row[knobs:]] for row in rows])
 
 
-def _folded(heading: str, width: int = 12) -> str:
+def _fold(heading: str, width: int = 12) -> str:
     """A long name on several lines, broken where its words meet."""
     lines = [""]
     for part in re.findall(r"[^-_ ]*[-_ ]?", heading):

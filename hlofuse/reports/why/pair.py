@@ -62,11 +62,11 @@ def _without_cost(
         outcome, settled = "refused", whole
         if whole not in touching:
             touching.append(whole)
-            requests = whole.consumer or consumer
-            same = requests in (views := _views(producer, consumer, facts)) or (
-                facts.lineage.final(requests) in (facts.lineage.final(consumer), *views)
+            refused_for = whole.consumer or consumer
+            same = refused_for in (views := _views(producer, consumer, facts)) or (
+                facts.lineage.final(refused_for) in (facts.lineage.final(consumer), *views)
             )
-            refused_user = None if same else requests
+            refused_user = None if same else refused_for
     elif before_results:
         outcome, settled = "refused", before_results[-1]
     elif refused:
@@ -160,8 +160,8 @@ def _touching(producer: str, consumer: str, facts: Facts) -> list[Event]:
             and e.producer in (producer, live.final(producer))
             and e.consumer is not None
         ):
-            requests = e.consumer in (consumer, live.final(consumer), *views)
-            if requests or (direct and consumer in live.members(e.consumer)) or e.fusion == consumer:
+            is_meant = e.consumer in (consumer, live.final(consumer), *views)
+            if is_meant or (direct and consumer in live.members(e.consumer)) or e.fusion == consumer:
                 found.append(e)
         live.follow(e)
     return found

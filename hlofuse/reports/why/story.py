@@ -112,7 +112,7 @@ def _added_after_fusion(name: str, facts: Facts) -> Story:
 
 
 def why_each(pairs: Iterable[tuple[str, str]], facts: Facts) -> list[PairAnswer]:
-    """What was decided about each pair; much faster than asking one after the other."""
+    """The decisions about each pair; much faster than one after the other."""
     resolver = Names(facts)
     names = [(resolver.find(first)[0].name, resolver.find(second)[0].name) for first, second in pairs]
     return pairs_of([_request(*pair, facts) for pair in names], facts)
@@ -262,7 +262,7 @@ def _between(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> l
 
 
 def _inside(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> list[Pair]:
-    """Of every kernel that both names mean: two of its operations of which one reads the other."""
+    """For every kernel with both names: two of its operations, one of which reads the other."""
     others = {b.name: b for b in second}
     found = []
     for a in first:
@@ -283,7 +283,7 @@ def _of_operations(first: Sequence[Named], second: Sequence[Named], facts: Facts
 
 
 def _around(name: str, facts: Facts) -> Iterator[str]:
-    """What reads it and what it reads, views passed over, at the input of fusion and after it."""
+    """Its readers and operands, through views, at the input of fusion and after it."""
     for module in (facts.before, facts.after):
         instruction = module.get(name)
         if instruction is not None:
