@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hlofuse.reports.common.head import Head
-    from hlofuse.reports.difference.model import Difference
+    from hlofuse.reports.comparison.model import Comparison
 
 D = TypeVar("D")
 
@@ -38,7 +38,7 @@ class Answer(Sequence[Any], Generic[D]):
     """For each module its stage, device and release, with their evidence."""
     note: str = ""
     """The limitation of the whole answer; empty where the replay begins with a module that XLA wrote."""
-    differences: Sequence[Difference | None] = ()
+    differences: Sequence[Comparison | None] = ()
     """Differences of a changed replay from XLA's own."""
     markdown: Callable[[D], str] | None = None
     prints_heads: bool = False
@@ -76,7 +76,7 @@ class Answer(Sequence[Any], Generic[D]):
         if self.note:
             document = {"approximate": self.note, **document}
         if found := [d for d in self.differences if d is not None]:
-            from hlofuse.reports.difference.json import difference_json
+            from hlofuse.reports.comparison.json import difference_json
 
             listed = [difference_json(d) for d in found]
             document["difference"] = listed[0] if len(listed) == 1 else listed
@@ -112,7 +112,7 @@ class Answer(Sequence[Any], Generic[D]):
         if self.note:
             console.print(f"{self.note}\n", style="bold yellow")
         if found := [d for d in self.differences if d is not None]:
-            from hlofuse.reports.difference.text import print_difference
+            from hlofuse.reports.comparison.text import print_difference
 
             for d in found:
                 print_difference(d, console, limit=limit)

@@ -41,7 +41,7 @@ def drawn(
     from hlofuse.render import Options, render
     from hlofuse.render.animate import animation
     from hlofuse.reports.common.unoptimized import BRIEF
-    from hlofuse.reports.difference.phrases import difference_lines
+    from hlofuse.reports.comparison.phrases import difference_lines
 
     listener = program.options.listener
     shown: Module | Compilation = program.module
@@ -134,7 +134,7 @@ def plotted(program: Program, kind: str) -> Plot:
     from hlofuse.render.options import pair_of
     from hlofuse.reports.common.final_names import LaunchedNames
     from hlofuse.reports.common.unoptimized import BRIEF
-    from hlofuse.reports.difference.phrases import warning_line
+    from hlofuse.reports.comparison.phrases import warning_line
 
     loaded = program.at_fusion
     device = loaded.device

@@ -84,7 +84,7 @@ def explained(
         explanation()  # an unknown name is an error of the call
 
     def draw(console: Console, limit: int = 10, hint: bool = False) -> None:
-        from hlofuse.reports.difference.text import print_difference
+        from hlofuse.reports.comparison.text import print_difference
         from hlofuse.reports.explain.text import print_explanation
         from hlofuse.reports.verdict.phrases import untried_lines
         from hlofuse.reports.verdict.text import print_screen

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.final_names import FinalNames
     from hlofuse.reports.common.model import Counted
-    from hlofuse.reports.difference.model import Difference
+    from hlofuse.reports.comparison.model import Comparison
     from hlofuse.reports.verdict.model import Verdict
 
 
@@ -180,7 +180,7 @@ class Program:
         return self.verdict_as_it_is.totals if self.is_taken_as_it_is else self.facts.totals_after
 
     @cached_property
-    def difference(self) -> Difference | None:
-        from hlofuse.reports.difference.model import difference_of
+    def difference(self) -> Comparison | None:
+        from hlofuse.reports.comparison.model import compare_with_xla
 
-        return difference_of(self.replayed)
+        return compare_with_xla(self.replayed)

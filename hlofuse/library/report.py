@@ -82,9 +82,9 @@ class Report(Program):
 
     def compare_device(self, device: str) -> Answer[Any]:
         """What is decided otherwise on another device, as `hlofuse explain --compare-device`."""
-        from hlofuse.reports.compare_builds.json import comparison_json
-        from hlofuse.reports.compare_builds.model import compare_builds
-        from hlofuse.reports.compare_builds.text import print_comparison
+        from hlofuse.reports.comparison.json import comparison_json
+        from hlofuse.reports.comparison.reasons import compare_builds
+        from hlofuse.reports.comparison.text import print_comparison
 
         found = compare_builds(self.replayed, self.options.on_device(self.replayed, device))
         return Answer(

@@ -17,7 +17,7 @@ from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.targets import passes_of
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.releases import release_of
-from hlofuse.reports.difference.model import difference_of
+from hlofuse.reports.comparison.model import compare_with_xla
 from hlofuse.rules.catalogue import catalogue
 
 from ..tools.module_checks import verify_module
@@ -94,7 +94,7 @@ def test_every_rule_that_refused_is_relaxed_or_said_to_be_fixed(samples: Path) -
 def test_a_rule_alone_is_what_disabling_it_gives(samples: Path) -> None:
     module = hlofuse.load(samples / "cartpole" / "cpu" / "unrolled_10")
     row = next(r for r in what_if(module).relaxed if r.rule.code == "IF002")
-    difference = difference_of(observed_replay(module, replay_config("cpu", disable=["IF002"])))
+    difference = compare_with_xla(observed_replay(module, replay_config("cpu", disable=["IF002"])))
     assert difference is not None
     assert difference.replayed == row.difference.replayed
     assert difference.fused == row.difference.fused
@@ -106,7 +106,7 @@ def test_a_rule_of_a_later_pass_alone_is_what_disabling_it_gives() -> None:
     row = next(r for r in what_if(module, target="gpu", device="v100").relaxed)
     assert row.rule.code == "GM004"
     assert row.trial.kernels_saved == 1
-    difference = difference_of(observed_replay(module, replay_config("gpu", "v100", disable=["GM004"])))
+    difference = compare_with_xla(observed_replay(module, replay_config("gpu", "v100", disable=["GM004"])))
     assert difference is not None
     assert difference.replayed == row.difference.replayed
     assert difference.fused == row.difference.fused

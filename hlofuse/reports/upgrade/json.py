@@ -6,7 +6,7 @@ from typing import Any
 from hlofuse.format.fields import fields
 from hlofuse.pipelines.differences import ReleaseDifference
 from hlofuse.reports.common.json import totals_json
-from hlofuse.reports.compare_builds.json import flipped_json
+from hlofuse.reports.comparison.json import flipped_json
 from hlofuse.reports.upgrade.model import Upgrade
 
 SCHEMA = "hlofuse.upgrade/3"

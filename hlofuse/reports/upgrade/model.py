@@ -1,4 +1,4 @@
-"""What another release of XLA makes of a module, and which of its changes make the difference."""
+"""One module by two releases of XLA, and the changes between these that make the difference."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, com
 from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
-from hlofuse.reports.compare_builds import Comparison, compare_builds
+from hlofuse.reports.comparison.model import Comparison
+from hlofuse.reports.comparison.reasons import compare_builds
 
 ConfigOf = Callable[[Release], ReplayConfig]
 """The configuration of a replay by a release, which may be a mixed one."""
@@ -43,7 +44,7 @@ class Upgrade:
 
     @property
     def final(self) -> Totals:
-        """What the program comes to: as the new release compiled it, else as replayed."""
+        """The totals after the upgrade: as the new release compiled the program, else as replayed."""
         return self.compiled if self.compiled is not None else self.after
 
     @property
@@ -60,7 +61,7 @@ class Upgrade:
 
     @property
     def worst_first(self) -> tuple[float, ...]:
-        """A key to sort by: what costs most time, else kernels and bytes, comes first."""
+        """A key to sort by: the largest increase of time, else of kernels and bytes, first."""
         kernels = self.final.kernels - self.before.kernels
         moved = self.final.cost.bytes_accessed - self.before.cost.bytes_accessed
         return (-(self.change_us or 0.0), -kernels, -moved)
@@ -107,7 +108,7 @@ def upgrade(
 
 
 def _launches(totals: Totals) -> tuple[int, int]:
-    """What shows that other kernels run; times are the model's."""
+    """Kernels and bytes, which show that other kernels run; times are the model's."""
     return totals.kernels, totals.cost.bytes_accessed
 
 

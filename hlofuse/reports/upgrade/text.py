@@ -6,24 +6,14 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from hlofuse.account import Totals
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import print_more, print_rows
-from hlofuse.format.units import bytes_text, plural, us_text
-from hlofuse.reports.compare_builds.text import print_flipped
+from hlofuse.format.units import plural, us_text
+from hlofuse.reports.comparison.phrases import figures
+from hlofuse.reports.comparison.text import print_flipped
 from hlofuse.reports.upgrade.model import Cause, Upgrade
 
 HEADINGS = ("module", "kernels", "moved", "time", "change", "cause")
-
-
-def figures(before: Totals, after: Totals) -> tuple[str, str, str]:
-    """Kernels, bytes and time, before → after; one value where both are the same."""
-    time = ""
-    if before.us is not None and after.us is not None:
-        time = _both(us_text(before.us), us_text(after.us))
-    moved = _both(bytes_text(before.cost.bytes_accessed), bytes_text(after.cost.bytes_accessed))
-    kernels = _both(f"{before.kernels:,}", f"{after.kernels:,}")
-    return kernels, moved, time
 
 
 def _count_text(kernels: str) -> str:
@@ -34,11 +24,7 @@ def _launch_text(kernels: str, moved: str, time: str) -> str:
     return ", ".join(filter(None, (_count_text(kernels), f"{moved} moved", time)))
 
 
-def _both(before: str, after: str) -> str:
-    return before if before == after else f"{before} → {after}"
-
-
-def change(found: Upgrade) -> str:
+def change_text(found: Upgrade) -> str:
     """`+1.2 µs (+3.4%)`; empty without a device or a difference."""
     if found.change_us is None or not found.before.us or abs(found.change_us) < 0.005:
         return ""
@@ -49,7 +35,7 @@ def change(found: Upgrade) -> str:
 def headline(found: Upgrade, old: str, new: str) -> str:
     """The effect of the upgrade on a program, the figure first."""
     launched = _launch_text(*figures(found.before, found.final))
-    end = f", {changed}" if (changed := change(found)) else ""
+    end = f", {changed}" if (changed := change_text(found)) else ""
     if found.same and found.compiled is None:
         return f"XLA {old} and {new} create the same fusions: {launched}."
     return f"From XLA {old} to {new}: {launched}{end}."
@@ -80,7 +66,7 @@ def unexplained(found: Upgrade) -> str:
     return f"No single one of the {changes} causes it; several together do."
 
 
-def because(found: Upgrade) -> str:
+def cause_text(found: Upgrade) -> str:
     """The codes and names of the causes, briefly."""
     if found.same:
         return "earlier passes" if found.final.kernels != found.after.kernels else ""
@@ -89,7 +75,7 @@ def because(found: Upgrade) -> str:
 
 def row(found: Upgrade) -> tuple[str, ...]:
     """The table row of one module."""
-    return (printable(found.name), *figures(found.before, found.final), change(found), because(found))
+    return (printable(found.name), *figures(found.before, found.final), change_text(found), cause_text(found))
 
 
 def summary(all_found: Sequence[Upgrade], old: str, new: str) -> str:

@@ -19,7 +19,7 @@ from hlofuse.judge.judge import Judge, Refused
 from hlofuse.pipelines.flags import DISABLED, joined, merged, not_honoured, parse_flags
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.model import Refusal
-from hlofuse.reports.difference.phrases import warning_line
+from hlofuse.reports.comparison.phrases import warning_line
 from hlofuse.reports.verdict import phrases
 from hlofuse.reports.verdict.candidates import compiled
 from hlofuse.reports.verdict.model import Verdict

@@ -10,8 +10,8 @@ from hlofuse.format.terminal import fit_columns
 from hlofuse.format.units import plural
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.common.profile import profile_lines
-from hlofuse.reports.difference.model import Difference
-from hlofuse.reports.difference.phrases import difference_lines
+from hlofuse.reports.comparison.model import Comparison
+from hlofuse.reports.comparison.phrases import difference_lines
 from hlofuse.reports.verdict import phrases
 from hlofuse.reports.verdict.model import Verdict
 
@@ -28,7 +28,7 @@ def print_screen(
     console: Console,
     head: Head | None,
     notes: Sequence[str] = (),
-    difference: Difference | None = None,
+    difference: Comparison | None = None,
     *,
     details: bool = True,
     limit: int = _KERNELS,
@@ -69,7 +69,7 @@ def suggestion_lines(v: Verdict, most: int | None, width: int) -> Iterator[tuple
 
 
 def _head(
-    head: Head | None, given: Sequence[str], difference: Difference | None, width: int
+    head: Head | None, given: Sequence[str], difference: Comparison | None, width: int
 ) -> Iterator[tuple[str, str]]:
     notes = [note.partition(". ")[0] for note in given]
     if head is not None:

@@ -4,7 +4,7 @@ from typing import Any
 
 from hlofuse.format.fields import fields
 from hlofuse.reports.common.json import refusal_json, totals_json
-from hlofuse.reports.difference.json import difference_json
+from hlofuse.reports.comparison.json import difference_json
 from hlofuse.reports.whatif.model import Ranking, Sweep
 
 SCHEMA = "hlofuse.what-if/3"

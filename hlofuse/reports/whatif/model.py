@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hlofuse.account import Account, Observed, Totals
 from hlofuse.account.account import scaled_saving
 from hlofuse.reports.common.model import Refusal, RuleText
-from hlofuse.reports.difference.model import Difference
+from hlofuse.reports.comparison.model import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Point:
     """One for each axis; empty for XLA's own replay on the device."""
     is_xla: bool
     """Every knob has XLA's value, and nothing else is changed."""
-    difference: Difference
+    difference: Comparison
     """Against XLA's own replay on the same device."""
 
     @property
@@ -120,7 +120,7 @@ class RelaxedRule:
     """A rule that refused something, and what becomes of the module without it."""
 
     rule: RuleText
-    difference: Difference
+    difference: Comparison
     blocks: tuple[Refusal, ...] = field(repr=False)
     """The edges between kernels that it keeps apart in XLA's result, greatest value first."""
     refusals: int

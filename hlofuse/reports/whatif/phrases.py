@@ -6,8 +6,8 @@ from hlofuse.account import Totals
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, us_text
 from hlofuse.reports.common.phrases import floors_and_copies
-from hlofuse.reports.difference.model import Difference
-from hlofuse.reports.difference.phrases import share
+from hlofuse.reports.comparison.model import Comparison
+from hlofuse.reports.comparison.phrases import share
 from hlofuse.reports.whatif.model import Point, Sweep, SweepAxis
 
 
@@ -25,18 +25,18 @@ CHANGED_DECISIONS = "Changed decisions: + fused here but not by XLA, − fused b
 _MARK = " *"
 
 
-def marks_line(differences: Iterable[Difference]) -> str:
+def marks_line(differences: Iterable[Comparison]) -> str:
     """The meaning of the marks at times; empty where there is none."""
     if not any(map(_mark, differences)):
         return ""
     return "*: this time includes lower bounds for more or fewer kernels than the time it is compared with."
 
 
-def _mark(d: Difference) -> str:
+def _mark(d: Comparison) -> str:
     return _MARK if d.replayed.us is not None and d.xla.floors != d.replayed.floors else ""
 
 
-def edges_text(d: Difference) -> str:
+def edges_text(d: Comparison) -> str:
     """`+5 −1`: edges fused that XLA does not fuse, and the other way round."""
     parts = [f"+{len(d.fused):,}"] if d.fused else []
     parts += [f"−{len(d.parted):,}"] if d.parted else []

@@ -15,7 +15,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes.fusion.priority_fusion.decisive import DecisiveRules
 from hlofuse.passes.registry import single_passes
 from hlofuse.reports.common.model import Refusal
-from hlofuse.reports.difference.model import compare_results, result_of
+from hlofuse.reports.comparison.model import compare, result_of
 from hlofuse.reports.explain.explain import blocking_rules_of
 from hlofuse.reports.explain.model import BlockingRule, Explanation
 from hlofuse.reports.whatif.model import FixedRule, Point, Ranking, RelaxedRule, Sweep, SweepAxis
@@ -84,7 +84,7 @@ def rank(
         changed = observed_replay(input, without, cache=structures, start=same, begun=begun, totals_only=True)
         equal = same_module(observed.replay.after, changed.replay.after)
         result = xla_run if equal else result_of(changed)
-        difference = compare_results(xla_run, result, (*config.changes, f"without {code}"))
+        difference = compare(xla_run, result, (*config.changes, f"without {code}"))
         relaxed.append(
             RelaxedRule(xla_run.facts.rule(code), difference, _blocked(blocking_rules, code), counts[code])
         )
@@ -175,7 +175,7 @@ def sweep(
             else:
                 alone = replace(config, changes=(), xla=None)
                 baseline = result_of(observed_replay(input, alone, cache=structures))
-            difference = compare_results(xla_run, baseline, config.changes)
+            difference = compare(xla_run, baseline, config.changes)
             points.append(Point(observed.replay.device, values, same, difference))
         xla_totals.append(xla_run.totals)
         xla_values.append(default)

@@ -1,20 +1,35 @@
-"""`explain --compare-device --format json`; the schema is in docs/json.md."""
+"""Comparisons of two compilations as JSON values (docs/json.md)."""
 
 from typing import Any
 
 from hlofuse.format.fields import fields
 from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.json import place_json, totals_json
-from hlofuse.reports.compare_builds.model import Comparison, FlippedEdge
+from hlofuse.reports.comparison.model import ChangedEdge, Comparison
 
 SCHEMA = "hlofuse.compare-devices/3"
 
 
+def difference_json(c: Comparison) -> dict[str, Any]:
+    """A what-if compared with XLA, as a part of every report of the what-if."""
+    return {
+        **fields(c, "changes other_model"),
+        "xla": totals_json(c.xla),
+        "ours": totals_json(c.replayed),
+        **fields(c, "fused parted", edge_json),
+    }
+
+
+def edge_json(e: ChangedEdge) -> dict[str, Any]:
+    """Both ends of an edge."""
+    return fields(e, "producer consumer", place_json)
+
+
 def comparison_json(c: Comparison) -> dict[str, Any]:
-    """The comparison as JSON values."""
+    """The report of `explain --compare-device`."""
     return {
         "schema": SCHEMA,
-        **fields(c, "module release what_if"),
+        **fields(c, "module release what_if=changes"),
         "devices": [
             {
                 "device": s.label,
@@ -31,11 +46,11 @@ def comparison_json(c: Comparison) -> dict[str, Any]:
     }
 
 
-def flipped_json(e: FlippedEdge) -> dict[str, Any]:
-    """An edge that only one build fuses."""
+def flipped_json(e: ChangedEdge) -> dict[str, Any]:
+    """An edge that only one build fuses, with the reason."""
     settled = e.answer.settled_by if e.answer is not None else None
     return {
-        **fields(e, "producer consumer", place_json),
+        **edge_json(e),
         **fields(e, "fused_on apart_on=unfused_on kernels"),
         "rule": settled.rule.code if settled is not None else None,
         "cost": detail_json(e.answer.cost) if e.answer is not None else None,

@@ -1,0 +1,146 @@
+"""Comparisons of two compilations in words."""
+
+from collections.abc import Sequence
+
+from hlofuse.account import Totals
+from hlofuse.format.escape import printable
+from hlofuse.format.units import bytes_text, listing, plural, quantity, us_text
+from hlofuse.ir.grouping import grouped
+from hlofuse.reports.common.costs import number_text, worth_text
+from hlofuse.reports.comparison.model import ChangedEdge, Comparison
+
+FUSED_HEADING, PARTED_HEADING = "fused here, not fused by XLA", "not fused here, fused by XLA"
+
+
+def warning_line(changes: Sequence[str]) -> str:
+    """`Settings differ from XLA's: without PF008.`"""
+    return f"Settings differ from XLA's: {', '.join(map(printable, changes))}."
+
+
+def difference_lines(d: Comparison) -> list[str]:
+    """The warning and the figures at the head of such a report."""
+    parts = [decisions_line(d)]
+    if d.other_model:
+        parts.append("Device numbers differ, so the two times come from different models.")
+    if d.xla.floors != d.replayed.floors:
+        parts.append(
+            f"Times include lower bounds for kernels outside XLA's model: {d.xla.floors:,} by XLA,"
+            f" {d.replayed.floors:,} here."
+        )
+    return [warning_line(d.changes), f"compared with XLA: {figures_line(d)}", " ".join(parts)]
+
+
+def figures_line(d: Comparison) -> str:
+    """`6 → 4 kernels (−33 %)    29.4 MB → 21.0 MB moved (−29 %)`."""
+    x, o = d.xla, d.replayed
+    moved = x.cost.bytes_accessed, o.cost.bytes_accessed
+    parts = [
+        f"{x.kernels:,} → {plural(o.kernels, 'kernel')}{share(x.kernels, o.kernels)}",
+        f"{bytes_text(moved[0])} → {bytes_text(moved[1])} moved{share(*moved)}",
+    ]
+    if x.us is not None and o.us is not None:
+        parts.append(f"est. {us_text(x.us)} → {us_text(o.us)}{share(x.us, o.us)}")
+    elif work(x) != work(o):
+        parts.append(f"{quantity(work(x))} → {quantity(work(o))} operations{share(work(x), work(o))}")
+    return "    ".join(parts)
+
+
+def work(t: Totals) -> int:
+    """FLOP and transcendentals: what says most of time where no model does."""
+    return t.cost.flops + t.cost.transcendentals
+
+
+def figures(before: Totals, after: Totals, *, arrows: bool = False) -> tuple[str, str, str]:
+    """Kernels, bytes and time, before → after; without `arrows` one value where both are the same."""
+
+    def both(old: str, new: str) -> str:
+        return f"{old} → {new}" if arrows or old != new else new
+
+    moved = bytes_text(before.cost.bytes_accessed), bytes_text(after.cost.bytes_accessed)
+    time = ""
+    if before.us is not None and after.us is not None:
+        time = both(us_text(before.us), us_text(after.us))
+    return both(f"{before.kernels:,}", f"{after.kernels:,}"), both(*moved), time
+
+
+def decisions_line(d: Comparison) -> str:
+    """The number of edges decided otherwise."""
+    if not d.fused and not d.parted:
+        return "No decision changes." if d.same_decisions else "Every edge is decided the same."
+    parts = []
+    if d.fused:
+        parts.append(f"{plural(len(d.fused), 'edge')} fused that XLA does not fuse")
+    if d.parted:
+        parts.append(f"{plural(len(d.parted), 'edge')} not fused that XLA fuses")
+    return f"{', '.join(parts)}."
+
+
+def percent(old: float, new: float) -> str:
+    """`−22%`; `±0%` for no change worth a figure."""
+    if not old:
+        return "±0%" if not new else "+∞%"
+    change = 100 * (new - old) / old
+    if abs(change) < 0.05:
+        return "±0%"
+    digits = f"{abs(change):.0f}" if abs(change) >= 9.95 else f"{abs(change):.1f}"
+    return f"{'−' if change < 0 else '+'}{digits}%"
+
+
+def share(old: float, new: float) -> str:
+    return f" ({percent(old, new)})" if old != new else ""
+
+
+def edge_line(e: ChangedEdge) -> str:
+    """`divide → broadcast_multiply_fusion`."""
+    return f"{printable(e.producer.name)} → {printable(e.consumer.name)}"
+
+
+def by_kernels(flipped: Sequence[ChangedEdge]) -> list[list[ChangedEdge]]:
+    """The edges between each two kernels."""
+    kernels = (((e.unfused_on, *(e.kernels or (e.producer.name, e.consumer.name))), e) for e in flipped)
+    return list(grouped(kernels).values())
+
+
+def beginning_lines(c: Comparison, most: int = 3) -> list[str]:
+    """Whether each device ran its own passes before fusion, and what these leave on one device only."""
+    first, second = (printable(s.label) for s in c.sides)
+    if not c.from_program:
+        own = f"differences from {second}'s own passes before fusion are not included"
+        return [
+            f"Both replays start at the fusion input of {first}: {own}.",
+            "Give the module before optimizations to include them.",
+        ]
+    lines = []
+    for device, places in zip((first, second), c.alone, strict=True):
+        if places:
+            names = listing([f"{printable(p.name)} ({p.opcode})" for p in places], most)
+            count = plural(len(places), "operation")
+            lines.append(f"The passes before fusion leave {count} on {device} only: {names}.")
+    return lines
+
+
+def edge_phrases(e: ChangedEdge, c: Comparison) -> list[str]:
+    """The reasons why the two stay apart where they do, and the numbers of the device that matter."""
+    out = []
+    between = ""
+    if e.kernels is not None and e.kernels != (e.producer.name, e.consumer.name):
+        between = f" {printable(e.kernels[0])} → {printable(e.kernels[1])}:"
+    if e.answer is not None:
+        settled = e.answer.settled_by
+        if settled is not None and settled.event == "ineligible":
+            out.append(
+                f"on {printable(e.unfused_on)}:{between} {settled.rule.code},"
+                f" {printable(settled.reason or settled.rule.title)}"
+            )
+        elif e.answer.cost is not None:
+            out.append(f"on {printable(e.unfused_on)}:{between} {worth_text(e.answer.cost)}")
+    for name, own, other_value in e.terms[:3]:
+        out.append(
+            f"{name} alone changes that: {number_text(name, own)} on {printable(e.unfused_on)},"
+            f" {number_text(name, other_value)} on {printable(e.fused_on)}"
+        )
+    if not out:
+        out.append("earlier decisions about neighbouring operations cause it")
+    elif not e.terms and not c.between_releases:
+        out.append("no single device number changes that; several together do")
+    return out

@@ -1,0 +1,95 @@
+"""Comparisons of two compilations for the terminal."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from hlofuse.format.escape import printable
+from hlofuse.format.terminal import Rows, plain_table, print_more
+from hlofuse.format.units import plural
+from hlofuse.reports.comparison.model import ChangedEdge, Comparison
+from hlofuse.reports.comparison.phrases import (
+    FUSED_HEADING,
+    PARTED_HEADING,
+    beginning_lines,
+    by_kernels,
+    difference_lines,
+    edge_line,
+    edge_phrases,
+    figures,
+    warning_line,
+)
+
+
+def print_difference(d: Comparison, console: Console, *, limit: int = 10) -> None:
+    """The warning, the figures, and up to `limit` edges each way (0: all)."""
+    first, *rest = difference_lines(d)
+    console.print(Text(first, style="bold yellow"))
+    for line in rest:
+        console.print(Text(line))
+    for heading, edges in ((FUSED_HEADING, d.fused), (PARTED_HEADING, d.parted)):
+        if edges:
+            _print_edges(heading, edges, console, limit)
+    console.print()
+
+
+def _print_edges(heading: str, edges: tuple[ChangedEdge, ...], console: Console, limit: int) -> None:
+    shown = edges[: limit or None]
+    rows = Rows((heading, "left"), ("", "left"), drop=(1,))
+    for e in shown:
+        rows.add_row(Text(edge_line(e)), Text(printable(e.consumer.source or ""), style="dim"))
+    rows.print(console)
+    print_more(console, len(edges) - len(shown))
+
+
+_EDGES = 4  # named of those between the same two kernels
+
+
+def print_comparison(c: Comparison, console: Console, *, limit: int = 10) -> None:
+    """Both results in figures, then what is decided differently and why."""
+    names = " and ".join(printable(s.label) for s in c.sides)
+    xla = "" if c.changes else f", {c.release}"
+    console.print(Text(f"{printable(c.module)} on {names}{xla}", style="bold"))
+    if c.changes:
+        console.print(Text(warning_line(c.changes), style="bold yellow"))
+    table = plain_table(("", "left"), ("kernels", "left"), ("moved", "left"), ("est. time", "left"))
+    for s in c.sides:
+        table.add_row(
+            Text(printable(s.label)), *map(Text, figures(s.before or s.after, s.after, arrows=True))
+        )
+    console.print(Padding(table, (0, 0, 0, 2)))
+    console.print()
+    for line in beginning_lines(c):
+        console.print(Text(line))
+    if not c.flipped:
+        console.print(Text(f"Both decide every edge {'that both have ' if any(c.alone) else ''}the same."))
+        return
+    print_flipped(c, console, limit=limit)
+
+
+def print_flipped(c: Comparison, console: Console, *, limit: int = 10) -> None:
+    """Print the changed decisions, by the kernels that they separate."""
+    groups = by_kernels(c.flipped)
+    console.print(Text(f"{plural(len(c.flipped), 'edge')} decided differently", style="bold cyan"))
+    for edges in groups[: limit or None]:
+        _print_reasons(edges, c, console)
+    print_more(console, sum(map(len, groups[limit:])) if limit else 0)
+
+
+def _print_reasons(edges: Sequence[ChangedEdge], c: Comparison, console: Console) -> None:
+    first = edges[0]
+    for e in edges[:_EDGES]:
+        line = Text(edge_line(e), style="bold")
+        if e is first:
+            where = f"  fused on {printable(e.fused_on)}, not fused on {printable(e.unfused_on)}"
+            line.append(where, style="not bold")
+        if e.producer.source:
+            line.append(f"  {printable(e.producer.source)}", style="not bold dim")
+        console.print(Padding(line, (0, 0, 0, 2)))
+    if len(edges) > _EDGES:
+        more = Text(f"… {len(edges) - _EDGES:,} more between the same two", style="dim")
+        console.print(Padding(more, (0, 0, 0, 2)))
+    for text in edge_phrases(first, c):
+        console.print(Padding(Text(text), (0, 0, 0, 6)))
