@@ -299,8 +299,9 @@ def _select(x: Instruction) -> bool:
         results.append(make.elements(call, range(len(x.shape.tuple_shapes))))
         inline(call)
     number, chosen = x.operands[0], results[-1]
+    is_test = number.shape.element_type == "pred"  # then the first branch is for true
     for k, result in reversed(list(enumerate(results[:-1]))):
-        is_k = number if len(results) == 2 else make.compare(x, "EQ", number, make.scalar(x, "s32", k))
+        is_k = number if is_test else make.compare(x, "EQ", number, make.scalar(x, "s32", k))
         tests = [make.broadcast(x, r.shape.with_element_type("pred"), is_k, ()) for r in result]
         chosen = [make.select(x, *three) for three in zip(tests, result, chosen, strict=True)]
     x.replace_all_uses_with(make.tuple_of(x, chosen))
