@@ -347,7 +347,7 @@ class _Trial:
     def __init__(self, mutant: Mutant, tests: list[str], covering: int, record: Record, root: Path) -> None:
         self.mutant, self.tests, self.covering, self.root = mutant, tests, covering, root
         expected = sum(record.tests[t].seconds for t in tests)
-        self.cpu_limit, self.wall_limit = int(4 * expected + 20), 15 * expected + 120
+        self.cpu_limit, self.wall_limit = int(4 * expected + 20), 15 * expected + 300
         self.begin = 0.0
         self.pid = 0
         self.file = Path(tempfile.mkstemp(prefix="mutate-")[1])

@@ -28,6 +28,7 @@ _FOREIGN = {
     "custom-call", "collective-permute", "all-to-all", "reduce-scatter", "partition-id", "replica-id",
     "rng-get-and-update-state", "rng-bit-generator", "rng", "topk", "infeed", "send", "recv", "ragged-dot",
 }  # fmt: skip
+_ELIDED = "{...}"
 _DEVICES = 4
 """Devices of a stand-in for a collective, all of which hold the same."""
 
@@ -58,7 +59,7 @@ def portable(module: Module) -> Module:
         for x in list(computation):
             if x.opcode == "bitcast":
                 x.replace_all_uses_with(_as_moves(x))
-            elif x.opcode in _FOREIGN:
+            elif x.opcode in _FOREIGN or (x.opcode == "constant" and x.payload == _ELIDED):
                 x.replace_all_uses_with(_stand_in(x))
             elif x.opcode in ("all-gather", "all-reduce"):
                 x.replace_all_uses_with(_collective(x))

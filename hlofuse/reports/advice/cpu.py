@@ -3,6 +3,7 @@
 from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.unfusing import unfuse
@@ -40,14 +41,29 @@ def _without_library(x: Instruction) -> bool:
 def _is_split_sum(x: Instruction) -> bool:
     """True for the first step of a sum that is done in two."""
     user = only_reader(x)
-    return user is not None and user.opcode == "reduce" and user.operands[0] is x
+    return user is not None and user.opcode == "reduce" and user.operands[0] is x and _is_step(x, user)
+
+
+def _is_step(x: Instruction, total: Instruction) -> bool:
+    """True if `x` reduces blocks, side by side, of the dimensions that `total` reduces in the same way."""
+    if x.opcode != "reduce-window" or x.shape.is_tuple or x.operands[1] is not total.operands[1]:
+        return False
+    if not combines_by(total, x.called_computations[0].root.opcode):
+        return False
+    window = x.attributes.get("window", Window())
+    blocks = (
+        w == WindowDimension(w.size, w.size, w.padding_low, w.padding_high)
+        and (d in total.dimensions or w == WindowDimension(1))
+        for d, w in enumerate(window)
+    )
+    return len(window) > 0 and all(blocks)
 
 
 def _without_tree(x: Instruction) -> bool:
     total = only_reader(x)
-    if total is None:
+    if total is None or not _is_step(x, total):
         return False
-    while x.opcode == "reduce-window":
+    while _is_step(x, total):
         x = x.operands[0]
     total.replace_operand(0, x)
     return True
