@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.text.signatures import split_async
 
 
@@ -17,12 +18,7 @@ def is_async_end(opcode: str) -> bool:
     return opcode in _ENDS or split_async(opcode)[1] in ("update", "done")
 
 
-_ENDS = frozenset(
-    """
-    all-gather-done all-reduce-done async-done async-update collective-permute-done copy-done recv-done
-    send-done
-    """.split()
-)
+_ENDS = with_trait("async-end")
 
 
 @cache

@@ -7,6 +7,7 @@ from enum import Enum
 from itertools import count
 
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 
 
 class CallContext(Enum):
@@ -17,12 +18,13 @@ class CallContext(Enum):
     BOTH = "some callers so, some so"
 
 
-_SEQUENTIAL = frozenset({"call", "conditional", "while", "async-start", "async-update", "async-done"})
+_ASYNC = with_trait("async")
+_SEQUENTIAL = _ASYNC | with_trait("control-flow")
 
 
 def is_asynchronous(instruction: Instruction) -> bool:
     """True for the parts of an asynchronous call of a computation (`HloInstruction::IsAsynchronous`)."""
-    return instruction.opcode in ("async-start", "async-update", "async-done")
+    return instruction.opcode in _ASYNC
 
 
 class CallSites:

@@ -1,6 +1,7 @@
 """What a custom call calls."""
 
 from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.opcodes import with_trait
 
 
 def custom_call_target(instruction: Instruction) -> str:
@@ -70,13 +71,7 @@ def is_inlined(instruction: Instruction) -> bool:
 
 # Instructions that do more than compute their result (`HloInstruction::HasSideEffect`).
 
-_ALWAYS = frozenset(
-    """
-    send send-done recv recv-done rng rng-get-and-update-state infeed outfeed all-reduce-start
-    all-reduce-done all-gather-start all-gather-done collective-broadcast collective-permute-start
-    collective-permute-done
-    """.split()
-)
+_ALWAYS = with_trait("side-effect")
 _CONSTRAINED = frozenset({"all-to-all", "all-gather", "all-reduce", "reduce-scatter"})
 _COLLECTIVE = _CONSTRAINED | {"collective-permute"}
 

@@ -5,6 +5,7 @@ from collections import deque
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.opcodes import with_operands, with_trait
 from hlofuse.ir.shape import COMPLEX_TYPES, INTEGER_TYPES, Shape
 from hlofuse.releases import Release
 
@@ -67,24 +68,9 @@ def is_fusion_body(computation: Computation, release: Release) -> bool:
     return release.merged_bodies_stay and not computation.callers and not computation.is_entry
 
 
-ELEMENTWISE_OPCODES = frozenset(
-    """
-    abs acos acosh add and asin asinh atan2 atanh bitcast-convert cbrt ceil clamp compare complex convert
-    copy cosine cosh count-leading-zeros divide erf exponential exponential-minus-one floor imag is-finite
-    log log-plus-one logistic maximum minimum multiply mulhi negate not or popcnt power real
-    reduce-precision remainder round-nearest-afz round-nearest-even rsqrt select shift-left
-    shift-right-arithmetic shift-right-logical sign sine sinh sqrt stochastic-convert subtract tan tanh
-    xor
-    """.split()
-)
-
-ELEMENTWISE_BINARY = frozenset(
-    """
-    add and atan2 compare complex divide maximum minimum multiply mulhi or power remainder shift-left
-    shift-right-arithmetic shift-right-logical stochastic-convert subtract xor
-    """.split()
-)
-ELEMENTWISE_UNARY = ELEMENTWISE_OPCODES - ELEMENTWISE_BINARY - {"clamp", "select"}
+ELEMENTWISE_OPCODES = with_trait("elementwise")
+ELEMENTWISE_BINARY = ELEMENTWISE_OPCODES & with_operands(2)
+ELEMENTWISE_UNARY = ELEMENTWISE_OPCODES & with_operands(1)
 
 
 def is_elementwise(instruction: Instruction) -> bool:
@@ -129,16 +115,7 @@ def is_elementwise_on_operand(instruction: Instruction, number: int) -> bool:
     return True
 
 
-CHEAP_OPCODES = frozenset(
-    """
-    add and bitcast bitcast-convert broadcast ceil clamp compare complex concatenate constant convert copy
-    copy-done copy-start count-leading-zeros dynamic-reshape dynamic-slice dynamic-update-slice floor
-    get-tuple-element imag infeed iota is-finite maximum minimum mulhi multiply negate not opt-barrier or
-    outfeed pad partition-id popcnt real reduce-precision replica-id reshape reverse round-nearest-afz
-    round-nearest-even select shift-left shift-right-arithmetic shift-right-logical slice
-    stochastic-convert subtract transpose tuple xor
-    """.split()
-)
+CHEAP_OPCODES = with_trait("cheap")
 _CHEAP_UNLESS_COMPLEX = frozenset({"abs", "cosine", "sign", "sine", "sinh", "tan"})
 
 

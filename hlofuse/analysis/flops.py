@@ -11,16 +11,12 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, shape_size
 from hlofuse.ir.attributes.window import WindowDimension
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import Shape
 
 FMA_FLOPS = 2
 
-TRANSCENDENTAL: frozenset[str] = frozenset(
-    """
-    acos acosh asin asinh atan2 atanh cbrt cosine cosh erf exponential exponential-minus-one log
-    log-plus-one logistic power rsqrt sine sinh sqrt tan tanh
-    """.split()
-)
+TRANSCENDENTAL: frozenset[str] = with_trait("transcendental")
 
 # One operation for each element of the result. Copy and bitcast-like operations do none.
 ELEMENTWISE: frozenset[str] = ELEMENTWISE_OPCODES - TRANSCENDENTAL - {"copy"}

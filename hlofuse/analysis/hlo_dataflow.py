@@ -13,6 +13,7 @@ from hlofuse.analysis.async_ops import is_async_end, wrapped_opcode
 from hlofuse.analysis.call_sites import CallContext, CallSites
 from hlofuse.analysis.hlo_value import HloPosition, HloValue, Index, PhiGraph, Readers, shape_tree
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 
 
 class Forward(NamedTuple):
@@ -28,7 +29,7 @@ _WHOLE = frozenset({"add-dependency", "all-reduce-done", "bitcast", "call", "dom
 """They hand on all of what they are given."""
 _STARTS = frozenset({"all-gather-start", "collective-permute-start"})
 _DONES = frozenset({"all-gather-done", "collective-permute-done"})
-_ASYNC = frozenset({"async-start", "async-update", "async-done"})
+_ASYNC = with_trait("async")
 _ONE_ELEMENT: dict[str, tuple[Index, Index]] = {
     "send": ((0,), ()),
     "recv-done": ((0,), (0,)),

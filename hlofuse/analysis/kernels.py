@@ -8,18 +8,14 @@ from hlofuse.analysis.async_ops import is_async_end
 from hlofuse.analysis.custom_calls import is_annotation
 from hlofuse.analysis.elementwise import moves_no_data
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.stack_frames import SourceLocation
 
 # Nothing runs for these: values that are there already, views of them, and bookkeeping.
-NO_KERNEL: frozenset[str] = frozenset(
-    """
-    add-dependency after-all bitcast constant domain get-dimension-size get-tuple-element opt-barrier
-    parameter partition-id replica-id tuple
-    """.split()
-)
+NO_KERNEL: frozenset[str] = with_trait("no-kernel")
 
 # These run other computations, whose kernels count in their place.
-CONTROL_FLOW: frozenset[str] = frozenset({"while", "conditional", "call", "async-start"})
+CONTROL_FLOW: frozenset[str] = with_trait("control-flow")
 
 
 def is_kernel(instruction: Instruction) -> bool:

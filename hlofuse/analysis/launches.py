@@ -12,6 +12,7 @@ from hlofuse.analysis.elementwise import moves_no_data
 from hlofuse.analysis.kernels import CONTROL_FLOW, NO_KERNEL, is_kernel, is_small_call, launched_computations
 from hlofuse.analysis.slice_copies import copied_dynamic_slice, copied_slice
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 
 LaunchKind: TypeAlias = Literal["kernel", "library", "copy", "memset", "collective", "host"]
 """Code that XLA writes; a library's; a memcpy on the device; setting memory to one value; talking to other
@@ -59,7 +60,7 @@ def launches(module: Module, backend: str) -> list[tuple[Instruction, Launch]]:
 
 
 _NOTHING_ON_CPU = NO_KERNEL - {"partition-id", "replica-id"}
-_COLLECTIVES_OF_CPU = frozenset("all-gather all-reduce all-to-all collective-permute reduce-scatter".split())
+_COLLECTIVES_OF_CPU = with_trait("collective") - {"collective-broadcast", "ragged-all-to-all"}
 _OF_LIBRARIES = frozenset({"fft", "sort", "topk"})
 _ON_HOST = frozenset("infeed outfeed partition-id recv replica-id rng-get-and-update-state send".split())
 _BITS_OF_A_BYTE = 8
@@ -124,12 +125,7 @@ _BY_OPCODE = {
     "partition-id": Launch("memset"),
     "replica-id": Launch("memset"),
 }
-_COLLECTIVES = frozenset(
-    """
-    all-gather all-gather-start all-reduce all-reduce-start all-to-all collective-broadcast
-    collective-permute collective-permute-start ragged-all-to-all reduce-scatter
-    """.split()
-)
+_COLLECTIVES = with_trait("collective") | with_trait("collective-start")
 
 
 def _is_collective(opcode: str) -> bool:

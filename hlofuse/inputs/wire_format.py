@@ -11,6 +11,7 @@ from typing import TypeAlias
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.unique_ids import ComputationIds, Element, UniqueIds
 
 _MODULE_OF_PROTO = 1
@@ -118,7 +119,7 @@ def opcodes(data: bytes) -> Iterator[tuple[str, str]]:
 
 _ENTRY, _SCHEDULE, _CALLED = 6, 7, 38
 _NOT_LAUNCHED = frozenset("after-all bitcast constant get-tuple-element opt-barrier parameter tuple".split())
-_RUN_OTHERS = frozenset({"while", "call", "conditional", "async-start"})
+_RUN_OTHERS = with_trait("control-flow")
 LaunchOrder: TypeAlias = dict[str, tuple[str, list[str]]]
 """Opcode and possible next launches, by launched instruction."""
 

@@ -1,4 +1,4 @@
-"""Opcodes by name, and the few facts about them that the graph itself needs.
+"""Opcodes by name with their traits, and the few facts about them that the graph itself needs.
 
 The names are those of XLA's text (`hlo/ir/hlo_opcode.h`); `ragged-dot` and others came with
 later releases, so the set is the union over the releases hlofuse reads.
@@ -7,25 +7,51 @@ later releases, so the set is the union over the releases hlofuse reads.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
-OPCODES: frozenset[str] = frozenset(
+
+class OpcodeFacts(NamedTuple):
+    """The facts of a row of `text/signatures.csv`."""
+
+    operands: str
+    """How many; `*` for any number."""
+    required: str
+    """Attributes that it must have."""
+    optional: str
+    """Attributes that it may have."""
+    traits: frozenset[str]
+
+
+def _read() -> dict[str, OpcodeFacts]:
+    table = Path(__file__).parent / "text" / "signatures.csv"
+    found: dict[str, OpcodeFacts] = {}
+    for row in table.read_text(encoding="utf-8").splitlines()[1:]:
+        opcodes, operands, required, optional, traits = row.split("|")
+        facts = OpcodeFacts(operands, required, optional, frozenset(traits.split()))
+        found.update(dict.fromkeys(opcodes.split(), facts))
+    return found
+
+
+OPCODE_FACTS = _read()
+OPCODES = frozenset(OPCODE_FACTS)
+
+
+def with_trait(trait: str) -> frozenset[str]:
+    """The opcodes that have a trait, such as `elementwise`; ValueError for a trait that none has.
+
+    Two lists of XLA's that differ are two traits, or one of them stays where it is used.
     """
-    abs acos acosh add add-dependency after-all all-gather all-gather-done all-gather-start all-reduce
-    all-reduce-done all-reduce-start all-to-all and asin asinh async-done async-start async-update atan2
-    atanh batch-norm-grad batch-norm-inference batch-norm-training bitcast bitcast-convert broadcast call
-    cbrt ceil cholesky clamp collective-broadcast collective-permute collective-permute-done
-    collective-permute-start compare complex concatenate conditional constant convert convolution copy
-    copy-done copy-start cosine cosh count-leading-zeros custom-call divide domain dot dynamic-reshape
-    dynamic-slice dynamic-update-slice erf exponential exponential-minus-one fft floor fusion gather
-    get-dimension-size get-tuple-element imag infeed iota is-finite log log-plus-one logistic map maximum
-    minimum mulhi multiply negate not opt-barrier or outfeed pad parameter partition-id popcnt power
-    ragged-all-to-all ragged-dot real recv recv-done reduce reduce-precision reduce-scatter reduce-window
-    remainder replica-id reshape reverse rng rng-bit-generator rng-get-and-update-state round-nearest-afz
-    round-nearest-even rsqrt scaled-dot scan scatter select select-and-scatter send send-done
-    set-dimension-size shift-left shift-right-arithmetic shift-right-logical sign sine sinh slice sort sqrt
-    stochastic-convert subtract tan tanh topk transpose triangular-solve tuple while xor
-    """.split()
-)
+    found = frozenset(opcode for opcode, facts in OPCODE_FACTS.items() if trait in facts.traits)
+    if not found:
+        raise ValueError(f"no opcode has the trait {trait!r}")
+    return found
+
+
+def with_operands(count: int) -> frozenset[str]:
+    """The opcodes that always take so many operands."""
+    return frozenset(opcode for opcode, facts in OPCODE_FACTS.items() if facts.operands == str(count))
+
 
 # Attributes whose value names computations, in the order XLA keeps them in `called_computations()`
 # (a while has its body first although its condition is printed first: `HloWhileInstruction`).

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.opcodes import with_operands, with_trait
 from hlofuse.ir.shape import FLOATING_TYPES, UNBOUNDED, Shape
 from hlofuse.ir.text.errors import Rejected, locate
 from hlofuse.ir.text.infer import RULES
@@ -197,19 +198,13 @@ def _calling(x: Instruction) -> str | None:
     return f"is {body.root.shape}, the result of {body.name}, not {x.shape}"
 
 
+_UNARY, _BINARY = (with_trait("elementwise") & with_operands(n) for n in (1, 2))
+_UNTYPED = frozenset({"compare", "complex", "stochastic-convert"})
+"""Their result has a type of its own."""
 _CHECKS: dict[str, Check] = {
-    **dict.fromkeys(
-        "abs acos acosh asin asinh atanh cbrt ceil convert cosine cosh count-leading-zeros erf exponential"
-        " exponential-minus-one floor imag is-finite log log-plus-one logistic negate not popcnt real"
-        " reduce-precision reverse round-nearest-afz round-nearest-even rsqrt sign sine sinh sqrt tan tanh"
-        " copy compare complex stochastic-convert map".split(),
-        _elementwise,
-    ),
-    **dict.fromkeys(
-        "add atan2 divide maximum minimum multiply or power remainder shift-left shift-right-arithmetic"
-        " shift-right-logical subtract and xor".split(),
-        _arithmetic,
-    ),
+    **dict.fromkeys(_UNARY - {"bitcast-convert"}, _elementwise),
+    **dict.fromkeys(_UNTYPED | {"map", "reverse"}, _elementwise),
+    **dict.fromkeys(_BINARY - _UNTYPED - {"mulhi"}, _arithmetic),
     "select": _check_choice,
     "clamp": _check_choice,
     "broadcast": _broadcast,

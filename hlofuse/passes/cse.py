@@ -7,6 +7,7 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_fusion_body
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import is_dead, is_safely_removable, remove_with_unused_operands
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass
@@ -15,7 +16,7 @@ from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.rewrites import EQUAL_CONSTANTS, EQUAL_INSTRUCTIONS, EQUAL_IOTAS, EQUAL_OUTPUTS
 from hlofuse.trace import Recorder
 
-COMMUTATIVE_OPCODES = frozenset({"add", "multiply", "maximum", "minimum", "and", "or", "xor"})
+COMMUTATIVE_OPCODES = with_trait("commutative")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.atoms import is_intermediate
 from hlofuse.cost.gpu.kernel_graph import can_update_in_place
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.rules.verdict import runner
 
 # Library calls: chosen before fusion (library fusions), or by what an operation is.
@@ -192,7 +193,7 @@ def _is_intermediate(instruction: Instruction, most_operands: int) -> bool:
 
 # Instructions that stay outside fusions on CPU.
 
-_COLLECTIVES = frozenset("all-gather all-reduce all-to-all collective-permute reduce-scatter".split())
+_COLLECTIVES = with_trait("collective") - {"collective-broadcast", "ragged-all-to-all"}
 _RANDOM = frozenset("rng rng-bit-generator rng-get-and-update-state".split())
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hlofuse.ir.opcodes import with_operands, with_trait
 from hlofuse.ir.shape import BIT_WIDTH, COMPLEX_TYPES, FLOATING_TYPES, INTEGER_TYPES, UNBOUNDED, Layout, Shape
 from hlofuse.ir.text.errors import Rejected, counted_dimensions
 from hlofuse.ir.text.infer_windows import (
@@ -46,10 +47,7 @@ _UNARY_TYPES: dict[str, frozenset[str]] = {
         ("abs", "sign"), frozenset(t for t in INTEGER_TYPES if t[0] == "s") | FLOATING_TYPES | COMPLEX_TYPES
     ),
 }
-_BINARY = values(
-    "add divide multiply mulhi subtract atan2 complex maximum minimum power remainder and or xor compare"
-    " shift-left shift-right-arithmetic shift-right-logical"
-)
+_BINARY = (with_trait("elementwise") & with_operands(2)) - {"stochastic-convert"}
 
 
 def infer_shape(

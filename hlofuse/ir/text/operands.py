@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.checks import compatible
 from hlofuse.ir.text.errors import Rejected, suggestion
@@ -155,7 +156,7 @@ class Operands(ABC):
         return parameter
 
 
-_OWN = frozenset({"async-start", "async-update", "async-done"})
+_OWN = with_trait("async")
 _MAIN_THREAD = '"main"'
 
 

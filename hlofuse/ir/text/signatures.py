@@ -5,9 +5,8 @@ The union over the supported releases: an attribute that XLA has dropped since i
 
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from hlofuse.ir.opcodes import OPCODES
+from hlofuse.ir.opcodes import OPCODE_FACTS, OPCODES, with_trait
 from hlofuse.ir.text.text import values
 
 COMMON: frozenset[str] = values(
@@ -40,16 +39,7 @@ class Signature:
 
 
 # XLA's `CanInferShape` says no, or would go on with no shape at all.
-_NEEDS_SHAPE = values(
-    """
-    all-gather all-gather-done all-gather-start all-reduce all-reduce-done all-reduce-start all-to-all
-    async-done async-start async-update bitcast bitcast-convert collective-broadcast collective-permute
-    collective-permute-done collective-permute-start constant convert copy-done copy-start custom-call
-    dynamic-reshape dynamic-slice dynamic-update-slice fusion infeed iota outfeed parameter
-    ragged-all-to-all recv reduce-precision reduce-scatter reshape rng rng-bit-generator
-    rng-get-and-update-state slice stochastic-convert
-    """
-)
+_NEEDS_SHAPE = with_trait("written-shape")
 
 # These have starts and dones of their own, so `copy-start` is never a wrapped copy.
 _NEVER_WRAPPED = values("all-gather all-reduce collective-permute copy recv send")
@@ -62,12 +52,10 @@ def signature(opcode: str) -> Signature | None:
 
     `dot-start` and similar ones are async operations around a dot: a start takes the dot's attributes too.
     """
-    if (row := _rows().get(opcode)) is not None:
-        operands, required, optional = row
-        must = frozenset(required.split())
-        return Signature(
-            operands, must, COMMON | must | frozenset(optional.split()), opcode not in _NEEDS_SHAPE
-        )
+    if (facts := OPCODE_FACTS.get(opcode)) is not None:
+        count = VARIADIC if facts.operands == "*" else int(facts.operands)
+        must = values(facts.required)
+        return Signature(count, must, COMMON | must | values(facts.optional), opcode not in _NEEDS_SHAPE)
     wrapped, stage = split_async(opcode)
     if stage is None:
         return None
@@ -90,19 +78,9 @@ def split_async(opcode: str) -> tuple[str, str | None]:
 
 @cache
 def all_attributes() -> frozenset[str]:
-    return COMMON.union(MODULE_ATTRIBUTES, *(values(f"{row[1]} {row[2]}") for row in _rows().values()))
-
-
-@cache
-def _rows() -> dict[str, tuple[int, str, str]]:
-    """Rows of `signatures.csv` by opcode: operands (`*` for any number) and attributes."""
-    rows: dict[str, tuple[int, str, str]] = {}
-    table = Path(__file__).with_name("signatures.csv").read_text(encoding="utf-8")
-    for line in table.splitlines()[1:]:
-        opcodes, operands, required, optional = line.split("|")
-        count = VARIADIC if operands == "*" else int(operands)
-        rows.update(dict.fromkeys(opcodes.split(), (count, required, optional)))
-    return rows
+    return COMMON.union(
+        MODULE_ATTRIBUTES, *(values(f"{facts.required} {facts.optional}") for facts in OPCODE_FACTS.values())
+    )
 
 
 # The words that stand for enumerations, by attribute (`xla/xla_data.proto`, `xla/service/hlo.proto`). XLA

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context
@@ -9,10 +10,7 @@ from hlofuse.passes.algebraic.slice import is_unstrided
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, ones_moved, ranges_of, without
 
-_BINARY = frozenset(
-    "add and atan2 complex divide maximum minimum multiply or power remainder shift-left"
-    " shift-right-arithmetic shift-right-logical subtract xor".split()
-)
+_BINARY = ELEMENTWISE_BINARY - {"compare", "mulhi", "stochastic-convert"}
 
 
 def handle_pad(c: Context, pad: Instruction) -> bool:

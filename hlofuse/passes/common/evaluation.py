@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
 from hlofuse.passes.common.dots import contracted, portable
 from hlofuse.passes.common.elementwise import CannotEvaluate, value_function
@@ -291,7 +292,7 @@ def _bitcast_convert(x: Instruction) -> list[Value]:
     return [struct.unpack(result, struct.pack(source, v))[0] for v in evaluate(x.operands[0])]
 
 
-_REDUCERS = frozenset({"and", "or", "xor", "maximum", "minimum", "add", "multiply"})
+_REDUCERS = with_trait("commutative")
 _SUMMED_AT_ONCE = 512
 
 

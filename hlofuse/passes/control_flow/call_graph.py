@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.unfusing import check_growth, most_instructions
 from hlofuse.matching.key import Keys
@@ -101,12 +102,7 @@ class CallInliner(Pass):
 
 _MOST_INSTRUCTIONS = 128
 _MOST_CONSTANT_BYTES = 1024
-_COLLECTIVES = frozenset(
-    """
-    all-gather all-gather-start all-reduce all-reduce-start all-to-all collective-broadcast
-    collective-permute collective-permute-start ragged-all-to-all reduce-scatter
-    """.split()
-)
+_COLLECTIVES = with_trait("collective") | with_trait("collective-start")
 
 
 @dataclass(frozen=True)

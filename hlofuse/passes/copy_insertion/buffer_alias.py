@@ -18,6 +18,7 @@ from hlofuse.analysis.hlo_value import Index, subshape_at
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.releases import Release
@@ -102,12 +103,8 @@ def _space(shape: Shape) -> str:
 
 # Lets a loop's body read a carried value before it writes the next one, so that it needs no copy.
 #
-_STARTS = frozenset({"all-gather-start", "all-reduce-start", "collective-permute-start", "recv", "send"})
-_COLLECTIVES = frozenset(
-    """
-    all-gather all-reduce all-to-all collective-broadcast collective-permute ragged-all-to-all reduce-scatter
-    """.split()
-)
+_STARTS = with_trait("collective-start") | {"recv", "send"}
+_COLLECTIVES = with_trait("collective")
 _NO_COLLECTIVES = frozenset({"copy-done"})
 
 

@@ -9,6 +9,7 @@ from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.kernels import SMALL_CALL
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import set_attribute
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
@@ -137,14 +138,9 @@ def partition_counts(shape: Shape, target: int) -> list[int]:
     return counts
 
 
-_UNAVAILABLE = frozenset(
-    """
-    custom-call fft infeed outfeed partition-id replica-id scatter sort
-    all-gather all-gather-done all-gather-start all-reduce all-reduce-done all-reduce-start all-to-all
-    collective-broadcast collective-permute collective-permute-done collective-permute-start
-    ragged-all-to-all reduce-scatter
-    """.split()
-)
+_UNAVAILABLE = (
+    with_trait("collective") | with_trait("collective-start") | with_trait("collective-done")
+) | frozenset("custom-call fft infeed outfeed partition-id replica-id scatter sort".split())
 
 
 @dataclass(frozen=True)

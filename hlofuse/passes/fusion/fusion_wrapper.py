@@ -8,6 +8,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.ir.fusing import computation_of, create_fusion
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import move_control_dependencies
 from hlofuse.passes.base import Pass
 from hlofuse.releases import Release
@@ -16,7 +17,7 @@ from hlofuse.rules.fusion_wrapper import RULES, WRAPPED_OPCODES, WrapCandidate
 from hlofuse.rules.gpu_fusible import choose_kind
 from hlofuse.trace import Recorder
 
-_ENTERED = frozenset({"conditional", "while", "call", "async-start"})
+_ENTERED = with_trait("control-flow")
 
 
 def reached(entry: Computation) -> Iterator[Instruction]:

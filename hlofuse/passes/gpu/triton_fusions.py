@@ -17,6 +17,7 @@ from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import clone_of, computation_of, module_of, set_fusion_kind
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import FixedPoint, Pass, replaced
 from hlofuse.passes.gpu.reductions import ReductionDimensionGrouper, ReductionSplitter, TreeReductionRewriter
@@ -25,7 +26,7 @@ from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.rewrites import TRITON_SOFTMAX
 from hlofuse.trace import OnlySkipped, Recorder
 
-_FREE = frozenset({"parameter", "constant", "bitcast", "tuple", "get-tuple-element"})
+_FREE = with_trait("free")
 """Costs nothing to run."""
 
 

@@ -10,17 +10,13 @@ from functools import partial
 
 from hlofuse.cost.gpu.backend_config import is_tuned_product
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.passes.base import Pipeline, UnimplementedPass
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.pipelines.gpu.steps import ALGSIMP_AFTER_FUSION, pass_lists
 from hlofuse.releases import AROUND_FUSION
 
-_COLLECTIVES = tuple(
-    (
-        "all-gather all-reduce all-to-all collective-broadcast collective-permute ragged-all-to-all"
-        " reduce-scatter"
-    ).split()
-)
+_COLLECTIVES = tuple(sorted(with_trait("collective")))
 
 
 def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) -> tuple[Pipeline, ...]:

@@ -13,13 +13,14 @@ from hlofuse.format.escape import printable
 from hlofuse.format.paths import layer_of, portable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, RefusedEdge, Where
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.explain.explain import explain
 
-_SILENT = frozenset({"bitcast", "constant", "get-tuple-element", "tuple"})
+_SILENT = with_trait("free") - {"parameter"}
 
 
 def profile_of_replay(name: str, facts: Facts, root: Path) -> Profile:

@@ -13,8 +13,9 @@ from hlofuse.inputs.dump_directory import fusion_result_of
 from hlofuse.inputs.many import load
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 
-_NO_WORK = frozenset({"parameter", "constant", "tuple", "bitcast", "get-tuple-element"})
+_NO_WORK = with_trait("free")
 
 
 @dataclass(frozen=True, slots=True)

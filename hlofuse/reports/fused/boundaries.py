@@ -29,6 +29,7 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.unfusing import check_growth, inline_calls, most_instructions, unfuse
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
@@ -247,7 +248,7 @@ def _refusals(module: Module, device: DeviceDescription) -> dict[tuple[str, str]
 
 _FUSION_KINDS = ("kLoop", "kInput", "kOutput")
 
-_UNTOLD = frozenset({"constant", "tuple", "bitcast", "get-tuple-element"})
+_UNTOLD = with_trait("free") - {"parameter"}
 
 
 def split_fusions(module: Module) -> tuple[Module, dict[str, str]]:

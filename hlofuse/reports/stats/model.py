@@ -13,6 +13,7 @@ from hlofuse.analysis.kernels import kernel_source, launched_computations
 from hlofuse.format.paths import layer_of, source_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.common.model import both_names
@@ -132,8 +133,8 @@ def operations_inside(instruction: Instruction) -> int:
     """Operations a kernel holds, parameters, constants and tuples not counted."""
     if instruction.opcode != "fusion":
         return 1
-    silent = ("parameter", "constant", "tuple", "get-tuple-element", "bitcast")
-    return sum(i.opcode not in silent for i in instruction.fused_computation)
+    free = with_trait("free")
+    return sum(i.opcode not in free for i in instruction.fused_computation)
 
 
 def _kernel(row: Launched, module: Module, names: LaunchedNames | None) -> KernelStatistics:

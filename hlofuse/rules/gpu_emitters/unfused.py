@@ -9,6 +9,7 @@ from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import Summary
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.verdict import runner
@@ -130,12 +131,7 @@ def _gemm(kernel: GpuKernel) -> dict[str, Any]:
 
 # Instructions that stay outside fusions, each with a thunk of its own.
 
-_COLLECTIVES = frozenset(
-    """
-    all-gather all-gather-start all-reduce all-reduce-start all-to-all collective-broadcast
-    collective-permute collective-permute-start ragged-all-to-all reduce-scatter recv send
-    """.split()
-)
+_COLLECTIVES = with_trait("collective") | with_trait("collective-start") | {"recv", "send"}
 _HOST = frozenset({"infeed", "outfeed"})
 _COPIES = frozenset({"copy", "copy-start"})
 
