@@ -4,8 +4,6 @@ XLA decides this in `ThunkEmitter::EmitHloInstruction` (`xla/service/cpu/thunk_e
 `EmitFusionKernel` (`xla/backends/cpu/codegen/fusion_emitter.cc`).
 """
 
-from typing import Any
-
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_predicates import (
     EIGEN,
@@ -21,58 +19,58 @@ from hlofuse.cost.gpu.atoms import is_intermediate
 from hlofuse.cost.gpu.kernel_graph import can_update_in_place
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.rules.verdict import runner
+from hlofuse.rules.verdict import Figures, runner
 
 # Library calls: chosen before fusion (library fusions), or by what an operation is.
 
 
 @runner("EC001", "A library fusion for YNNPACK", runs="YNNPACK")
-def ynn(kernel: Instruction) -> dict[str, Any] | None:
+def ynn(kernel: Instruction) -> Figures | None:
     return _library_fusion(kernel, "__ynn_fusion")
 
 
 @runner("EC002", "A library call to oneDNN", runs="oneDNN")
-def onednn(kernel: Instruction) -> dict[str, Any] | None:
+def onednn(kernel: Instruction) -> Figures | None:
     target = custom_call_target(kernel)
     return {"calls": target} if target.startswith("__onednn$") else _library_fusion(kernel, "__onednn_fusion")
 
 
 @runner("EC003", "A matmul in Eigen", runs="Eigen")
-def eigen_dot(kernel: Instruction) -> dict[str, Any] | None:
+def eigen_dot(kernel: Instruction) -> Figures | None:
     return _dot(kernel, EIGEN)
 
 
 @runner("EC004", "A matrix-vector product in XLA's own loop", runs="matrix-vector loop")
-def vector_dot(kernel: Instruction) -> dict[str, Any] | None:
+def vector_dot(kernel: Instruction) -> Figures | None:
     return _dot(kernel, VECTOR)
 
 
 @runner("EC005", "A dot in plain loops", runs="plain loops")
-def naive_dot(kernel: Instruction) -> dict[str, Any] | None:
+def naive_dot(kernel: Instruction) -> Figures | None:
     return _dot(kernel, NAIVE)
 
 
 @runner("EC006", "A convolution in Eigen", runs="Eigen")
-def eigen_convolution(kernel: Instruction) -> dict[str, Any] | None:
+def eigen_convolution(kernel: Instruction) -> Figures | None:
     if kernel.opcode != "convolution" or why_not_eigen(kernel) is not None:
         return None
     return {"convolves": " × ".join(o.shape.text_without_layout for o in kernel.operands[:2])}
 
 
 @runner("EC007", "A custom call", runs="custom call")
-def custom_call(kernel: Instruction) -> dict[str, Any] | None:
+def custom_call(kernel: Instruction) -> Figures | None:
     target = custom_call_target(kernel)
     return {"calls": target} if target else None
 
 
 @runner("EC008", "A Fourier transform in DUCC", runs="DUCC FFT")
-def fft(kernel: Instruction) -> dict[str, Any] | None:
+def fft(kernel: Instruction) -> Figures | None:
     if kernel.opcode != "fft":
         return None
     return {"length": (kernel.attributes.raw("fft_length") or "").strip("{}")}
 
 
-def _library_fusion(kernel: Instruction, kind: str) -> dict[str, Any] | None:
+def _library_fusion(kernel: Instruction, kind: str) -> Figures | None:
     if kernel.opcode != "fusion" or f'"{kind}"' not in (kernel.attributes.raw("backend_config") or ""):
         return None
     heavy = next((i for i in kernel.fused_computation if i.opcode in ("dot", "convolution", "reduce")), None)
@@ -81,7 +79,7 @@ def _library_fusion(kernel: Instruction, kind: str) -> dict[str, Any] | None:
     return {"around": f"{heavy.opcode} of {heavy.operands[0].shape.text_without_layout}"}
 
 
-def _dot(kernel: Instruction, wanted: str) -> dict[str, Any] | None:
+def _dot(kernel: Instruction, wanted: str) -> Figures | None:
     if kernel.opcode != "dot":
         return None
     strategy, because = dot_strategy(kernel)
@@ -92,7 +90,7 @@ def _dot(kernel: Instruction, wanted: str) -> dict[str, Any] | None:
 
 
 @runner("EC020", "A matrix-vector product with an addition", runs="matrix-vector loop")
-def output_fusion(kernel: Instruction) -> dict[str, Any] | None:
+def output_fusion(kernel: Instruction) -> Figures | None:
     if kernel.opcode != "fusion" or kernel.fusion_kind != "kOutput":
         return None
     dot = next((i for i in kernel.fused_computation if i.opcode == "dot"), None)
@@ -100,20 +98,20 @@ def output_fusion(kernel: Instruction) -> dict[str, Any] | None:
 
 
 @runner("EC021", "The tiled emitter", runs="tiled emitter")
-def tiled(kernel: Instruction) -> dict[str, Any] | None:
+def tiled(kernel: Instruction) -> Figures | None:
     if not _is_loop(kernel) or why_not_tiled(kernel) is not None:
         return None
     return {"result": _result(kernel)}
 
 
 @runner("EC022", "The scatter emitter", runs="scatter emitter")
-def scatter(kernel: Instruction) -> dict[str, Any] | None:
+def scatter(kernel: Instruction) -> Figures | None:
     is_scatter = kernel.opcode == "fusion" and kernel.fused_root.opcode == "scatter"
     return {"hero": kernel.fused_root.name} if is_scatter else None
 
 
 @runner("EC023", "The concatenate emitter", runs="concatenate emitter")
-def concatenate(kernel: Instruction) -> dict[str, Any] | None:
+def concatenate(kernel: Instruction) -> Figures | None:
     hero = _concatenate_hero(kernel) if _is_loop(kernel) else None
     if hero is None:
         return None
@@ -121,7 +119,7 @@ def concatenate(kernel: Instruction) -> dict[str, Any] | None:
 
 
 @runner("EC024", "In-place update", runs="in-place update")
-def in_place_update(kernel: Instruction) -> dict[str, Any] | None:
+def in_place_update(kernel: Instruction) -> Figures | None:
     if not _is_loop(kernel):
         return None
     root = kernel.fused_root
@@ -135,7 +133,7 @@ def in_place_update(kernel: Instruction) -> dict[str, Any] | None:
 
 
 @runner("EC025", "The loop emitter", runs="loop emitter")
-def loop(kernel: Instruction) -> dict[str, Any] | None:
+def loop(kernel: Instruction) -> Figures | None:
     if kernel.opcode != "fusion":
         return None
     found = {"result": _result(kernel)}
@@ -144,7 +142,7 @@ def loop(kernel: Instruction) -> dict[str, Any] | None:
 
 
 @runner("EC060", "A matrix-vector product becomes multiply and reduce", runs="multiply and reduce")
-def strength_reduced(kernel: Instruction) -> dict[str, Any] | None:
+def strength_reduced(kernel: Instruction) -> Figures | None:
     return product_as_reduce(kernel)
 
 
@@ -198,35 +196,35 @@ _RANDOM = frozenset("rng rng-bit-generator rng-get-and-update-state".split())
 
 
 @runner("EC030", "A sort in the C++ standard library", runs="sort")
-def sort(kernel: Instruction) -> dict[str, Any] | None:
+def sort(kernel: Instruction) -> Figures | None:
     return {"operands": len(kernel.operands)} if kernel.opcode == "sort" else None
 
 
 @runner("EC031", "A copy is a memcpy", runs="memcpy")
-def copy(kernel: Instruction) -> dict[str, Any] | None:
+def copy(kernel: Instruction) -> Figures | None:
     is_copy = kernel.opcode == "copy" and kernel.shape.bit_width >= 8
     return {"bytes": kernel.shape.byte_size} if is_copy else None
 
 
 @runner("EC032", "A concatenate as one memcpy per part", runs="memcpy kernel")
-def concatenate_alone(kernel: Instruction) -> dict[str, Any] | None:
+def concatenate_alone(kernel: Instruction) -> Figures | None:
     if kernel.opcode != "concatenate":
         return None
     return {"joins": f"{len(kernel.operands)} along dimension {kernel.dimensions[0]}"}
 
 
 @runner("EC033", "Processes talk to each other", runs="collective")
-def collective(kernel: Instruction) -> dict[str, Any] | None:
+def collective(kernel: Instruction) -> Figures | None:
     return {"opcode": kernel.opcode} if kernel.opcode in _COLLECTIVES else None
 
 
 @runner("EC034", "Random numbers", runs="random state kernel")
-def random(kernel: Instruction) -> dict[str, Any] | None:
+def random(kernel: Instruction) -> Figures | None:
     return {"opcode": kernel.opcode} if kernel.opcode in _RANDOM else None
 
 
 @runner("EC035", "A kernel for one operation", runs="elemental emitter")
-def elemental(kernel: Instruction) -> dict[str, Any] | None:
+def elemental(kernel: Instruction) -> Figures | None:
     return {"opcode": kernel.opcode}
 
 

@@ -3,8 +3,6 @@
 `RULES` is the order in which `CpuInstructionFusion::ShouldFuse` asks.
 """
 
-from typing import Any
-
 from hlofuse.analysis.cpu_predicates import has_output_fusible_operand, is_loop_fusible, is_output_fusible
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
 from hlofuse.ir.graph import Instruction
@@ -18,7 +16,7 @@ from hlofuse.rules.instruction_fusion import (
     producer_is_root,
     recomputation,
 )
-from hlofuse.rules.verdict import condition, requirement
+from hlofuse.rules.verdict import Figures, condition, requirement
 
 # Rules that allow: what the consumer is decides last.
 
@@ -31,7 +29,7 @@ MAX_VECTOR_BYTES = Knob("cpu-max-fused-dot-vector", 16 * 1024)
     allows=True,
     knobs=(MAX_VECTOR_BYTES,),
 )
-def small_vector_dot(pair: CandidatePair) -> dict[str, Any] | None:
+def small_vector_dot(pair: CandidatePair) -> Figures | None:
     consumer = pair.consumer
     if consumer.opcode != "dot" or consumer.shape.rank > 1:
         return None
@@ -44,17 +42,17 @@ def small_vector_dot(pair: CandidatePair) -> dict[str, Any] | None:
 
 
 @condition("CPU014", "The consumer is a loop fusion", allows=True)
-def consumer_is_loop_fusion(pair: CandidatePair) -> dict[str, Any] | None:
+def consumer_is_loop_fusion(pair: CandidatePair) -> Figures | None:
     return {} if pair.consumer.fusion_kind == "kLoop" else None
 
 
 @condition("CPU016", "The consumer is elementwise or can be emitted as a loop", allows=True)
-def consumer_is_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
+def consumer_is_loop_fusible(pair: CandidatePair) -> Figures | None:
     return {} if is_loop_fusible(pair.consumer) else None
 
 
 @requirement("CPU015", "The consumer cannot be fused into", message="Not fusing: not found a fusible case")
-def not_found_a_fusible_case(pair: CandidatePair) -> dict[str, Any] | None:
+def not_found_a_fusible_case(pair: CandidatePair) -> Figures | None:
     return {"opcode": pair.consumer.opcode}
 
 
@@ -67,7 +65,7 @@ def not_found_a_fusible_case(pair: CandidatePair) -> dict[str, Any] | None:
     message="Don't fuse instructions from custom fusions/calls",
     span=Span(since="0.5"),
 )
-def skipped_consumer(pair: CandidatePair) -> dict[str, Any] | None:
+def skipped_consumer(pair: CandidatePair) -> Figures | None:
     return {} if pair.consumer in pair.state.skipped else None
 
 
@@ -78,7 +76,7 @@ def skipped_consumer(pair: CandidatePair) -> dict[str, Any] | None:
     message="Don't fuse non-scalar constants.",
     span=Span(since="0.7"),
 )
-def non_scalar_constant(pair: CandidatePair) -> dict[str, Any] | None:
+def non_scalar_constant(pair: CandidatePair) -> Figures | None:
     producer = pair.producer
     if producer.opcode != "constant" or producer.shape.is_effective_scalar:
         return None
@@ -96,7 +94,7 @@ MAX_CONSTANT_BYTES = Knob("cpu-max-fused-constant", 10_000)
     knobs=(MAX_CONSTANT_BYTES,),
     span=Span("0.5", "0.6"),
 )
-def large_constant(pair: CandidatePair) -> dict[str, Any] | None:
+def large_constant(pair: CandidatePair) -> Figures | None:
     producer = pair.producer
     limit = pair.state.settings.value(MAX_CONSTANT_BYTES)
     if producer.opcode != "constant" or producer.shape.byte_size <= limit:
@@ -110,7 +108,7 @@ def large_constant(pair: CandidatePair) -> dict[str, Any] | None:
     lasting=True,
     message="Producer is not loop-fusible.",
 )
-def producer_not_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
+def producer_not_loop_fusible(pair: CandidatePair) -> Figures | None:
     return None if is_loop_fusible(pair.producer) else {"opcode": pair.producer.opcode}
 
 
@@ -119,7 +117,7 @@ def producer_not_loop_fusible(pair: CandidatePair) -> dict[str, Any] | None:
     "A constant alone does not start a fusion",
     message="Not fusing: insufficient non-constant nodes.",
 )
-def constant_alone(pair: CandidatePair) -> dict[str, Any] | None:
+def constant_alone(pair: CandidatePair) -> Figures | None:
     return {} if pair.producer.opcode == "constant" and pair.consumer.opcode != "fusion" else None
 
 
@@ -129,7 +127,7 @@ def constant_alone(pair: CandidatePair) -> dict[str, Any] | None:
     lasting=True,
     message="Not fusing: producer is itself a fusion node.",
 )
-def producer_is_a_fusion(pair: CandidatePair) -> dict[str, Any] | None:
+def producer_is_a_fusion(pair: CandidatePair) -> Figures | None:
     return {} if pair.producer.opcode == "fusion" else None
 
 
@@ -137,7 +135,7 @@ def producer_is_a_fusion(pair: CandidatePair) -> dict[str, Any] | None:
 
 
 @condition("CPU003", "The add is fused into its matrix-vector product", allows=True)
-def output_fusion(pair: CandidatePair) -> dict[str, Any] | None:
+def output_fusion(pair: CandidatePair) -> Figures | None:
     return {} if is_output_fusible(pair.producer, pair.consumer) else None
 
 
@@ -146,7 +144,7 @@ def output_fusion(pair: CandidatePair) -> dict[str, Any] | None:
     "The add is reserved for its own matrix-vector product",
     message="Bailing because producer can be output-fused into some operand.",
 )
-def goes_into_its_dot(pair: CandidatePair) -> dict[str, Any] | None:
+def goes_into_its_dot(pair: CandidatePair) -> Figures | None:
     return {} if has_output_fusible_operand(pair.producer) else None
 
 
@@ -184,7 +182,7 @@ ALLOWED_CODE_DUPLICATION = Knob("code-duplication-limit", 15)
     ),
     span=Span(since="0.5"),
 )
-def inefficient_concatenate(pair: CandidatePair) -> dict[str, Any] | None:
+def inefficient_concatenate(pair: CandidatePair) -> Figures | None:
     settings = pair.state.settings
     for x in (pair.producer, pair.consumer):
         if x.opcode != "concatenate":
@@ -209,7 +207,7 @@ def inefficient_concatenate(pair: CandidatePair) -> dict[str, Any] | None:
     lasting=True,
     message="Fusion is not profitable.",
 )
-def reused_expensive_producer(pair: CandidatePair) -> dict[str, Any] | None:
+def reused_expensive_producer(pair: CandidatePair) -> Figures | None:
     return recomputation(pair) if pair.producer.opcode != "fusion" else None
 
 
@@ -220,7 +218,7 @@ def reused_expensive_producer(pair: CandidatePair) -> dict[str, Any] | None:
     span=Span(since="0.6"),
     knobs=(MAX_REDUCTIONS,),
 )
-def too_many_reductions(pair: CandidatePair) -> dict[str, Any] | None:
+def too_many_reductions(pair: CandidatePair) -> Figures | None:
     if pair.consumer.opcode != "fusion" or pair.producer.opcode != "reduce":
         return None
     count = sum(x.opcode == "reduce" for x in pair.consumer.fused_computation)
@@ -233,7 +231,7 @@ def too_many_reductions(pair: CandidatePair) -> dict[str, Any] | None:
     message="Code duplication too high",
     knobs=(ALLOWED_CODE_DUPLICATION,),
 )
-def code_duplication(pair: CandidatePair) -> dict[str, Any] | None:
+def code_duplication(pair: CandidatePair) -> Figures | None:
     producer, consumer, state = pair.producer, pair.consumer, pair.state
     if not state.may_duplicate or consumer.opcode != "fusion":
         return None
@@ -246,7 +244,7 @@ def code_duplication(pair: CandidatePair) -> dict[str, Any] | None:
     message="Not fusing reductions over major dimensions",
     span=Span(until="0.5"),
 )
-def reduction_over_major(pair: CandidatePair) -> dict[str, Any] | None:
+def reduction_over_major(pair: CandidatePair) -> Figures | None:
     for x in (pair.consumer, pair.producer):
         if x.opcode == "reduce" and _leaves_minor(x):
             return {"reduce": x.name}

@@ -1,6 +1,6 @@
 """Rules about the loops of two kernels, which have to be the same ones."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.model import KernelModel
@@ -10,7 +10,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule, essential, register
 from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import Verdict
+from hlofuse.rules.verdict import Figures, Verdict
 
 REDUCTIONS_DIFFER = essential(
     "GM011", "The two reductions differ", message="tiled reductions with different shapes"
@@ -67,7 +67,7 @@ def _loop_shape(hero: _Hero) -> Shape:
     return hero.shape
 
 
-def heroes_differ(a: Atom | None, b: Atom | None, release: Release) -> tuple[Rule, dict[str, Any]] | None:
+def heroes_differ(a: Atom | None, b: Atom | None, release: Release) -> tuple[Rule, Figures] | None:
     """`FusionHeroesAreCompatible`."""
     if a is None or b is None:
         return None

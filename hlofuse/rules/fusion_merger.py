@@ -5,7 +5,6 @@ A fusion is merged into all of its users or into none. `PRODUCER_RULES` are aske
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from hlofuse.cost.gpu.merging import MergeTimes
 from hlofuse.cost.gpu.ticks import fp32, microseconds
@@ -15,7 +14,7 @@ from hlofuse.rules.fusion_heroes import heroes_verdict
 from hlofuse.rules.gpu_fusible import is_physically_transposing
 from hlofuse.rules.gpu_instruction_fusion import FUSIBLE_RULES, GpuFusionState, GpuPair
 from hlofuse.rules.priority_fusion.conditions import MAX_IR_SIZE, over_budget
-from hlofuse.rules.verdict import Verdict, condition, requirement
+from hlofuse.rules.verdict import Figures, Verdict, condition, requirement
 
 MAX_TRANSPOSED = Knob("gpu-max-transposed-share", 0.5)
 
@@ -32,12 +31,12 @@ MERGED = outcome("FM001", "A kernel is fused into all of its consumers", allows=
 
 
 @requirement("FM010", "The kernel has no users", message="fusion has no users")
-def no_users(merge: Merge) -> dict[str, Any] | None:
+def no_users(merge: Merge) -> Figures | None:
     return None if merge.producer.users else {}
 
 
 @condition("FM011", "The kernel is not a loop", message="not a loop fusion")
-def not_a_loop(merge: Merge) -> dict[str, Any] | None:
+def not_a_loop(merge: Merge) -> Figures | None:
     kind = merge.producer.fusion_kind
     return None if kind == "kLoop" else {"kind": kind}
 
@@ -46,12 +45,12 @@ PRODUCER_RULES = (no_users, not_a_loop)
 
 
 @condition("FM012", "A bitcast is not a kernel", message="not fusing bitcast ops")
-def user_is_bitcast(pair: GpuPair) -> dict[str, Any] | None:
+def user_is_bitcast(pair: GpuPair) -> Figures | None:
     return {} if pair.consumer.opcode == "bitcast" else None
 
 
 @requirement("FM013", "A user is a custom fusion", message="not fusing custom fusions")
-def user_is_custom(pair: GpuPair) -> dict[str, Any] | None:
+def user_is_custom(pair: GpuPair) -> Figures | None:
     return {} if pair.consumer.fusion_kind == "kCustom" else None
 
 
@@ -70,7 +69,7 @@ USER_RULES = (user_is_bitcast, user_is_custom, heroes_clash, *FUSIBLE_RULES)
     message="would read mostly uncoalesced",
     knobs=(MAX_TRANSPOSED,),
 )
-def reads_uncoalesced(merge: Merge) -> dict[str, Any] | None:
+def reads_uncoalesced(merge: Merge) -> Figures | None:
     producer, state = merge.producer, merge.state
     if not any(state.model.summary(user).is_reduction for user in producer.users):
         return None
@@ -123,7 +122,7 @@ SLOWER = register(
 )
 
 
-def time_figures(times: MergeTimes) -> dict[str, Any]:
+def time_figures(times: MergeTimes) -> Figures:
     """Both times of a merge."""
     return {"us_fused": microseconds(times.fused), "us_unfused": microseconds(times.unfused)}
 

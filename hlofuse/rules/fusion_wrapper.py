@@ -1,13 +1,12 @@
 """Rules of FusionWrapper: which operation left alone becomes a fusion of its own. Codes FW…"""
 
 from dataclasses import dataclass
-from typing import Any
 
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_predicates import is_tiling_type
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release, Span
-from hlofuse.rules.verdict import condition
+from hlofuse.rules.verdict import Figures, condition
 
 _LATER_WRAPPED = frozenset(
     """
@@ -35,12 +34,12 @@ class WrapCandidate:
 
 
 @condition("FW001", "A scatter is wrapped", allows=True)
-def scatter(candidate: WrapCandidate) -> dict[str, Any] | None:
+def scatter(candidate: WrapCandidate) -> Figures | None:
     return {} if candidate.instruction.opcode == "scatter" else None
 
 
 @condition("FW002", "An operation of the fusion emitters is wrapped", allows=True, span=Span(since="0.8"))
-def elemental(candidate: WrapCandidate) -> dict[str, Any] | None:
+def elemental(candidate: WrapCandidate) -> Figures | None:
     opcode = candidate.instruction.opcode
     if opcode not in WRAPPED_OPCODES or _is_too_early(candidate):
         return None
@@ -53,7 +52,7 @@ def _is_too_early(candidate: WrapCandidate) -> bool:
 
 
 @condition("FW005", "A copy that changes nothing stays a memcpy", span=Span(since="0.9"))
-def plain_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
+def plain_copy(candidate: WrapCandidate) -> Figures | None:
     instruction = candidate.instruction
     if instruction.opcode != "copy" or instruction.shape.key != instruction.operands[0].shape.key:
         return None
@@ -61,7 +60,7 @@ def plain_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
 
 
 @condition("FW006", "A copy of a narrow type is not wrapped", span=Span(since="0.9"))
-def copy_of_narrow_type(candidate: WrapCandidate) -> dict[str, Any] | None:
+def copy_of_narrow_type(candidate: WrapCandidate) -> Figures | None:
     instruction = candidate.instruction
     if instruction.opcode != "copy":
         return None
@@ -72,7 +71,7 @@ def copy_of_narrow_type(candidate: WrapCandidate) -> dict[str, Any] | None:
 
 
 @condition("FW003", "A copy that changes the layout is wrapped", allows=True, span=Span(since="0.9"))
-def layout_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
+def layout_copy(candidate: WrapCandidate) -> Figures | None:
     instruction = candidate.instruction
     if instruction.opcode != "copy":
         return None
@@ -82,7 +81,7 @@ def layout_copy(candidate: WrapCandidate) -> dict[str, Any] | None:
 @condition(
     "FW004", "A convolution that Eigen does not support is wrapped", allows=True, span=Span(since="0.11")
 )
-def slow_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
+def slow_convolution(candidate: WrapCandidate) -> Figures | None:
     instruction = candidate.instruction
     if instruction.opcode != "convolution":
         return None
@@ -91,12 +90,12 @@ def slow_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
 
 
 @condition("FW007", "A convolution is computed by Eigen", span=Span(since="0.11"))
-def eigen_convolution(candidate: WrapCandidate) -> dict[str, Any] | None:
+def eigen_convolution(candidate: WrapCandidate) -> Figures | None:
     return {} if candidate.instruction.opcode == "convolution" else None
 
 
 @condition("FW008", "A concatenate or a dot is faster unfused", span=Span(since="0.8"))
-def better_alone(candidate: WrapCandidate) -> dict[str, Any] | None:
+def better_alone(candidate: WrapCandidate) -> Figures | None:
     opcode = candidate.instruction.opcode
     return {"opcode": opcode} if opcode in ("concatenate", "dot") or _is_too_early(candidate) else None
 

@@ -30,7 +30,7 @@ from hlofuse.rules.instruction_fusion import (
     recomputation,
 )
 from hlofuse.rules.priority_fusion.conditions import over_budget
-from hlofuse.rules.verdict import Verdict, condition, requirement
+from hlofuse.rules.verdict import Figures, Verdict, condition, requirement
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class GpuPair(CandidatePair):
 @requirement(
     "GI010", "The producer cannot be emitted per element", message="the producer is not loop-fusible"
 )
-def producer_not_loop_fusible(pair: GpuPair) -> dict[str, Any] | None:
+def producer_not_loop_fusible(pair: GpuPair) -> Figures | None:
     model = pair.state.model
     if is_loop_fusible_producer(pair.producer, model.release) or has_tiled_transpose(pair.producer, model):
         return None
@@ -65,7 +65,7 @@ def producer_not_loop_fusible(pair: GpuPair) -> dict[str, Any] | None:
     "The reduction uses several blocks for one result",
     message="Reduction output fusion only works for race free reductions",
 )
-def reduction_not_race_free(pair: GpuPair) -> dict[str, Any] | None:
+def reduction_not_race_free(pair: GpuPair) -> Figures | None:
     hero = _reduction_hero(pair)
     if hero is None or hero.race_free:
         return None
@@ -77,7 +77,7 @@ def reduction_not_race_free(pair: GpuPair) -> dict[str, Any] | None:
     "More than a chain of elementwise operations follows the reduction",
     message="Reductions from/to continuous dims epilogue not fusible",
 )
-def epilogue_not_a_chain(pair: GpuPair) -> dict[str, Any] | None:
+def epilogue_not_a_chain(pair: GpuPair) -> Figures | None:
     if _reduction_hero(pair) is None:
         return None
     consumer, atom = pair.consumer, pair.state.model.atoms.atom
@@ -91,7 +91,7 @@ def epilogue_not_a_chain(pair: GpuPair) -> dict[str, Any] | None:
 @condition(
     "GI013", "The reduction has several users", message="reduction output fusion only works for single user"
 )
-def reduction_has_users(pair: GpuPair) -> dict[str, Any] | None:
+def reduction_has_users(pair: GpuPair) -> Figures | None:
     if _reduction_hero(pair) is None or len(pair.producer.users) <= 1:
         return None
     return {"users": len(pair.producer.users)}
@@ -100,7 +100,7 @@ def reduction_has_users(pair: GpuPair) -> dict[str, Any] | None:
 @requirement(
     "GI014", "Nothing follows a scatter in its kernel", message="do not fuse into the output of scatter"
 )
-def producer_is_scatter(pair: GpuPair) -> dict[str, Any] | None:
+def producer_is_scatter(pair: GpuPair) -> Figures | None:
     return {} if is_scatter_fusion(pair.producer) else None
 
 
@@ -109,7 +109,7 @@ def producer_is_scatter(pair: GpuPair) -> dict[str, Any] | None:
     "The producer computes the array that a scatter updates",
     message="do not fuse into the in-place operand of scatter",
 )
-def producer_is_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
+def producer_is_scattered_into(pair: GpuPair) -> Figures | None:
     return {} if _scattered_into(pair.consumer) is pair.producer else None
 
 
@@ -118,7 +118,7 @@ def producer_is_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
     "The producer reads the array that a scatter updates",
     message="Producer uses the in-place operand of a scatter",
 )
-def producer_reads_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
+def producer_reads_scattered_into(pair: GpuPair) -> Figures | None:
     array = _scattered_into(pair.consumer)
     return {} if array is not None and array in pair.producer.operands else None
 
@@ -128,7 +128,7 @@ def producer_reads_scattered_into(pair: GpuPair) -> dict[str, Any] | None:
     "The consumer cannot be fused into",
     message="the consumer is not input-fusible and not loop-fusible",
 )
-def consumer_takes_nothing(pair: GpuPair) -> dict[str, Any] | None:
+def consumer_takes_nothing(pair: GpuPair) -> Figures | None:
     model = pair.state.model
     if is_input_fusible(pair.consumer, model) or is_loop_fusible_consumer(pair.consumer, model):
         return None
@@ -140,12 +140,12 @@ def consumer_takes_nothing(pair: GpuPair) -> dict[str, Any] | None:
     "The producer has several results",
     message="the producer is not fusible as it is a multi-output fusion",
 )
-def producer_has_several_results(pair: GpuPair) -> dict[str, Any] | None:
+def producer_has_several_results(pair: GpuPair) -> Figures | None:
     return {} if pair.producer.is_multi_output_fusion else None
 
 
 @condition("GI019", "A constant does not start a kernel", message="not fusing constant")
-def constant_stays(pair: GpuPair) -> dict[str, Any] | None:
+def constant_stays(pair: GpuPair) -> Figures | None:
     producer = pair.producer
     if producer.opcode != "constant":
         return None
@@ -191,12 +191,12 @@ MAX_REPEATED = Knob("gpu-heavy-computation", 10)
 
 
 @condition("GI001", "The producer is already a fusion", message="the producer is a fusion")
-def producer_is_a_fusion(pair: GpuPair) -> dict[str, Any] | None:
+def producer_is_a_fusion(pair: GpuPair) -> Figures | None:
     return {} if pair.producer.opcode == "fusion" else None
 
 
 @requirement("GI002", "The consumer is a custom fusion", message="the consumer is a custom fusion")
-def consumer_is_custom(pair: GpuPair) -> dict[str, Any] | None:
+def consumer_is_custom(pair: GpuPair) -> Figures | None:
     return {} if pair.consumer.fusion_kind == "kCustom" else None
 
 
@@ -205,7 +205,7 @@ def consumer_is_custom(pair: GpuPair) -> dict[str, Any] | None:
     "The consumer would recompute an expensive producer",
     message="the producer is expensive, and the consumer reuses inputs",
 )
-def reused_expensive_producer(pair: GpuPair) -> dict[str, Any] | None:
+def reused_expensive_producer(pair: GpuPair) -> Figures | None:
     return recomputation(pair)
 
 
@@ -214,7 +214,7 @@ def reused_expensive_producer(pair: GpuPair) -> dict[str, Any] | None:
     "A reduction would read its input uncoalesced",
     message="fusing the producer would break read coalescing",
 )
-def breaks_coalescing(pair: GpuPair) -> dict[str, Any] | None:
+def breaks_coalescing(pair: GpuPair) -> Figures | None:
     if not pair.state.model.summary(pair.consumer).is_reduction:
         return None
     return {} if is_physically_transposing(pair.producer) else None
@@ -226,7 +226,7 @@ def breaks_coalescing(pair: GpuPair) -> dict[str, Any] | None:
     message="the fusion would create a heavy computation",
     knobs=(MAX_REPEATED,),
 )
-def creates_heavy_computation(pair: GpuPair) -> dict[str, Any] | None:
+def creates_heavy_computation(pair: GpuPair) -> Figures | None:
     producer, consumer = pair.producer, pair.consumer
     body = list(producer.fused_computation) if producer.opcode == "fusion" else [producer]
     heavy = next((x for x in body if _is_heavy(x, pair)), None)
@@ -258,7 +258,7 @@ def over_kernel_budget(pair: GpuPair) -> Verdict | None:
     message="the fusion would result in an overly large code duplication",
     knobs=(ALLOWED_CODE_DUPLICATION,),
 )
-def code_duplication(pair: GpuPair) -> dict[str, Any] | None:
+def code_duplication(pair: GpuPair) -> Figures | None:
     state = pair.state
     if pair.consumer.opcode != "fusion":
         return None

@@ -5,7 +5,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from hlofuse.analysis.elementwise import is_elementwise, is_fusible
 from hlofuse.analysis.in_place import in_place_pairs
@@ -17,7 +16,7 @@ from hlofuse.rules.fusion_heroes import shapes_differ
 from hlofuse.rules.gpu_fusible import has_tiled_transpose, is_loop_fusible_producer, is_physically_transposing
 from hlofuse.rules.priority_fusion.conditions import MAX_IR_SIZE, over_budget
 from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import Verdict, condition, requirement
+from hlofuse.rules.verdict import Figures, Verdict, condition, requirement
 
 
 @dataclass(slots=True)
@@ -79,7 +78,7 @@ def sibling_shapes_differ(pair: SiblingPair) -> Verdict | None:
 
 
 @condition("GM016", "The two read different parts of the array", message="slices are non-overlapping")
-def differing_slices(pair: SiblingPair) -> dict[str, Any] | None:
+def differing_slices(pair: SiblingPair) -> Figures | None:
     shape = pair.parent.shape
     if shape.is_tuple or shape.byte_size < _SMALL_BYTES:
         return None
@@ -93,7 +92,7 @@ def differing_slices(pair: SiblingPair) -> dict[str, Any] | None:
 
 
 @condition("GM017", "One updates a slice in place", message="can't fuse multiple DUSs")
-def updates_in_place(pair: SiblingPair) -> dict[str, Any] | None:
+def updates_in_place(pair: SiblingPair) -> Figures | None:
     for x in (pair.fusion, pair.other):
         if x.opcode == "fusion" and x.fused_root.opcode == "dynamic-update-slice":
             return {"update": x.name}
@@ -142,17 +141,17 @@ ANOTHER_PREFERRED = outcome("GM034", "Another consumer is preferred")
 
 
 @condition("GM020", "The producer already has several results", message="Producer is a multi-output fusion")
-def producer_is_multi_output(lone: LoneProducer) -> dict[str, Any] | None:
+def producer_is_multi_output(lone: LoneProducer) -> Figures | None:
     return {} if lone.producer.is_multi_output_fusion else None
 
 
 @requirement("GM021", "The producer updates an array in place", message="In-place operations are present")
-def producer_in_place(lone: LoneProducer) -> dict[str, Any] | None:
+def producer_in_place(lone: LoneProducer) -> Figures | None:
     return {} if in_place_pairs(lone.producer, lone.state.model.release) else None
 
 
 @requirement("GM022", "The producer cannot be emitted per element", message="producer is not loop-fusible")
-def producer_not_a_loop(lone: LoneProducer) -> dict[str, Any] | None:
+def producer_not_a_loop(lone: LoneProducer) -> Figures | None:
     producer = lone.producer
     if is_loop_fusible_producer(producer, lone.state.model.release):
         return None
@@ -160,7 +159,7 @@ def producer_not_a_loop(lone: LoneProducer) -> dict[str, Any] | None:
 
 
 @condition("GM023", "The producer transposes in memory", message="producer is physically transposing")
-def producer_transposes(lone: LoneProducer) -> dict[str, Any] | None:
+def producer_transposes(lone: LoneProducer) -> Figures | None:
     return {} if is_physically_transposing(lone.producer) else None
 
 
@@ -183,7 +182,7 @@ def is_possible_root(instruction: Instruction, model: KernelModel) -> bool:
     "The consumer cannot have more results",
     message="consumer not eligible as multi-output fusion root.",
 )
-def consumer_not_a_root(pair: ProducerPair) -> dict[str, Any] | None:
+def consumer_not_a_root(pair: ProducerPair) -> Figures | None:
     return None if is_possible_root(pair.consumer, pair.state.model) else {"opcode": pair.consumer.opcode}
 
 
@@ -215,7 +214,7 @@ def producer_over_budget(pair: ProducerPair) -> Verdict | None:
 @condition(
     "GM032", "Too much code would be copied", message="will generate too large IR", knobs=(MAX_IR_SIZE,)
 )
-def too_much_code(pair: ProducerPair) -> dict[str, Any] | None:
+def too_much_code(pair: ProducerPair) -> Figures | None:
     size = pair.state.model.merged_ir_size(pair.producer, pair.consumer)
     limit = pair.state.settings.value(MAX_IR_SIZE)
     return {"instructions": size, "limit": int(limit)} if size > limit else None
@@ -224,7 +223,7 @@ def too_much_code(pair: ProducerPair) -> dict[str, Any] | None:
 @condition(
     "GM033", "One kernel would be slower than two", message="will execute slower if fused", estimated=True
 )
-def slower(pair: ProducerPair) -> dict[str, Any] | None:
+def slower(pair: ProducerPair) -> Figures | None:
     fused, unfused = pair.state.model.multi_output_times(pair.producer, pair.consumer)
     if fused <= unfused:
         return None

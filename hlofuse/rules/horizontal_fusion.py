@@ -3,14 +3,13 @@
 Both join small kernels that have nothing to do with each other but feed the same consumer.
 """
 
-from typing import Any
-
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES
 from hlofuse.rules.catalogue import Knob, essential, outcome, register
 from hlofuse.rules.gpu_fusible import is_nested_variadic_reduction, outputs_of
+from hlofuse.rules.verdict import Figures
 
 MAX_ELEMENTS = Knob("horizontal-max-elements", 8192 * 8192)
 MAX_ELEMENTS_SLICED = Knob("horizontal-max-elements-sliced", 128 * 2048)
@@ -111,6 +110,6 @@ def unroll_cost(instruction: Instruction) -> int:
     return 20 if instruction.opcode in _EXPENSIVE and not is_integer else 1
 
 
-def figures_of(kernels: list[Instruction]) -> dict[str, Any]:
-    """Numbers of kernels and outputs in a joined kernel."""
+def figures_of(kernels: list[Instruction]) -> Figures:
+    """The numbers of kernels and outputs of a joined kernel."""
     return {"kernels": len(kernels), "outputs": sum(len(outputs_of(k)) for k in kernels)}

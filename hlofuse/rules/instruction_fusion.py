@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.elementwise import is_elementwise
@@ -12,7 +11,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import essential, outcome, register
 from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import Verdict, condition, requirement
+from hlofuse.rules.verdict import Figures, Verdict, condition, requirement
 
 
 @dataclass(slots=True)
@@ -87,7 +86,7 @@ def is_always_duplicable(instruction: Instruction) -> bool:
     )
 
 
-def recomputation(pair: CandidatePair) -> dict[str, Any] | None:
+def recomputation(pair: CandidatePair) -> Figures | None:
     """An expensive producer whose elements the consumer reads more than once, in figures; else None.
 
     Targets define where it applies.
@@ -113,7 +112,7 @@ def _would_duplicate(pair: CandidatePair) -> bool:
     lasting=True,
     message="not fusing into the output of the root instruction",
 )
-def producer_is_root(pair: CandidatePair) -> dict[str, Any] | None:
+def producer_is_root(pair: CandidatePair) -> Figures | None:
     return {} if pair.producer.is_root else None
 
 
@@ -122,7 +121,7 @@ def producer_is_root(pair: CandidatePair) -> dict[str, Any] | None:
     "An expensive producer would be computed more than once",
     message="expensive producer would be duplicated",
 )
-def expensive_would_be_duplicated(pair: CandidatePair) -> dict[str, Any] | None:
+def expensive_would_be_duplicated(pair: CandidatePair) -> Figures | None:
     if (
         not pair.state.may_duplicate
         or not _would_duplicate(pair)
@@ -135,7 +134,7 @@ def expensive_would_be_duplicated(pair: CandidatePair) -> dict[str, Any] | None:
 
 
 @condition("IF005", "This run of the pass must not duplicate work", message="fusion pass cannot duplicate")
-def pass_cannot_duplicate(pair: CandidatePair) -> dict[str, Any] | None:
+def pass_cannot_duplicate(pair: CandidatePair) -> Figures | None:
     if pair.state.may_duplicate or not _would_duplicate(pair) or is_always_duplicable(pair.producer):
         return None
     return {"producer_users": len(pair.producer.users)}

@@ -4,7 +4,6 @@ Two kernels that read the same array become one kernel with several results.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.cpu_predicates import is_supported_elemental_op
@@ -15,7 +14,7 @@ from hlofuse.ir.shape import Shape
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Knob, outcome
 from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import condition, requirement
+from hlofuse.rules.verdict import Figures, condition, requirement
 
 USERS_CONSIDERED = Knob("multi-output-user-block", 128)
 
@@ -64,12 +63,12 @@ LATER_FUSION = outcome(
 
 
 @requirement("MO011", "The first of the two is not a fusion", message="User not legal to fuse")
-def first_is_no_fusion(pair: Siblings) -> dict[str, Any] | None:
+def first_is_no_fusion(pair: Siblings) -> Figures | None:
     return {"opcode": pair.fusion.opcode} if pair.fusion.opcode != "fusion" else None
 
 
 @requirement("MO012", "One of the two is unused", message="User not legal to fuse")
-def same_or_dead(pair: Siblings) -> dict[str, Any] | None:
+def same_or_dead(pair: Siblings) -> Figures | None:
     dead = next((x for x in (pair.fusion, pair.other) if not x.users and not x.is_root), None)
     if dead is not None:
         return {"dead": dead.name}
@@ -79,7 +78,7 @@ def same_or_dead(pair: Siblings) -> dict[str, Any] | None:
 @requirement(
     "MO013", "The results of a multi-output fusion are used as a whole", message="User not legal to fuse"
 )
-def results_used_as_a_whole(pair: Siblings) -> dict[str, Any] | None:
+def results_used_as_a_whole(pair: Siblings) -> Figures | None:
     for x in (pair.fusion, pair.other):
         if x.is_multi_output_fusion:
             user = next((u for u in x.users if u.opcode != "get-tuple-element"), None)
@@ -89,18 +88,18 @@ def results_used_as_a_whole(pair: Siblings) -> dict[str, Any] | None:
 
 
 @requirement("MO014", "One depends on the other", message="User is connected")
-def connected(pair: Siblings) -> dict[str, Any] | None:
+def connected(pair: Siblings) -> Figures | None:
     return {} if pair.reachability.connected(pair.fusion, pair.other) else None
 
 
 @requirement("MO015", "The two loop over different shapes", message="User not legal to fuse")
-def shapes_differ(pair: Siblings) -> dict[str, Any] | None:
+def shapes_differ(pair: Siblings) -> Figures | None:
     a, b = element_shape(pair.fusion), element_shape(pair.other)
     return None if a.key == b.key else {"shape": str(a), "other_shape": str(b)}
 
 
 @condition("MO016", "Both overwrite the same array", message="User not legal to fuse")
-def both_in_place(pair: Siblings) -> dict[str, Any] | None:
+def both_in_place(pair: Siblings) -> Figures | None:
     a, b = pair.fusion, pair.other
     own = {a.operands[p.operand_number] for p in in_place_pairs(a, pair.release)}
     for p in in_place_pairs(b, pair.release) if own else ():
@@ -124,7 +123,7 @@ MAX_OPERANDS = Knob("cpu-multi-output-operands", 20)
     message="User not legal to fuse",
     knobs=(MAX_OPERANDS,),
 )
-def many_operands(pair: Siblings) -> dict[str, Any] | None:
+def many_operands(pair: Siblings) -> Figures | None:
     counts = [len(pair.fusion.operands), len(pair.other.operands)]
     return {"operands": counts} if max(counts) >= pair.settings.value(MAX_OPERANDS) else None
 
@@ -134,7 +133,7 @@ def many_operands(pair: Siblings) -> dict[str, Any] | None:
     "A constant does not become a kernel's result",
     message="User is not fusible, or is the instruction itself",
 )
-def is_constant(instruction: Instruction) -> dict[str, Any] | None:
+def is_constant(instruction: Instruction) -> Figures | None:
     return {} if instruction.opcode == "constant" else None
 
 
@@ -143,7 +142,7 @@ def is_constant(instruction: Instruction) -> dict[str, Any] | None:
     "The operation cannot be part of a multi-output kernel",
     message="User is not fusible, or is the instruction itself",
 )
-def not_emitted(instruction: Instruction) -> dict[str, Any] | None:
+def not_emitted(instruction: Instruction) -> Figures | None:
     opcode = instruction.opcode
     if instruction.fusion_kind == "kLoop" and instruction.fused_root.opcode != "dot":
         return None

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial, wraps
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule, given_fields_of, register
 
+Figures: TypeAlias = Mapping[str, Any]
+"""The numbers that a verdict is based on, read-only: JSON values by name, the unit in the name (`us`)."""
 Q = TypeVar("Q")
 """The question a pass puts to its rules."""
 
@@ -19,7 +21,7 @@ class Verdict:
     """A rule's answer: it settles the question, and these are the figures it rested on."""
 
     rule: Rule
-    figures: dict[str, Any] = field(default_factory=dict)
+    figures: Figures = field(default_factory=dict)
     message: Any = None
     """XLA's words where they differ from case to case; made a text only when asked for."""
 
@@ -34,9 +36,7 @@ class Verdict:
 
 
 class _Tie(Protocol):
-    def __call__(
-        self, predicate: Callable[[Q], dict[str, Any] | None], /
-    ) -> Callable[[Q], Verdict | None]: ...
+    def __call__(self, predicate: Callable[[Q], Figures | None], /) -> Callable[[Q], Verdict | None]: ...
 
 
 @given_fields_of(register)
@@ -46,7 +46,7 @@ def condition(rule: Rule) -> _Tie:
     The predicate returns the figures when the rule settles the question, None to pass it on.
     """
 
-    def tie(predicate: Callable[[Q], dict[str, Any] | None]) -> Callable[[Q], Verdict | None]:
+    def tie(predicate: Callable[[Q], Figures | None]) -> Callable[[Q], Verdict | None]:
         @wraps(predicate)
         def evaluate(candidate: Q) -> Verdict | None:
             figures = predicate(candidate)

@@ -6,11 +6,10 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-Figures = dict[str, Any]
-"""Figures of a verdict: names to plain JSON values, units in the name (`bytes`, `us`)."""
+from hlofuse.rules.verdict import Figures
 
 NO_FIGURES: Figures = {}
-"""Shared by all that have none: not to be changed."""
+"""Shared by all events that have none."""
 
 
 class Event(NamedTuple):

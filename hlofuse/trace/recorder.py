@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from hlofuse.ir.graph import Instruction
-from hlofuse.trace.events import NO_FIGURES, Event, Figures
+from hlofuse.rules.verdict import Figures
+from hlofuse.trace.events import NO_FIGURES, Event
 
 _event: Callable[[tuple[Any, ...]], Event]
 _event = partial(tuple.__new__, Event)  # `Event(…)` takes three times as long, and there are thousands

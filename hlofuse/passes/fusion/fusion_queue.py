@@ -2,11 +2,11 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from hlofuse.analysis.components import Reachability
 from hlofuse.analysis.elementwise import is_constant_effective_scalar, is_fusible
 from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.rules.verdict import Figures
 
 
 class ReversePostOrderQueue:
@@ -88,7 +88,7 @@ MayFuse = Callable[[Instruction, int], bool]
 """Would the rules allow fusing the operand of this number into this consumer?"""
 
 
-def globally_unfusible(computation: Computation, may_fuse: MayFuse) -> dict[Instruction, dict[str, Any]]:
+def globally_unfusible(computation: Computation, may_fuse: MayFuse) -> dict[Instruction, Figures]:
     """The producers, with what keeps each from being fused everywhere
     (`InstructionFusion::ComputeGloballyUnfusible`)."""
     search = _Search(computation, may_fuse)
@@ -99,14 +99,14 @@ def globally_unfusible(computation: Computation, may_fuse: MayFuse) -> dict[Inst
         if operands <= producer.shape.element_count:
             continue
         if not is_fusible(producer):
-            blocked: dict[str, Any] | None = {}
+            blocked: Figures | None = {}
         else:
             blocked = next(
                 (b for u in producer.users if (b := search.blocked(producer, u)) is not None), None
             )
         if blocked is not None:
-            figures = {"operand_elements": operands, "result_elements": producer.shape.element_count}
-            search.unfusible[producer] = figures | blocked
+            elements = {"operand_elements": operands, "result_elements": producer.shape.element_count}
+            search.unfusible[producer] = {**elements, **blocked}
     return search.unfusible
 
 
@@ -126,14 +126,14 @@ class _Search:
     """Follows the paths from a producer to its users (`CanFuseOnAllPaths`)."""
 
     def __init__(self, computation: Computation, may_fuse: MayFuse) -> None:
-        self.unfusible: dict[Instruction, dict[str, Any]] = {}
+        self.unfusible: dict[Instruction, Figures] = {}
         self._computation = computation
         self._may_fuse = may_fuse
         self._reachability: Reachability | None = None
-        self._cache: dict[tuple[Instruction, Instruction], dict[str, Any] | None] = {}
+        self._cache: dict[tuple[Instruction, Instruction], Figures | None] = {}
 
-    def blocked(self, producer: Instruction, consumer: Instruction) -> dict[str, Any] | None:
-        """The figures of a refusal to fuse `producer` into `consumer` on some path; None without one."""
+    def blocked(self, producer: Instruction, consumer: Instruction) -> Figures | None:
+        """The figures of a path that keeps `producer` out of `consumer`; None if there is none."""
         stack = [consumer]
         while stack:
             current = stack[-1]
@@ -151,7 +151,7 @@ class _Search:
 
     def _step(
         self, producer: Instruction, consumer: Instruction
-    ) -> tuple[dict[str, Any] | None, Instruction | None]:
+    ) -> tuple[Figures | None, Instruction | None]:
         """The answer for one consumer, or the operand whose answer is needed first."""
         if consumer is producer:
             return None, None

@@ -183,7 +183,7 @@ class _Driver:
     def _refuse(
         self, producer: Instruction, consumer: Instruction | None, verdict: Verdict, **more: str
     ) -> None:
-        figures = verdict.figures | more
+        figures = {**verdict.figures, **more}
         self._recorder.ineligible(
             producer, consumer, rule=verdict.rule.code, reason=verdict.reason, figures=figures
         )

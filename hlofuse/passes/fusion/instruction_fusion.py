@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.components import Reachability
@@ -31,7 +31,7 @@ from hlofuse.rules.instruction_fusion import (
     pass_cannot_duplicate,
     producer_is_root,
 )
-from hlofuse.rules.verdict import Verdict
+from hlofuse.rules.verdict import Figures, Verdict
 from hlofuse.trace import Recorder
 
 BASE_RULES: tuple[Callable[[CandidatePair], Verdict | None], ...] = (
@@ -181,7 +181,7 @@ class FusionDriver:
         return type(self).should_fuse_multi_output is not FusionDriver.should_fuse_multi_output
 
     def _refuse(
-        self, producer: Instruction, consumer: Instruction, rule: Rule, reason: str, figures: dict[str, Any]
+        self, producer: Instruction, consumer: Instruction, rule: Rule, reason: str, figures: Figures
     ) -> None:
         self._settled = self._settles and rule.lasting and consumer.opcode == "fusion"
         self.recorder.ineligible(producer, consumer, rule=rule.code, reason=reason, figures=figures)

@@ -13,16 +13,16 @@ from hlofuse.cost.gpu.launch import first_reduction, reductions_agree
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.gpu_emitters.unfused import LAST, GpuKernel
 from hlofuse.rules.gpu_fusible import outputs_of
-from hlofuse.rules.verdict import runner
+from hlofuse.rules.verdict import Figures, runner
 
 
 @runner("EM060", "A matrix-vector product becomes multiply and reduce", runs="multiply and reduce")
-def strength_reduced(kernel: GpuKernel) -> dict[str, Any] | None:
+def strength_reduced(kernel: GpuKernel) -> Figures | None:
     return product_as_reduce(kernel.instruction)
 
 
 @runner("EM061", "A dot that no library supports is a loop", runs="loop emitter")
-def not_a_library_call(kernel: GpuKernel) -> dict[str, Any] | None:
+def not_a_library_call(kernel: GpuKernel) -> Figures | None:
     if not kernel.is_generated or kernel.config_kind:
         return None
     dot = next((i for i in _inside(kernel.instruction) if i.opcode == "dot"), None)
@@ -120,13 +120,13 @@ def _toward_hero(kernel: GpuKernel, output: Instruction, hero: Atom) -> Instruct
 
 
 @runner("EM020", "A contiguous slice is a memcpy", runs="memcpy")
-def slice_copy(kernel: GpuKernel) -> dict[str, Any] | None:
+def slice_copy(kernel: GpuKernel) -> Figures | None:
     slice_ = copied_slice(kernel.instruction) if kernel.modern and kernel.is_generated else None
     return None if slice_ is None else {"slice": slice_.name, "bytes": slice_.shape.byte_size}
 
 
 @runner("EM021", "A slice at a loop's counter is a memcpy", runs="memcpy")
-def dynamic_slice_copy(kernel: GpuKernel) -> dict[str, Any] | None:
+def dynamic_slice_copy(kernel: GpuKernel) -> Figures | None:
     slice_ = copied_dynamic_slice(kernel.instruction) if kernel.modern and kernel.is_generated else None
     if slice_ is None:
         return None
@@ -135,7 +135,7 @@ def dynamic_slice_copy(kernel: GpuKernel) -> dict[str, Any] | None:
 
 
 @runner("EM022", "A fusion of copies is one memcpy each", runs="memcpy")
-def copy_fusion(kernel: GpuKernel) -> dict[str, Any] | None:
+def copy_fusion(kernel: GpuKernel) -> Figures | None:
     if kernel.instruction.opcode != "fusion" or kernel.instruction.fusion_kind == "kCustom":
         return None
     roots = outputs_of(kernel.instruction)
@@ -151,36 +151,36 @@ def copy_fusion(kernel: GpuKernel) -> dict[str, Any] | None:
 
 
 @runner("EM030", "A fusion around a library call or a kernel of XLA's library", runs="custom fusion")
-def custom(kernel: GpuKernel) -> dict[str, Any] | None:
+def custom(kernel: GpuKernel) -> Figures | None:
     return {} if kernel.config_kind == config.CUSTOM else None
 
 
 @runner("EM031", "A matmul in Triton", runs="Triton GEMM")
-def triton_gemm(kernel: GpuKernel) -> dict[str, Any] | None:
+def triton_gemm(kernel: GpuKernel) -> Figures | None:
     if kernel.config_kind not in ("__triton_gemm", "__triton_nested_gemm_fusion"):
         return None
     found: dict[str, Any] = {}
     if (dot := _dot_in(kernel.instruction)) is not None:
         found["product"] = " × ".join(o.shape.text_without_layout for o in dot.operands[:2])
-    return found | _tile(kernel)
+    return {**found, **_tile(kernel)}
 
 
 @runner("EM032", "A normalization in Triton", runs="Triton block-level")
-def triton(kernel: GpuKernel) -> dict[str, Any] | None:
+def triton(kernel: GpuKernel) -> Figures | None:
     return _tile(kernel) if kernel.config_kind == config.TRITON else None
 
 
 @runner("EM033", "A cuDNN graph fusion", runs="cuDNN graph")
-def cudnn(kernel: GpuKernel) -> dict[str, Any] | None:
+def cudnn(kernel: GpuKernel) -> Figures | None:
     return {} if kernel.config_kind == config.CUDNN else None
 
 
 @runner("EM034", "A collective in Triton", runs="Triton (collective)")
-def triton_collective(kernel: GpuKernel) -> dict[str, Any] | None:
+def triton_collective(kernel: GpuKernel) -> Figures | None:
     return {} if kernel.config_kind == "__triton_collective" else None
 
 
-def _tile(kernel: GpuKernel) -> dict[str, Any]:
+def _tile(kernel: GpuKernel) -> Figures:
     found = kernel.summary.config
     if found is None or not found.tile_sizes:
         return {}
@@ -203,7 +203,7 @@ def _dot_in(fusion: Instruction) -> Instruction | None:
 
 
 @runner("EM040", "The reduction emitter", runs="reduction emitter")
-def reduction(kernel: GpuKernel) -> dict[str, Any] | None:
+def reduction(kernel: GpuKernel) -> Figures | None:
     if kernel.launch.kind != "reduction":
         return None
     first = first_reduction(kernel.model.kernel(kernel.instruction))
@@ -216,7 +216,7 @@ def reduction(kernel: GpuKernel) -> dict[str, Any] | None:
 
 
 @runner("EM041", "The transpose emitter", runs="transpose emitter")
-def transpose(kernel: GpuKernel) -> dict[str, Any] | None:
+def transpose(kernel: GpuKernel) -> Figures | None:
     if kernel.launch.kind != "transpose":
         return None
     heroes = [hero for hero, _ in kernel.model.kernel(kernel.instruction).heroes]
@@ -227,7 +227,7 @@ def transpose(kernel: GpuKernel) -> dict[str, Any] | None:
 
 
 @runner("EM042", "The scatter emitter", runs="scatter emitter")
-def scatter(kernel: GpuKernel) -> dict[str, Any] | None:
+def scatter(kernel: GpuKernel) -> Figures | None:
     if kernel.launch.kind != "scatter":
         return None
     root = outputs_of(kernel.instruction)[0]
@@ -238,12 +238,12 @@ def scatter(kernel: GpuKernel) -> dict[str, Any] | None:
 
 
 @runner("EM043", "The sort emitter", runs="bitonic sort")
-def sort(kernel: GpuKernel) -> dict[str, Any] | None:
+def sort(kernel: GpuKernel) -> Figures | None:
     return {"hero": hero_names(kernel)} if kernel.launch.kind == "sort" else None
 
 
 @runner("EM044", "The concatenate emitter", runs="concatenate emitter")
-def concatenate(kernel: GpuKernel) -> dict[str, Any] | None:
+def concatenate(kernel: GpuKernel) -> Figures | None:
     if kernel.launch.kind != "concatenate":
         return None
     hero = kernel.model.kernel(kernel.instruction).heroes[0][0]
@@ -253,7 +253,7 @@ def concatenate(kernel: GpuKernel) -> dict[str, Any] | None:
 
 
 @runner("EM045", "In-place update", runs="in-place update")
-def in_place_update(kernel: GpuKernel) -> dict[str, Any] | None:
+def in_place_update(kernel: GpuKernel) -> Figures | None:
     first = kernel.model.kernel(kernel.instruction).roots[0].update
     if (
         kernel.launch.kind != "loop"
@@ -265,12 +265,12 @@ def in_place_update(kernel: GpuKernel) -> dict[str, Any] | None:
 
 
 @runner("EM046", "The slices emitter", runs="slices emitter")
-def slices(kernel: GpuKernel) -> dict[str, Any] | None:
+def slices(kernel: GpuKernel) -> Figures | None:
     return {"slices": len(kernel.summary.roots)} if kernel.launch.kind == "slices" else None
 
 
 @runner("EM049", "The loop emitter", runs="loop emitter")
-def loop(kernel: GpuKernel) -> dict[str, Any] | None:
+def loop(kernel: GpuKernel) -> Figures | None:
     roots = outputs_of(kernel.instruction)
     more = f" and {len(roots) - 1} more" if len(roots) > 1 else ""
     found: dict[str, Any] = {"result": f"{roots[0].name} {_shape(roots[0])}{more}"}

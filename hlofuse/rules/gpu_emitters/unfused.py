@@ -12,7 +12,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import may_be_fused
-from hlofuse.rules.verdict import runner
+from hlofuse.rules.verdict import Figures, runner
 
 _WRAPPED = frozenset({"convolution", "dot", "map", "stochastic-convert"})
 """Besides what may be fused (`xla/backends/gpu/transforms/fusion_wrapper.cc`)."""
@@ -73,53 +73,53 @@ class GpuKernel:
 
 
 @runner("EM001", "A matmul in cuBLASLt", runs="cuBLASLt")
-def cublas_lt(kernel: GpuKernel) -> dict[str, Any] | None:
+def cublas_lt(kernel: GpuKernel) -> Figures | None:
     return _gemm(kernel) if kernel.target.startswith("__cublas$lt$") else None
 
 
 @runner("EM002", "A matmul in cuBLAS", runs="cuBLAS")
-def cublas(kernel: GpuKernel) -> dict[str, Any] | None:
+def cublas(kernel: GpuKernel) -> Figures | None:
     return _gemm(kernel) if kernel.target == "__cublas$gemm" else None
 
 
 @runner("EM003", "A convolution, normalization or attention in cuDNN", runs="cuDNN")
-def cudnn(kernel: GpuKernel) -> dict[str, Any] | None:
+def cudnn(kernel: GpuKernel) -> Figures | None:
     return _call(kernel) if kernel.target.startswith("__cudnn$") else None
 
 
 @runner("EM004", "A radix sort in CUB", runs="CUB")
-def cub(kernel: GpuKernel) -> dict[str, Any] | None:
+def cub(kernel: GpuKernel) -> Figures | None:
     is_sort = "cub_sort" in kernel.target or kernel.target.startswith("__cub$")
     return _call(kernel) if is_sort else None
 
 
 @runner("EM005", "A decomposition or triangular solve in a solver library", runs="cuSOLVER")
-def solver(kernel: GpuKernel) -> dict[str, Any] | None:
+def solver(kernel: GpuKernel) -> Figures | None:
     is_library = kernel.target.startswith("cusolver_") or kernel.target == "__cublas$triangularSolve"
     return _call(kernel) if is_library else None
 
 
 @runner("EM006", "A top-k in XLA's own kernel or in RAFT", runs="top-k kernel")
-def top_k(kernel: GpuKernel) -> dict[str, Any] | None:
+def top_k(kernel: GpuKernel) -> Figures | None:
     return _call(kernel) if kernel.target == "__gpu$TopK" else None
 
 
 @runner("EM007", "A kernel supplied by the program", runs="the program's kernel")
-def own_kernel(kernel: GpuKernel) -> dict[str, Any] | None:
+def own_kernel(kernel: GpuKernel) -> Figures | None:
     is_library = kernel.target in ("__gpu$xla.gpu.triton", "__gpu$xla.gpu.ptx")
     return _call(kernel) if is_library else None
 
 
 @runner("EM009", "Any other custom call", runs="custom call")
-def other_call(kernel: GpuKernel) -> dict[str, Any] | None:
+def other_call(kernel: GpuKernel) -> Figures | None:
     return _call(kernel) if kernel.target else None
 
 
-def _call(kernel: GpuKernel) -> dict[str, Any]:
+def _call(kernel: GpuKernel) -> Figures:
     return {"calls": kernel.target}
 
 
-def _gemm(kernel: GpuKernel) -> dict[str, Any]:
+def _gemm(kernel: GpuKernel) -> Figures:
     operands = kernel.instruction.operands[:2]
     found: dict[str, Any] = {"product": " × ".join(o.shape.text_without_layout for o in operands)}
     config = kernel.instruction.attributes.raw("backend_config") or ""
@@ -137,14 +137,14 @@ _COPIES = frozenset({"copy", "copy-start"})
 
 
 @runner("EM010", "A Fourier transform in cuFFT", runs="cuFFT")
-def fft(kernel: GpuKernel) -> dict[str, Any] | None:
+def fft(kernel: GpuKernel) -> Figures | None:
     if kernel.instruction.opcode != "fft":
         return None
     return {"length": (kernel.instruction.attributes.raw("fft_length") or "").strip("{}")}
 
 
 @runner("EM011", "Communication between devices", runs="NCCL")
-def collective(kernel: GpuKernel) -> dict[str, Any] | None:
+def collective(kernel: GpuKernel) -> Figures | None:
     instruction = kernel.instruction
     if instruction.opcode not in _COLLECTIVES:
         return None
@@ -152,7 +152,7 @@ def collective(kernel: GpuKernel) -> dict[str, Any] | None:
 
 
 @runner("EM012", "A copy is a memcpy", runs="memcpy")
-def plain_copy(kernel: GpuKernel) -> dict[str, Any] | None:
+def plain_copy(kernel: GpuKernel) -> Figures | None:
     instruction = kernel.instruction
     if instruction.opcode not in _COPIES:
         return None
@@ -162,7 +162,7 @@ def plain_copy(kernel: GpuKernel) -> dict[str, Any] | None:
 
 
 @runner("EM013", "A sort is a series of bitonic sort kernels", runs="bitonic sort")
-def sort(kernel: GpuKernel) -> dict[str, Any] | None:
+def sort(kernel: GpuKernel) -> Figures | None:
     instruction = kernel.instruction
     if instruction.opcode != "sort":
         return None
@@ -172,17 +172,17 @@ def sort(kernel: GpuKernel) -> dict[str, Any] | None:
 
 
 @runner("EM014", "A seed for random numbers", runs="random state kernel")
-def random_state(kernel: GpuKernel) -> dict[str, Any] | None:
+def random_state(kernel: GpuKernel) -> Figures | None:
     return {} if kernel.instruction.opcode == "rng-get-and-update-state" else None
 
 
 @runner("EM015", "A transfer between host and device", runs="host transfer")
-def host(kernel: GpuKernel) -> dict[str, Any] | None:
+def host(kernel: GpuKernel) -> Figures | None:
     return {"bytes": kernel.instruction.shape.byte_size} if kernel.instruction.opcode in _HOST else None
 
 
 @runner("EM016", "An instruction that is rewritten after fusion", runs="rewritten later")
-def unsettled(kernel: GpuKernel) -> dict[str, Any] | None:
+def unsettled(kernel: GpuKernel) -> Figures | None:
     return None if kernel.is_generated else {"opcode": kernel.instruction.opcode}
 
 

@@ -3,7 +3,6 @@ machine and compiler, structure, and what settles a producer once its users have
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -19,7 +18,7 @@ from hlofuse.rules.catalogue import Knob, essential, outcome, register
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused
 from hlofuse.rules.instruction_fusion import FusionState
 from hlofuse.rules.settings import Settings
-from hlofuse.rules.verdict import Verdict, condition, requirement
+from hlofuse.rules.verdict import Figures, Verdict, condition, requirement
 
 
 @dataclass(slots=True)
@@ -182,7 +181,7 @@ def parameters_over_limit(pair: PriorityPair) -> Verdict | None:
     message="the fusion would result in an overly large code duplication",
     knobs=(MAX_IR_SIZE,),
 )
-def code_duplication(pair: PriorityPair) -> dict[str, Any] | None:
+def code_duplication(pair: PriorityPair) -> Figures | None:
     size = pair.structure.merged_ir_size
     limit = pair.state.settings.value(MAX_IR_SIZE)
     return {"instructions": size, "limit": int(limit)} if size > limit else None
@@ -193,7 +192,7 @@ def code_duplication(pair: PriorityPair) -> dict[str, Any] | None:
     "The producer is the result of its computation",
     message="not fusing into the output of the root instruction",
 )
-def producer_is_root(pair: PriorityPair) -> dict[str, Any] | None:
+def producer_is_root(pair: PriorityPair) -> Figures | None:
     return {} if pair.producer.is_root else None
 
 
@@ -202,17 +201,17 @@ def producer_is_root(pair: PriorityPair) -> dict[str, Any] | None:
     "The producer is a library call, Triton GEMM or custom call",
     message="the producer is not fusible",
 )
-def producer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
+def producer_not_fusible(pair: PriorityPair) -> Figures | None:
     return None if may_be_fused(pair.producer, pair.state.model.release) else {"opcode": pair.producer.opcode}
 
 
 @requirement("PF003", "The consumer cannot be fused into", message="the consumer is not fusible")
-def consumer_not_fusible(pair: PriorityPair) -> dict[str, Any] | None:
+def consumer_not_fusible(pair: PriorityPair) -> Figures | None:
     return None if may_be_fused(pair.consumer, pair.state.model.release) else {"opcode": pair.consumer.opcode}
 
 
 @condition("PF004", "The consumer is a bitcast", message="not fusing into a single bitcast as consumer")
-def consumer_is_bitcast(pair: PriorityPair) -> dict[str, Any] | None:
+def consumer_is_bitcast(pair: PriorityPair) -> Figures | None:
     return {} if is_fusible_bitcast(pair.consumer, pair.state.model.release) else None
 
 
@@ -220,7 +219,7 @@ def consumer_is_bitcast(pair: PriorityPair) -> dict[str, Any] | None:
 
 
 @condition("PF008", "Both contain a reduce", message="both the producer and the consumer contain a reduce")
-def both_reduce(pair: PriorityPair) -> dict[str, Any] | None:
+def both_reduce(pair: PriorityPair) -> Figures | None:
     of = pair.structure
     return {} if of.producer.significant_reduce and of.consumer.significant_reduce else None
 
@@ -230,7 +229,7 @@ def both_reduce(pair: PriorityPair) -> dict[str, Any] | None:
     "A reduction would become a plain loop",
     message="fusion into output of a reduce fusion would create a loop fusion",
 )
-def reduction_becomes_loop(pair: PriorityPair) -> dict[str, Any] | None:
+def reduction_becomes_loop(pair: PriorityPair) -> Figures | None:
     model = pair.state.model
     alone = pair.structure.producer.launch or model.launch(pair.producer)
     if alone.kind != "reduction":
@@ -243,7 +242,7 @@ def reduction_becomes_loop(pair: PriorityPair) -> dict[str, Any] | None:
 
 
 @requirement("PF005", "The producer is a scatter", message="do not fuse into the output of scatter")
-def producer_is_scatter(pair: PriorityPair) -> dict[str, Any] | None:
+def producer_is_scatter(pair: PriorityPair) -> Figures | None:
     return {} if is_scatter_fusion(pair.producer) else None
 
 
@@ -252,7 +251,7 @@ def producer_is_scatter(pair: PriorityPair) -> dict[str, Any] | None:
     "The producer computes the array that a scatter updates",
     message="do not fuse into the in-place operand of scatter",
 )
-def producer_is_scattered_into(pair: PriorityPair) -> dict[str, Any] | None:
+def producer_is_scattered_into(pair: PriorityPair) -> Figures | None:
     return {} if updated_operand(pair.consumer) is pair.producer else None
 
 
@@ -261,7 +260,7 @@ def producer_is_scattered_into(pair: PriorityPair) -> dict[str, Any] | None:
     "The producer reads the array that a scatter updates",
     message="Producer uses the in-place operand of a scatter",
 )
-def producer_reads_updated(pair: PriorityPair) -> dict[str, Any] | None:
+def producer_reads_updated(pair: PriorityPair) -> Figures | None:
     updated = updated_operand(pair.consumer)
     return {"array": updated.name} if updated is not None and updated in pair.producer.operands else None
 
