@@ -1,4 +1,4 @@
-"""Who calls which computation, and in which sense (`xla/service/call_graph.cc`)."""
+"""The callers of each computation, and the sense in which they call it (`xla/service/call_graph.cc`)."""
 
 import re
 from collections import deque
@@ -11,7 +11,7 @@ from hlofuse.ir.opcodes import with_trait
 
 
 class CallContext(Enum):
-    """How the instructions of a computation run."""
+    """The way in which the instructions of a computation run."""
 
     CONTROL_FLOW = "one after the other, as those of the entry"
     EMBEDDED = "for each element, or as part of a kernel"
@@ -66,7 +66,7 @@ class CallSites:
         return inside is computation or computation in self._ancestors_of(inside)
 
     def nearest_ancestors(self, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction] | None:
-        """What stands for both in the innermost computation of both (`NearestAncestorsInSameComputation`)."""
+        """The callers of both in their innermost common computation (`NearestAncestorsInSameComputation`)."""
         inside_a, inside_b = _place(a), _place(b)
         if inside_a is inside_b:
             return a, b
@@ -81,7 +81,7 @@ class CallSites:
         return None
 
     def chain(self, instruction: Instruction) -> Iterable[Instruction]:
-        """What calls the computation it is in, what calls that, and so on."""
+        """The caller of the computation it is in, the caller of that, and so on."""
         return self._ancestors_of(_place(instruction)).values()
 
     def _ancestors_of(self, computation: Computation) -> dict[Computation, Instruction]:
@@ -144,7 +144,7 @@ class CallOrder:
         self._since[computation] = next(self._time)
 
     def call_new(self, computation: Computation) -> None:
-        """It calls what was added, and goes behind that with all by which it is called."""
+        """Place a caller of what was added after it, and then all its own callers."""
         for caller in self._with_callers(computation):
             self.add(caller)
 
@@ -177,12 +177,12 @@ def caller_of(computation: Computation) -> list[Computation]:
 
 
 def non_fusion_computations(module: Module) -> list[Computation]:
-    """Those that are not a fusion's body, in the order of the dump, the entry last
+    """All computations but bodies of fusions, in the order of the dump, the entry last
     (`HloModule::MakeNonfusionComputations`).
 
-    XLA keeps a topological order that depends on how earlier passes made the computations and that no dump
-    tells. This is the closest: decisions are the same in any order, and only the numbers in the names of
-    fusions in computations that do not call each other can differ (docs/fidelity.md).
+    XLA's order is topological and depends on how earlier passes made the computations; no dump has it. This
+    is the closest: decisions are the same in any order, and only the numbers in the names of fusions in
+    computations that do not call each other can differ (docs/fidelity.md).
     """
     if module.computation_order is not None:
         return module.non_fusion_computations()
@@ -196,8 +196,8 @@ _OF_THE_PROGRAM = re.compile(r"(?!wide\.)[\w\-]+\.(\d+)")
 def creation_order(module: Module) -> list[Computation]:
     """All computations in the order in which they came to be (`HloModule::computations`).
 
-    A text prints callees first instead. Those of the program have numbers that tell, as long as no pass has
-    made others of them; what passes make comes behind, in the order of `module.computations`.
+    A text prints callees first instead. Computations of the program have numbers that show it, as long as no
+    pass has replaced them; those that passes add come after them, in the order of `module.computations`.
     """
     own: dict[Computation, int] = {}
     for computation in module.computations:

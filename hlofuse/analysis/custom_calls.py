@@ -1,4 +1,4 @@
-"""What a custom call calls."""
+"""Targets and side effects of custom calls."""
 
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.opcodes import with_trait
@@ -28,7 +28,7 @@ def is_radix_sort(instruction: Instruction) -> bool:
 # the halves of 64-bit values.
 
 PLACEMENTS = frozenset({"MoveToHost", "MoveToDevice", "annotate_device_placement"})
-"""Where a value is kept."""
+"""Targets that name the memory of a value."""
 _SHARDINGS = frozenset(
     {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "ShardBarrierFrom", "ShardBarrierTo"}
 )
@@ -56,7 +56,7 @@ def hands_on(instruction: Instruction) -> bool:
     return instruction.shape.text_without_layout == instruction.operands[0].shape.text_without_layout
 
 
-# Which calls are gone before fusion (`CallInliner::ShouldInline` in `xla/service/call_inliner.cc`).
+# Calls that are inlined before fusion (`CallInliner::ShouldInline` in `xla/service/call_inliner.cc`).
 
 _LATER = frozenset({"false", "xla_late"})
 

@@ -29,14 +29,14 @@ def is_effective_bitcast(instruction: Instruction) -> bool:
 
 
 def without_bitcasts(x: Instruction) -> Instruction:
-    """What `x` is, or what it is a bitcast of."""
+    """`x`, or the value below its bitcasts."""
     while x.opcode == "bitcast":
         x = x.operands[0]
     return x
 
 
 def without_views(x: Instruction) -> Instruction:
-    """What `x` is, or what it is a bitcast or a reshape of."""
+    """`x`, or the value below its bitcasts and reshapes."""
     while x.opcode in ("bitcast", "reshape"):
         x = x.operands[0]
     return x
@@ -62,7 +62,7 @@ def leaves_size(shape: Shape) -> int:
 
 
 def is_fusion_body(computation: Computation, release: Release) -> bool:
-    """A fusion has it, or once had it and nobody has it now (`HloComputation::IsFusionComputation`)."""
+    """True for the body of a fusion, also of one that was removed (`HloComputation::IsFusionComputation`)."""
     if computation.fusion is not None:
         return True
     return release.merged_bodies_stay and not computation.callers and not computation.is_entry

@@ -31,12 +31,12 @@ def elements(shape: Shape) -> int:
 
 
 def dot_flops(instruction: Instruction) -> int:
-    """Of dot and scaled-dot (`GetDotFlops`)."""
+    """FLOP of dot and scaled-dot (`GetDotFlops`)."""
     return _contraction_flops(instruction, instruction.shape)
 
 
 def ragged_dot_flops(instruction: Instruction) -> int:
-    """Of ragged-dot: the result without as many leading dimensions as there are group dimensions."""
+    """FLOP of ragged-dot: the result without as many leading dimensions as there are group dimensions."""
     groups = _numbers(instruction.attributes.raw("rhs_group_dims"))
     shape = instruction.shape
     return _contraction_flops(instruction, Shape(shape.element_type, shape.dimensions[len(groups) :]))
@@ -106,7 +106,7 @@ def valid_positions(inputs: int, kernel: int, outputs: int, window: WindowDimens
 
 
 def _hits(offset: int, stride: int, count: int, base: int, last: int) -> int:
-    """How many n in [0, count) have offset + n * stride in [0, last] and divisible by base."""
+    """The number of n in [0, count) that have offset + n * stride in [0, last] and divisible by base."""
     if stride <= 0:
         return count if 0 <= offset <= last and offset % base == 0 else 0
     low = max(0, -(offset // stride) if offset < 0 else 0)
@@ -123,7 +123,7 @@ def _hits(offset: int, stride: int, count: int, base: int, last: int) -> int:
 
 
 def fft_flops(instruction: Instruction) -> int:
-    """Of a fast Fourier transform: eight per element and binary digit of each length."""
+    """FLOP of a fast Fourier transform: eight per element and binary digit of each length."""
     shape = instruction.operands[0].shape
     digits = 1
     for length in _numbers(instruction.attributes.raw("fft_length")):
@@ -217,7 +217,7 @@ def _parameter_bytes(parameter: Instruction) -> int:
 
 
 def read_bytes(value: Instruction, depth: int = 0) -> int:
-    """How much of a fusion's parameter is read (`FusionParameterReadBytes`).
+    """The bytes of a fusion's parameter that are read (`FusionParameterReadBytes`).
 
     A slice reads its own size; other users share one read of the whole.
     """
@@ -243,7 +243,7 @@ def read_bytes(value: Instruction, depth: int = 0) -> int:
 
 
 def _read_through(fusion: Instruction, number: int, depth: int) -> int:
-    """What a fusion nested in a fusion reads of its operand, by what becomes of its result."""
+    """The bytes that a nested fusion reads of its operand, by the use of its result."""
     parameters = fusion.fused_computation.parameters
     if number >= len(parameters):
         return 0

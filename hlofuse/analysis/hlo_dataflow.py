@@ -1,4 +1,4 @@
-"""Which value is where in a module (`xla/hlo/analysis/hlo_dataflow_analysis.cc`).
+"""The value at each place of a module (`xla/hlo/analysis/hlo_dataflow_analysis.cc`).
 
 In the form that copy insertion asks for: values that meet at a loop or a branch meet in a phi, and a bitcast
 defines nothing. With calls flattened every place then holds one value.
@@ -26,7 +26,7 @@ class Forward(NamedTuple):
 
 
 _WHOLE = frozenset({"add-dependency", "all-reduce-done", "bitcast", "call", "domain", "opt-barrier"})
-"""They hand on all of what they are given."""
+"""They forward the whole of their operand."""
 _STARTS = frozenset({"all-gather-start", "collective-permute-start"})
 _DONES = frozenset({"all-gather-done", "collective-permute-done"})
 _ASYNC = with_trait("async")
@@ -36,7 +36,7 @@ _ONE_ELEMENT: dict[str, tuple[Index, Index]] = {
     "copy-start": ((1,), ()),
     "copy-done": ((), (0,)),
 }
-"""Where they hand something on, and which element of their operand that is."""
+"""The index that they forward, and the element of their operand that it is."""
 _FORWARDING = (
     frozenset({"tuple", "get-tuple-element", "copy", *_ONE_ELEMENT}) | _WHOLE | _STARTS | _DONES | _ASYNC
 )
@@ -49,7 +49,7 @@ def may_forward(opcode: str) -> bool:
 
 
 def forwards_of(x: Instruction) -> list[Forward]:
-    """What an instruction hands on; empty if it defines all of its result."""
+    """The values that an instruction forwards; empty if it defines all of its result."""
     opcode, operands = x.opcode, x.operands
     if opcode in _WHOLE:
         source = x.called[0][1].root if opcode == "call" else operands[0]
@@ -161,7 +161,7 @@ class HloDataflow:
         return index in shape_tree(instruction.shape).place
 
     def values_of(self, instruction: Instruction) -> list[HloValue | None]:
-        """Those at all indices, in the order of `shape_tree`."""
+        """The values at all indices, in the order of `shape_tree`."""
         return self._trees[instruction]
 
     def covers(self, instruction: Instruction) -> bool:
@@ -209,7 +209,7 @@ class HloDataflow:
                 readers.append(x)
 
     def _into_parameter(self, parameter: Instruction) -> tuple[list[Instruction], list[Forward]]:
-        """What reaches it: values that meet, or what one caller hands in (`UpdateParameterValueSet`)."""
+        """The values that meet in it, or that one caller passes in (`UpdateParameterValueSet`)."""
         computation = parameter.computation
         assert computation is not None
         callers = self.calls.callers(computation)
@@ -330,7 +330,7 @@ class HloDataflow:
 
 
 def _run_by(x: Instruction) -> list[Computation]:
-    """What an instruction runs, in the order of execution."""
+    """The computations that an instruction runs, in the order of execution."""
     if x.opcode == "while":
         parts = dict(x.called)
         return [parts["condition"], parts["body"]]

@@ -1,4 +1,4 @@
-"""What a module launches, the unit in which fusion is counted; loops that launch, and their iterations."""
+"""Kernels of a module, the unit in which fusion is counted; loops that launch, and their iterations."""
 
 import re
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def launched_computations(of: Module | Instruction) -> list[Computation]:
     """The entry and what it runs through while, conditional, call and async-start, entry first.
 
     Computations that are applied element by element (of a reduce, a sort, a fusion) are not among
-    them, nor are those nobody calls. Of a small call, what runs in it, through other small calls as well.
+    them, nor are those without callers. Of a small call, what runs in it, through other small calls as well.
     """
     order = [of.entry if isinstance(of, Module) else of.called[0][1]]
     seen, whole = set(order), isinstance(of, Module)
@@ -71,7 +71,7 @@ def kernels(module: Module) -> list[Instruction]:
 
 
 def computed_in(fusion: Instruction) -> Iterator[Instruction]:
-    """What a fusion does: its instructions but parameters, and those of fusions in it in place of these."""
+    """The operations of a fusion: its instructions but parameters, with the contents of nested fusions."""
     for i in fusion.fused_computation:
         if i.opcode == "fusion" and i.called:
             yield from computed_in(i)
@@ -109,7 +109,7 @@ def source_line(text: str) -> SourceLine | None:
 
 
 def kernel_source(instruction: Instruction, module: Module) -> SourceLocation | None:
-    """Where an instruction came from; None where the dump does not say.
+    """The source line of an instruction; None where the dump has none.
 
     Passes that make a fusion may leave its place out. Then what is computed last stands for the whole.
     """
@@ -126,7 +126,7 @@ class Loop:
 
     name: str
     trips: int | None
-    """How often it runs; None where the dump does not say."""
+    """Its iterations; None where the dump has no trip count."""
     kernels: int
     """Launched by one turn."""
 
@@ -170,11 +170,11 @@ def trip_count_of(loop: Instruction) -> int | None:
     return int(found[1]) if found else None
 
 
-# Trip counts multiply; of a conditional the dearest branch runs.
+# Trip counts multiply; of a conditional the slowest branch counts.
 
 
 def count_runs(own: dict[Computation, tuple[float, int]]) -> tuple[dict[Computation, int], set[Computation]]:
-    """How often each computation runs, and those of which the module tells only one iteration.
+    """The runs of each computation, and the computations in loops without a trip count, counted once.
 
     `own` has microseconds and bytes of each without what it calls; callees first, what runs once last.
     """
@@ -196,7 +196,7 @@ def count_runs(own: dict[Computation, tuple[float, int]]) -> tuple[dict[Computat
 def _calls(
     computation: Computation, weights: dict[Computation, tuple[float, int]]
 ) -> Iterator[tuple[Instruction, Computation, int]]:
-    """What a computation runs: the caller, what it calls, and how many times."""
+    """Each call of a computation: the caller, the callee and its iterations."""
     for i in computation:
         callees = [c for _, c in i.called if c in weights]
         if not callees:

@@ -1,4 +1,4 @@
-"""Which instructions of a final module are launched, and as what (XLA calls these thunks)."""
+"""The instructions of a final module that are launched, and as what (XLA calls these thunks)."""
 
 import json
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Launch:
 
     kind: LaunchKind
     note: str = ""
-    """Who does it, and what belongs to it, where the kind does not say that."""
+    """Its library or its parts, where the kind does not name them."""
 
 
 _KERNEL, _LIBRARY, _COPY = Launch("kernel"), Launch("library"), Launch("copy")
@@ -33,7 +33,7 @@ _COLLECTIVE, _HOST = Launch("collective"), Launch("host")
 
 
 def launch_of(instruction: Instruction, backend: str) -> Launch | None:
-    """What `instruction` launches when its computation runs; None for nothing.
+    """The launch of `instruction` when its computation runs; None for none.
 
     Nothing is launched for views, constants and parameters, nor for what runs other computations: the
     launches of a loop are those of its body.
@@ -234,7 +234,7 @@ _IN_COMMAND_BUFFERS = frozenset({"kernel", "copy", "memset"})
 
 
 def command_buffers(module: Module, smallest: int = 5) -> list[list[Instruction]] | None:
-    """What a final GPU module launches together, as one CUDA graph each; `smallest` is a number of launches.
+    """The instructions of each CUDA graph of a final GPU module, of at least `smallest` launches.
 
     By `CommandBufferConversionPass` (`xla/backends/gpu/runtime/command_buffer_conversion_pass.cc`) by
     default. Of libraries only cuBLAS counts: about others XLA asks them when it runs. None where it

@@ -176,7 +176,7 @@ class Explained:
     about: Callable[[Instruction], str] | None = None
 
     def reason(self, instruction: Instruction) -> str:
-        """The words; the rule's title where there are none of its own."""
+        """The reason; the rule's title where the pass gives none."""
         return self.about(instruction) if self.about is not None else self.rule.title
 
 

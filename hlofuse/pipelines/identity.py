@@ -46,7 +46,7 @@ class Identity:
     device: Fact | None = None
     """None where the backend fuses alike on every device, or none is known."""
     front_end: str = ""
-    """`JAX`, `TensorFlow` and so on; empty where nothing tells."""
+    """`JAX`, `TensorFlow` and so on; empty if unknown."""
     partitions: int = 1
     """Devices that one program is, or is to be, divided over."""
     flags: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Identity:
 
     @property
     def weakest(self) -> tuple[str, Fact]:
-        """The least certain statement, by name: what nothing tells first, then what a span leaves open."""
+        """The least certain statement, by name: defaults first, then open spans."""
         named = [("the backend", self.backend), ("the stage", self.stage), ("the release", self.release)]
         if self.device is not None:
             named.append(("the device", self.device))

@@ -1,4 +1,4 @@
-"""Where a module stands in a compilation."""
+"""The stages of a compilation."""
 
 from enum import StrEnum
 

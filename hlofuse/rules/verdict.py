@@ -13,17 +13,17 @@ from hlofuse.rules.catalogue import Rule, given_fields_of, register
 Figures: TypeAlias = Mapping[str, Any]
 """The numbers that a verdict is based on, read-only: JSON values by name, the unit in the name (`us`)."""
 Q = TypeVar("Q")
-"""The question a pass puts to its rules."""
+"""The candidate that a pass evaluates its rules on."""
 
 
 @dataclass(slots=True)
 class Verdict:
-    """A rule's answer: it settles the question, and these are the figures it rested on."""
+    """A rule's decision about a candidate, and the figures it is based on."""
 
     rule: Rule
     figures: Figures = field(default_factory=dict)
     message: Any = None
-    """XLA's words where they differ from case to case; made a text only when asked for."""
+    """XLA's words where they differ from case to case; formatted on first use."""
 
     @property
     def allows(self) -> bool:
@@ -69,7 +69,7 @@ class PluginRules(Protocol):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The packages they come from, in words."""
+        """The packages they come from, as text."""
         ...
 
     @property
@@ -82,5 +82,5 @@ class PluginRules(Protocol):
         ...
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
-        """The first answer to whether the two may be one kernel; None if none has one."""
+        """The first verdict on whether the two may be one kernel; None if no rule applies."""
         ...

@@ -191,7 +191,7 @@ def _of_concatenate(c: Context, reduce: Instruction) -> bool:
 
 
 def _as_element_of_other(c: Context, reduce: Instruction) -> bool:
-    """The greatest element where a reduction beside it finds its place, too."""
+    """The greatest or least element, where another reduction of the same array finds it with its index."""
     arg, init = reduce.operands
     start = scalar_of(init)
     element_type = init.shape.element_type

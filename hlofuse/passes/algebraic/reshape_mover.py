@@ -1,4 +1,4 @@
-"""Reshapes and transposes move behind elementwise operations
+"""Reshapes and transposes move after elementwise operations
 (`xla/hlo/transforms/simplifiers/reshape_mover.cc`)."""
 
 from dataclasses import dataclass
@@ -135,7 +135,7 @@ class SliceSinker(Pass):
         changed = False
         for computation in list(module.computations):
             for i in computation.post_order():
-                # What has been replaced is used by nobody.
+                # A replaced instruction has no users.
                 if i.operands and i.users and is_elementwise(i) and _of_like_slices(i):
                     group = _group(i)
                     if sum(x.shape.element_count for x in group) >= _source(i, 0).shape.element_count:
@@ -145,7 +145,7 @@ class SliceSinker(Pass):
 
 
 def _source(i: Instruction, number: int) -> Instruction:
-    """What the operand, a slice, is taken from."""
+    """The array that the operand, a slice, is taken from."""
     return i.operands[number].operands[0]
 
 

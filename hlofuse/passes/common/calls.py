@@ -78,12 +78,12 @@ def replace_parameter(computation: Computation, shape: Shape) -> tuple[Instructi
 
 
 def drop(x: Instruction) -> None:
-    """Take out what nobody reads any more, also a parameter that was replaced."""
+    """Remove an instruction without readers, also a parameter that was replaced."""
     assert x.computation is not None
     x.computation.remove_instruction(x)
 
 
-# What a call says of its origin, handed on to what is inlined (`PropagateCallMetadata`). Mirrors
+# The metadata of a call, applied to inlined instructions (`PropagateCallMetadata`). Mirrors
 # `PropagateMetadataToInstruction` of `xla/hlo/transforms/propagate_call_metadata.cc`.
 
 
@@ -92,7 +92,7 @@ _CONTROL_FLOW = ("while", "conditional")
 
 
 def hand_on_metadata(call: Instruction, inlined: Instruction, module: Module) -> bool:
-    """To `inlined` and to what that runs: the names go behind that of `call`, the frames into its frame."""
+    """Prefix names in `inlined` and its callees by that of `call`, and nest their frames in its frame."""
     given = call.attributes.get("metadata")
     if given is None or not (given.op_name or given.stack_frame_id):
         return False
@@ -125,7 +125,7 @@ def inline(call: Instruction) -> None:
     computation, body = computation_of(call), call.called_computations[0]
     module = module_of(computation)
     clones: dict[Instruction, Instruction] = {}
-    # What nobody reads comes first, however young it is (`HloComputation::Accept`).
+    # An instruction without readers comes first, whatever its id (`HloComputation::Accept`).
     for inner in body.post_order(starts=[*body.unreachable_roots(), body.root]):
         if inner.opcode == "parameter":
             clones[inner] = call.operands[inner.parameter_number]

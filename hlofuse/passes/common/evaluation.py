@@ -1,4 +1,4 @@
-"""What an operation on constants computes (`xla/hlo/evaluator/hlo_evaluator.cc`).
+"""The result of an operation on constants (`xla/hlo/evaluator/hlo_evaluator.cc`).
 
 Elementwise operations (`elementwise.py`) and those that only move elements.
 """
@@ -69,7 +69,7 @@ def scattered(
 
 @dataclass(frozen=True)
 class _Slices:
-    """Where the dimensions of a gather's result or of a scatter's updates come from."""
+    """The origin of the dimensions of a gather's result or of a scatter's updates."""
 
     base: Sequence[int]
     """Sizes of the array."""
@@ -96,7 +96,7 @@ class _Slices:
         return itertools.product(*(range(n) for d, n in enumerate(sizes) if d not in self.window))
 
     def windows(self, sizes: Sequence[int]) -> list[int]:
-        """How far a window reaches in each dimension of the array."""
+        """The size of a window in each dimension of the array."""
         out = [1] * len(self.base)
         for d, w in zip(self.whole, self.window, strict=True):
             out[d] = sizes[w]
@@ -114,7 +114,7 @@ class _Slices:
     def elements(
         self, batch: tuple[int, ...], sizes: Sequence[int]
     ) -> Iterator[tuple[list[int], Sequence[int]]]:
-        """Where the elements of a window are in the result or the updates, and how far from its start."""
+        """For each element of a window, its index in the result or updates and its offset in the array."""
         for inner in itertools.product(*(range(sizes[w]) for w in self.window)):
             outer, offsets = iter(batch), iter(inner)
             place = [next(offsets) if d in self.window else next(outer) for d in range(len(sizes))]
@@ -380,7 +380,7 @@ _MOST_STEPS = 1 << 20
 
 
 def _reduce_window(x: Instruction) -> list[Value]:
-    """Of one array, by a function of a single operation."""
+    """The elements of a `reduce-window` of one array, by a function of a single operation."""
     function, element_type = x.called_computations[0].root, x.shape.element_type
     if len(x.operands) != 2 or [o.payload for o in function.operands] != ["0", "1"]:
         raise CannotEvaluate

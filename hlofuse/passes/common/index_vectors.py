@@ -105,7 +105,7 @@ def is_simplified_scatter(scatter: Instruction) -> bool:
 
 
 Body = Callable[[Instruction, list[Instruction]], list[Instruction]]
-"""From the number of the turn and the state to the next state."""
+"""From the iteration number and the state to the next state."""
 
 
 def counted_loop(at: Instruction, state: Sequence[Instruction], body_of: Body) -> list[Instruction]:

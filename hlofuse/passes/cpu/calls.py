@@ -1,4 +1,4 @@
-"""Which operations XLA:CPU makes calls: first those that threads share
+"""Operations that XLA:CPU turns into calls: first those that threads share
 (`xla/service/cpu/parallel_task_assignment.cc`), then loops that become one kernel."""
 
 import math
@@ -37,7 +37,7 @@ class ParallelTaskAssigner(Pass):
 
     name = "cpu-parallel-task-assigner"
     threads: int = 1
-    """Of the machine that compiles. No dump tells it, so by default no kernel is divided."""
+    """Threads of the compiling machine. No dump has them, so by default no kernel is divided."""
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         if self.threads <= 1:

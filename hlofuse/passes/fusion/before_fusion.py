@@ -1,5 +1,5 @@
 """XLA:GPU's passes right before fusion: it splits concatenates of very many arrays
-(`xla/backends/gpu/transforms/variadic_op_splitter.cc`) and makes iotas inside sorts."""
+(`xla/backends/gpu/transforms/variadic_op_splitter.cc`) and move iotas into sorts."""
 
 from dataclasses import dataclass, replace
 from typing import ClassVar

@@ -27,7 +27,7 @@ from hlofuse.rules.rewrites import TRITON_SOFTMAX
 from hlofuse.trace import OnlySkipped, Recorder
 
 _FREE = with_trait("free")
-"""Costs nothing to run."""
+"""Opcodes that cost nothing to run."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class _BlockLevelConfigs:
 
 
 class _Matcher:
-    """The diamond: a producer read by a reduction and, beside its spread result, by the root."""
+    """The diamond: a producer read by a reduction and, with its broadcast result, by the root."""
 
     def __init__(self, support: TritonSupport) -> None:
         self._support = support
@@ -223,7 +223,7 @@ def _followed(instruction: Instruction) -> Instruction:
 
 
 def _create_fusion(root: Instruction, producer: Instruction) -> Instruction:
-    """A fusion of everything from producer to root, beside the root (`MakeFusionForDiamond`)."""
+    """A fusion of everything from producer to root, next to the root (`MakeFusionForDiamond`)."""
     computation = computation_of(root)
     body = Computation("triton_softmax_computation")
     inner: dict[Instruction, Instruction] = {}
@@ -259,7 +259,7 @@ def _create_fusion(root: Instruction, producer: Instruction) -> Instruction:
 
 
 def _discard(fusion: Instruction) -> None:
-    """Take a fusion that nobody reads out again; its name and those of its body stay spent."""
+    """Remove a fusion without readers; its name and those of its body stay used."""
     body, module = fusion.fused_computation, module_of(computation_of(fusion))
     remove_with_unused_operands(fusion, has_side_effect)
     module.remove_computation(body)

@@ -219,7 +219,7 @@ def output_aliases(instruction: Instruction) -> list[tuple[Index, int, Index]]:
 
 
 class LayoutAssignment(Requests):
-    """The layouts of one module. A target says in the first three methods what it asks and how it differs."""
+    """The layouts of one module. A target overrides the first three methods."""
 
     def add_backend_constraints(self, constraint: ComputationConstraint) -> None:
         """Add the constraints of the target's emitters and libraries."""

@@ -58,7 +58,7 @@ class StructuralIds:
     def pair(
         self, producer: Instruction, consumer: Instruction, *, extra_outputs: bool = False
     ) -> PairId | None:
-        """What the pair is called; None if one of the two has no number."""
+        """The id of the pair; None if one of the two has no number."""
         first, second = self._numbers.get(producer), self._numbers.get(consumer)
         if first is None or second is None:
             return None
@@ -76,19 +76,19 @@ class StructuralIds:
 
 _NO_USERS, _ONLY_BITCASTS = Verdict(NO_USERS), Verdict(ONLY_BITCASTS)
 _Edge: TypeAlias = "Verdict | SummaryPair"
-"""What is known of a producer and a consumer: the refusal, or the structure where the pair is allowed."""
+"""The answer for a producer and a consumer: the refusal, or the structure of an allowed pair."""
 
 
 class _Alone:
-    """What is known of an instruction whatever its neighbours."""
+    """The facts about an instruction that hold whatever its neighbours."""
 
     __slots__ = ("as_consumer", "as_producer", "never_in_place", "summary", "works_in_place")
 
     as_producer: Verdict | None
-    """None where nothing speaks against it."""
+    """None where no rule forbids it."""
     as_consumer: Verdict | None
     summary: Summary | None
-    """None until somebody asks, like the next one."""
+    """None until first use, like the next one."""
     works_in_place: bool | None
     never_in_place: bool
     """Nor will it with something fused in."""
@@ -224,7 +224,7 @@ class Legality:
         return (_ONLY_BITCASTS, None) if only_bitcasts else None
 
     def all_reasons(self, producer: Instruction) -> list[str]:
-        """Of a refused producer: the reasons of all users that refuse."""
+        """The reasons of all users that refuse a producer."""
         users = [u for u in producer.users if not is_fusible_bitcast(u, self.model.release)]
         if not users:
             return [(_ONLY_BITCASTS if producer.users else _NO_USERS).reason]
