@@ -28,7 +28,7 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
     as_it_is, measured = account_on(module, device, target, release), measured_of(module)
     if not identity.is_replayed or target not in TARGETS:
         return as_it_is, as_it_is
-    stage = Stage(identity.stage.value)
+    stage = identity.shown.name
     if stage is Stage.SCHEDULED:
         final = account_on(module, device, target, release, is_final=True)
         return final, final

@@ -139,7 +139,7 @@ def _module(path: str) -> Iterator[str]:
 
     head = Head(identify_file(load(path)))
     yield from head_lines([head])
-    fused = head.identity.stage.value not in ("before-optimizations", "fusion-input")
+    fused = head.identity.shown.is_fused
     yield from _next(path, without=_without(head) or (_REPLAYED if fused else ()))
 
 

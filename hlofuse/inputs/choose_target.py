@@ -16,7 +16,7 @@ from hlofuse.inputs.dump_names import read_name
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines.flags import parse_flags
-from hlofuse.pipelines.identity import Fact, Source
+from hlofuse.pipelines.identity import FRONT_ENDS, Fact, Source
 from hlofuse.pipelines.targets import TARGETS, target_by_flags
 from hlofuse.releases import nearest
 
@@ -25,8 +25,6 @@ _GPU_FUSION = re.compile(r"(?:loop|input)(?:_\w+)?_fusion(?:[._]\d+)*")
 _GPU_RENAMED = re.compile(r".*\.\d+\.\d+")
 """XLA:GPU gives every instruction a suffix before priority fusion, from 0.6 on."""
 
-FRONT_ENDS = {"neuron": "Neuron", "poplar": "Poplar"}
-"""Backends with their own compiler, which take modules before optimizations from XLA's front ends."""
 NO_TARGET = frozenset({"tpu", *FRONT_ENDS})
 """Backends whose fusion passes are not replayed: their compilers are closed, or not XLA."""
 

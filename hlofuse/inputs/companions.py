@@ -229,9 +229,9 @@ def flags_of(filename: str | None) -> tuple[str, ...]:
         return found
 
 
-def compiled_with(module: Module) -> tuple[str, ...]:
-    """XLA flags that change fusion: the user's, then those of the dump."""
-    return merged(flags_of(module.filename), module.requested_flags)
+def compiled_with(module: Module, given: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """XLA flags that change fusion: those of the dump, and the given ones in their place."""
+    return merged(flags_of(module.filename), given)
 
 
 def before_optimizations_of(filename: str | None) -> Path | None:

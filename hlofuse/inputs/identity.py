@@ -5,7 +5,6 @@ from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import (
-    FRONT_ENDS,
     NO_TARGET,
     ChosenTarget,
     backend_of,
@@ -14,10 +13,11 @@ from hlofuse.inputs.choose_target import (
 )
 from hlofuse.inputs.companions import compiled_with, stamp_of
 from hlofuse.inputs.release import replayed_release, written_by
-from hlofuse.inputs.stage import BEFORE, stage_of
+from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines.flags import merged, not_honoured
-from hlofuse.pipelines.identity import Fact, Identity
+from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Fact, Given, Identity
+from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS, target_by_flags
 
 # Front ends.
@@ -81,52 +81,47 @@ def _notes(
     partitions = partitions_of(module)
     if partitions > 1:
         whole = "all of them together (the module is not partitioned yet)"
-        of = whole if stage.value == BEFORE else "one device"
+        of = whole if stage.value == Stage.BEFORE else "one device"
         found.append(f"the program is for {partitions} devices: figures are for {of}")
     return tuple(found)
 
 
 def identify_file(module: Module, xla: str | None = None) -> Identity:
     """The identity of a module read from a file; `xla` overrides the release of the file."""
-    return settled(module, choose_target(module.filename or "-", read=module), xla=xla)[1]
+    return settled(module, choose_target(module.filename or "-", read=module), given=Given(release=xla))[1]
 
 
 def settled(
-    module: Module, chosen: ChosenTarget, device: Fact | None = None, xla: str | None = None
+    module: Module, chosen: ChosenTarget, device: Fact | None = None, given: Given = NOTHING_GIVEN
 ) -> tuple[ChosenTarget, Identity]:
     """The target that the flags of a module choose, and what the module is taken for."""
-    flags = compiled_with(module)
-    identity = identify(module, chosen, device, flags, xla)
-    by_flags = target_by_flags(chosen.name, identity.replayed, flags)
+    identity = identify(module, chosen, device, given)
+    by_flags = target_by_flags(chosen.name, identity.replayed, compiled_with(module, given.flags))
     if by_flags == chosen.name:
         return chosen, identity
     chosen = replace(chosen, name=by_flags)
-    return chosen, identify(module, chosen, device, flags, xla)
+    return chosen, identify(module, chosen, device, given)
 
 
 def identify(
     module: Module,
     chosen: ChosenTarget,
     device: Fact | None = None,
-    flags: tuple[str, ...] = (),
-    xla: str | None = None,
+    given: Given = NOTHING_GIVEN,
 ) -> Identity:
-    """The identity of a module on its chosen target, with these XLA flags.
-
-    `xla` is the requested release, or None. Raises `HlofuseError` for an unknown one.
-    """
-    backend = chosen.backend(module)
+    """The facts about a module on the target that was chosen for it; HlofuseError for a wrong release."""
+    flags, backend = compiled_with(module, given.flags), chosen.backend(module)
     path = Path(module.filename) if module.filename and module.filename != "<stdin>" else None
     files = sibling_names(path, None) if path is not None else ()
-    stage = stage_of(module, chosen.name).fact
+    shown = stage_of(module, chosen.name, given)
     target = TARGETS[chosen.name]
     folder = path.parent if path is not None else None
     written = written_by(module, files, stamp_of(path), target.backend, folder)
-    release, replayed, note = replayed_release(target.release, xla, written)
+    release, replayed, note = replayed_release(target.release, given.release, written)
     unfollowed = tuple(f for f in not_honoured(flags) if f not in target.flags)
     return Identity(
         module.name,
-        stage,
+        shown,
         backend,
         release,
         replayed,
@@ -135,7 +130,7 @@ def identify(
         partitions_of(module),
         merged(target.flags, flags),
         backend.value not in NO_TARGET,
-        _notes(module, stage, backend, note, unfollowed),
+        _notes(module, shown.fact, backend, note, unfollowed),
         str(path) if path is not None else None,
         module.text_note or "",
         (replayed,) if release.source == "asked" else written.releases,

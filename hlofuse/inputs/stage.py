@@ -2,60 +2,28 @@
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 
 from hlofuse.analysis.custom_calls import annotates_sharding, is_inlined
-from hlofuse.compilation import Compilation, replay_config
+from hlofuse.compilation import Compilation, ReplayConfig, replay_config
 from hlofuse.format.escape import printable
-from hlofuse.inputs.choose_target import FRONT_ENDS, backend_of
+from hlofuse.inputs.choose_target import backend_of
 from hlofuse.inputs.companions import compiled_with
 from hlofuse.inputs.dump_directory import DumpedModule, corpus_file, dumped_module
 from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile, read_name
+from hlofuse.inputs.ordered import in_creation_order
 from hlofuse.inputs.release import is_of_earlier_dialect
+from hlofuse.inputs.wire_format import unique_ids_for
+from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.pipelines.identity import Fact, Source
+from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Given, ShownStage
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS, before_fusion
 
 _LATER_IN_CORPUS = re.compile(r"(after|\d+-.+)\.hlo(\.gz)?")
 
 BEFORE, INPUT, FUSED, SCHEDULED = Stage
-
-
-@dataclass(frozen=True, slots=True)
-class ShownStage:
-    """The stage of a module and what shows it."""
-
-    name: Stage
-    backend: str | None = None
-    """`cpu`, `gpu`, `tpu` or another, where something in the module tells."""
-    evidence: str = ""
-    """The evidence in words."""
-    right_file: Path | None = None
-    """The dump of the pass's input, if it lies in the same directory."""
-    source: Source = "text"
-    """The kind of the evidence."""
-
-    @property
-    def is_fused(self) -> bool:
-        """The fusion passes have been over the module."""
-        return self.name in (FUSED, SCHEDULED)
-
-    @property
-    def fact(self) -> Fact:
-        """The stage with its evidence."""
-        return Fact(self.name, self.source, self.evidence)
-
-    def foreign_to(self, target: str) -> bool:
-        """Something in the module tells of another backend than that of `target`.
-
-        A module that no backend of XLA's has compiled yet is foreign to none.
-        """
-        if self.backend is None or (self.backend in FRONT_ENDS and not self.is_fused):
-            return False
-        return not target.startswith(self.backend)
 
 
 class StageError(HlofuseError):
@@ -69,18 +37,18 @@ class StageError(HlofuseError):
         self.stage = stage
 
 
-def stage_of(module: Module, target: str = "cpu") -> ShownStage:
+def stage_of(module: Module, target: str = "cpu", given: Given = NOTHING_GIVEN) -> ShownStage:
     """Tell the stage from the module itself, from the dump's file name and from the dumps beside it."""
-    found = backend_of(module) if module.requested_target is None else None
+    found = backend_of(module) if given.target is None else None
     backend = found.value if found is not None else None
     dump_file = read_name(Path(module.filename)) if module.filename and module.filename != "<stdin>" else None
     siblings = dumped_module(dump_file.path) if dump_file is not None else None
     right = _right_file(siblings, target) if siblings is not None else _in_its_corpus_folder(module)
-    if module.requested_stage is not None:
-        return ShownStage(Stage(module.requested_stage), backend, "given by --stage", right, "asked")
+    if given.stage is not None:
+        return ShownStage(given.stage, backend, "given by --stage", right, "asked")
     if module.lowered_from is not None:
         return ShownStage(BEFORE, backend, f"{module.lowered_from}, not compiled yet", right)
-    for whole in siblings.whole if siblings is not None and module.requested_target is None else ():
+    for whole in siblings.whole if siblings is not None and given.target is None else ():
         if "gpu" in whole or "tpu" in whole:
             backend = "gpu" if "gpu" in whole else "tpu"
     if module.is_scheduled:
@@ -103,11 +71,11 @@ def stage_of(module: Module, target: str = "cpu") -> ShownStage:
             return ShownStage(name, backend, evidence, right, "directory")
     if _in_corpus(module):
         return ShownStage(INPUT, backend, "before.hlo, next to after.hlo", right, "directory")
-    name, evidence = _by_contents(module, target, backend)
+    name, evidence = _by_contents(module, target, backend, given)
     return ShownStage(name, backend, evidence, right)
 
 
-def _by_contents(module: Module, target: str, backend: str | None) -> tuple[Stage, str]:
+def _by_contents(module: Module, target: str, backend: str | None, given: Given) -> tuple[Stage, str]:
     """Before the fusion passes or their input, by what stands in the module alone.
 
     The test for all: where repeating the passes before fusion changes a module, it was not their result. The
@@ -132,7 +100,7 @@ def _by_contents(module: Module, target: str, backend: str | None) -> tuple[Stag
         return INPUT, "its names come from passes, not from a front end"
     if target == "gpu" and _has_metadata(module):
         return BEFORE, "no operation has the name that XLA:GPU assigns just before fusion"
-    counts = _passes_before_fusion_change(module, target)
+    counts = _passes_before_fusion_change(module, target, given)
     if counts is not None:
         before, after = counts
         return BEFORE, f"XLA's passes before fusion change it ({before} → {after} operations)"
@@ -154,9 +122,12 @@ def doubt(module: Module, name: str, target: str = "cpu") -> str | None:
     return f"{name} {_STAGE_TEXT[stage.name]} ({stage.evidence})."
 
 
-def require_input_stage(module: Module, target: str = "cpu") -> ShownStage:
-    """The stage of a module that fusion can be replayed from; StageError for any other."""
-    stage = stage_of(module, target)
+def require_input_stage(module: Module, target: str = "cpu", stage: ShownStage | None = None) -> ShownStage:
+    """The stage of a module that fusion can be replayed from; StageError for any other.
+
+    `stage` is that of the module, where it is known.
+    """
+    stage = stage or stage_of(module, target)
     foreign = stage.foreign_to(target)
     if stage.name == INPUT and not foreign:
         return stage
@@ -318,27 +289,54 @@ def _has_metadata(module: Module) -> bool:
     return any("metadata" in i.attributes for i in module.entry)
 
 
-def _passes_before_fusion_change(module: Module, target: str) -> tuple[int, int] | None:
-    """Numbers of operations before and after the passes before fusion; None if those change nothing.
+def _passes_before_fusion_change(module: Module, target: str, given: Given) -> tuple[int, int] | None:
+    """The numbers of operations before and after the passes before fusion; None if those change nothing.
 
     A module that lost only unused operations, or whose order changed, counts as unchanged. The passes of the
-    CPU replace those of a backend that needs a device.
+    CPU stand in for those of a backend that are not known without a device. The run is kept with the module,
+    for a replay that begins with these passes (`lowering_of`).
     """
     found: dict[str, tuple[int, int] | None] = module.findings.setdefault("changes", {})
     if target not in found:
-        found[target] = _counts_if_changed(module, target)
+        found[target] = _counts_if_changed(module, target, given)
     return found[target]
 
 
-def _counts_if_changed(module: Module, target: str) -> tuple[int, int] | None:
-    with_list = target if before_fusion(target) else "cpu"
+def _counts_if_changed(module: Module, target: str, given: Given) -> tuple[int, int] | None:
     before = _operations(module)
+    is_known = bool(before_fusion(target, given.device))
+    device = given.device if is_known and TARGETS[target].needs_device else None
+    config = replay_config(
+        target if is_known else "cpu", device, xla_flags=compiled_with(module, given.flags)
+    )
+    lowering = lowering_in_creation_order(module, config)
     try:
-        config = replay_config(with_list, xla_flags=compiled_with(module))
-        after = _operations(Compilation.of(module, Stage.BEFORE, config).before)
+        after = _operations(lowering.before)
     except HlofuseError:  # calls that multiply beyond reason: they are there no more at fusion
         return before.total(), before.total()
-    return (before.total(), after.total()) if before != after else None
+    if before == after:
+        return None
+    module.findings["lowering"] = lowering
+    return before.total(), after.total()
+
+
+def lowering_in_creation_order(module: Module, config: ReplayConfig) -> Compilation:
+    """The compilation of a copy of a module before optimizations, in the order that its front end created."""
+    ordered = copy_module(module)
+    ordered.filename = module.filename
+    in_creation_order(ordered, unique_ids_for(ordered))
+    return Compilation.of(ordered, Stage.BEFORE, config)
+
+
+def lowering_of(module: Module, config: ReplayConfig) -> Compilation:
+    """The passes before fusion on a module before optimizations, run now or when its stage was determined."""
+    found: Compilation | None = module.findings.get("lowering")
+    own = config.xla or config
+    if found is not None and found.target == own.target:
+        build = found.config.build
+        if (build.device, build.flags) == (own.build.device, own.build.flags):
+            return found
+    return lowering_in_creation_order(module, own)
 
 
 _MOVING = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "copy", "bitcast"})

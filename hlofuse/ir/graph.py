@@ -696,12 +696,6 @@ class Module:
         """Cached facts about the input, by key; a copy begins without."""
         self.lowered_from: str | None = None
         """The form of a program that it was lowered from (StableHLO); None for a module that XLA wrote."""
-        self.requested_target: str | None = None
-        """The target that the user says it is for (`--target`); None where it is to be found out."""
-        self.requested_stage: str | None = None
-        """The stage that the user says it shows (`--stage`); None where it is to be found out."""
-        self.requested_flags: tuple[str, ...] = ()
-        """XLA flags given by the user (`--xla-flags`), in addition to those in its dump."""
         self.text_note: str | None = None
         """The place of the module in a longer text, and its truncation; None for a text of its own."""
         self.print_options = PrintOptions()

@@ -97,12 +97,10 @@ def decisions_of(program: Program) -> Iterator[Decision]:
 
 def shown_view(program: Program, view: str | None = None) -> str:
     """The view that was asked for, else `after` where fusion can be replayed and `before` where it cannot."""
-    from hlofuse.inputs import stage_of
-
     if view is not None or program.options.takes_any_stage:
         return view or "after"
     loaded = program.loaded
-    stage = stage_of(loaded.module, loaded.target)
+    stage = loaded.identity.shown
     fits = not stage.is_fused and not stage.foreign_to(loaded.target)
     if fits and loaded.config is None:
         program.options.listener.note(f"drawn before fusion; give --device to replay target {loaded.target}")

@@ -37,7 +37,7 @@ def head_of(
     if config is None or not replayed:
         return Head(identity)
     order = reported.order_source if TARGETS[config.target].depends_on_order else None
-    if order is not None and identity.stage.value == Stage.BEFORE:
+    if order is not None and identity.shown.name is Stage.BEFORE:
         order = "replayed"
     source = names.source if names is not None else None
     head = Head(identity, order, reported.follows_log, config.build, result, source)

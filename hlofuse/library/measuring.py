@@ -15,7 +15,6 @@ from hlofuse.inputs import choose_target
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.profile import NotProfiled, is_profile, read_profile
-from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
@@ -125,7 +124,7 @@ def _one(request: ReplayOptions, name: str | None, root: Path, baseline: Mapping
     module, target = loaded.module, loaded.target
     file = module.filename or request.input
     replayed = request.takes_any_stage
-    stage = stage_of(module, target)
+    stage = loaded.identity.shown
     if not replayed and stage.is_fused and (not stage.foreign_to(target) or stage.backend in NO_TARGET):
         request.listener.note(loaded.device_note)
         head = head_of(loaded, replayed=False)

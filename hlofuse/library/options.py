@@ -11,7 +11,8 @@ from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.listener import SILENT, Listener
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, passes_of
-from hlofuse.pipelines.identity import Fact
+from hlofuse.pipelines.device import device_of
+from hlofuse.pipelines.identity import Fact, Given
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import after_fusion
 from hlofuse.releases import AROUND_FUSION, release_of
@@ -41,7 +42,7 @@ def require_end(target: str, device: DeviceDescription | None) -> None:
         )
 
 
-def is_before_optimizations(module: Module, target: str) -> bool:
+def is_before_optimizations(loaded: Loaded) -> bool:
     """True for a module that has to be lowered to the input of fusion; False where it is there.
 
     StageError for other stages and backends.
@@ -49,10 +50,10 @@ def is_before_optimizations(module: Module, target: str) -> bool:
     from hlofuse.inputs.stage import BEFORE, StageError, require_input_stage
 
     try:
-        require_input_stage(module, target)
+        require_input_stage(loaded.module, loaded.target, loaded.identity.shown)
     except StageError as error:
         stage = error.stage
-        if stage.name != BEFORE or stage.foreign_to(target):
+        if stage.name != BEFORE or stage.foreign_to(loaded.target):
             raise
         return True
     return False
@@ -101,18 +102,16 @@ class ReplayOptions:
         return tuple(arguments)
 
     @property
-    def requested_stage(self) -> str | None:
+    def requested_stage(self) -> Stage | None:
         """The stage that the module is to be taken for; None where it is found out."""
-        from hlofuse.inputs.stage import INPUT
-
-        return INPUT if self.assume_input else self.stage
+        if self.assume_input:
+            return Stage.INPUT
+        return Stage(self.stage) if self.stage is not None else None
 
     @property
     def takes_any_stage(self) -> bool:
         """The fusion passes are to be replayed whatever stage the module shows."""
-        from hlofuse.inputs.stage import INPUT
-
-        return self.requested_stage == INPUT or self.changes_xla
+        return self.requested_stage is Stage.INPUT or self.changes_xla
 
     @property
     def changes_xla(self) -> bool:
@@ -130,7 +129,7 @@ class ReplayOptions:
         """
         from hlofuse.account.measured import attach
         from hlofuse.compilation import CompilationInput
-        from hlofuse.inputs import choose_target, stage_of
+        from hlofuse.inputs import choose_target
         from hlofuse.inputs.choose_target import ChosenTarget, requested_target
         from hlofuse.inputs.companions import compiled_with
         from hlofuse.inputs.identity import settled
@@ -142,8 +141,7 @@ class ReplayOptions:
                 self.config(self.target, self.device, self.xla)
         with self.listener.activity("reading"):
             module = self._module()
-        module.requested_stage, module.requested_target = self.requested_stage, self.target
-        module.requested_flags = parse_flags(self.xla_flags) if self.xla_flags is not None else ()
+        flags = parse_flags(self.xla_flags) if self.xla_flags is not None else ()
         chosen = choose_target(self.input, self.module, device=self.device is not None, read=module)
         defaults = otherwise(module) if otherwise is not None else None
         if defaults is not None and self.device is None and not chosen.evidence:
@@ -156,12 +154,14 @@ class ReplayOptions:
             device, evidence, note = self._device(module, chosen, defaults, profile)
         except HlofuseError as error:
             problem = str(error)
-        chosen, identity = settled(module, chosen, evidence, self.xla)
+        on = device_of(chosen.name, device)[0] if device is not None else None
+        given = Given(self.target, self.requested_stage, flags, self.xla, on)
+        chosen, identity = settled(module, chosen, evidence, given)
         if span_note := identity.span_note:
             identity = replace(identity, notes=(*identity.notes, span_note))
         release = identity.replayed
         target = chosen.name
-        if profile is not None and stage_of(module, target).is_fused:
+        if profile is not None and identity.shown.is_fused:
             attach(module, profile)
         if device is None and TARGETS[target].needs_device:
             input = CompilationInput(module, identity=identity)
@@ -170,7 +170,7 @@ class ReplayOptions:
         if self.device is not None:
             # A mistyped device is reported before what it would not go with.
             self.config(target, device, release)
-        config = self.config(target, device, release, flags=compiled_with(module))
+        config = self.config(target, device, release, flags=compiled_with(module, flags))
         log_file, log = self._fusion_log(module, target)
         input = CompilationInput(
             module, record=log, record_file=str(log_file) if log is not None else "", identity=identity
@@ -260,14 +260,12 @@ class ReplayOptions:
 
         Raises `StageError` where that is impossible, `HlofuseError` where the target needs a device.
         """
-        from hlofuse.inputs.stage import INPUT
-
         if loaded.config is None:
             if "profile" in loaded.module.findings:  # reported as it is, without times of XLA's model
-                is_before_optimizations(loaded.module, loaded.target)
+                is_before_optimizations(loaded)
             raise HlofuseError(loaded.problem)
         with self.listener.activity("determining the stage"):
-            exact = self.requested_stage == INPUT or not is_before_optimizations(loaded.module, loaded.target)
+            exact = self.requested_stage is Stage.INPUT or not is_before_optimizations(loaded)
         self.listener.note(loaded.device_note)
         return self._ordered(loaded) if exact else self._lowered(loaded)
 
@@ -288,10 +286,7 @@ class ReplayOptions:
 
         HlofuseError for files about the input of fusion: they know other names and ids.
         """
-        from hlofuse.compilation import Compilation
-        from hlofuse.inputs.ordered import in_creation_order
-        from hlofuse.inputs.stage import stage_of
-        from hlofuse.inputs.wire_format import unique_ids_for
+        from hlofuse.inputs.stage import lowering_of
         from hlofuse.reports.common.unoptimized import lowering_note
 
         order = self.order if self.order != "replayed" else None
@@ -303,11 +298,10 @@ class ReplayOptions:
                 )
         config = loaded.config
         assert config is not None
-        in_creation_order(loaded.module, unique_ids_for(loaded.module))
         with self.listener.activity("replaying the passes before fusion"):
-            lowering = Compilation.of(loaded.module, Stage.BEFORE, config)
+            lowering = lowering_of(loaded.module, config)
             lowering.span(Stage.INPUT)
-        right = stage_of(loaded.module, loaded.target).right_file
+        right = loaded.identity.shown.right_file
         better = f"\nXLA's own dump at the fusion input: {printable(str(right))}" if right else ""
         input = replace(
             lowering.fusion_input, note=lowering_note(lowering) + better, identity=loaded.identity

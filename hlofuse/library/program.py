@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from hlofuse.inputs.companions import before_optimizations_of
-from hlofuse.inputs.stage import StageError, stage_of
+from hlofuse.inputs.stage import StageError
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.naming import final_names_of, unoptimized_of, with_events
 from hlofuse.library.options import is_before_optimizations
@@ -77,7 +77,7 @@ class Program:
         if loaded.config is None:
             raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")
         try:
-            if is_before_optimizations(loaded.module, loaded.target):
+            if is_before_optimizations(loaded):
                 return loaded
         except StageError:
             pass
@@ -122,12 +122,12 @@ class Program:
     @cached_property
     def is_taken_as_it_is(self) -> bool:
         """True for a fused module of the target, whose kernels are those that are there."""
-        return self.is_fused and not stage_of(self.module, self.loaded.target).foreign_to(self.loaded.target)
+        return self.is_fused and not self.identity.shown.foreign_to(self.loaded.target)
 
     @property
     def is_fused(self) -> bool:
         """True for a module that is not replayed because the fusion passes of some backend were run."""
-        return stage_of(self.module, self.loaded.target).is_fused and not self.options.takes_any_stage
+        return self.identity.shown.is_fused and not self.options.takes_any_stage
 
     @cached_property
     def account(self) -> Account:

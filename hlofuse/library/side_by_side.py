@@ -119,7 +119,7 @@ def accounts_of(
         recorded = recorded_device(module.filename) if name is None else None
         on = device_of("gpu", name)[0] if name is not None else recorded.device if recorded else None
         final, as_it_is = running(module, identity, on)
-        unfused.append(identity.stage.value in ("before-optimizations", "fusion-input"))
+        unfused.append(not identity.shown.is_fused)
         finals.append(final)
         compared.append(as_it_is)
         names += [on.name] if on is not None else []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.compilation import Compilation, ModuleTexts
 from hlofuse.inputs.ordered import in_creation_order
-from hlofuse.inputs.stage import FUSED, StageError, stage_of
+from hlofuse.inputs.stage import FUSED, StageError
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
@@ -74,7 +74,7 @@ def _finished(report: Program) -> Replayed:
     report.options.listener.note(loaded.device_note)
     if loaded.config is None:
         raise HlofuseError(loaded.problem)
-    if stage_of(loaded.module, loaded.target).foreign_to(loaded.target):
+    if loaded.identity.shown.foreign_to(loaded.target):
         raise HlofuseError(
             f"the module was compiled for another backend than target {loaded.target}; give --target"
         )

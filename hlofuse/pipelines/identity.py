@@ -1,9 +1,16 @@
 """Facts about a module, each with its evidence, which `hlofuse.inputs` collects."""
 
-from dataclasses import dataclass
-from typing import Any, Literal
+from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
 
 Source = Literal["default", "text", "directory", "stamp", "asked"]
 SOURCES: tuple[Source, ...] = ("default", "text", "directory", "stamp", "asked")
@@ -31,12 +38,65 @@ class Fact:
         return SOURCES.index(self.source)
 
 
+FRONT_ENDS = {"neuron": "Neuron", "poplar": "Poplar"}
+"""Backends with their own compiler, which take modules before optimizations from XLA's front ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The facts that a call states; None and empty for those that the input is to show."""
+
+    target: str | None = None
+    stage: Stage | None = None
+    flags: tuple[str, ...] = ()
+    release: str | None = None
+    device: DeviceDescription | None = None
+    """The device to replay, from whatever source."""
+
+
+NOTHING_GIVEN = Given()
+
+
+@dataclass(frozen=True, slots=True)
+class ShownStage:
+    """The stage of a module and what shows it."""
+
+    name: Stage
+    backend: str | None = None
+    """`cpu`, `gpu`, `tpu` or another, where something in the module tells."""
+    evidence: str = ""
+    """What shows the stage, in words."""
+    right_file: Path | None = None
+    """The dump of the pass's input, if it lies in the same directory."""
+    source: Source = "text"
+    """The kind of the evidence."""
+
+    @property
+    def is_fused(self) -> bool:
+        """The fusion passes have been over the module."""
+        return self.name.is_fused
+
+    @property
+    def fact(self) -> Fact:
+        """The stage with its evidence."""
+        return Fact(self.name, self.source, self.evidence)
+
+    def foreign_to(self, target: str) -> bool:
+        """Something in the module tells of another backend than that of `target`.
+
+        A module that no backend of XLA's has compiled yet is foreign to none.
+        """
+        if self.backend is None or (self.backend in FRONT_ENDS and not self.is_fused):
+            return False
+        return not target.startswith(self.backend)
+
+
 @dataclass(frozen=True, slots=True)
 class Identity:
     """Facts about a module, for the first line of every report."""
 
     module: str
-    stage: Fact
+    shown: ShownStage
     backend: Fact
     """`cpu`, `gpu`, `tpu` or another compiler's name."""
     release: Fact
@@ -61,6 +121,11 @@ class Identity:
     """The place of the module in a longer text; empty for a text of its own."""
     releases: tuple[str, ...] = ()
     """The named releases that `release` leaves open, oldest first."""
+
+    @property
+    def stage(self) -> Fact:
+        """The stage with its evidence."""
+        return self.shown.fact
 
     @property
     def weakest(self) -> tuple[str, Fact]:

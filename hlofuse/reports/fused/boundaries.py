@@ -24,7 +24,6 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.format.units import plural, us_text
 from hlofuse.inputs.choose_target import NO_TARGET
-from hlofuse.inputs.stage import ShownStage
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import computation_of
@@ -36,6 +35,7 @@ from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.fusion.gpu_legacy import FusionMerger, GpuInstructionFusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS
+from hlofuse.pipelines.identity import ShownStage
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.model import RuleText

@@ -20,7 +20,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.pipelines import TARGETS, device_of
 from hlofuse.pipelines.differences import groups
-from hlofuse.pipelines.identity import Fact, Identity
+from hlofuse.pipelines.identity import Fact, Given, Identity
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.verify.cases import Case, Until
 from hlofuse.reports.verify.compare import verify_module
@@ -65,7 +65,7 @@ def _identity(before: Module, device: DeviceDescription | None, job: Job) -> Ide
     if chosen.name != job.target:
         chosen = requested_target(job.target)
     on = Fact(device.name, "asked" if job.device is not None else "directory") if device is not None else None
-    found = identify(before, chosen, on, compiled_with(before), job.xla)
+    found = identify(before, chosen, on, Given(flags=job.flags, release=job.xla))
     return replace(found, replayed=job.tried) if job.tried is not None else found
 
 
@@ -78,8 +78,7 @@ def run(job: Job) -> Verdict:
     """The verdict; what cannot be read or replayed becomes a verdict with an error."""
     try:
         before, after, passes = job.case.load()
-        before.requested_flags = job.flags
-        stage = stage_of(before, job.target)
+        stage = stage_of(before, job.target, Given(flags=job.flags))
         if stage.foreign_to(job.target):
             backend = str(stage.backend).upper()
             raise HlofuseError(f"the module is for {backend}, not for target {job.target} ({stage.evidence})")
@@ -89,7 +88,7 @@ def run(job: Job) -> Verdict:
         device = _device(job)
         on = device_of(job.target, device)[0]
         identity = _identity(before, on, job)
-        flags = compiled_with(before)
+        flags = compiled_with(before, job.flags)
         config = replay_config(job.target, device, xla=identity.replayed, option=job.option, xla_flags=flags)
         input = replay_input(before, config, order=job.order, ids_file=job.ids)
         if job.until == "end":
