@@ -68,6 +68,16 @@ def is_scatter_fusion(instruction: Instruction) -> bool:
     return instruction.opcode == "scatter"
 
 
+def updated_operand(consumer: Instruction) -> Instruction | None:
+    """The array that a scatter, or a kernel that ends in one, updates in place; None for anything else."""
+    if not is_scatter_fusion(consumer):
+        return None
+    if consumer.opcode != "fusion":
+        return consumer.operands[0]
+    inner = consumer.fused_root.operands[0]
+    return consumer.operands[inner.parameter_number] if inner.opcode == "parameter" else None
+
+
 def has_tiled_transpose(instruction: Instruction, model: KernelModel) -> bool:
     """It is a tiled transpose, or a kernel about one (`IsInputFusibleTranspose`)."""
     if instruction.opcode == "bitcast" or instruction.fusion_kind == "kCustom":

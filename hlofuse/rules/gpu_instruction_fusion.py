@@ -19,6 +19,7 @@ from hlofuse.rules.gpu_fusible import (
     is_loop_fusible_producer,
     is_physically_transposing,
     is_scatter_fusion,
+    updated_operand,
 )
 from hlofuse.rules.instruction_fusion import (
     CandidatePair,
@@ -110,7 +111,7 @@ def producer_is_scatter(pair: GpuPair) -> Figures | None:
     message="do not fuse into the in-place operand of scatter",
 )
 def producer_is_scattered_into(pair: GpuPair) -> Figures | None:
-    return {} if _scattered_into(pair.consumer) is pair.producer else None
+    return {} if updated_operand(pair.consumer) is pair.producer else None
 
 
 @requirement(
@@ -119,7 +120,7 @@ def producer_is_scattered_into(pair: GpuPair) -> Figures | None:
     message="Producer uses the in-place operand of a scatter",
 )
 def producer_reads_scattered_into(pair: GpuPair) -> Figures | None:
-    array = _scattered_into(pair.consumer)
+    array = updated_operand(pair.consumer)
     return {} if array is not None and array in pair.producer.operands else None
 
 
@@ -174,16 +175,6 @@ def _reduction_hero(pair: GpuPair) -> Any:
     """The hero of a producer that is a parallel reduction; None for other producers."""
     summary = pair.state.model.summary(pair.producer)
     return summary.roots[0].hero[0] if summary.is_reduction else None
-
-
-def _scattered_into(consumer: Instruction) -> Instruction | None:
-    """The operand that a scatter, or a kernel that ends in one, writes over."""
-    if not is_scatter_fusion(consumer):
-        return None
-    if consumer.opcode != "fusion":
-        return consumer.operands[0]
-    inner = consumer.fused_root.operands[0]
-    return consumer.operands[inner.parameter_number] if inner.opcode == "parameter" else None
 
 
 ALLOWED_CODE_DUPLICATION = Knob("gpu-code-duplication-limit", 15)

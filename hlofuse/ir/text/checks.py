@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from lark import Token
 
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import UNBOUNDED, Shape
 from hlofuse.ir.text.errors import Rejected, opcode_error, suggestion
 from hlofuse.ir.text.signatures import VARIADIC, Signature, allowed_values, signature, split_async
@@ -70,6 +71,7 @@ def check_attributes(opcode: str, spec: Signature, nodes: Sequence[AttributeNode
         raise Rejected(end, f"{opcode} needs the attribute {name}=")
 
 
+_ASYNC = with_trait("async")
 _ONE_DIMENSION = frozenset(
     (
         "all-gather all-gather-start reduce-scatter all-to-all ragged-all-to-all sort concatenate"
@@ -86,7 +88,7 @@ def check_instruction(node: InstructionNode, spec: Signature, operands: Sequence
     where = call.opcode.start_pos or 0
     count = len(operands)
     values = {a.name: a for a in node.attributes}
-    if stage is not None or opcode in ("async-start", "async-update", "async-done"):
+    if stage is not None or opcode in _ASYNC:
         _check_async(node, stage or opcode.removeprefix("async-"), operands, where)
     elif spec.operands != VARIADIC and count != spec.operands:
         raise Rejected(where, f"{opcode} takes {_operands(spec.operands)}, not {count}")

@@ -7,7 +7,7 @@ for the chains of send and recv that go around a loop (`AddCopiesForNonCopyableT
 from collections.abc import Callable, Collection, Sequence
 
 from hlofuse.analysis.alias_info import AliasInfo
-from hlofuse.analysis.call_sites import non_fusion_computations
+from hlofuse.analysis.call_sites import is_asynchronous, non_fusion_computations
 from hlofuse.analysis.custom_calls import is_flagged
 from hlofuse.analysis.hlo_alias import HloAlias
 from hlofuse.analysis.hlo_value import Index, shape_tree
@@ -43,7 +43,7 @@ def add_copies(module: Module, alias_info: AliasInfo, because: Because) -> None:
 def is_asynchronous_body(computation: Computation) -> bool:
     """True for what an asynchronous call runs (`IsAsyncComputation`)."""
     caller = computation.first_caller
-    return caller is not None and caller.opcode in ("async-start", "async-update", "async-done")
+    return caller is not None and is_asynchronous(caller)
 
 
 def has_no_loop_copies(loop: Instruction) -> bool:

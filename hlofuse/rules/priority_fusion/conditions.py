@@ -15,7 +15,7 @@ from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.rules.catalogue import Knob, essential, outcome, register
-from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused
+from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused, updated_operand
 from hlofuse.rules.instruction_fusion import FusionState
 from hlofuse.rules.settings import Settings
 from hlofuse.rules.verdict import Figures, Verdict, condition, requirement
@@ -263,15 +263,6 @@ def producer_is_scattered_into(pair: PriorityPair) -> Figures | None:
 def producer_reads_updated(pair: PriorityPair) -> Figures | None:
     updated = updated_operand(pair.consumer)
     return {"array": updated.name} if updated is not None and updated in pair.producer.operands else None
-
-
-def updated_operand(consumer: Instruction) -> Instruction | None:
-    """The array that a scatter, or a fusion around one, updates in place; None for anything else."""
-    if not is_scatter_fusion(consumer):
-        return None
-    if consumer.opcode != "fusion":
-        return consumer.operands[0]
-    return consumer.operands[consumer.fused_root.operands[0].parameter_number]
 
 
 # Rules for pairs of which one is a Triton fusion already: the other must be something Triton can emit.
