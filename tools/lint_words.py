@@ -59,6 +59,8 @@ ALLOWED = (
     # Keys of JSON reports.
     ("hlofuse/reports/*", "ours"),
     ("hlofuse/passes/fusion/priority_fusion/*", "ours"),
+    # The registry of questions, from which commands and `Report` are built.
+    ("hlofuse/*", "question question_of *_question Question* QUESTION QUESTIONS _QUESTIONS"),
     # The page: text to search for, and the box that an operation's value is read from.
     ("hlofuse/explorer/page/*.js", "words home"),
 )

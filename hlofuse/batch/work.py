@@ -19,7 +19,7 @@ from hlofuse.inputs.text import input_limit
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import flat
 from hlofuse.library.heads import head_of
-from hlofuse.library.measuring import each_module
+from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions
 from hlofuse.library.report import Report
 from hlofuse.reports.check.json import kernel_json, refused_edge_json, where_json

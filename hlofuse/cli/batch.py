@@ -12,7 +12,6 @@ import click
 from hlofuse.cli.common.messages import message, wrote
 from hlofuse.cli.common.options import (
     FORMATS,
-    baseline_options,
     limit_option,
     output_option,
     report_options,
@@ -23,6 +22,8 @@ from hlofuse.cli.common.options import (
 )
 from hlofuse.cli.common.output import CHECK_FORMATS, Output
 from hlofuse.cli.common.progress import progress_bar
+from hlofuse.cli.common.questions import parameters
+from hlofuse.library.questions import Check
 
 
 class _Default(click.Group):
@@ -135,7 +136,7 @@ def _query(folder: Path, sql: str, limit: int, out: Output) -> int:
 @command.command("diff")
 @_folder("before")
 @_folder("after")
-@baseline_options
+@parameters(Check, "tolerance", "strict")
 @limit_option(10, "Modules listed; 0 shows all.")
 @report_options_with(CHECK_FORMATS, "Report format, as of hlofuse check.")
 def _diff(before: Path, after: Path, tolerance: float, strict: bool, limit: int, out: Output) -> int:

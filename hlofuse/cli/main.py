@@ -52,6 +52,8 @@ _SECTIONS: dict[str, dict[str, str]] = {
     },
 }
 _COMMANDS = {name: found for section in _SECTIONS.values() for name, found in section.items()}
+_QUESTIONS = ("explain", "why", "kernels", "stats", "timeline", "trace-op")
+"""Commands that parse options and print an answer of the library, nothing else."""
 _WIDEST = max(map(len, _COMMANDS))
 _OVERVIEW = "overview"
 """What runs for `hlofuse INPUT`, and for `hlofuse` alone on the current directory."""
@@ -79,7 +81,10 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS and cmd_name != _OVERVIEW:
             return None
-        command = importlib.import_module(f"hlofuse.cli.{cmd_name.replace('-', '_')}").command
+        if cmd_name in _QUESTIONS:
+            command = importlib.import_module("hlofuse.cli.common.questions").command_of(cmd_name)
+        else:
+            command = importlib.import_module(f"hlofuse.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         if cmd_name != _OVERVIEW:
             from hlofuse.cli.common.examples import epilog

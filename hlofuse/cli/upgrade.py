@@ -99,7 +99,7 @@ def _captured(programs: Sequence[str], request: Mapping[str, Any], python: str, 
 def _programs(options: ReplayOptions) -> list[str]:
     """The modules before optimizations that lie beside the dumps."""
     from hlofuse.inputs.companions import before_optimizations_of
-    from hlofuse.library.measuring import each_module
+    from hlofuse.library.modules import each_module
 
     found = []
     for one, name in each_module(options, finished=False):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +13,18 @@ from hlofuse.judge.judge import Judge
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import final_names_of, resolver_of, unoptimized_of, with_events
+from hlofuse.library.program import Program
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.explain.explain import explain, selected
+from hlofuse.reports.verdict.changes import (
+    changes,
+    print_changes,
+    print_passes,
+    with_flags,
+    with_module,
+    without_passes,
+)
 from hlofuse.reports.verdict.json import changes_json, verdict_json
 from hlofuse.reports.verdict.verdict import verdict
 from hlofuse.reports.whatif.json import SCHEMA, ranking_json, sweep_json
@@ -24,18 +34,41 @@ from hlofuse.reports.whatif.text import print_sweep
 if TYPE_CHECKING:
     from hlofuse.account import Observed
     from hlofuse.compilation import ReplayConfig
-    from hlofuse.library.program import Program
+    from hlofuse.library.questions import WhatIf
     from hlofuse.reports.explain.model import Explanation
     from hlofuse.reports.whatif.model import Ranking, Sweep
     from hlofuse.reports.whatif.ranking import Vary
 
 
-def ranked(
+def what_if(report: Program, options: WhatIf) -> Answer[Any]:
+    """The answer of `what-if`: a ranking, a sweep, or passes left out."""
+    if options.without_pass:
+        if options.name is not None or options.sweep or options.also or options.also_flags:
+            raise HlofuseError("--without-pass excludes NAME, --sweep, --also and --also-flags")
+        return _without_passes(report, options.without_pass, options.confirm)
+    if not options.sweep:
+        if options.also_device:
+            raise HlofuseError("--also-device needs --sweep")
+        others = [_other_version(report, other) for other in options.also]
+        return _ranked(report, options.name, others, options.also_flags)
+    if options.name is not None:
+        raise HlofuseError("--sweep replays the whole module and takes no NAME")
+    if options.also or options.also_flags:
+        raise HlofuseError("--sweep excludes --also and --also-flags")
+    return _swept(report, options.sweep, options.also_device)
+
+
+def _other_version(report: Program, other: Program | str) -> Program:
+    """Another version of the program, read with the same options where it is a path."""
+    if isinstance(other, Program):
+        return other
+    return Program(replace(report.options, input=other, module=None, ids=None, given=None))
+
+
+def _ranked(
     report: Program, name: str | None, also: Sequence[Program], also_flags: Sequence[str]
 ) -> Answer[Ranking]:
-    """`Report.what_if` without a sweep."""
-    from hlofuse.reports.verdict.changes import changes, print_changes, with_flags, with_module
-
+    """Every change that was tried, greatest gain first."""
     options, loaded = report.options, report.at_fusion
     assert loaded.config is not None
     if options.xla_trace is not None:
@@ -79,22 +112,20 @@ def _around(name: str, observed: Observed) -> Explanation:
     return selected(explain(observed.replay, facts=facts), name, resolver_of(facts))
 
 
-def without_passes(report: Program, names: Sequence[str], confirm: bool) -> Answer[Any]:
-    """`Report.without_pass`."""
-    from hlofuse.reports.verdict import changes
-
+def _without_passes(report: Program, names: Sequence[str], confirm: bool) -> Answer[Any]:
+    """The gain of XLA's passes: the module compiled without each."""
     if confirm and (target := report.loaded.target) != "cpu":
         raise HlofuseError(f"--confirm compiles with XLA:CPU; the module is for target {target}")
     loaded = report.before_optimizations("--without-pass")
     observed = report.replayed
     spin = report.options.listener.activity("compiling without passes")
     with spin, Judge() if confirm else nullcontext() as judge:
-        totals, found = changes.without_passes(observed, [*names], loaded.module, judge)
+        totals, found = without_passes(observed, [*names], loaded.module, judge)
     return Answer(
         "without passes",
         lambda: found,
         json=lambda data: {"schema": SCHEMA, "about": "passes", "passes": changes_json(data)},
-        body=lambda console, limit=10: changes.print_passes(totals, found, console),
+        body=lambda console, limit=10: print_passes(totals, found, console),
         rows_of=lambda document: document["passes"],
         entries_of=lambda data: data,
         note=observed.note,
@@ -102,10 +133,10 @@ def without_passes(report: Program, names: Sequence[str], confirm: bool) -> Answ
     )
 
 
-def swept(
+def _swept(
     report: Program, axes: Mapping[str, Iterable[float | str]], more_devices: Sequence[str]
 ) -> Answer[Sweep]:
-    """`Report.what_if` with a sweep."""
+    """The module under each value of some knobs."""
     options, loaded = report.options, report.at_fusion
     if options.xla_trace is not None:
         raise HlofuseError("what-if changes decisions and cannot follow an --xla-trace")

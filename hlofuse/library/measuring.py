@@ -2,32 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.account import Account
+from hlofuse.account.running import running
 from hlofuse.cost.gpu.device import device_names
+from hlofuse.format.escape import markdown as as_markdown
 from hlofuse.format.units import plural
-from hlofuse.inputs import choose_target
 from hlofuse.inputs.choose_target import NO_TARGET
-from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
-from hlofuse.inputs.profile import NotProfiled, is_profile, read_profile
+from hlofuse.inputs.profile import NotProfiled
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
+from hlofuse.library.modules import each_module, has_several
+from hlofuse.library.naming import final_names_of, unoptimized_of
 from hlofuse.library.options import Defaults, ReplayOptions
 from hlofuse.pipelines import TARGETS
+from hlofuse.reports.check import Baseline, check_modules, read_baseline
+from hlofuse.reports.check.baseline import updated_files
+from hlofuse.reports.check.check import Measured
+from hlofuse.reports.check.json import check_json
+from hlofuse.reports.check.limits import Budget
+from hlofuse.reports.check.markdown import check_markdown
+from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges
+from hlofuse.reports.check.text import print_check
+from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.head import head_lines
+from hlofuse.reports.verdict.verdict import verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hlofuse.inputs import DumpedModule
+    from hlofuse.library import questions
+    from hlofuse.library.program import Program
     from hlofuse.reports.check import Check, Measured
-    from hlofuse.reports.check.limits import Budget
     from hlofuse.reports.check.model import Profile
 
 
@@ -54,56 +66,6 @@ def measure_all(
     return _with_names_of_their_own(found)
 
 
-def has_several(path: str) -> bool:
-    """A dump directory, a corpus or a profile, whose modules are all meant."""
-    folder = Path(path)
-    return is_profile(path) or (path != "-" and folder.is_dir() and not is_corpus_case(folder))
-
-
-def each_module(
-    request: ReplayOptions, *, finished: bool = True
-) -> Iterator[tuple[ReplayOptions, str | None]]:
-    """A request for each module of one input, with the name that it is paired by; None for its own.
-
-    `finished` takes the module after all passes of a dump without the input of fusion, else the program.
-    """
-    folder = Path(request.input)
-    if is_profile(request.input) and request.module is None:
-        modules = sorted(read_profile(request.input).modules, key=lambda m: (m.name, m.program or 0))
-        with_hlo = [m for m in modules if m.proto is not None] or modules
-        yield from ((replace(request, module=m.label), m.name) for m in with_hlo)
-    elif request.input == "-" or not folder.is_dir():
-        yield request, None
-    elif is_corpus_case(folder):
-        yield request, folder.name
-    elif corpus_cases(folder):
-        for case in corpus_cases(folder):
-            if request.module in (None, case.name):
-                yield replace(request, input=str(case), module=None), case.name
-        if request.module is not None and request.module not in {c.name for c in corpus_cases(folder)}:
-            request.read()  # says which there are
-    elif request.module is not None:
-        yield request, None
-    else:
-        for module in DumpDirectory(folder).modules:
-            file = _file_of(module, request) if finished else None
-            if file is not None:
-                yield replace(request, input=str(file)), module.name
-            else:
-                yield replace(request, module=module.label), module.name
-
-
-def _file_of(module: DumpedModule, request: ReplayOptions) -> Path | None:
-    """The finished module, of a dump without the stages that a replay takes; None where those are there."""
-    folder = Path(request.input)
-    target = request.target or choose_target(folder, module.label, device=request.device is not None).name
-    try:
-        module.pass_input(target)
-        return None
-    except HlofuseError:
-        return module.finished if not request.changes_xla else None
-
-
 def _defaults(profile: Profile | None) -> Defaults | None:
     if profile is None or profile.target not in TARGETS or profile.device not in (None, *device_names()):
         return None
@@ -111,12 +73,6 @@ def _defaults(profile: Profile | None) -> Defaults | None:
 
 
 def _one(request: ReplayOptions, name: str | None, root: Path, baseline: Mapping[str, Profile]) -> Measured:
-    from hlofuse.account.running import running
-    from hlofuse.library.naming import final_names_of, unoptimized_of
-    from hlofuse.reports.check.check import Measured
-    from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges
-    from hlofuse.reports.common.facts import Facts
-    from hlofuse.reports.verdict.verdict import verdict
 
     loaded = request.read(
         any_stage=True, otherwise=lambda module: _defaults(baseline.get(name or module.name))
@@ -163,25 +119,22 @@ def _with_names_of_their_own(measured: list[Measured]) -> list[Measured]:
     return found
 
 
+def check(reports: Sequence[Program], options: questions.Check) -> Answer[Check]:
+    """The answer of `check`."""
+    return checked([report.options for report in reports], options)[0]
+
+
 def checked(
-    requests: Sequence[ReplayOptions],
-    budget: Budget,
-    baseline: Path | None,
-    tolerance: float,
-    strict: bool,
-    root: Path,
-    update: bool = False,
+    requests: Sequence[ReplayOptions], options: questions.Check, update: bool = False
 ) -> tuple[Answer[Check], dict[Path, str]]:
     """What broke, and the files of the baseline that `update` is to write; none without it.
 
     Bytes and time may exceed the baseline by `tolerance` percent. HlofuseError for a baseline that cannot be
     read, and where there is nothing to check against.
     """
-    from hlofuse.reports.check import Baseline, check_modules, read_baseline
-    from hlofuse.reports.check.baseline import updated_files
-    from hlofuse.reports.check.markdown import check_markdown
-    from hlofuse.reports.check.text import print_check
 
+    budget = Budget.of(options.max_kernels, options.max_bytes, options.max_time)
+    baseline = Path(options.baseline) if options.baseline is not None else None
     if update and baseline is None:
         raise HlofuseError("--update needs --baseline FILE, the baseline to write")
     if baseline is None and budget.is_empty:
@@ -191,7 +144,7 @@ def checked(
     stored = Baseline()
     if baseline is not None and not (update and _nothing_there(baseline)):
         stored = read_baseline(baseline)
-    measured = measure_all(requests, root, stored.profiles)
+    measured = measure_all(requests, Path(options.root), stored.profiles)
     files: dict[Path, str] = {}
     if update and baseline is not None:
         files = updated_files(baseline, [m.profile for m in measured])
@@ -203,16 +156,15 @@ def checked(
         baseline_name=str(baseline) if baseline is not None else None,
         all_there=any(has_several(r.input) and r.profile is None for r in requests)
         and requests[0].module is None,
-        tolerance=tolerance / 100,
-        strict=strict,
+        tolerance=options.tolerance / 100,
+        strict=options.strict,
     )
     found = replace(found, updated=update)
     heads = [m.head for m in measured if m.head is not None]
 
     def markdown(check: Check) -> str:
-        from hlofuse.format.escape import markdown
 
-        return "".join(f"{markdown(line)}\n\n" for line in head_lines(heads)) + check_markdown(check)
+        return "".join(f"{as_markdown(line)}\n\n" for line in head_lines(heads)) + check_markdown(check)
 
     def draw(console: Console) -> None:
         for line in head_lines(heads):
@@ -225,8 +177,6 @@ def checked(
 
 def check_answer(name: str, found: Check, draw: Callable[..., None]) -> Answer[Check]:
     """What broke, as an answer whose text `draw` prints."""
-    from hlofuse.reports.check.json import check_json
-    from hlofuse.reports.check.markdown import check_markdown
 
     return Answer(
         name,

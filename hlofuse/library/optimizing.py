@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from hlofuse.format.terminal import print_command
@@ -23,23 +22,16 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hlofuse.library.program import Program
+    from hlofuse.library.questions import Optimize
 
 _SPACES = {"passes": ("passes",), "flags": ("flags",), "all": ("passes", "flags"), "fusion": ()}
 
 
-def optimized(
-    report: Program,
-    space: str = "all",
-    objective: Any = None,
-    *,
-    passes: Sequence[str] | None = None,
-    method: str = "evolve",
-    seconds: float = 60,
-    tries: int | None = None,
-    seed: int = 0,
-    policy: str | None = None,
-) -> Answer[Any]:
-    """`Report.optimize`."""
+def optimized(report: Program, options: Optimize) -> Answer[Any]:
+    """The answer of `optimize`."""
+    space, method, passes, policy = options.space, options.method, options.passes, options.policy
+    objective: Any = options.objective
+    seconds, tries, seed = options.seconds, options.tries, options.seed
     for name, value, choices in (
         ("space", space, _SPACES),
         ("search", method, (*METHODS, "policy")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.inputs.dump_directory import is_corpus_case
@@ -13,33 +14,38 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of_dump
 from hlofuse.library.options import ReplayOptions
+from hlofuse.reports.timeline import dump_sequences
+from hlofuse.reports.timeline import timeline as read_timeline
+from hlofuse.reports.timeline.json import timeline_json
+from hlofuse.reports.timeline.text import print_timeline
 from hlofuse.reports.timeline.timeline import read
+from hlofuse.reports.trace_op import follow
+from hlofuse.reports.trace_op.json import provenance_json
+from hlofuse.reports.trace_op.replayed import with_replayed_passes
+from hlofuse.reports.trace_op.text import print_provenance
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from hlofuse.library.listener import Listener
+    from hlofuse.library.program import Program
+    from hlofuse.library.questions import Timeline, TraceOp
     from hlofuse.reports.timeline import DumpSequence, PassTimeline
     from hlofuse.reports.trace_op.model import Provenance
 
 
-def timelines_of(
-    directory: str, module: str | None, every_module: bool, listener: Listener, profile: str | None = None
-) -> Answer[list[PassTimeline]]:
-    """The timeline of the module, or of each; without `every_module` of the far largest of several."""
-    from hlofuse.reports.timeline import dump_sequences, timeline
-    from hlofuse.reports.timeline.json import timeline_json
-    from hlofuse.reports.timeline.text import print_timeline
-
-    options = ReplayOptions(directory, profile=profile, listener=listener)
+def timeline(report: Program, options: Timeline) -> Answer[list[PassTimeline]]:
+    """The answer of `timeline`: of the module, or of each; else of the far largest of several."""
+    directory, module, listener = folder_of(report), report.options.module, report.options.listener
+    every_module = options.every_module
     chosen = dump_sequences(directory, module, every=every_module)
     timelines = []
     for sequence in chosen:
         with listener.progress("comparing dumps") as progress:
-            one = timeline(sequence, progress)
+            one = read_timeline(sequence, progress)
         for dump in [s.dump for s in one.steps if s.after is not None][-1:]:
             with suppress(*([NotProfiled] if every_module else [])):
-                one = replace(one, measured=options.measured(partial(read, dump)))
+                one = replace(one, measured=report.options.measured(partial(read, dump)))
         timelines.append(one)
 
     def draw(console: Console, limit: int = 5, every_dump: bool = False) -> None:
@@ -59,24 +65,18 @@ def timelines_of(
     )
 
 
-def followed(
-    directory: str, query: str, module: str | None, listener: Listener, profile: str | None = None
-) -> Answer[Provenance]:
-    """One operation of the module, or of the far largest of several, through every pass."""
-    from hlofuse.reports.timeline import dump_sequences
-    from hlofuse.reports.trace_op import follow
-    from hlofuse.reports.trace_op.json import provenance_json
-    from hlofuse.reports.trace_op.text import print_provenance
-
+def trace_op(report: Program, options: TraceOp) -> Answer[Provenance]:
+    """The answer of `trace-op`, about the module or the far largest of several."""
+    directory, module, listener = folder_of(report), report.options.module, report.options.listener
     (sequence,) = dump_sequences(directory, module, every=False)
     folder = sequence.dumps[0].path.parent
     if is_corpus_case(folder):
         sequence = _whole(sequence, str(folder), listener)
     with listener.activity("following"):
-        provenance = follow(sequence, query)
-    options = ReplayOptions(str(folder), profile=profile, listener=listener)
+        provenance = follow(sequence, options.name)
+    request = replace(report.options, input=str(folder), module=None)
     last = partial(read, provenance.last, provenance.last.text)
-    provenance = replace(provenance, measured=options.measured(last))
+    provenance = replace(provenance, measured=request.measured(last))
     return Answer(
         "provenance",
         lambda: provenance,
@@ -86,9 +86,16 @@ def followed(
     )
 
 
+def folder_of(report: Program) -> str:
+    """The directory of dumps that the module was read from."""
+    path = Path(report.options.input)
+    if str(path) == "-":
+        raise HlofuseError("this is about the passes of a compilation: open a dump directory")
+    return str(path.parent if path.is_file() and is_corpus_case(path.parent) else path)
+
+
 def _whole(sequence: DumpSequence, folder: str, listener: Listener) -> DumpSequence:
     """A capture folder's dumps and what lies around them, for the device that it was captured for."""
-    from hlofuse.reports.trace_op.replayed import with_replayed_passes
 
     try:
         loaded = ReplayOptions(folder, listener=listener).read(any_stage=True)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property, partial
-from pathlib import Path
+import inspect
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.inputs.dump_directory import is_corpus_case
-from hlofuse.ir.errors import HlofuseError
+from hlofuse.library import questions
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
-from hlofuse.library.naming import resolver_of
 from hlofuse.library.program import Program
-from hlofuse.pipelines import TARGETS, device_of
+from hlofuse.library.questions import QUESTIONS, Question
 from hlofuse.reports.common.head import identity_line
 
 if TYPE_CHECKING:
@@ -21,18 +18,15 @@ if TYPE_CHECKING:
 
     from hlofuse.diff import ModuleDiff
     from hlofuse.ir.graph import Module
+    from hlofuse.library.questions import method_of
     from hlofuse.plot.figure import Plot
     from hlofuse.render import Drawing
     from hlofuse.render.viewers import LaunchedModule
-    from hlofuse.reports.check import Check
     from hlofuse.reports.kernels import KernelSelection
     from hlofuse.reports.model_error.model import ModelError
     from hlofuse.reports.stats import ModuleStatistics
-    from hlofuse.reports.timeline import PassTimeline
-    from hlofuse.reports.trace_op.model import Provenance
     from hlofuse.reports.upgrade import Upgrade
     from hlofuse.reports.verdict.model import Suggestion
-    from hlofuse.reports.why.story import Answer as Found
 
 
 class Report(Program):
@@ -41,6 +35,17 @@ class Report(Program):
     `hlofuse.open` makes one. Nothing is computed before it is asked for, and nothing twice. Every figure is
     that of the command line's JSON. HlofuseError, with a sentence for the user, says what cannot be had.
     """
+
+    if TYPE_CHECKING:  # at run time the methods are created from `QUESTIONS` below
+        explain = method_of(questions.Explain)
+        why = method_of(questions.Why)
+        kernels_of = method_of(questions.Kernels)
+        stats_of = method_of(questions.Stats)
+        timeline = method_of(questions.Timeline)
+        trace_op = method_of(questions.TraceOp)
+        what_if = method_of(questions.WhatIf)
+        optimize = method_of(questions.Optimize)
+        check = method_of(questions.Check)
 
     @cached_property
     def suggestions(self) -> Answer[tuple[Suggestion, ...]]:
@@ -62,127 +67,26 @@ class Report(Program):
             prints_heads=True,
         )
 
-    def explain(
-        self,
-        name: str | None = None,
-        *,
-        only_pass: str | None = None,
-        computation: str | None = None,
-        only_refused: bool = False,
-        details: bool = False,
-    ) -> Answer[Any]:
-        """What XLA fuses and what stops the rest, as `hlofuse explain`; `data` is an `Explanation`.
-
-        With `name` it is about the kernels of that name, else about the whole module, whose verdict leads.
-        `data` is a `Fused` for a module that is fused already, and a `TpuPair` for dumps of a TPU.
-        """
-        from hlofuse.library.explaining import explained
-
-        return explained(self, name, only_pass, computation, only_refused, details)
-
-    def compare_device(self, device: str) -> Answer[Any]:
-        """What is decided otherwise on another device, as `hlofuse explain --compare-device`."""
-        from hlofuse.reports.comparison.json import comparison_json
-        from hlofuse.reports.comparison.reasons import compare_builds
-        from hlofuse.reports.comparison.text import print_comparison
-
-        found = compare_builds(self.replayed, self.options.on_device(self.replayed, device))
-        return Answer(
-            "comparison of devices",
-            lambda: found,
-            json=comparison_json,
-            body=lambda console, limit=10: print_comparison(found, console, limit=limit),
-            note=self.replayed.note,
-            heads=[head_of(self.replay)],
-        )
-
-    def why(self, name: str, other: str | None = None) -> Answer[list[Found]]:
-        """Why two instructions were fused or not; with one name, its whole story.
-
-        A name is XLA's, before or after fusion, a profiler's, a source line `model.py:42`, or a part of an
-        `op_name`. `data` lists a `Story` or a `PairAnswer` for each meaning, `rows()` their decisions.
-        """
-        from hlofuse.library.explaining import answers_about
-        from hlofuse.reports.why.json import answers_json
-        from hlofuse.reports.why.text import print_answers
-
-        found = answers_about(self, name, other)
-        queries = (name,) if other is None else (name, other)
-        return Answer(
-            " and ".join(queries),
-            lambda: found,
-            json=lambda data: answers_json(data, queries),
-            body=lambda console, limit=20: print_answers(
-                found, queries, console, input_arguments=self.options.input_arguments, limit=limit
-            ),
-            rows_of=_decisions,
-            entries_of=lambda data: data,
-            note=self.replayed.note,
-            heads=[head_of(self.replay, names=self.names)],
-            differences=[self.difference],
-        )
-
-    # What runs.
-
     @cached_property
     def kernels(self) -> Answer[KernelSelection]:
         """Every kernel, with time, bytes, and who runs it by which rule, as `hlofuse kernels`."""
-        return self.kernels_of(None)
-
-    def kernels_of(self, name: str | None) -> Answer[KernelSelection]:
-        """The kernels that a name means; all for None."""
-        from hlofuse.reports.common.json import totals_json
-        from hlofuse.reports.kernels.json import selection_json
-        from hlofuse.reports.kernels.text import print_selection
-
-        found = self._selection(name)
-
-        def draw(console: Console, limit: int = 20, sort: str = "cost") -> None:
-            ordered = found.heaviest_first if sort == "cost" else list(found.kernels)
-            print_selection(found, ordered[: limit or None], console)
-
-        as_it_is = not found.replayed
-        head = head_of(self.loaded, replayed=False) if as_it_is else head_of(self.replay, names=self.names)
-        return Answer(
-            "kernels",
-            lambda: found,
-            json=lambda data: {**selection_json(data), "totals": totals_json(self.totals, self.counted)},
-            body=draw,
-            rows_of=lambda document: document["kernels"],
-            entries_of=lambda data: data.kernels,
-            note=self.loaded.note if as_it_is else self.replayed.note,
-            heads=[head],
-            differences=[None if as_it_is else self.difference],
-        )
-
-    def _selection(self, name: str | None) -> KernelSelection:
-        from hlofuse.reports.common.final_names import LaunchedNames
-        from hlofuse.reports.common.names import launched_in
-        from hlofuse.reports.kernels import kernel_selection
-
-        loaded = self.loaded
-        module, target, config = loaded.module, loaded.target, loaded.config
-        device = config.device if config is not None else device_of(target, None)[0]
-        if self.is_taken_as_it_is:
-            self._listener.note(loaded.device_note)
-            found = kernel_selection(module, target, loaded.release, device=device)
-            return found if name is None else found.only(name, launched_in(module, name))
-        replay = self.observed.replay
-        found = kernel_selection(
-            replay.final,
-            target,
-            replay.config.release,
-            device=device,
-            replay=replay,
-            what_if=self.observed.changes,
-            names=LaunchedNames(replay, self.names),
-        )
-        return found if name is None else found.only(name, resolver_of(self.facts).launched(name))
+        return self.kernels_of()
 
     @property
     def stats(self) -> Answer[list[ModuleStatistics]]:
         """Instructions, kernels, fusions, FLOP and bytes of the module, as `hlofuse stats`."""
-        return statistics_of([self])
+        return self.stats_of()
+
+    def compare_device(self, device: str) -> Answer[Any]:
+        """What is decided otherwise on another device, as `hlofuse explain --compare-device`."""
+        return self.explain(compare_device=device)
+
+    def without_pass(self, *names: str, confirm: bool = False) -> Answer[Any]:
+        """What XLA's passes earn, as `hlofuse what-if --without-pass`; `all` for each that changes something.
+
+        With `confirm` XLA:CPU compiles as well, with the user's JAX.
+        """
+        return self.what_if(without_pass=names, confirm=confirm)
 
     @cached_property
     def model_error(self) -> Answer[ModelError]:
@@ -213,47 +117,6 @@ class Report(Program):
 
         return replayed_until(self, until).text
 
-    # What would change it.
-
-    def what_if(
-        self,
-        name: str | None = None,
-        *,
-        sweep: Mapping[str, Iterable[float | str]] | None = None,
-        also_device: Sequence[str] = (),
-        also: Sequence[Report] = (),
-        also_flags: Sequence[str] = (),
-    ) -> Answer[Any]:
-        """Every change that was tried, in one list, as `hlofuse what-if`; `data` is a `Ranking`.
-
-        With `name` only rules count that keep another kernel apart from those of that name. `also` are
-        reports of other variants of the program, `also_flags` XLA flags to compile it with. With `sweep`
-        (`{"launch_overhead_us": [1, 2]}`) `data` is a `Sweep` over a grid of values, on `also_device` too.
-        """
-        from hlofuse.library.changing import ranked, swept
-
-        return ranked(self, name, also, also_flags) if sweep is None else swept(self, sweep, also_device)
-
-    def without_pass(self, *names: str, confirm: bool = False) -> Answer[Any]:
-        """What XLA's passes earn, as `hlofuse what-if --without-pass`; `all` for each that changes something.
-
-        With `confirm` XLA:CPU compiles as well, with the user's JAX.
-        """
-        from hlofuse.library.changing import without_passes
-
-        return without_passes(self, names, confirm)
-
-    def optimize(self, space: str = "all", **how: Any) -> Answer[Any]:
-        """Passes, flags or a fusion plan better than XLA's, as `hlofuse optimize`.
-
-        space: `passes`, `flags`, `all` (both) or `fusion`; `how`: `objective`, `passes` (a list to measure),
-        `method`, `seconds`, `tries`, `seed`, `policy`. `data` is a `Found` or a `PlanResult`; both have the
-        best `module`.
-        """
-        from hlofuse.library.optimizing import optimized
-
-        return optimized(self, space, **how)
-
     def upgrade(self, to: str | None = None, compiled: Report | None = None) -> Answer[list[Upgrade]]:
         """What another release of XLA fuses, as `hlofuse upgrade`; the newest unless `to` names one.
 
@@ -281,51 +144,6 @@ class Report(Program):
             metadata=metadata,
             listener=self._listener,
         )
-
-    def check(
-        self,
-        *,
-        max_kernels: int | None = None,
-        max_bytes: int | str | None = None,
-        max_time: str | None = None,
-        baseline: str | Path | None = None,
-        tolerance: float = 0.0,
-        strict: bool = False,
-        root: str | Path = "",
-    ) -> Answer[Check]:
-        """What fusion leaves against a budget or a stored baseline, as `hlofuse check`: see `data.failed`.
-
-        `max_bytes` is a number or `"1.5MB"`, `max_time` such as `"120us"`; `tolerance` is in percent.
-        """
-        from hlofuse.library.measuring import checked
-        from hlofuse.reports.check.limits import Budget
-
-        budget = Budget.of(max_kernels, max_bytes, max_time)
-        baseline = Path(baseline) if baseline is not None else None
-        return checked([self.options], budget, baseline, tolerance, strict, Path(root))[0]
-
-    # The compilation.
-
-    def timeline(self) -> Answer[list[PassTimeline]]:
-        """What each pass of the compilation did, from a dump directory, as `hlofuse timeline`."""
-        from hlofuse.library.passes import timelines_of
-
-        return timelines_of(self._folder, self.options.module, False, self._listener, self.options.profile)
-
-    def trace_op(self, name: str) -> Answer[Provenance]:
-        """One operation followed through every pass to its kernel, as `hlofuse trace-op`."""
-        from hlofuse.library.passes import followed
-
-        return followed(self._folder, name, self.options.module, self._listener, self.options.profile)
-
-    @property
-    def _folder(self) -> str:
-        path = Path(self.options.input)
-        if path.is_dir():
-            return str(path)
-        if not is_corpus_case(path.parent):
-            raise HlofuseError("this is about the passes of a compilation: open a dump directory")
-        return str(path.parent)
 
     # To look at.
 
@@ -389,50 +207,27 @@ class Page(str):
         return f"<HTML page of {len(self):,} characters>"
 
 
-def statistics_of(reports: Sequence[Report], after: bool = False) -> Answer[list[ModuleStatistics]]:
-    """Figures of several modules, as they were read; `after`, or a profile, replays fusion first."""
-    from hlofuse.reports.common.final_names import LaunchedNames
-    from hlofuse.reports.stats import statistics
-    from hlofuse.reports.stats.json import statistics_json
-    from hlofuse.reports.stats.text import print_statistics
+class _Method:
+    """A question as a method, with its signature and help, which are created when it is first used."""
 
-    found, heads, notes, differences = [], [], [], []
-    for report in reports:
-        identity = report.identity
-        target = identity.backend.value if identity.backend.value in TARGETS else "cpu"
-        if (
-            after
-            or report.options.changes_xla
-            or (report.options.profile is not None and not report.is_fused)
-        ):
-            replay = report.replay
-            names = LaunchedNames(replay, report.names)
-            heads.append(head_of(replay, names=names))
-            notes.append(replay.input.note)
-            differences.append(report.difference)
-            found.append(partial(statistics, replay.final, target=target, names=names))
-        else:
-            heads.append(head_of(report.loaded, replayed=False))
-            notes.append(report.loaded.note)
-            found.append(partial(statistics, report.module, target=target, names=None))
+    def __init__(self, name: str, question: type[Question[Any]]) -> None:
+        self._name, self._question = name, question
 
-    def draw(console: Console, limit: int = 10) -> None:
-        print_statistics([s(heaviest=limit or None) for s in found], console)
+    def __get__(self, report: Report | None, owner: type[Report]) -> Any:
+        question = self._question
 
-    return Answer(
-        "stats",
-        lambda: [s(heaviest=None) for s in found],  # a list in JSON is complete: limits are for people
-        json=statistics_json,
-        body=draw,
-        rows_of=lambda document: [k for m in document["modules"] for k in m["heaviest"]],
-        entries_of=lambda data: [k for m in data for k in m.heaviest],
-        note=next(filter(None, notes), ""),
-        heads=heads,
-        differences=differences,
-    )
+        def method(self: Report, *arguments: Any, **options: Any) -> Answer[Any]:
+            return question(*arguments, **options).about(self)
+
+        own = inspect.signature(question)
+        this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        method.__name__, method.__doc__ = self._name, question.__doc__
+        method.__signature__ = own.replace(parameters=[this, *own.parameters.values()])  # type: ignore[attr-defined]
+        setattr(owner, self._name, method)
+        return method.__get__(report, owner)
 
 
-def _decisions(document: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    for answer in document.get("answers", [document]):
-        for part in ("decisions", "as_producer", "as_consumer", "rewrites"):
-            yield from answer.get(part, ())
+for _question in QUESTIONS.values():
+    _name = {"kernels": "kernels_of", "stats": "stats_of"}.get(_question.command)
+    _name = _name or _question.command.replace("-", "_")
+    setattr(Report, _name, _Method(_name, _question))

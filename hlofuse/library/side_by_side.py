@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hlofuse.account import Account
 from hlofuse.format.escape import printable
@@ -21,11 +21,14 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.listener import Listener
-from hlofuse.library.measuring import each_module
+from hlofuse.library.modules import each_module
 from hlofuse.library.options import Loaded, ReplayOptions
 from hlofuse.pipelines import device_of
 from hlofuse.releases import NEWEST, nearest, release_of
 from hlofuse.reports.common.head import Head, head_lines
+from hlofuse.reports.comparison.json import comparison_json
+from hlofuse.reports.comparison.reasons import compare_builds
+from hlofuse.reports.comparison.text import print_comparison
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -77,6 +80,19 @@ def pair_of_diff(diff: ModuleDiff) -> ModulePair:
 
     found = final_kernels(diff)
     return ModulePair(diff.before.module, diff.after.module, found.kernels, verdict(diff), found.notes)
+
+
+def devices_compared(report: Program, device: str) -> Answer[Any]:
+    """The decisions that differ on another device."""
+    found = compare_builds(report.replayed, report.options.on_device(report.replayed, device))
+    return Answer(
+        "comparison of devices",
+        lambda: found,
+        json=comparison_json,
+        body=lambda console, limit=10, hint=False: print_comparison(found, console, limit=limit),
+        note=report.replayed.note,
+        heads=[head_of(report.replay)],
+    )
 
 
 def check_devices(before: str | None, after: str | None) -> None:

@@ -136,12 +136,13 @@ def test_optimize_is_the_same_too(hlofuse: Run, tmp_path: Path) -> None:
     searched = document(hlofuse, "optimize", path, "--space", "fusion", "--seconds", "1")
     assert plan.to_json()["default"] == searched["default"]
     assert plan.data.module is plan.data.best.replay.after
-    for how, message in (
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"space": "orders"}, "space 'orders': expected one of passes, flags, all, fusion"),
         ({"method": "luck"}, "search 'luck'"),
         ({"objective": "joy"}, "objective 'joy'"),
         ({"method": "policy"}, "needs --policy FILE"),
-    ):
+    ]
+    for how, message in wrong:
         with pytest.raises(HlofuseError, match=message):
             report.optimize(**how)
 

@@ -8,10 +8,10 @@ from typing import get_args
 
 import pytest
 
-from hlofuse.cli import optimize
 from hlofuse.compilation import replay_config
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.library import questions
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.flags import joined
 from hlofuse.search.actions import ACTIONS
@@ -91,8 +91,8 @@ def test_passes_that_the_dump_left_out_stay_out() -> None:
 
 
 def test_the_command_offers_what_there_is() -> None:
-    assert get_args(Objective) == optimize._OBJECTIVES
-    assert set(optimize._METHODS) == {*METHODS, "policy"}
+    assert get_args(Objective) == questions.OBJECTIVES
+    assert set(questions.METHODS) == {*METHODS, "policy"}
 
 
 @pytest.mark.parametrize("objective", ["time", "measured-time"])

@@ -173,19 +173,6 @@ what_if_options = stacked(
 """`--set`, `--disable`, `--enable`, `--rules`, `--passes`: what is to be other than in XLA."""
 
 
-baseline_options = stacked(
-    click.option(
-        "--tolerance",
-        metavar="PERCENT",
-        type=click.FloatRange(0, 1000),
-        default=0.0,
-        help="Tolerance for bytes and time over the baseline.  [default: 0]",
-    ),
-    click.option("--strict", is_flag=True, help="Fail on any difference from the baseline."),
-)
-"""`--tolerance`, `--strict`: what breaks a comparison with something earlier."""
-
-
 def output_option(meaning: str, metavar: str = "FILE") -> Callable[[F], F]:
     """`-o`: where the result goes, of a command that requires it."""
     return option("-o --output", metavar, meaning, required=True, type=click.Path(path_type=Path))

@@ -1,0 +1,111 @@
+"""Commands that are built from the questions of the library: their options, and what a call prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, fields
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hlofuse.cli.common import completion
+from hlofuse.cli.common.options import (
+    Decorator,
+    module_option,
+    option,
+    profile_option,
+    report_options,
+    stacked,
+    stage_options,
+    target_options,
+)
+from hlofuse.cli.common.output import Output
+from hlofuse.cli.common.request import measured_options, replay_options, report_on
+from hlofuse.library.options import ReplayOptions
+from hlofuse.library.questions import QUESTIONS, Option
+
+if TYPE_CHECKING:
+    from hlofuse.library.questions import Question
+
+_READING: dict[str, Decorator[Any]] = {
+    "replay": replay_options,
+    "measured": measured_options,
+    "dumps": stacked(module_option, profile_option),
+    "search": stacked(profile_option, module_option, target_options, stage_options),
+}
+
+
+def command_of(
+    name: str,
+    *more: Decorator[Any],
+    output: Decorator[Any] = report_options,
+    run: Callable[..., int] | None = None,
+) -> click.Command:
+    """The command that asks a question and prints the answer.
+
+    `more` options go to `run` as keywords, after the reports, the question, and `out`.
+    """
+    question = QUESTIONS[name]
+    own: dict[str, Field[Any]] = {f.name: f for f in fields(question)}  # type: ignore[arg-type]
+    several = question.input.endswith("...")
+
+    def command(input: Any, out: Output, **values: Any) -> int:
+        given = {key: _converted(f, values.pop(key)) for key, f in own.items()}
+        how = {key: values.pop(key) for key in question.shown}
+        request = {key: values.pop(key) for key in ReplayOptions.__slots__ if key in values}
+        reports = [report_on(path, request) for path in (input if several else [input])]
+        if run is not None:
+            return run(reports, question(**given), out, **how, **values)
+        out.show(question(**given).about(*reports), **how, **({"hint": True} if question.has_hints else {}))
+        return 0
+
+    command.__doc__ = question.__doc__
+    inputs = click.argument(
+        "input",
+        metavar=question.input,
+        type=click.Path(allow_dash=True),
+        nargs=-1 if several else 1,
+        required=True,
+    )
+    specs = {**own, **question.shown}.items()
+    decorators: list[Decorator[Any]] = [inputs, *(_parameter(name, spec) for name, spec in specs)]
+    decorators += [*more, _READING[question.reading], output]
+    function: Callable[..., Any] = command
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return click.command(name)(function)
+
+
+def parameters(question: type[Question[Any]], *names: str) -> Decorator[Any]:
+    """Some options of a question, for a command that shares them."""
+    return stacked(*(_parameter(f.name, f) for f in fields(question) if f.name in names))  # type: ignore[arg-type]
+
+
+def _parameter(name: str, field: Field[Any]) -> Decorator[Any]:
+    """A field of options as an argument or an option of click."""
+    given: Option = field.metadata["option"]
+    complete = getattr(completion, given.complete) if given.complete else None
+    if not given.flags:
+        required = field.default is MISSING
+        return click.argument(name, metavar=given.value, required=required, shell_complete=complete)
+    flags = [*given.flags.split(), name]
+    if not given.value:
+        return click.option(*flags, is_flag=True, help=given.help)
+    more: dict[str, Any] = {"multiple": given.multiple}
+    if field.default not in (None, (), ""):
+        more["default"] = field.default
+    if given.kind == "int":
+        more["type"] = int if given.least is None else click.IntRange(min=int(given.least))
+    elif given.kind == "float":
+        more["type"] = click.FloatRange(min=given.least)
+    elif given.kind == "path":
+        more["type"] = click.Path()
+    return option(" ".join(flags), given.value, given.help, complete, **more)
+
+
+def _converted(field: Field[Any], value: Any) -> Any:
+    """The value of a field for what stands on the command line; its default for None."""
+    convert = field.metadata["option"].convert
+    if value is None:
+        return field.default
+    return value if convert is None else convert(value)

@@ -1,0 +1,67 @@
+"""The answer of `kernels`: every kernel that runs, with time, bytes, and the rule that says who runs it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of
+from hlofuse.library.naming import resolver_of
+from hlofuse.pipelines import device_of
+from hlofuse.reports.common.final_names import LaunchedNames
+from hlofuse.reports.common.json import totals_json
+from hlofuse.reports.common.names import launched_in
+from hlofuse.reports.kernels import KernelSelection, kernel_selection
+from hlofuse.reports.kernels.json import selection_json
+from hlofuse.reports.kernels.text import print_selection
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hlofuse.library.program import Program
+    from hlofuse.library.questions import Kernels
+
+
+def kernels(report: Program, options: Kernels) -> Answer[KernelSelection]:
+    """The answer of `kernels`."""
+    found = _selection(report, options.name)
+
+    def draw(console: Console, limit: int = 20, sort: str = "cost") -> None:
+        ordered = found.heaviest_first if sort == "cost" else list(found.kernels)
+        print_selection(found, ordered[: limit or None], console)
+
+    as_it_is = not found.replayed
+    head = head_of(report.loaded, replayed=False) if as_it_is else head_of(report.replay, names=report.names)
+    return Answer(
+        "kernels",
+        lambda: found,
+        json=lambda data: {**selection_json(data), "totals": totals_json(report.totals, report.counted)},
+        body=draw,
+        rows_of=lambda document: document["kernels"],
+        entries_of=lambda data: data.kernels,
+        note=report.loaded.note if as_it_is else report.replayed.note,
+        heads=[head],
+        differences=[None if as_it_is else report.difference],
+    )
+
+
+def _selection(report: Program, name: str | None) -> KernelSelection:
+    """The kernels that a name means; all for None."""
+    loaded = report.loaded
+    module, target, config = loaded.module, loaded.target, loaded.config
+    device = config.device if config is not None else device_of(target, None)[0]
+    if report.is_taken_as_it_is:
+        report.options.listener.note(loaded.device_note)
+        found = kernel_selection(module, target, loaded.release, device=device)
+        return found if name is None else found.only(name, launched_in(module, name))
+    replay = report.observed.replay
+    found = kernel_selection(
+        replay.final,
+        target,
+        replay.config.release,
+        device=device,
+        replay=replay,
+        what_if=report.observed.changes,
+        names=LaunchedNames(replay, report.names),
+    )
+    return found if name is None else found.only(name, resolver_of(report.facts).launched(name))

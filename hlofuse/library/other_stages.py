@@ -1,0 +1,117 @@
+"""The answer of `explain` about a module that is not replayed: a fused one, or the dumps of a TPU."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.account import KernelTimes
+from hlofuse.inputs import load
+from hlofuse.inputs.choose_target import NO_TARGET
+from hlofuse.inputs.dump_names import TPU_PIPELINES
+from hlofuse.inputs.stage import StageError
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of, head_of_dump
+from hlofuse.reports.common.names import launched_in
+from hlofuse.reports.fused.boundaries import explain_fused
+from hlofuse.reports.fused.json import fused_json
+from hlofuse.reports.fused.model import Fused
+from hlofuse.reports.fused.text import print_fused
+from hlofuse.reports.tpu.json import tpu_json
+from hlofuse.reports.tpu.model import DEVICE, compare_tpu, tpu_files
+from hlofuse.reports.tpu.text import print_tpu
+from hlofuse.reports.verdict.json import verdict_json
+from hlofuse.reports.verdict.text import print_screen
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hlofuse.library.options import ReplayOptions
+    from hlofuse.library.program import Program
+
+
+def answer_of_another_stage(
+    report: Program, error: HlofuseError, name: str | None, details: bool
+) -> Answer[Any] | None:
+    """A fused module as it is, or a TPU's; None where there is nothing to say but the error.
+
+    `name` narrows it to some kernels; `details` has what keeps each two of them apart.
+    """
+
+    tpu = _of_tpu(report.options, error, name)
+    if tpu is not None:
+        return tpu
+    if not isinstance(error, StageError) or not error.stage.is_fused:
+        return None
+    loaded, stage = report.loaded, error.stage
+    if stage.foreign_to(loaded.target) and stage.backend not in NO_TARGET:
+        return None
+    report.options.listener.note(loaded.device_note)
+    answer = report.verdict_as_it_is if name is None else None
+
+    @cache
+    def fused() -> Fused:
+        with report.options.listener.activity("evaluating the rules"):
+            found = explain_fused(loaded.module, loaded.target, loaded.release, stage, loaded.device)
+        return found if name is None else found.only(name, launched_in(loaded.module, name))
+
+    head = head_of(loaded, replayed=False)
+
+    def draw(console: Console, limit: int = 10, hint: bool = False) -> None:
+
+        if answer is not None:
+            print_screen(answer, console, head, details=hint and not details, limit=limit)
+            if not details:
+                return
+            console.print()
+        found = fused()
+        better: tuple[str, ...] = ()
+        if found.right_file is not None:
+            better = replace(report.options, input=found.right_file, module=None).input_arguments
+        print_fused(found, console, limit=limit, better=better)
+
+    def data(found: Fused) -> dict[str, Any]:
+
+        times = KernelTimes(loaded.device, loaded.release) if loaded.device is not None else None
+        document = fused_json(found, *report.running, report.counted, times)
+        return {**document, **verdict_json(answer)} if answer is not None else document
+
+    return Answer(
+        "explanation of a fused module",
+        fused,
+        json=data,
+        body=draw,
+        rows_of=lambda document: document["kernels"],
+        entries_of=lambda found: found.kernels,
+        heads=[head],
+        prints_heads=answer is not None,
+    )
+
+
+def _of_tpu(options: ReplayOptions, error: HlofuseError, name: str | None) -> Answer[Any] | None:
+
+    if options.input == "-" or options.target is not None:
+        return None
+    files = tpu_files(Path(options.input), options.module)
+    if files is None:
+        return None
+    if isinstance(error, StageError):
+        if error.stage.backend != "tpu":
+            return None
+    elif not any(name in files[0].name for name in TPU_PIPELINES):
+        return None
+    if name is not None:
+        raise HlofuseError("explain takes no NAME for a TPU dump; hlofuse trace-op follows one operation")
+
+    with options.listener.activity("comparing"):
+        found = compare_tpu(load(files[0]), load(files[1]), options.device or DEVICE)
+    return Answer(
+        "explanation of a TPU's dumps",
+        lambda: found,
+        json=tpu_json,
+        body=lambda console, limit=10, hint=False: print_tpu(found, console, limit=limit),
+        heads=[head_of_dump(files[0])],
+    )

@@ -1,0 +1,85 @@
+"""The answer of `why`, also under names of XLA's own run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hlofuse.format.escape import printable
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of
+from hlofuse.library.naming import final_names_of
+from hlofuse.reports.why import PairAnswer
+from hlofuse.reports.why.confirm import confirmed
+from hlofuse.reports.why.json import answers_json
+from hlofuse.reports.why.story import answers, in_the_input
+from hlofuse.reports.why.text import print_answers
+
+if TYPE_CHECKING:
+    from hlofuse.library.program import Program
+    from hlofuse.library.questions import Why
+    from hlofuse.reports.why.story import Answer as Found
+
+
+def why(report: Program, options: Why) -> Answer[list[Found]]:
+    """The answer of `why`, confirmed by replays where a knob decides."""
+    name, other, observed = options.name, options.other, report.observed
+    found = _by_own_names(report, name, other) or answers(
+        observed.replay, name, other, costs=observed.costs, names=report.names, unoptimized=report.unoptimized
+    )
+    found = confirmed(found, observed, lambda change: report.options.with_change(observed, change))
+    queries = (name,) if other is None else (name, other)
+    return Answer(
+        " and ".join(queries),
+        lambda: found,
+        json=lambda data: answers_json(data, queries),
+        body=lambda console, limit=20: print_answers(
+            found, queries, console, input_arguments=report.options.input_arguments, limit=limit
+        ),
+        rows_of=_decisions,
+        entries_of=lambda data: data,
+        note=observed.note,
+        heads=[head_of(report.replay, names=report.names)],
+        differences=[report.difference],
+    )
+
+
+def _decisions(document: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    for answer in document.get("answers", [document]):
+        for part in ("decisions", "as_producer", "as_consumer", "rewrites"):
+            yield from answer.get(part, ())
+
+
+def _by_own_names(report: Program, name: str, other: str | None) -> list[Found]:
+    """The answer by names of the input, for names of XLA's own run that mean nothing under other settings.
+
+    A note says so. Empty where the names have an answer as they are.
+    """
+
+    observed = report.observed
+    if observed.xla is None:
+        return []
+    try:
+        if _has_answer(answers(observed.replay, name, other)):
+            return []
+    except HlofuseError:
+        pass
+    queries = (name,) if other is None else (name, other)
+    try:
+        names = final_names_of(observed.xla.replay)
+        own = [names.names_at_fusion.get(n.strip().lstrip("%"), n) for n in queries]
+        translated = in_the_input(own, observed.xla.replay)
+        found = answers(observed.replay, *translated, costs=observed.costs)
+    except HlofuseError:
+        return []
+    if not _has_answer(found):
+        return []
+    shown = printable(" and ".join(translated))
+    report.options.listener.note(f"these settings change the numbers in fusion names; explaining {shown}")
+    return found
+
+
+def _has_answer(found: Sequence[Found]) -> bool:
+
+    return any(not isinstance(a, PairAnswer) or a.outcome != "apart" for a in found)
