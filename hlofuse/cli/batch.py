@@ -14,6 +14,7 @@ from hlofuse.cli.common.options import (
     FORMATS,
     limit_option,
     output_option,
+    parameters,
     report_options,
     report_options_with,
     stage_options,
@@ -22,7 +23,6 @@ from hlofuse.cli.common.options import (
 )
 from hlofuse.cli.common.output import CHECK_FORMATS, Output
 from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.questions import parameters
 from hlofuse.library.questions import Check
 
 

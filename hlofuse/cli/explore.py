@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.options import input_argument, option, output_option
+from hlofuse.cli.common.options import input_argument, measured_options, option, output_option
 from hlofuse.cli.common.output import emit
-from hlofuse.cli.common.request import announce, measured_options, report_on, warn
+from hlofuse.cli.common.request import announce, report_on, warn
 
 
 @click.command("explore")

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import limit_option, report_options
+from hlofuse.cli.common.options import limit_option, replay_options, report_options
 from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.request import replay_options, report_on
+from hlofuse.cli.common.request import report_on
 
 
 @click.command("model-error")

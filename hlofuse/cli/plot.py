@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import input_argument, option, output_option
+from hlofuse.cli.common.options import input_argument, option, output_option, replay_options
 from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.request import announce, replay_options, report_on, warn
+from hlofuse.cli.common.request import announce, report_on, warn
 
 KINDS = ("passes", "kernels", "roofline")
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.options import input_argument, option
+from hlofuse.cli.common.options import input_argument, measured_options, option
 from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.request import TERMINAL, announce, measured_options, report_on, warn
+from hlofuse.cli.common.request import TERMINAL, announce, report_on, warn
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.drawing import shown_view
 from hlofuse.library.side_by_side import pair_of_diff, read_both

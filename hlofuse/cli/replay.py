@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import input_argument, option, output_option, until_option
+from hlofuse.cli.common.options import input_argument, option, output_option, replay_options, until_option
 from hlofuse.cli.common.output import emit, save, write_file
-from hlofuse.cli.common.request import announce, replay_options, report_on, warn
+from hlofuse.cli.common.request import announce, report_on, warn
 
 _PATH = click.Path(path_type=Path)
 

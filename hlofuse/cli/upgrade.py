@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.completion import releases
-from hlofuse.cli.common.options import limit_option, option, report_options
+from hlofuse.cli.common.options import limit_option, option, replay_options, report_options
 from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.request import TERMINAL, options_of, replay_options, warn
+from hlofuse.cli.common.request import TERMINAL, options_of, warn
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.options import ReplayOptions
 

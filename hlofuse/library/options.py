@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.listener import SILENT, Listener
+from hlofuse.library.option import flag
+from hlofuse.library.option import option as _option
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, passes_of
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.identity import Fact, Given
@@ -59,32 +61,105 @@ def is_before_optimizations(loaded: Loaded) -> bool:
     return False
 
 
-_FLAGS = {"overrides": "set"}
-
-
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
     """The module to replay and the options of the call."""
 
     input: str
-    module: str | None = None
-    target: str | None = None
-    device: str | None = None
-    xla: str | None = None
-    option: str | None = None
-    order: OrderSource | None = None
-    ids: str | None = None
-    xla_trace: str | None = None
-    passes: str | None = None
-    xla_flags: str | None = None
-    stage: str | None = None
-    overrides: tuple[str, ...] = ()
-    disable: tuple[str, ...] = ()
-    enable: tuple[str, ...] = ()
-    rules: tuple[str, ...] = ()
-    assume_input: bool = False
-    profile: str | None = None
-    """A profile of the program: the kernels that are launched have its times."""
+    module: str | None = _option(
+        "--module", "NAME", "Module to read from a dump directory or file.", complete="modules"
+    )
+    target: str | None = _option(
+        "--target",
+        "T",
+        (
+            "Backend to replay (hlofuse targets).  [default: gpu with --device, else read from the dump, else"
+            " cpu]"
+        ),
+        complete="targets",
+    )
+    device: str | None = _option(
+        "--device",
+        "D",
+        "Device name or file (hlofuse devices).  [default: read from the dump]",
+        complete="devices",
+    )
+    xla: str | None = _option(
+        "--xla",
+        "V|auto",
+        "XLA to replay, as a jaxlib release.  [default: auto, read from the dump]",
+        complete="releases",
+    )
+    option: str | None = _option(
+        "--option", "NAME", "A variant of the target's passes (hlofuse targets).", complete="option_names"
+    )
+    order: OrderSource | None = _option(
+        "--order",
+        ("xla", "replayed", "estimated", "text"),
+        (
+            "Source of instruction order: XLA's ids, its earlier passes replayed, an estimate, or the text."
+            "  [default: the best available]"
+        ),
+    )
+    ids: str | None = _option(
+        "--ids",
+        "FILE",
+        "File with XLA's unique instruction ids (.hlo.pb).  [default: the file next to INPUT]",
+    )
+    xla_trace: str | None = _option(
+        "--xla-trace",
+        "FILE|none",
+        (
+            "XLA's PriorityFusion log (…priority_fusion_dump.txt), used to break ties.  [default: the file"
+            " next to INPUT]"
+        ),
+    )
+    passes: str | None = _option(
+        "--passes",
+        "LIST",
+        "Replay these passes instead, separated by commas; fixpoint(A, B) repeats until nothing changes.",
+        complete="passes",
+    )
+    xla_flags: str | None = _option(
+        "--xla-flags", "FLAGS", "XLA_FLAGS of the compilation.  [default: read from the dump]"
+    )
+    stage: str | None = _option(
+        "--stage",
+        ("before-optimizations", "fusion-input", "after-fusion", "scheduled"),
+        "Stage of the compilation that the module comes from.  [default: read from the module]",
+    )
+    overrides: tuple[str, ...] = _option(
+        "--set",
+        "NAME=VALUE",
+        "Replay with another value of a knob or device number (hlofuse what-if --knobs).",
+        complete="knobs",
+        multiple=True,
+    )
+    disable: tuple[str, ...] = _option(
+        "--disable", "CODE", "Replay without this rule.", complete="rules", multiple=True
+    )
+    enable: tuple[str, ...] = _option(
+        "--enable",
+        "NAME",
+        "Replay with an optional pass or rule that XLA leaves out (hlofuse targets).",
+        complete="optional_passes",
+        multiple=True,
+    )
+    rules: tuple[str, ...] = _option(
+        "--rules",
+        "NAME|all",
+        "Replay with the rules of an installed package (hlofuse rule lists them).",
+        multiple=True,
+    )
+    assume_input: bool = flag(
+        "--assume-input", "Same as --stage fusion-input: replay the fusion passes on any module."
+    )
+    profile: str | None = _option(
+        "--profile",
+        "PATH",
+        "Measured time from a profile: *.xplane.pb or its folder, *.trace.json.gz, an export of nsys.",
+        kind="path",
+    )
     given: Module | str | None = field(default=None, repr=False)
     """The module, or its text, in place of a file; `input` is then where it was read from, or `-`."""
     listener: Listener = field(default=SILENT, compare=False, repr=False)
@@ -93,12 +168,14 @@ class ReplayOptions:
     def input_arguments(self) -> tuple[str, ...]:
         """The words that name the same input and settings in another command."""
         arguments = [self.input]
-        for name in self.__slots__[1:-2]:
-            given, flag = getattr(self, name), f"--{_FLAGS.get(name, name).replace('_', '-')}"
+        for declared in fields(self):
+            given, spec = getattr(self, declared.name), declared.metadata.get("option")
+            if spec is None or given in (None, False):
+                continue
             if given is True:
-                arguments.append(flag)
-            for value in given if isinstance(given, tuple) else (given,) if isinstance(given, str) else ():
-                arguments += [flag, value]
+                arguments.append(spec.flags)
+            for value in given if isinstance(given, tuple) else (given,) if given is not True else ():
+                arguments += [spec.flags, value]
         return tuple(arguments)
 
     @property
@@ -291,10 +368,10 @@ class ReplayOptions:
 
         order = self.order if self.order != "replayed" else None
         trace = self.xla_trace if self.xla_trace != "none" else None
-        for flag, value in (("--order", order), ("--ids", self.ids), ("--xla-trace", trace)):
+        for flags, value in (("--order", order), ("--ids", self.ids), ("--xla-trace", trace)):
             if value is not None:
                 raise HlofuseError(
-                    f"{flag} needs a module at the fusion input; this one is before optimizations"
+                    f"{flags} needs a module at the fusion input; this one is before optimizations"
                 )
         config = loaded.config
         assert config is not None

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, MISSING, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, ParamSpec, TypeAlias, TypeVar
 
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.option import argument, flag, limit, option
 
 if TYPE_CHECKING:
     from hlofuse.library.answer import Answer
@@ -26,45 +27,6 @@ D = TypeVar("D")
 
 Reading: TypeAlias = Literal["replay", "measured", "dumps", "search"]
 """Options of reading a module: of a replay, also of a profile, of a dump directory, of a search."""
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """The form of a field on the command line: an argument without `flags`, a flag without `value`."""
-
-    flags: str
-    value: str | Sequence[str]
-    """The placeholder of the value, or the choices."""
-    help: str
-    complete: str = ""
-    """The function of `cli.common.completion` that completes it."""
-    kind: str = "text"
-    """`text`, `path`, `int` or `float`."""
-    least: float | None = None
-    multiple: bool = False
-    convert: Callable[[Any], Any] | None = None
-    """From the text on the command line to the value of the field."""
-
-
-def option(flags: str, value: str | Sequence[str], help: str, default: Any = None, **more: Any) -> Any:
-    """A field of options that a command takes as `flags`; `more` are fields of `Option`."""
-    default = () if more.get("multiple") else default
-    return field(default=default, metadata={"option": Option(flags, value, help, **more)})
-
-
-def flag(flags: str, help: str) -> Any:
-    """A field of options that is False unless a command has the flag."""
-    return field(default=False, metadata={"option": Option(flags, "", help)})
-
-
-def argument(value: str, default: Any = MISSING, **more: Any) -> Any:
-    """A field of options that a command takes as an argument, required without a default."""
-    return field(default=default, metadata={"option": Option("", value, "", **more)})
-
-
-def limit(default: int, help: str) -> Any:
-    """`--limit N`, the number of entries shown of a list."""
-    return option("--limit", "N", help, default, kind="int", least=0)
 
 
 class Question(Generic[D]):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce, wraps
+from dataclasses import MISSING, Field, fields
+from functools import partial, reduce, wraps
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -11,6 +12,8 @@ import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.output import Output
+from hlofuse.library.option import Option
+from hlofuse.library.options import ReplayOptions
 
 F = TypeVar("F", bound=Callable[..., Any])
 Decorator: TypeAlias = Callable[[F], F]
@@ -62,115 +65,49 @@ until_option = option(
 """`--until fusion|end`: where a replay ends."""
 
 
-module_option = option(
-    "--module", "NAME", "Module to read from a dump directory or file.", completion.modules
+def parameters(options: type, *names: str) -> Decorator[Any]:
+    """Some fields of a dataclass of options, in the order of `names`; all of them without names."""
+    declared = {f.name: f for f in fields(options) if "option" in f.metadata}
+    return stacked(*(parameter(declared[name]) for name in names or declared))
+
+
+def parameter(field: Field[Any], name: str = "") -> Decorator[Any]:
+    """A field of options as an argument or an option of click."""
+    given: Option = field.metadata["option"]
+    name = name or field.name
+    complete = getattr(completion, given.complete) if given.complete else None
+    if not given.flags:
+        required = field.default is MISSING
+        return click.argument(name, metavar=given.value, required=required, shell_complete=complete)
+    flags = [*given.flags.split(), name]
+    if not given.value:
+        return click.option(*flags, is_flag=True, help=given.help)
+    more: dict[str, Any] = {"multiple": given.multiple}
+    if field.default not in (None, (), ""):
+        more["default"] = field.default
+    if given.kind == "int":
+        more["type"] = int if given.least is None else click.IntRange(min=int(given.least))
+    elif given.kind == "float":
+        more["type"] = click.FloatRange(min=given.least)
+    elif given.kind == "path":
+        more["type"] = click.Path()
+    return option(" ".join(flags), given.value, given.help, complete, **more)
+
+
+_of_replay = partial(parameters, ReplayOptions)
+module_option = _of_replay("module")
+profile_option = _of_replay("profile")
+target_options = _of_replay("target", "xla", "device", "option", "order", "ids")
+xla_flags_option = _of_replay("xla_flags")
+stage_options = _of_replay("stage", "xla_flags", "assume_input")
+what_if_options = _of_replay("overrides", "disable", "enable", "rules", "passes")
+replay_options: Decorator[Any] = stacked(
+    module_option, target_options, what_if_options, stage_options, _of_replay("xla_trace")
 )
-"""`--module NAME`: which module of a dump directory."""
+"""The options that make a ReplayOptions, the INPUT argument not among them."""
 
-
-profile_option = option(
-    "--profile",
-    "PATH",
-    "Measured time from a profile: *.xplane.pb or its folder, *.trace.json.gz, an export of nsys.",
-    type=click.Path(),
-)
-"""`--profile`: the module's kernels have their times in this profile."""
-
-
-target_options = stacked(
-    option(
-        "--target",
-        "T",
-        (
-            "Backend to replay (hlofuse targets).  [default: gpu with --device, else read from the dump, else"
-            " cpu]"
-        ),
-        completion.targets,
-    ),
-    option(
-        "--xla",
-        "V|auto",
-        "XLA to replay, as a jaxlib release.  [default: auto, read from the dump]",
-        completion.releases,
-    ),
-    option(
-        "--device",
-        "D",
-        "Device name or file (hlofuse devices).  [default: read from the dump]",
-        completion.devices,
-    ),
-    option(
-        "--option", "NAME", "A variant of the target's passes (hlofuse targets).", completion.option_names
-    ),
-    option(
-        "--order",
-        ["xla", "replayed", "estimated", "text"],
-        (
-            "Source of instruction order: XLA's ids, its earlier passes replayed, an estimate, or the text."
-            "  [default: the best available]"
-        ),
-    ),
-    option(
-        "--ids",
-        "FILE",
-        "File with XLA's unique instruction ids (.hlo.pb).  [default: the file next to INPUT]",
-    ),
-)
-"""`--target`, `--xla`, `--device`, `--option`, `--order`, `--ids`: what is replayed, as XLA does it."""
-
-
-xla_flags_option = option(
-    "--xla-flags", "FLAGS", "XLA_FLAGS of the compilation.  [default: read from the dump]"
-)
-"""`--xla-flags`."""
-
-
-stage_options = stacked(
-    option(
-        "--stage",
-        ["before-optimizations", "fusion-input", "after-fusion", "scheduled"],
-        "Stage of the compilation that the module comes from.  [default: read from the module]",
-    ),
-    xla_flags_option,
-    click.option(
-        "--assume-input",
-        is_flag=True,
-        help="Same as --stage fusion-input: replay the fusion passes on any module.",
-    ),
-)
-"""`--stage`, and `--assume-input` for the commonest of them."""
-
-
-what_if_options = stacked(
-    option(
-        "--set overrides",
-        "NAME=VALUE",
-        "Replay with another value of a knob or device number (hlofuse what-if --knobs).",
-        completion.knobs,
-        multiple=True,
-    ),
-    option("--disable", "CODE", "Replay without this rule.", completion.rules, multiple=True),
-    option(
-        "--enable",
-        "NAME",
-        "Replay with an optional pass or rule that XLA leaves out (hlofuse targets).",
-        completion.optional_passes,
-        multiple=True,
-    ),
-    option(
-        "--rules",
-        "NAME|all",
-        "Replay with the rules of an installed package (hlofuse rule lists them).",
-        multiple=True,
-    ),
-    option(
-        "--passes",
-        "LIST",
-        "Replay these passes instead, separated by commas; fixpoint(A, B) repeats until nothing changes.",
-        completion.passes,
-    ),
-)
-"""`--set`, `--disable`, `--enable`, `--rules`, `--passes`: what is to be other than in XLA."""
+measured_options: Decorator[Any] = stacked(profile_option, replay_options)
+"""`replay_options` and `--profile`, of reports that show measured time."""
 
 
 def output_option(meaning: str, metavar: str = "FILE") -> Callable[[F], F]:

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import MISSING, Field, fields
+from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import (
     Decorator,
+    measured_options,
     module_option,
-    option,
+    parameter,
     profile_option,
+    replay_options,
     report_options,
     stacked,
     stage_options,
     target_options,
 )
 from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.request import measured_options, replay_options, report_on
+from hlofuse.cli.common.request import report_on
 from hlofuse.library.options import ReplayOptions
-from hlofuse.library.questions import QUESTIONS, Option
+from hlofuse.library.questions import QUESTIONS
 
 if TYPE_CHECKING:
-    from hlofuse.library.questions import Question
+    pass
 
 _READING: dict[str, Decorator[Any]] = {
     "replay": replay_options,
@@ -68,39 +69,12 @@ def command_of(
         required=True,
     )
     specs = {**own, **question.shown}.items()
-    decorators: list[Decorator[Any]] = [inputs, *(_parameter(name, spec) for name, spec in specs)]
+    decorators: list[Decorator[Any]] = [inputs, *(parameter(spec, key) for key, spec in specs)]
     decorators += [*more, _READING[question.reading], output]
     function: Callable[..., Any] = command
     for decorator in reversed(decorators):
         function = decorator(function)
     return click.command(name)(function)
-
-
-def parameters(question: type[Question[Any]], *names: str) -> Decorator[Any]:
-    """Some options of a question, for a command that shares them."""
-    return stacked(*(_parameter(f.name, f) for f in fields(question) if f.name in names))  # type: ignore[arg-type]
-
-
-def _parameter(name: str, field: Field[Any]) -> Decorator[Any]:
-    """A field of options as an argument or an option of click."""
-    given: Option = field.metadata["option"]
-    complete = getattr(completion, given.complete) if given.complete else None
-    if not given.flags:
-        required = field.default is MISSING
-        return click.argument(name, metavar=given.value, required=required, shell_complete=complete)
-    flags = [*given.flags.split(), name]
-    if not given.value:
-        return click.option(*flags, is_flag=True, help=given.help)
-    more: dict[str, Any] = {"multiple": given.multiple}
-    if field.default not in (None, (), ""):
-        more["default"] = field.default
-    if given.kind == "int":
-        more["type"] = int if given.least is None else click.IntRange(min=int(given.least))
-    elif given.kind == "float":
-        more["type"] = click.FloatRange(min=given.least)
-    elif given.kind == "path":
-        more["type"] = click.Path()
-    return option(" ".join(flags), given.value, given.help, complete, **more)
 
 
 def _converted(field: Field[Any], value: Any) -> Any:

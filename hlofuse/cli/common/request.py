@@ -8,16 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common.messages import message
-from hlofuse.cli.common.options import (
-    Decorator,
-    module_option,
-    option,
-    profile_option,
-    stacked,
-    stage_options,
-    target_options,
-    what_if_options,
-)
 from hlofuse.cli.common.progress import progress_bar, spinner
 from hlofuse.library.listener import Listener
 from hlofuse.library.options import ReplayOptions
@@ -52,23 +42,3 @@ def announce(reported: ReportedModule, *, replayed: bool = True) -> None:
     head = head_of(reported, replayed=replayed)
     for line in head_lines([head]) + list(head.identity.notes) if head is not None else ():
         click.echo(line, err=True)
-
-
-replay_options: Decorator[Any] = stacked(
-    module_option,
-    target_options,
-    what_if_options,
-    stage_options,
-    option(
-        "--xla-trace",
-        "FILE|none",
-        (
-            "XLA's PriorityFusion log (…priority_fusion_dump.txt), used to break ties.  [default: the file"
-            " next to INPUT]"
-        ),
-    ),
-)
-"""The options that make a ReplayOptions, the INPUT argument not among them."""
-
-measured_options: Decorator[Any] = stacked(profile_option, replay_options)
-"""`replay_options` and `--profile`, of reports that show measured time."""
