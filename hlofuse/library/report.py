@@ -222,7 +222,9 @@ class _Method:
         own = inspect.signature(question)
         this = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         method.__name__, method.__doc__ = self._name, question.__doc__
-        method.__signature__ = own.replace(parameters=[this, *own.parameters.values()])  # type: ignore[attr-defined]
+        everything = [this, *own.parameters.values()]
+        signature = own.replace(parameters=everything, return_annotation="Answer")
+        method.__signature__ = signature  # type: ignore[attr-defined]
         setattr(owner, self._name, method)
         return method.__get__(report, owner)
 

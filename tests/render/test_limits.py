@@ -118,7 +118,7 @@ def test_more_boxes_are_offered_where_there_may_be_more(most: int, *, offered: b
         entry += f"  {root}f{n} = f32[4]{{0}} fusion(f{n - 1}), kind=kLoop, calls=body{n - 1}\n"
     drawing = render(parse_module(f"HloModule m\n\n{bodies}\n{entry}}}\n"), max_nodes=most)
     (notice,) = drawing.notices
-    assert "drawn closed" in notice
+    assert "collapsed" in notice
     assert notice.endswith("--open FUSION or --focus NAME") is not offered
     assert ("a greater --max-nodes" in notice) is offered
 

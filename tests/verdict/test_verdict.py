@@ -239,4 +239,4 @@ def test_small_updates_of_several_results_are_found_too(hlofuse: Run, tmp_path: 
     )
     out = hlofuse("explain", path, *H100).out
     assert "8 kernels" in out
-    assert "May apply, gain unknown: update-as-one-vector" in out
+    assert "Worth trying (not simulated): update-as-one-vector" in out

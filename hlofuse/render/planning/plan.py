@@ -131,8 +131,8 @@ def _fit(
         if count:
             suggestions = ["--open FUSION", "--focus NAME"] + ["a greater --max-nodes"] * (room < HARD_LIMIT)
             result.notices.append(
-                f"{_where(computation)}: {plural(count, 'fusion')} drawn closed to stay within "
-                f"{plural(room, 'box', 'boxes')}: "
+                f"{_where(computation)}: {plural(count, 'fusion')} collapsed "
+                f"(limit {plural(room, 'box', 'boxes')}): "
                 f"{' or '.join([', '.join(suggestions[:-1]), suggestions[-1]])}"
             )
     else:

@@ -56,7 +56,7 @@ def pair(refused_edges: RefusedEdge) -> str:
 def worth(refused_edges: RefusedEdge) -> str:
     """The saving of fusing the two, and the bytes written and read back between them."""
     if refused_edges.us_at_stake is not None and refused_edges.us_at_stake > 0:
-        return f"{us_text(refused_edges.us_at_stake)} at stake"
+        return f"could save {us_text(refused_edges.us_at_stake)}"
     return f"{bytes_text(refused_edges.bytes_between)} between"
 
 

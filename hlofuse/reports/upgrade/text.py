@@ -36,6 +36,8 @@ def headline(found: Upgrade, old: str, new: str) -> str:
     """The effect of the upgrade on a program, the figure first."""
     launched = _launch_text(*figures(found.before, found.final))
     end = f", {changed}" if (changed := change_text(found)) else ""
+    if old == new and found.compiled is None:
+        return f"Nothing to compare: both releases are XLA {old}; give --from or --to."
     if found.same and found.compiled is None:
         return f"XLA {old} and {new} create the same fusions: {launched}."
     return f"From XLA {old} to {new}: {launched}{end}."

@@ -208,7 +208,7 @@ def _print_fixed(rules: Sequence[FixedRule], console: Console, limit: int) -> No
     if not blocking:
         return
     console.print()
-    console.print(Text("Rules that code generation needs", style="bold cyan"))
+    console.print(Text("Boundaries that no flag or rewrite of fusion can remove", style="bold cyan"))
     table = Rows(("rule", "name"), ("edges", "right"), ("bytes", "right"), ("", "left"))
     for f in blocking[: limit or None]:
         size = bytes_text(sum(b.bytes_between for b in f.blocks))

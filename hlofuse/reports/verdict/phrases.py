@@ -145,7 +145,7 @@ def suggestions_title(v: Verdict, shown: int) -> str:
 def untried_lines(v: Verdict) -> Iterator[str]:
     """The recipes and flags that may apply, by name, then each with its lines."""
     if v.untried:
-        yield f"May apply, gain unknown: {listing([s.recipe or s.flag for s in v.untried], 2)}"
+        yield f"Worth trying (not simulated): {listing([s.recipe or s.flag for s in v.untried], 2)}"
     for s in v.untried:
         parts = suggestion_text(s), where_text(s.sources, s.places), name_text(s)
         yield "  " + " · ".join(filter(None, parts))

@@ -1,0 +1,70 @@
+"""A question is one declaration: its command, its method of a report and its JSON agree."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import click
+import pytest
+
+import hlofuse as library
+from hlofuse.cli.main import group
+from hlofuse.library.options import ReplayOptions
+from hlofuse.library.questions import QUESTIONS
+from hlofuse.library.report import Report
+
+from ..conftest import ROOT
+from ..running import Run
+
+METHODS = {"kernels": "kernels_of", "stats": "stats_of"}
+TOTALS = {
+    *("kernels", "launches", "bytes", "flop", "time_us", "measured_us", "estimated_us", "unknown"),
+    *("exposed_collectives_us", "copies", "temporary_bytes", "memory_bytes", "from"),
+}
+HEAD = ["schema", "module", "stage", "xla", "order", "not_repeated", "notes"]
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_the_command_and_the_method_have_the_options_of_the_question(name: str) -> None:
+    question = QUESTIONS[name]
+    own = [f.name for f in fields(question)]  # type: ignore[arg-type]
+    command = group.get_command(click.Context(group), name)
+    assert command is not None
+    assert {*own, *question.shown} <= {p.name for p in command.params}
+    method = inspect.signature(getattr(Report, METHODS.get(name, name.replace("-", "_"))))
+    assert list(method.parameters) == ["self", *own]
+
+
+def test_open_takes_the_options_of_a_replay() -> None:
+    keywords = set(inspect.signature(library.open).parameters) - {"source", "arguments"}
+    declared = {f.name for f in fields(ReplayOptions) if "option" in f.metadata}
+    assert keywords == declared - {"overrides", "assume_input"} | {"set"}
+
+
+@pytest.mark.parametrize(
+    ("path", "stage"),
+    [
+        ("samples/gpu/softmax/before.hlo", "fusion-input"),
+        ("samples/gpu/softmax/after.hlo", "after-fusion"),
+        ("samples/cpu/softmax/before.hlo", "fusion-input"),
+        ("samples/cpu/softmax/after.hlo", "after-fusion"),
+    ],
+)
+def test_explain_has_one_document(hlofuse: Run, path: str, stage: str) -> None:
+    found = json.loads(hlofuse("explain", str(Path(ROOT, path)), "--format", "json").out)
+    assert list(found)[: len(HEAD)] == HEAD
+    assert (found["schema"], found["stage"]) == ("hlofuse.explain/3", stage)
+    assert found["totals"].keys() >= TOTALS
+    assert found["totals"]["kernels"] == len(found["kernels"])
+    assert found.keys() >= {"before", "after", "passes", "obstacles", "rules", "verdict", "suggestions"}
+
+
+def test_several_modules_have_the_head_that_they_share(hlofuse: Run) -> None:
+    paths = [str(ROOT / f"samples/{name}/before.hlo") for name in ("cpu/softmax", "gpu/softmax")]
+    found = json.loads(hlofuse("stats", *paths, "--format", "json").out)
+    assert list(found)[:3] == HEAD[:3]
+    assert (found["stage"], found["xla"]["backend"]) == ("fusion-input", None)
+    assert [each["xla"]["backend"] for each in found["inputs"]] == ["cpu", "gpu"]
