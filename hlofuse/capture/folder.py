@@ -1,4 +1,4 @@
-"""From the many files of a dump to a folder for each module, laid out as a corpus is.
+"""Sorts the files of a dump into a folder for each module, laid out like a corpus.
 
 before_optimizations.hlo    as the front end wrote it
 before.hlo                  as it enters the fusion passes
@@ -6,10 +6,10 @@ NN-PASS.hlo                 after each pass that changed it
 after.hlo                   as it leaves them
 after_optimizations.hlo     as code is generated from it
 before.hlo.pb               (gpu) the ids of PriorityFusion's input
-before_optimizations.hlo.pb (gpu) the ids of what the front end wrote
-priority_fusion.txtpb       (gpu) XLA's own record of its steps
+before_optimizations.hlo.pb (gpu) the ids of the module before optimizations
+priority_fusion.txtpb       (gpu) XLA's fusion log
 gpu_target_config.pbtxt     (gpu) the device
-hlofuse.json                what compiled it: the jaxlib, backend, device and flags
+hlofuse.json                the compiler: jaxlib, backend, device and flags
 """
 
 import re

@@ -102,17 +102,17 @@ def load(
 ) -> Module:
     """Read a module from a text dump (also gzipped), `-`, a dump directory or a corpus folder.
 
-    A log, a Markdown page, a saved graph or a string literal is searched for the module; `module.text_note`
-    says where it was found, and whether the text is cut short.
+    A module inside a log, a Markdown page, a saved graph or a string literal is found; `module.text_note` has
+    its place, and whether the text is truncated.
 
-    StableHLO (text or bytecode) and HLO protos are lowered to HLO text by jaxlib, if that is installed.
-    So is the optimized module that a profile holds: the costliest where `module` does not say which.
+    StableHLO (text or bytecode) and HLO protos are lowered to HLO text by jaxlib, if installed. So is the
+    optimized module in a profile, by default the slowest.
 
-    From a directory it is the module as it enters the fusion passes of `target`, which the dumps' names
-    tell where it is not given; `module` picks by name, also from a file that holds several modules.
-    `limit` bounds the bytes of text read (default: 1 GiB or HLOFUSE_MAX_INPUT_BYTES).
+    A directory gives the module at the input of the fusion passes of `target`, by default that of the dumps'
+    names; `module` picks by name, also from a file with several modules. `limit` bounds the bytes of text
+    read (default: 1 GiB or HLOFUSE_MAX_INPUT_BYTES).
 
-    Raises HlofuseError (HloParseError for a place in the text) with a message for the user.
+    Raises `HlofuseError` (`HloParseError` for a place in the text) with a message for the user.
     """
     file = Path(path)
     if is_profile(str(path)):
@@ -192,7 +192,7 @@ def _find_input(folder: Path, module: str | None, target: str) -> Path:
 
 
 def picked_case(folder: Path, cases: Sequence[Path], module: str | None) -> Path:
-    """The case of that name, or the only one; HlofuseError with a list of them where there is no such."""
+    """The case of that name, or the only one; raises `HlofuseError` with their names for an unknown one."""
     names = [c.name for c in cases]
     if module is None and len(names) == 1:
         module = names[0]

@@ -12,7 +12,7 @@ _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 @dataclass(frozen=True)
 class Literal:
-    """A value with its shape; `text` is what stood between `constant(` and `)`."""
+    """A value with its shape; `text` is the text between `constant(` and `)`."""
 
     shape: Shape
     text: str

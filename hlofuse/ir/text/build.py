@@ -1,7 +1,7 @@
-"""From what was written to a graph: names are resolved, computations linked (`HloParserImpl`).
+"""Builds a graph from parsed nodes: names are resolved, computations linked (`HloParserImpl`).
 
-As in XLA everything must be defined before it is used: computations before their callers,
-instructions before their users.
+As in XLA everything must be defined before it is used: computations before their callers, instructions before
+their users.
 """
 
 from __future__ import annotations
