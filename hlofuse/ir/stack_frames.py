@@ -75,7 +75,7 @@ class StackFrames:
             yield frame_id
             frame_id = _caller(self.frames.get(frame_id, {}))
 
-    def joined(self, outer: int, inner: int) -> int:
+    def join(self, outer: int, inner: int) -> int:
         """The frame `inner` with its callers, all called from `outer`; added if missing.
 
         Mirrors `StackFrames::Concatenate` (`xla/hlo/ir/stack_frames.cc`). Returns `inner` itself where it is

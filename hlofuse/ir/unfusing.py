@@ -7,7 +7,7 @@ from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Instruction, Module
 
 
-def most_instructions(module: Module) -> int:
+def instruction_limit(module: Module) -> int:
     """The limit of instructions after inlining: bodies with many callers multiply."""
     return 20 * sum(len(c) for c in module.computations) + 100_000
 
@@ -63,7 +63,7 @@ def inline_calls(module: Module, chosen: Callable[[Instruction], bool]) -> bool:
 
     Raises `HlofuseError` for excessive growth.
     """
-    most = most_instructions(module)
+    most = instruction_limit(module)
     changed, pending = False, True
     while pending:
         pending = False

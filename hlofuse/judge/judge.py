@@ -91,7 +91,7 @@ class Judge(AbstractContextManager["Judge", None]):
         self._end()
         self._folder.cleanup()
 
-    def compiled(self, module: Module, flags: Iterable[str] = (), *, key: str = "a") -> Compiled:
+    def compile(self, module: Module, flags: Iterable[str] = (), *, key: str = "a") -> Compiled:
         """XLA:CPU's result for a module before optimizations with flags (`--name=value`);
         raises `Refused`."""
         if (module.attributes.raw("num_partitions") or "1") != "1":
@@ -111,7 +111,7 @@ class Judge(AbstractContextManager["Judge", None]):
         found: dict[str, Compiled] = {}
         try:
             for key, module in (("a", a), ("b", b)):
-                found[key] = self.compiled(module, key=key)
+                found[key] = self.compile(module, key=key)
                 rows = self._request(do="run", key=key, scales=list(scales), seed=seed)["rows"]
         except Refused as error:
             reason = f"XLA rejects {key.upper()}: {error}"

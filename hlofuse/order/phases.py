@@ -71,7 +71,7 @@ class Evidence:
                 name = name_before_renaming(x)
                 self._last[name.stem] = max(name.number, self._last.get(name.stem, 0))
 
-    def by_name(self, x: Instruction) -> Phase:
+    def phase_of_name(self, x: Instruction) -> Phase:
         if is_of_program(x):
             if is_of_call(x) and x not in self.named:
                 return Phase.CALLS
@@ -140,7 +140,7 @@ def _is_constant_of_call(e: Evidence, x: Instruction) -> bool:
     if is_of_program(x) or is_without_op_name(x):
         return x not in e.named
     created = (Phase.SIMPLIFIED, Phase.LAYOUTS)
-    return not all(operation(u) == operation(x) or e.by_name(u) in created for u in x.users)
+    return not all(operation(u) == operation(x) or e.phase_of_name(u) in created for u in x.users)
 
 
 def _is_broadcast_after_reshape(e: Evidence, x: Instruction) -> bool:
@@ -236,7 +236,7 @@ def _is_merged_factor(e: Evidence, x: Instruction) -> bool:
 def _is_not_moved(e: Evidence, x: Instruction) -> bool:
     if x.opcode not in _MOVES or not is_of_program(x) or stem(x) != x.opcode:
         return False
-    return e.by_name(x) == Phase.LAYOUTS and any(n.opcode in _TELLING for n in (*x.operands, *x.users))
+    return e.phase_of_name(x) == Phase.LAYOUTS and any(n.opcode in _TELLING for n in (*x.operands, *x.users))
 
 
 _TELLING = (ELEMENTWISE_OPCODES | _MOVES) - {"convert"}
@@ -263,7 +263,7 @@ def phase_of(e: Evidence, x: Instruction) -> Phase:
             return phase
     if x.opcode == "constant" or is_broadcast_of_constant(x):
         return Phase.SIMPLIFIED
-    return e.by_name(x)
+    return e.phase_of_name(x)
 
 
 def reduced_by(x: Instruction) -> Instruction:

@@ -16,7 +16,7 @@ from hlofuse.reports.check import Check, Measured, Profile, check_modules
 from hlofuse.reports.check.limits import Budget
 
 
-def measured(
+def measure(
     program: Any, target: str | None, device: str | None, root: Path, profile: str | None = None
 ) -> Measured:
     """The fusion result of a program on a target; raises `HlofuseError` if it cannot be replayed."""
@@ -58,7 +58,7 @@ def assert_fusion(
     budget = Budget.of(at_most, max_bytes, max_time)
     if budget.is_empty and not together:
         raise TypeError("nothing to assert; give at_most, together, max_bytes or max_time")
-    found = measured(program, target, device, Path(), profile)
+    found = measure(program, target, device, Path(), profile)
     check = check_modules([found], budgets=[] if budget.is_empty else [budget])
     if check.failed:
         raise AssertionError(report(check))

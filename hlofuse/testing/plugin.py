@@ -50,9 +50,9 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> Callable[..., Profile]:
         from dataclasses import replace
 
         from hlofuse.reports.check import check_modules, read_baseline
-        from hlofuse.testing.asserting import measured, report
+        from hlofuse.testing.asserting import measure, report
 
-        found = measured(program, target, device, Path(request.config.rootpath), profile)
+        found = measure(program, target, device, Path(request.config.rootpath), profile)
         found = replace(found, profile=replace(found.profile, name=name or found.profile.name))
         if update:
             _write(file, found.profile)

@@ -203,9 +203,9 @@ def test_passes_in_any_order_leave_the_values(process: Judge) -> None:
 
 
 def test_kernels_are_those_of_xla(process: Judge) -> None:
-    found = process.compiled(_module(NORM))
+    found = process.compile(_module(NORM))
     assert (found.kernels, "fusion(" in found.text) == (3, True)
-    apart = process.compiled(_module(NORM), ["--xla_disable_hlo_passes=fusion,fusion-wrapper"])
+    apart = process.compile(_module(NORM), ["--xla_disable_hlo_passes=fusion,fusion-wrapper"])
     assert (apart.kernels > 8, "fusion(" in apart.text) == (True, False)
 
 
@@ -233,11 +233,11 @@ def test_a_refusal_is_a_verdict(process: Judge, hlofuse: Run, tmp_path: Path) ->
     broken = LOOP.replace("constant(7)", "constant(-9)").replace("direction=LT", "direction=NE")
     endless = _module(broken)
     with Judge(timeout=20) as short:
-        assert short.compiled(endless).kernels > 0
+        assert short.compile(endless).kernels > 0
         short.timeout = 5
         assert short.judge(_module(LOOP), endless).reason == "XLA rejects B: no result within 5 s"
         short.timeout = 60
-        assert short.compiled(_module(LOOP)).kernels > 0  # another process goes on
+        assert short.compile(_module(LOOP)).kernels > 0  # another process goes on
 
 
 def test_the_command(hlofuse: Run, tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ def hand_on_metadata(call: Instruction, inlined: Instruction, module: Module) ->
             pending += [y for computation in x.called_computations for y in computation]
         own = x.attributes.get("metadata") or OpMetadata()
         name = _operand_of(prefix, own.op_name or "")
-        frame = module.stack_frames.joined(given.stack_frame_id, own.stack_frame_id)
+        frame = module.stack_frames.join(given.stack_frame_id, own.stack_frame_id)
         if (name, frame) != (own.op_name or "", own.stack_frame_id):
             metadata = replace(own, op_name=name or None, stack_frame_id=frame)
             x.attributes = x.attributes.updated(metadata=str(metadata))

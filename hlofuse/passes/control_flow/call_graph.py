@@ -8,7 +8,7 @@ from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import set_attribute
-from hlofuse.ir.unfusing import check_growth, most_instructions
+from hlofuse.ir.unfusing import check_growth, instruction_limit
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.calls import clone_computation, hand_on_metadata, inline, set_called
@@ -23,7 +23,7 @@ class FlattenCallGraph(Pass):
     name = "flatten-call-graph"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        most = most_instructions(module)
+        most = instruction_limit(module)
         size = sum(len(c) for c in module.computations)
         changed = False
         for computation in module.computation_post_order():
@@ -79,7 +79,7 @@ class CallInliner(Pass):
     single_call_site: bool = False
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        most = most_instructions(module)
+        most = instruction_limit(module)
         changed = False
         sites = {c: len(c.callers) for c in module.computations}
         size = sum(len(c) for c in module.computations)

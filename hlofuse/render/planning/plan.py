@@ -37,7 +37,7 @@ def inner_boxes(fusion: Instruction) -> int:
     return sum(i.opcode not in ("parameter", "constant", "tuple") for i in fusion.fused_computation)
 
 
-def drawn(neighbours: Iterable[Instruction], up: bool) -> list[Instruction]:
+def boxed_neighbours(neighbours: Iterable[Instruction], up: bool) -> list[Instruction]:
     """`neighbours`, with those without a box replaced by their own neighbours."""
     found: dict[Instruction, None] = {}
     stack = list(neighbours)[::-1]
@@ -124,7 +124,7 @@ def _fit(
     if len(everything) + opened <= room:
         panel.open = set(fusions)
     elif len(everything) <= room:
-        panel.open = that_fit(
+        panel.open = fitting_fusions(
             [f for f in fusions if f in wanted], HARD_LIMIT - len(everything), result.notices
         )
         count = len(fusions) - len(panel.open)
@@ -171,7 +171,7 @@ def _collapse(
     panel.parts = keep
     inside = {i for p in keep for i in p.instructions}
     requested = [f for f in work if f in wanted and f not in inside]
-    panel.open = that_fit(requested, HARD_LIMIT - len(parts) - len(opened), result.notices)
+    panel.open = fitting_fusions(requested, HARD_LIMIT - len(parts) - len(opened), result.notices)
     room -= len(parts) + len(opened)
     for fusion in opened:
         if fusion.opcode == "fusion" and fusion not in closed and inner_boxes(fusion) <= room:
@@ -185,7 +185,7 @@ def _collapse(
 
 
 def _waits_for(i: Instruction) -> list[Instruction]:
-    return drawn((*i.operands, *i.control_predecessors), up=True)
+    return boxed_neighbours((*i.operands, *i.control_predecessors), up=True)
 
 
 def _where(computation: Computation) -> str:
@@ -326,7 +326,7 @@ def neighbourhood(
         # Everything reads parameters: their neighbours are unrelated.
         if here is not centre and here.opcode in ("parameter", "constant"):
             continue
-        for there in (*drawn(here.operands, up=True), *drawn(here.users, up=False)):
+        for there in (*boxed_neighbours(here.operands, up=True), *boxed_neighbours(here.users, up=False)):
             if there in shown:
                 continue
             if len(shown) >= options.max_nodes:
@@ -348,7 +348,7 @@ def neighbourhood(
                 room -= inside
                 panel.open.add(near)
     requested = [near for near in shown if near in wanted and near not in panel.open]
-    panel.open |= that_fit(requested, HARD_LIMIT - options.max_nodes, notices)
+    panel.open |= fitting_fusions(requested, HARD_LIMIT - options.max_nodes, notices)
     return panel
 
 
@@ -377,7 +377,7 @@ class Plan:
     notices: list[str] = field(default_factory=list)
 
 
-def that_fit(fusions: list[Instruction], room: int, notices: list[str]) -> set[Instruction]:
+def fitting_fusions(fusions: list[Instruction], room: int, notices: list[str]) -> set[Instruction]:
     """The requested fusions that fit into a picture."""
     found = set()
     for fusion in fusions:

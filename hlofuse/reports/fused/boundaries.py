@@ -258,7 +258,7 @@ def split_fusions(module: Module) -> tuple[Module, dict[str, str]]:
     """
     unfused = copy_module(module)
     unfused.attributes = unfused.attributes.without("is_scheduled")
-    most = most_instructions(unfused)
+    most = instruction_limit(unfused)
     pending = True
     while pending:
         pending = False

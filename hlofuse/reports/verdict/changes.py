@@ -95,12 +95,12 @@ def without_passes(
         names = [n for n in names if n != "all"] + [p.name for p in observed.replay.passes if p.changed]
         lowered = Compilation.of(module, Stage.BEFORE, config).span(Stage.INPUT)
         names += [*lowered.changing_passes, *observed.replay.span(Stage.SCHEDULED).changing_passes]
-    with_all = judge.compiled(module, own).kernels if judge is not None else 0
+    with_all = judge.compile(module, own).kernels if judge is not None else 0
     rows = []
     for name in dict.fromkeys(n.partition("(")[0] for n in names):
         flags, seen = joined((*own, f"--{DISABLED}={name}")), "refused" if judge else ""
         with suppress(Refused):
-            seen = phrases.signed(judge.compiled(module, flags).kernels - with_all) if judge else ""
+            seen = phrases.signed(judge.compile(module, flags).kernels - with_all) if judge else ""
         if (after := compiled(module, observed, flags)) is not None:
             trial = trial_of(base.totals, after.totals, f"replayed with --{DISABLED}={name}")
             rows.append(Change(name, seen, trial))
