@@ -56,7 +56,7 @@ class KernelTimes:
         self.model = model or model_of(device, release)
 
     def kernel(self, instruction: Instruction) -> KernelTime | None:
-        """None for library calls and whatever else XLA makes no estimate of."""
+        """None without an estimate, as for library calls."""
         if not may_be_fused(instruction, self.model.release):
             return None
         estimate = self.model.run_time(instruction)
@@ -104,7 +104,7 @@ PRIORITY_FUSION = "priority-fusion"
 
 
 class Costs(KernelTimes):
-    """Times of a replay's kernels and fusions; nothing is worked out before it is asked for."""
+    """Times of a replay's kernels and fusions, computed on demand."""
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class Costs(KernelTimes):
         return self.observer.ties.get(number, ()) if number is not None else ()
 
     def look_at(self, requests: Iterable[tuple[Event, Look]]) -> None:
-        """Show each look the graph as it stood at its event; repeats the replay, once for all of them."""
+        """Call each look with the graph at its event; repeats the replay once for all."""
         looks: dict[Moment, list[Look]] = {}
         for event, look in requests:
             if event.pass_name != PRIORITY_FUSION:
@@ -178,7 +178,7 @@ class Costs(KernelTimes):
             self._repeat(MomentObserver(looks))
 
     def details(self, requests: Sequence[tuple[Event, str | None]]) -> list[PairDetail | None]:
-        """Fuse events in full, or what a priority says of one consumer, by its name then."""
+        """Fuse events in full, or a priority's data on one consumer, by its name then."""
         found: dict[int, PairDetail | None] = {}
 
         def look(k: int, model: KernelModel, producer: Instruction, consumers: Sequence[Instruction]) -> None:
@@ -203,7 +203,7 @@ class Observed:
 
     replay: Compilation
     costs: Costs | None = field(repr=False)
-    """None for targets that ask no cost model."""
+    """None for targets without a cost model."""
     xla: Observed | None = field(default=None, repr=False)
     """XLA's own replay, where this one differs from XLA."""
     cache: SharedTables = field(default_factory=SharedTables, repr=False)
@@ -273,7 +273,7 @@ def observed_replay(
 
 
 def pair_detail(model: KernelModel, producer: Instruction, consumer: Instruction) -> PairDetail | None:
-    """The cost story of a pair in the graph as it stands; None where the model has no figures."""
+    """The costs of a pair in the current graph; None without estimates."""
     first, second = model.run_time(producer), model.run_time(consumer)
     fused = pair_estimate(model, producer, consumer)
     tiling = tiling_of(model, second, consumer)
@@ -352,12 +352,12 @@ def compiled(
 def account_of(
     replay: Compilation, costs: Costs | None, module: Module, *, is_final: bool = False
 ) -> Account:
-    """What a module of a replay launches, with times where there are costs."""
+    """Launches of a module of a replay, with times if there are costs."""
     if costs is not None:
         return costs.account(module, is_final=is_final)
     return Account(module, backend=replay.config.build.backend, is_final=is_final)
 
 
 def final_account(observed: Observed, *, with_peak: bool = True) -> Account:
-    """What a replay launches, with peak memory only if asked for."""
+    """Launches of a replay's final module, with peak memory only on request."""
     return account_of(observed.replay, observed.costs, observed.replay.final, is_final=with_peak)

@@ -1,7 +1,7 @@
 """The value at each place of a module (`xla/hlo/analysis/hlo_dataflow_analysis.cc`).
 
-In the form that copy insertion asks for: values that meet at a loop or a branch meet in a phi, and a bitcast
-defines nothing. With calls flattened every place then holds one value.
+In the form for copy insertion: values that meet at a loop or a branch form a phi, and a bitcast defines no
+value. With calls flattened every place then has one value.
 """
 
 import heapq

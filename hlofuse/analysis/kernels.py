@@ -43,7 +43,8 @@ def is_small_call(instruction: Instruction) -> bool:
 
 
 def launched_computations(of: Module | Instruction) -> list[Computation]:
-    """The entry and what it runs through while, conditional, call and async-start, entry first.
+    """The entry and the computations that it runs through while, conditional, call and async-start, entry
+    first.
 
     Computations that are applied element by element (of a reduce, a sort, a fusion) are not among
     them, nor are those without callers. Of a small call, what runs in it, through other small calls as well.
@@ -111,7 +112,7 @@ def source_line(text: str) -> SourceLine | None:
 def kernel_source(instruction: Instruction, module: Module) -> SourceLocation | None:
     """The source line of an instruction; None where the dump has none.
 
-    Passes that make a fusion may leave its place out. Then what is computed last stands for the whole.
+    Passes that create a fusion may omit its source. Then the last operation stands for the whole.
     """
     source = module.source_of(instruction)
     if source is None and instruction.opcode == "fusion" and instruction.called:
@@ -176,7 +177,7 @@ def trip_count_of(loop: Instruction) -> int | None:
 def count_runs(own: dict[Computation, tuple[float, int]]) -> tuple[dict[Computation, int], set[Computation]]:
     """The runs of each computation, and the computations in loops without a trip count, counted once.
 
-    `own` has microseconds and bytes of each without what it calls; callees first, what runs once last.
+    `own` has microseconds and bytes of each without its callees; callees come first, the entry last.
     """
     weights, order = dict(own), list(own)
     for c in order:

@@ -35,7 +35,7 @@ _COLLECTIVE, _HOST = Launch("collective"), Launch("host")
 def launch_of(instruction: Instruction, backend: str) -> Launch | None:
     """The launch of `instruction` when its computation runs; None for none.
 
-    Nothing is launched for views, constants and parameters, nor for what runs other computations: the
+    Views, constants and parameters launch nothing, nor do instructions that run other computations: the
     launches of a loop are those of its body.
     """
     if backend in ("cpu", "gpu"):
@@ -237,9 +237,9 @@ def command_buffers(module: Module, smallest: int = 5) -> list[list[Instruction]
     """The instructions of each CUDA graph of a final GPU module, of at least `smallest` launches.
 
     By `CommandBufferConversionPass` (`xla/backends/gpu/runtime/command_buffer_conversion_pass.cc`) by
-    default. Of libraries only cuBLAS counts: about others XLA asks them when it runs. None where it
-    depends on an order that the module does not have yet, on the version of CUDA, on a branch, or on how many
-    launches a sort is.
+    default. Of libraries only cuBLAS counts, since XLA queries others at run time. None where it depends on
+    an order that the module does not have yet, on the version of CUDA, on a branch, or on the number of
+    launches of a sort.
     """
     found: list[list[Instruction]] = []
     conditions = {c for i in module.instructions() for name, c in i.called if name == "condition"}

@@ -80,7 +80,7 @@ _TEXT = PrintOptions(metadata=False, percent=False, operand_numbers=0)
 
 
 def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Iterator[Kernel]:
-    """What is launched; `boxes` are those of the last step by name."""
+    """The launched kernels; `boxes` are those of the last step by name."""
     rows, module, costs = facts.account_after.rows, facts.replay.final, facts.costs
     device = costs.device if costs is not None else None
     number = {row.instruction: n for n, row in enumerate(rows)}

@@ -35,7 +35,8 @@ class Benchmark:
 
     @cache  # noqa: B019
     def space(self, objective: Objective, target: str, device: str | None, profile: str | None) -> Space:
-        """What sequences come to behind XLA's own passes; HlofuseError for a time without a device."""
+        """The search space of sequences before XLA's own passes; raises `HlofuseError` for a
+        time without a device."""
         times = read_profile(profile) if profile is not None else None
         joined = (lambda replay: attach(replay.final, times)) if times is not None else None
         return Space(self.module, replay_config(target, device), objective, attach=joined)

@@ -127,8 +127,8 @@ _FIXED = {
 
 
 def restore_literals(module: Module) -> None:
-    """Write the elements of a loaded module's constants where only its proto has them; what is of another
-    type, too large or laid out otherwise stays as it is."""
+    """Write the elements of constants that only the module's proto has; constants of another type or layout,
+    and large ones, stay as they are."""
     hidden = {
         i.name: i
         for i in module.instructions()
@@ -214,7 +214,7 @@ def in_creation_order(module: Module, ids: UniqueIds | None) -> None:
 
 
 def in_named_order(module: Module) -> None:
-    """Put the operations in the order of their numbers, operands first; what the names contradict stays."""
+    """Put the operations in the order of their numbers, operands first, unless names contradict it."""
     for computation in module.computations:
         order = _ordered(computation)
         if order is not None:
@@ -222,7 +222,7 @@ def in_named_order(module: Module) -> None:
 
 
 def _ordered(computation: Computation) -> list[Instruction] | None:
-    """As early as possible in the text's order among what may come next; None if there is no such order."""
+    """An order with each instruction as early as possible in the text's order; None if there is none."""
     after: dict[Instruction, list[Instruction]] = defaultdict(list)
     waits: dict[Instruction, int] = defaultdict(int)
     series: dict[str, list[tuple[int, Instruction]]] = defaultdict(list)

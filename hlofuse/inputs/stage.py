@@ -271,7 +271,8 @@ _LEAST_NUMBERED = 8
 
 
 def _numbered_evidence(module: Module) -> str | None:
-    """A number of its own in every name: a front end counted all that it built, XLA counts by stem."""
+    """Evidence that every name has a distinct number: a front end counts all instructions, XLA
+    counts by stem."""
     numbers = set()
     count = 0
     for name in (n for c in module.computations for n in (c.name, *(i.name for i in c))):

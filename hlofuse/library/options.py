@@ -439,7 +439,7 @@ class ReplayOptions:
         flags: tuple[str, ...] = (),
         mixed: Release | None = None,
     ) -> ReplayConfig:
-        """What is asked for on a device and of a release, with `more` overrides and XLA flags."""
+        """The configuration for a device and a release, with `more` overrides and XLA flags."""
         from hlofuse.compilation import replay_config
 
         return replay_config(

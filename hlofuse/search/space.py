@@ -110,10 +110,10 @@ class Space:
         kinds: Iterable[Kind] = ("passes",),
         attach: Callable[[Compilation], object] | None = None,
     ) -> None:
-        """`module` is before optimizations, `config` what XLA repeats behind the moves.
+        """`module` is before optimizations, `config` for the replay after the moves.
 
-        `attach` joins XLA's own replay to a profile. HlofuseError for an objective that needs a device, or
-        measured time, where there is none.
+        `attach` joins XLA's own replay to a profile. Raises `HlofuseError` for an objective without the
+        device or measured time that it needs.
         """
         if objective in _TIMES and config.device is None:
             raise HlofuseError(

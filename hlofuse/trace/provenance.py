@@ -54,7 +54,7 @@ class Provenance:
         self._alive = set(self._names)
 
     def begin_pass(self, name: str) -> None:
-        """What happens from here on is the work of the pass of this name."""
+        """Attribute later changes to the pass of this name."""
         self._pass = name
 
     def end(self) -> None:

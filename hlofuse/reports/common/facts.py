@@ -29,7 +29,7 @@ _FREE = frozenset({"bitcast", "constant"})
 
 
 class Facts:
-    """What several parts of an explanation ask about a replay, worked out once."""
+    """Facts about a replay for several parts of an explanation, cached."""
 
     def __init__(
         self, replay: Compilation, costs: Costs | None = None, names: FinalNames | None = None
@@ -65,7 +65,7 @@ class Facts:
 
     @cached_property
     def account_after(self) -> Account:
-        """What is launched."""
+        """The launches."""
         return self._account(self.replay.final, is_final=True)
 
     @property
@@ -138,9 +138,9 @@ class Facts:
         return found
 
     def created_after_fusion(self, added: Instruction) -> tuple[CreatedBy, ...]:
-        """What the passes after fusion tell of an instruction that they added.
+        """The rewrites after fusion that added an instruction.
 
-        Nothing where XLA's own final module has another instruction of this name.
+        Empty where XLA's own final module has another instruction of this name.
         """
         own, sources = self.replay.final.find(added.name), tuple(o.name for o in added.operands)
         if own is None or sources != tuple(o.name for o in own.operands):
@@ -180,7 +180,7 @@ class Facts:
         return LaunchedNames(self.replay, self.names)
 
     def final_place(self, instruction: Instruction) -> Place:
-        """Where a reader finds an instruction of the final module."""
+        """The location of an instruction of the final module for a reader."""
         name, final_name = self._launched_names.of(instruction.name)
         if instruction.name in self.replay.names_at_fusion:
             return replace(self.place(name), shape=str(instruction.shape), final=final_name)
@@ -201,7 +201,7 @@ class Facts:
         return row.runs if row is not None else 1
 
     def kernels(self) -> tuple[FinalKernel, ...]:
-        """What is launched, in the order of the final module."""
+        """The launches in the order of the final module."""
         names = self.replay.names_at_fusion
         return tuple(
             FinalKernel(

@@ -57,10 +57,10 @@ def explain_fused(
     stage: ShownStage,
     device: DeviceDescription | None = None,
 ) -> Fused:
-    """What stands between the kernels of a module that fusion has gone over.
+    """The boundaries between the kernels of a fused module.
 
-    Of another compiler's module, as XLA:TPU's, no reason is known. HlofuseError for a GPU target without a
-    device.
+    No reason is known for another compiler's module, such as XLA:TPU's. Raises `HlofuseError` for a GPU
+    target without a device.
     """
     if stage.backend in NO_TARGET:
         return _without_reasons(module, stage)
