@@ -85,7 +85,7 @@ class CostAnalysis:
                     self._computations[current] = _sum(map(self.instruction, current))
         return self._computations[computation]
 
-    def _called(self, instruction: Instruction, attribute: int = 0) -> Cost:
+    def _callee(self, instruction: Instruction, attribute: int = 0) -> Cost:
         if attribute >= len(instruction.called):
             return NOTHING
         return self._computations.get(instruction.called[attribute][1], NOTHING)
@@ -107,9 +107,9 @@ class CostAnalysis:
         if opcode == "fusion":
             return self._fusion(instruction)
         if opcode in ("call", "async-start"):
-            return self._called(instruction)
+            return self._callee(instruction)
         if opcode == "while":
-            return self._called(instruction) + self._called(instruction, 1)
+            return self._callee(instruction) + self._callee(instruction, 1)
         if opcode == "conditional":
             return _greatest([self._computations.get(c, NOTHING) for _, c in instruction.called])
         if opcode == "custom-call":
@@ -133,7 +133,7 @@ class CostAnalysis:
             for inner in instruction.fused_computation:
                 if inner.opcode in ("gather", "scatter"):
                     return self._cost(inner)
-        work = self._called(instruction)
+        work = self._callee(instruction)
         read, written = fusion_bytes(instruction)
         return Cost(work.flops, work.transcendentals, read, written, work.unknown)
 
@@ -154,21 +154,21 @@ class CostAnalysis:
         if opcode in _FLOPS:
             return Cost(_FLOPS[opcode](instruction))
         if opcode == "map":
-            return self._called(instruction).work(count.elements(shape))
+            return self._callee(instruction).work(count.elements(shape))
         if opcode == "reduce":
             result = shape.tuple_shapes[0] if shape.is_tuple and shape.tuple_shapes else shape
-            return self._called(instruction).work(count.elements(operands[0].shape) - count.elements(result))
+            return self._callee(instruction).work(count.elements(operands[0].shape) - count.elements(result))
         if opcode == "reduce-window":
-            return self._called(instruction).work(count.reduce_window_work(instruction)[1])
+            return self._callee(instruction).work(count.reduce_window_work(instruction)[1])
         if opcode == "scan":
-            return self._called(instruction).work(count.elements(operands[min(1, len(operands) - 1)].shape))
+            return self._callee(instruction).work(count.elements(operands[min(1, len(operands) - 1)].shape))
         if opcode == "scatter":
             updates = operands[len(operands) // 2 + 1 :]
-            return self._called(instruction).work(count.elements(updates[0].shape) if updates else 0)
+            return self._callee(instruction).work(count.elements(updates[0].shape) if updates else 0)
         if opcode == "select-and-scatter" and len(operands) > 1:
             sources = count.elements(operands[1].shape)
             size = math.prod(d.size for d in window_dimensions(instruction.attributes.raw("window")))
-            select, scatter = self._called(instruction), self._called(instruction, 1)
+            select, scatter = self._callee(instruction), self._callee(instruction, 1)
             return select.work(sources * (size - 1)) + scatter.work(sources)
         return NOTHING
 

@@ -133,14 +133,14 @@ def in_place_pairs(instruction: Instruction, release: Release) -> list[InPlacePa
     if opcode in _NEVER:
         return []
     if opcode == "fusion":
-        return [*_fusion_pairs(instruction, release), *_declared(instruction)]
+        return [*_fusion_pairs(instruction, release), *_declared_pairs(instruction)]
     if opcode in ("dynamic-update-slice", "set-dimension-size"):
         return [InPlacePair((), 0, ())]
     if opcode in ("scatter", "all-reduce-start"):
         count = (len(instruction.operands) - 1) // 2 if opcode == "scatter" else len(instruction.operands)
         return [InPlacePair((k,) if count > 1 else (), k, ()) for k in range(count)]
     if opcode == "custom-call":
-        return [*_declared(instruction)]
+        return [*_declared_pairs(instruction)]
     if opcode == "ragged-all-to-all":
         return [InPlacePair((), 1, ())]
     if opcode in ("collective-permute", "collective-permute-start") and len(instruction.operands) == 4:
@@ -161,7 +161,7 @@ def never_in_place(instruction: Instruction) -> bool:
     )
 
 
-def _declared(instruction: Instruction) -> tuple[InPlacePair, ...]:
+def _declared_pairs(instruction: Instruction) -> tuple[InPlacePair, ...]:
     """The pairs in the attribute `output_to_operand_aliasing`."""
     found: tuple[InPlacePair, ...] = instruction.attributes.get("output_to_operand_aliasing", ())
     return found

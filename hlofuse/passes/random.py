@@ -31,13 +31,13 @@ def _split(x: Op) -> Parts:
     return [_of(x, "u32"), _of(x >> half, "u32")]
 
 
-def _joined(low: Op, high: Op) -> Op:
+def _join(low: Op, high: Op) -> Op:
     """`Uint32sToUint64`"""
     low, high = _of(low, "u64"), _of(high, "u64")
     return low | (high << 32)
 
 
-def _increased(number: Parts, by: Op, sizes: Sequence[int] = ()) -> Parts:
+def _increase(number: Parts, by: Op, sizes: Sequence[int] = ()) -> Parts:
     """128 bits in two parts (`Uint128AddUint64`)."""
     low = number[0] + by
     one = by.b.constant("u64", 1)
@@ -87,7 +87,7 @@ def three_fry(key: Op, state: Op, shape: Shape) -> tuple[Op, Op]:
     """Random bits and the new state (`ThreeFryBitGenerator`)."""
     if shape.bit_width == 64:
         inputs, state = _three_fry_inputs(state, shape.dimensions)
-        return _joined(*_three_fry_rounds(inputs, _split(key))), state
+        return _join(*_three_fry_rounds(inputs, _split(key))), state
     halves = Halves(shape.dimensions)
     inputs, state = _three_fry_inputs(state, halves.half)
     return _of(halves.combined(_three_fry_rounds(inputs, _split(key))), f"u{shape.bit_width}"), state
@@ -130,13 +130,13 @@ def philox(key: Op, state: Op, shape: Shape) -> tuple[Op, Op]:
     halves = [state.slice([k], [k + 1]).reshape(()) for k in (0, 1)]
     parts = [*_split(halves[0]), *_split(halves[1])]
     counter = b.iota("u64", [numbers])
-    start = [_joined(*parts[:2]), _joined(*parts[2:])]
-    low, high = _increased(start, counter, [numbers])
-    following = _increased(start, b.constant("u64", numbers))
+    start = [_join(*parts[:2]), _join(*parts[2:])]
+    low, high = _increase(start, counter, [numbers])
+    following = _increase(start, b.constant("u64", numbers))
     state = following[0].reshape([1]).concatenated([following[1].reshape([1])], 0)
     bits = _philox_rounds([*_split(low), *_split(high)], keys)
     if is_wide:
-        bits = [_joined(*bits[:2]), _joined(*bits[2:])]
+        bits = [_join(*bits[:2]), _join(*bits[2:])]
     length = -(-count // len(bits))
     first, *others = [x.reshape([length, 1]) for x in bits]
     found = first.concatenated(others, 1).reshape([length * len(bits)]).slice([0], [count])
@@ -198,7 +198,7 @@ _FLOATS = ("f16", "f32", "f64")
 _INTEGERS = ("s32", "u32", "s64", "u64")
 
 
-def _found(module: Module, opcode: str) -> list[Instruction]:
+def _find(module: Module, opcode: str) -> list[Instruction]:
     return [i for c in module.non_fusion_computations() for i in c.post_order() if i.opcode == opcode]
 
 
@@ -234,7 +234,7 @@ class RngBitGeneratorExpander(Pass):
             call = make.added(x, "call", x.shape, [x.operands[0]], called=[("to_apply", body)])
             substituted(x, call)
 
-        return expand_each(_found(module, "rng-bit-generator"), expand, recorder, Explained(RANDOM_BITS))
+        return expand_each(_find(module, "rng-bit-generator"), expand, recorder, Explained(RANDOM_BITS))
 
 
 def _bit_generator(x: Instruction) -> Computation:
@@ -259,7 +259,7 @@ class RngExpander(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         generators = _Generators(_distribution)
-        found = _found(module, "rng")
+        found = _find(module, "rng")
         return expand_each(found, lambda x: _expand(x, generators), recorder, Explained(RANDOM_NUMBERS))
 
 
@@ -272,7 +272,7 @@ def _expand(rng: Instruction, generators: _Generators) -> None:
     if rng.shape.bit_width < 32:
         shape = shape.with_element_type("f32")
         operands = [make.convert(rng, o, "f32") for o in operands]
-        rng = _replaced(
+        rng = _replace(
             rng, make.added(rng, "rng", shape, operands, like=rng, distribution=distribution or "")
         )
     body = generators.of(rng, (distribution, shape.key, *(o.shape.key for o in operands)))
@@ -283,7 +283,7 @@ def _expand(rng: Instruction, generators: _Generators) -> None:
     _exchange(rng, call)
 
 
-def _replaced(rng: Instruction, wide: Instruction) -> Instruction:
+def _replace(rng: Instruction, wide: Instruction) -> Instruction:
     _exchange(rng, make.convert(wide, wide, rng.shape.element_type))
     return wide
 

@@ -23,7 +23,7 @@ class ZeroSizedHloElimination(Pass):
     name = "zero_sized_hlo_elimination"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        attempted = attempt(_eliminated, recorder)
+        attempted = attempt(_eliminate, recorder)
         changed = False
         for computation in module.non_fusion_computations():
             if not any(0 in x.shape.dimensions for x in computation):
@@ -33,7 +33,7 @@ class ZeroSizedHloElimination(Pass):
         return changed
 
 
-def _eliminated(x: Instruction) -> bool:
+def _eliminate(x: Instruction) -> bool:
     if x.opcode == "constant" or x.shape.dynamic_dimensions:
         return False
     if has_side_effect(x) and x.attributes.get("custom_call_target") != _GLOBAL_SHAPE:
@@ -116,14 +116,14 @@ class MapInliner(Pass):
     name = "map-inline"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        handle = attempt(_inlined, recorder)
+        handle = attempt(_inline, recorder)
         changed = False
         for computation in list(module.computations):
             changed |= visit(computation, handle, frozenset({"map"}))
         return changed
 
 
-def _inlined(x: Instruction) -> bool:
+def _inline(x: Instruction) -> bool:
     root = x.called_computations[0].root
     if root.opcode == "fusion" or any(o.opcode != "parameter" for o in root.operands):
         return False

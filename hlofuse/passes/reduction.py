@@ -23,9 +23,9 @@ class TreeReductionRewriter(Pass):
     window: int = 32
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return visit_module(module, ["reduce"], self._split, recorder, explained=self._explained())
+        return visit_module(module, ["reduce"], self._split, recorder, explained=self._explain())
 
-    def _explained(self) -> Explained:
+    def _explain(self) -> Explained:
         def about(reduce: Instruction) -> str:
             longest = max((reduce.operands[0].shape.dimensions[d] for d in reduce.dimensions), default=0)
             return f"a reduction over {longest:,} elements, more than {self.window}, runs in two steps"
@@ -125,17 +125,17 @@ class _Scan:
 
     def create(self) -> Instruction:
         x, init = self.x, self.x.operands[1]
-        source, permutation = self._transposed()
+        source, permutation = self._transpose()
         rank, last = source.shape.rank, source.shape.rank - 1
         padded = -(-self.length // _BASE) * _BASE
         if padded != self.length:
-            shape = self._resized(source.shape, last, padded)
+            shape = self._resize(source.shape, last, padded)
             source = make.pad(x, shape, source, init, self._padding(rank, last, 0, padded - self.length))
         columns = padded // _BASE
-        tiled = _blocks(self._resized(source.shape, last, columns), _BASE)
+        tiled = _blocks(self._resize(source.shape, last, columns), _BASE)
         within = self._reduce_window(make.reshape(x, tiled, source), tiled, rank, _BASE, _BASE - 1)
         total = make.reshape(x, without(tiled, [rank]), self._edge(within, rank))
-        further = self._resized(total.shape, last, columns + 1)
+        further = self._resize(total.shape, last, columns + 1)
         before = self._reduce_window(total, further, last, columns, columns)
         start = 0 if self.forward else 1
         starts = [start if d == last else 0 for d in range(rank)]
@@ -152,13 +152,13 @@ class _Scan:
         if padded != self.length:
             sizes = [self.length if d == self.dimension else n for d, n in enumerate(x.shape.dimensions)]
             scan = make.slice_of(x, scan, [0] * rank, sizes)
-            scan.shape = self._resized(x.shape, self.dimension, self.length)
+            scan.shape = self._resize(x.shape, self.dimension, self.length)
         if self.exclusive:
             low, high = (1, 0) if self.forward else (0, 1)
             scan = make.pad(x, x.shape, scan, init, self._padding(rank, self.dimension, low, high))
         return scan
 
-    def _transposed(self) -> tuple[Instruction, Sequence[int]]:
+    def _transpose(self) -> tuple[Instruction, Sequence[int]]:
         """The operand with the dimension in the last place."""
         source = self.x.operands[0]
         last = source.shape.rank - 1
@@ -168,7 +168,7 @@ class _Scan:
         order[self.dimension], order[last] = last, self.dimension
         return make.transpose(self.x, source, order, permuted(source.shape, order)), order
 
-    def _resized(self, shape: Shape, dimension: int, size: int) -> Shape:
+    def _resize(self, shape: Shape, dimension: int, size: int) -> Shape:
         sizes = tuple(size if d == dimension else n for d, n in enumerate(shape.dimensions))
         return Shape(shape.element_type, sizes, Layout(shape.minor_to_major))
 
@@ -200,7 +200,7 @@ class _Scan:
         else:
             limits[dimension] = 1
         edge = make.slice_of(self.x, within, starts, limits)
-        edge.shape = self._resized(within.shape, dimension, 1)
+        edge.shape = self._resize(within.shape, dimension, 1)
         return edge
 
 

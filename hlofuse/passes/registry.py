@@ -255,7 +255,7 @@ def make_pass(text: str, target: str, release: Release, settings: Settings = AS_
         names = ", ".join(sorted(pass_names(target)))
         raise HlofuseError(f"target {target} has no pass {text!r}; expected one of {names}")
     settings = settings.in_release(release).in_pass(name, target)
-    return _created(text, target, {**context, "release": release, "settings": settings})
+    return _create(text, target, {**context, "release": release, "settings": settings})
 
 
 @dataclass(frozen=True)
@@ -278,10 +278,10 @@ class PassLists:
 
     def step(self, step: str | Pass) -> Pass:
         """The pass, created if `step` is its text."""
-        return _created(step, self.target, self.context) if isinstance(step, str) else step
+        return _create(step, self.target, self.context) if isinstance(step, str) else step
 
 
-def _created(text: str, target: str, context: Mapping[str, Any]) -> Pass:
+def _create(text: str, target: str, context: Mapping[str, Any]) -> Pass:
     m = _TEXT.fullmatch(text)
     kind = pass_class(m[1], target) if m else None
     if m is None or kind is None:

@@ -236,7 +236,7 @@ def handle_divide(c: Context, divide: Instruction) -> bool:
     if is_all(b, 1) and c.replace_if_compatible(divide, a):
         return True
     if is_integral(divide) and (power := _power_of_two(b)) is not None:
-        return _by_shifting(c, divide, power)
+        return _divide_by_shifting(c, divide, power)
     if b.opcode == "exponential":
         if a.opcode == "exponential":
             difference = make.binary(divide, "subtract", a.operands[0], b.operands[0], divide.shape)
@@ -254,7 +254,7 @@ def handle_divide(c: Context, divide: Instruction) -> bool:
         return c.replace(divide, make.binary(divide, "multiply", a, other, divide.shape))
     if is_integral(divide):
         return False
-    return _by_constant(c, divide) or _by_broadcast(c, divide) or _nested(c, divide)
+    return _divide_by_constant(c, divide) or _divide_by_broadcast(c, divide) or _nested(c, divide)
 
 
 def _power_of_two(b: Instruction) -> int | None:
@@ -266,7 +266,7 @@ def _power_of_two(b: Instruction) -> int | None:
     return int(value).bit_length() - 1
 
 
-def _by_shifting(c: Context, divide: Instruction, power: int) -> bool:
+def _divide_by_shifting(c: Context, divide: Instruction, power: int) -> bool:
     a = divide.operands[0]
     if not is_signed_integer(divide):
         return c.replace(divide, make.binary(divide, "shift-right-logical", a, make.scalar_like(a, power)))
@@ -282,7 +282,7 @@ def _restore_sign(c: Context, x: Instruction, opcode: str, amount: int, zero: In
     return c.replace(x, make.select(x, negative, make.unary(x, "negate", result), result))
 
 
-def _by_constant(c: Context, divide: Instruction) -> bool:
+def _divide_by_constant(c: Context, divide: Instruction) -> bool:
     a, b = divide.operands
     constant = b.operands[0] if b.opcode == "broadcast" else b
     if a.opcode == "constant" or constant.opcode != "constant":
@@ -308,7 +308,7 @@ def _inverse(value: Value) -> Value:
     return inverse
 
 
-def _by_broadcast(c: Context, divide: Instruction) -> bool:
+def _divide_by_broadcast(c: Context, divide: Instruction) -> bool:
     """A / broadcast(B) is A * broadcast(1 / B), on CPU."""
     a, wide = divide.operands
     options = c.options

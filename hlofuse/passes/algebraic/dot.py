@@ -39,7 +39,7 @@ def reorder_contraction(c: Context, dot: Instruction) -> bool:
     if len(dims.contracting(0)) != 1 or constant.opcode != "constant" or reshape.opcode != "reshape":
         return False
     (transpose,) = reshape.operands
-    merged = _merged(reshape, dims.contracting(sides[0])[0])
+    merged = _merged_dimensions(reshape, dims.contracting(sides[0])[0])
     if transpose.opcode != "transpose" or not merged:
         return False
     order, (source,) = transpose.dimensions, transpose.operands
@@ -60,7 +60,7 @@ def reorder_contraction(c: Context, dot: Instruction) -> bool:
     return c.replace(dot, dot_like(dot, dot.shape, *operands, dims))
 
 
-def _merged(reshape: Instruction, summed: int) -> list[int]:
+def _merged_dimensions(reshape: Instruction, summed: int) -> list[int]:
     """The dimensions side by side that the reshape makes one, the one summed over; otherwise none."""
     source = reshape.operands[0].shape
     remaining = unmodified_dimensions(source, reshape.shape)
@@ -119,7 +119,7 @@ def _has_nothing_else(dot: Instruction, side: int) -> bool:
     return len(DotDimensions.of(dot).batch(side)) + len(DotDimensions.of(dot).contracting(side)) == rank
 
 
-def _normalized(dot: Instruction, side: int) -> Instruction:
+def _normalize(dot: Instruction, side: int) -> Instruction:
     """Batch dimensions first, contracted ones last, of the dot's element type
     (`NormalizeDotOperandToBatchMajorAndContractingMinor`)."""
     operand = dot.operands[side]
@@ -134,7 +134,7 @@ def _normalized(dot: Instruction, side: int) -> Instruction:
 def _as_product(c: Context, dot: Instruction) -> bool:
     """Without contraction: a product of broadcasts (`RewriteAsMultiplyDotWithZeroLhsContractingDim`)."""
     lhs, rhs = dot.operands
-    left, right = _normalized(dot, 0), _normalized(dot, 1)
+    left, right = _normalize(dot, 0), _normalize(dot, 1)
     rank, batch = dot.shape.rank, len(DotDimensions.of(dot).batch(0))
     if rank != lhs.shape.rank:
         left = make.broadcast(dot, dot.shape, left, range(lhs.shape.rank))
@@ -146,7 +146,7 @@ def _as_product(c: Context, dot: Instruction) -> bool:
 def _as_reduction(c: Context, dot: Instruction) -> bool:
     """One side has nothing but batch and contracted dimensions: a sum of products
     (`RewriteBatchPlusContractingAsReduce`)."""
-    left, right = _normalized(dot, 0), _normalized(dot, 1)
+    left, right = _normalize(dot, 0), _normalize(dot, 1)
     batch, contracting = len(DotDimensions.of(dot).batch(0)), len(DotDimensions.of(dot).contracting(0))
     outer_left, outer_right = (o.shape.rank - batch - contracting for o in dot.operands)
     outer = max(outer_left, outer_right)
@@ -254,10 +254,10 @@ _NONE = PaddingDimension(0, 0)
 def handle_convolution(c: Context, conv: Instruction) -> bool:
     if any(o.shape.element_count == 0 for o in conv.operands):
         return c.replace(conv, make.scalar_like(conv, 0))
-    return not (_with_padded_input(c, conv) or _with_dilated_filter(c, conv)) and _exchanged(c, conv)
+    return not (_with_padded_input(c, conv) or _with_dilated_filter(c, conv)) and _swap_operands(c, conv)
 
 
-def _rewindowed(
+def _change_window(
     c: Context, conv: Instruction, operands: list[Instruction], window: list[WindowDimension]
 ) -> bool:
     new = make.copy_of(conv, operands)
@@ -283,7 +283,7 @@ def _with_padded_input(c: Context, conv: Instruction) -> bool:
         low, high = w.padding_low + p.low, w.padding_high + p.high
         dilation = 1 + p.interior if p.interior else w.base_dilation
         window.append(replace(w, padding_low=low, padding_high=high, base_dilation=dilation))
-    return _rewindowed(c, conv, [pad.operands[0], kernel], window)
+    return _change_window(c, conv, [pad.operands[0], kernel], window)
 
 
 def _with_dilated_filter(c: Context, conv: Instruction) -> bool:
@@ -304,7 +304,7 @@ def _with_dilated_filter(c: Context, conv: Instruction) -> bool:
         if p.interior:
             w = replace(w, window_dilation=1 + p.interior, size=kernel.shape.dimensions[d])
         window.append(w)
-    return _rewindowed(c, conv, [source, kernel], window)
+    return _change_window(c, conv, [source, kernel], window)
 
 
 def _padding(pad: Instruction) -> PaddingConfig:
@@ -313,7 +313,7 @@ def _padding(pad: Instruction) -> PaddingConfig:
     return config
 
 
-def _exchanged(c: Context, conv: Instruction) -> bool:
+def _swap_operands(c: Context, conv: Instruction) -> bool:
     """`SwapConvolutionOperandsIfBeneficial`."""
     if not c.options.conv_operand_swap or c.options.layout_sensitive:
         return False

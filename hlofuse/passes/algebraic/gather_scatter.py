@@ -46,14 +46,14 @@ def gather_before_pad(c: Context, gather: Instruction) -> bool:
     source = pad.operands[0]
     small = {places[d]: source.shape.dimensions[d] for d in padded}
     if reshape is not None:
-        source = make.derived(gather, "reshape", _resized(reshape.shape, small), [source])
+        source = make.derived(gather, "reshape", _resize(reshape.shape, small), [source])
     windows = [
         size if d in batches else small.get(d, size)
         for d, size in enumerate(gather.attributes["slice_sizes"])
     ]
     attributes = gather.attributes.given(*_NUMBERS)
     attributes["slice_sizes"] = make.numbers(windows)
-    shape = _resized(gather.shape, {results[d]: size for d, size in small.items()})
+    shape = _resize(gather.shape, {results[d]: size for d, size in small.items()})
     new = make.derived(gather, "gather", shape, [source, indices], **attributes)
     around = {results[places[d]]: config[d] for d in padded}
     dimensions = [around.get(d, PaddingDimension(0, 0)) for d in range(gather.shape.rank)]
@@ -61,7 +61,7 @@ def gather_before_pad(c: Context, gather: Instruction) -> bool:
     return c.replace(gather, make.derived(gather, "pad", gather.shape, [new, pad.operands[1]], padding=text))
 
 
-def _resized(shape: Shape, sizes: dict[int, int]) -> Shape:
+def _resize(shape: Shape, sizes: dict[int, int]) -> Shape:
     dimensions = [sizes.get(d, size) for d, size in enumerate(shape.dimensions)]
     return with_layout(shape.element_type, dimensions, shape.minor_to_major)
 
@@ -173,9 +173,9 @@ def fold_transpose_into_scatter(c: Context, transpose: Instruction) -> bool:
         return False
     base, indices, update = scatter.operands
     permutation = transpose.dimensions
-    permuted = _transposed(transpose, base, permutation)
+    permuted = _transpose(transpose, base, permutation)
     permuted.shape = transpose.shape
-    update = _transposed(transpose, update, (0, *(d + 1 for d in permutation)))
+    update = _transpose(transpose, update, (0, *(d + 1 for d in permutation)))
     place = inverse(permutation)
     targets = [place[d] for d in scatter.attributes.get("scatter_dims_to_operand_dims", ())]
     new = clone_of(scatter, [permuted, indices, update], "scatter")
@@ -186,7 +186,7 @@ def fold_transpose_into_scatter(c: Context, transpose: Instruction) -> bool:
     return c.replace(transpose, computation_of(transpose).add_instruction(new))
 
 
-def _transposed(at: Instruction, operand: Instruction, permutation: tuple[int, ...]) -> Instruction:
+def _transpose(at: Instruction, operand: Instruction, permutation: tuple[int, ...]) -> Instruction:
     """`transpose->AddInstruction(CreateTranspose(…))`."""
     shape = permuted(operand.shape, permutation)
     return make.derived(at, "transpose", shape, [operand], dimensions=make.numbers(permutation))

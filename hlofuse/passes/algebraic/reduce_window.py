@@ -31,13 +31,13 @@ def handle_cumulative(c: Context, x: Instruction, window: Window) -> bool:
         return True
     if value.shape.dimensions:
         value = make.reshape(x, array(value.shape.element_type), value)
-    dimension = _summed(window, operand.shape)
+    dimension = _summed_dimension(window, operand.shape)
     if dimension is None:
         return False
     return _counted(c, x, value, dimension)
 
 
-def _summed(window: Window, shape: Shape) -> int | None:
+def _summed_dimension(window: Window, shape: Shape) -> int | None:
     """The one dimension that is summed up, if nothing else is done."""
     summed = [d for d, w in enumerate(window) if w.size > 1]
     if len(summed) != 1:
@@ -56,7 +56,7 @@ def _counted(c: Context, x: Instruction, value: Instruction, dimension: int) -> 
     element_type = x.shape.element_type
     if value.shape.element_type != element_type:
         values = values_of(value)
-        converted = _converted(values[0], element_type) if values else None
+        converted = _convert(values[0], element_type) if values else None
         if converted is None:
             return False
         value = make.scalar(x, element_type, converted)
@@ -71,7 +71,7 @@ def _counted(c: Context, x: Instruction, value: Instruction, dimension: int) -> 
     return c.replace(x, make.binary(x, "multiply", times, count, x.shape))
 
 
-def _converted(value: Value, element_type: str) -> Value | None:
+def _convert(value: Value, element_type: str) -> Value | None:
     if isinstance(value, complex):
         return None
     return rounded(element_type, int(value) if element_type in INTEGER_TYPES else value)

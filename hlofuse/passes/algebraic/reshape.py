@@ -31,12 +31,12 @@ def simplify_transpose_of_broadcast(c: Context, transpose: Instruction, permutat
         return False
     if c.options.layout_sensitive:
         remaining = [d for d in transpose.shape.minor_to_major if d in dimensions]
-        if _ranked(small.shape.minor_to_major) != _ranked(remaining):
+        if _rank(small.shape.minor_to_major) != _rank(remaining):
             return False
     return c.replace(transpose, make.broadcast(transpose, transpose.shape, small, dimensions))
 
 
-def _ranked(numbers: Sequence[int]) -> list[int]:
+def _rank(numbers: Sequence[int]) -> list[int]:
     """The indices of the numbers in ascending order."""
     return sorted(range(len(numbers)), key=numbers.__getitem__)
 
@@ -44,7 +44,7 @@ def _ranked(numbers: Sequence[int]) -> list[int]:
 def handle_bitcast(c: Context, bitcast: Instruction) -> bool:
     if bitcast.control_predecessors:
         return False
-    if _before_unary(c, bitcast):
+    if _move_before_unary(c, bitcast):
         return True
     if bitcast.operands[0].opcode == "bitcast":
         handle_bitcast(c, bitcast.operands[0])
@@ -101,7 +101,7 @@ def bitcast_convert_is_bitcast(x: Instruction) -> bool:
     return longer.rank > 0 and longer.minor_to_major[0] == longer.rank - 1 and longer.bit_width % 8 == 0
 
 
-def _before_unary(c: Context, bitcast: Instruction) -> bool:
+def _move_before_unary(c: Context, bitcast: Instruction) -> bool:
     """bitcast(f(bitcast(x))) is bitcast(f(x))."""
     unary = bitcast.operands[0]
     if unary.opcode not in ELEMENTWISE_UNARY or len(unary.operands) != 1 or len(unary.users) != 1:
@@ -151,15 +151,15 @@ def handle_reshape(c: Context, reshape: Instruction) -> bool:
         dimensions = unmodified_by_reshape(operand.shape, shape, operand.dimensions)
         if dimensions is not None:
             return c.replace(reshape, make.broadcast(reshape, shape, operand.operands[0], dimensions))
-    if operand.opcode == "iota" and _of_iota(c, reshape):
+    if operand.opcode == "iota" and _reshape_of_iota(c, reshape):
         return True
-    if not sensitive and _before_update(c, reshape):
+    if not sensitive and _move_before_update(c, reshape):
         return True
     source = bitcasting_operand(c, reshape)
     return source is not None and as_bitcast(c, reshape, source) is not None
 
 
-def _of_iota(c: Context, reshape: Instruction) -> bool:
+def _reshape_of_iota(c: Context, reshape: Instruction) -> bool:
     """The counter along one dimension, spread over several: a sum of scaled counters."""
     iota = reshape.operands[0]
     dimension = int(iota.attributes["iota_dimension"])
@@ -185,7 +185,7 @@ def _of_iota(c: Context, reshape: Instruction) -> bool:
     return c.replace(reshape, result)
 
 
-def _before_update(c: Context, reshape: Instruction) -> bool:
+def _move_before_update(c: Context, reshape: Instruction) -> bool:
     """reshape(dynamic-update-slice(x, y, …)) that moves only 1s is an update of reshape(x)."""
     update = reshape.operands[0]
     if update.opcode != "dynamic-update-slice" or len(update.users) != 1:

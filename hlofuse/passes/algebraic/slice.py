@@ -26,7 +26,7 @@ def handle_slice(c: Context, x: Instruction) -> bool:
     if c.replace_if_compatible(x, operand):
         return True
     ranges = ranges_of(x)
-    if operand.opcode == "pad" and _of_pad(c, x):
+    if operand.opcode == "pad" and _slice_of_pad(c, x):
         return True
     if is_unstrided(x) and is_unstrided(operand):
         inner = ranges_of(operand).starts
@@ -34,12 +34,12 @@ def handle_slice(c: Context, x: Instruction) -> bool:
         limits = [r.limit + s for r, s in zip(ranges, inner, strict=True)]
         return c.replace(x, make.slice_of(x, operand.operands[0], starts, limits))
     if operand.opcode == "broadcast":
-        return _of_broadcast(c, x)
-    if operand.opcode == "concatenate" and (_scalar_of_concatenate(c, x) or _of_concatenate(c, x)):
+        return _slice_of_broadcast(c, x)
+    if operand.opcode == "concatenate" and (_scalar_of_concatenate(c, x) or _slice_of_concatenate(c, x)):
         return True
-    if operand.opcode == "reduce-window" and c.options.window_reduce_to_reduce and _of_window(c, x):
+    if operand.opcode == "reduce-window" and c.options.window_reduce_to_reduce and _slice_of_window(c, x):
         return True
-    if not c.options.layout_sensitive and _of_reshape(c, x):
+    if not c.options.layout_sensitive and _slice_of_reshape(c, x):
         return True
     if operand.opcode == "reverse":
         starts, limits = list(ranges.starts), list(ranges.limits)
@@ -62,7 +62,7 @@ def handle_slice(c: Context, x: Instruction) -> bool:
     return False
 
 
-def _of_pad(c: Context, x: Instruction) -> bool:
+def _slice_of_pad(c: Context, x: Instruction) -> bool:
     pad = x.operands[0]
     undoes = inside = True
     starts, limits = [], []
@@ -81,7 +81,7 @@ def _of_pad(c: Context, x: Instruction) -> bool:
     return inside and c.replace(x, make.slice_of(x, pad.operands[0], starts, limits))
 
 
-def _of_broadcast(c: Context, x: Instruction) -> bool:
+def _slice_of_broadcast(c: Context, x: Instruction) -> bool:
     broadcast = x.operands[0]
     inner = broadcast.operands[0]
     taken = [ranges_of(x)[d] for d in broadcast.dimensions]
@@ -110,7 +110,7 @@ def _scalar_of_concatenate(c: Context, x: Instruction) -> bool:
     return False
 
 
-def _of_concatenate(c: Context, x: Instruction) -> bool:
+def _slice_of_concatenate(c: Context, x: Instruction) -> bool:
     """Only the pieces that are read."""
     if not is_unstrided(x):
         return False
@@ -144,7 +144,7 @@ def _of_concatenate(c: Context, x: Instruction) -> bool:
     return c.replace(x, make.slice_of(x, source, starts, limits))
 
 
-def _of_window(c: Context, x: Instruction) -> bool:
+def _slice_of_window(c: Context, x: Instruction) -> bool:
     """The last element of a running reduction is a reduction."""
     window_ = x.operands[0]
     if not is_unstrided(x) or len(window_.users) != 1 or window_.shape.is_tuple:
@@ -170,7 +170,7 @@ def _of_window(c: Context, x: Instruction) -> bool:
     return c.replace(x, make.reshape(x, x.shape, new))
 
 
-def _of_reshape(c: Context, x: Instruction) -> bool:
+def _slice_of_reshape(c: Context, x: Instruction) -> bool:
     """Slice along the first dimension ahead of the reshape (`TryToReorderSliceAndReshape`)."""
     reshape = x.operands[0]
     if reshape.opcode != "reshape" or not is_unstrided(x):
@@ -230,7 +230,7 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
             return c.replace(x, new)
     if operand.opcode != "constant" and all(s.opcode == "constant" and is_integral(s) for s in starts):
         return _at_constant_offset(c, x)
-    return _of_iota(c, x) or (operand.opcode == "dynamic-slice" and _of_dynamic_slice(c, x))
+    return _slice_of_iota(c, x) or (operand.opcode == "dynamic-slice" and _slice_of_dynamic_slice(c, x))
 
 
 def _is_zero(x: Instruction) -> bool:
@@ -263,7 +263,7 @@ def _at_constant_offset(c: Context, x: Instruction) -> bool:
     return c.replace(x, make.slice_of(x, operand, starts, limits))
 
 
-def _of_iota(c: Context, x: Instruction) -> bool:
+def _slice_of_iota(c: Context, x: Instruction) -> bool:
     """One number of a counter, perhaps scaled, is the place it is read from."""
     operand, index = x.operands[0], x.operands[1]
     element_type, index_type = x.shape.element_type, index.shape.element_type
@@ -285,18 +285,18 @@ def _of_iota(c: Context, x: Instruction) -> bool:
     return c.replace(x, make.reshape(x, x.shape, result))
 
 
-def _of_dynamic_slice(c: Context, x: Instruction) -> bool:
+def _slice_of_dynamic_slice(c: Context, x: Instruction) -> bool:
     inner = x.operands[0]
     source = inner.operands[0]
     x.replace_operand(0, source)
     for k in range(1, len(x.operands)):
         bound = source.shape.dimensions[k - 1] - x.shape.dimensions[k - 1]
-        x.replace_operand(k, _combined(x.operands[k], inner.operands[k], bound, inner))
+        x.replace_operand(k, _combine_indices(x.operands[k], inner.operands[k], bound, inner))
     c.changed = True
     return True
 
 
-def _combined(index: Instruction, inner: Instruction, bound: int, at: Instruction) -> Instruction:
+def _combine_indices(index: Instruction, inner: Instruction, bound: int, at: Instruction) -> Instruction:
     """The outer index and the inner one, which does not go beyond its bounds."""
     low, high = make.scalar_like(inner, 0), make.scalar_like(inner, bound)
     clamped = make.add(inner, "clamp", inner.shape, [low, inner, high])
@@ -305,7 +305,7 @@ def _combined(index: Instruction, inner: Instruction, bound: int, at: Instructio
 
 def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
     base, update, starts = x.operands[0], x.operands[1], x.operands[2:]
-    if base.opcode == "broadcast" and not base.operands[0].shape.dimensions and _as_pad(c, x):
+    if base.opcode == "broadcast" and not base.operands[0].shape.dimensions and _replace_by_pad(c, x):
         return True
     if c.same_shape(x.shape, update.shape):
         return c.replace(x, update)
@@ -329,12 +329,12 @@ def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
     x.replace_operand(1, part)
     for k in range(2, len(x.operands)):
         bound = update.shape.dimensions[k - 2] - part.shape.dimensions[k - 2]
-        x.replace_operand(k, _combined(x.operands[k], update.operands[k], bound, update))
+        x.replace_operand(k, _combine_indices(x.operands[k], update.operands[k], bound, update))
     c.changed = True
     return True
 
 
-def _as_pad(c: Context, x: Instruction) -> bool:
+def _replace_by_pad(c: Context, x: Instruction) -> bool:
     """An update at a known place of an array of one value is a pad."""
     base, update, starts = x.operands[0], x.operands[1], x.operands[2:]
     if any(not scalar_constant(s) for s in starts) or len(starts) != base.shape.rank:

@@ -25,7 +25,7 @@ def handle_transpose(c: Context, transpose: Instruction) -> bool:
     if operand.opcode == "transpose":
         through = permute(operand.dimensions, permutation)
         return c.replace(transpose, make.transpose(transpose, operand.operands[0], through, transpose.shape))
-    if remove_chain(c, transpose) or _of_dot(c, transpose):
+    if remove_chain(c, transpose) or _transpose_of_dot(c, transpose):
         return True
     if _moves_only_ones(transpose):
         return c.replace(transpose, make.reshape(transpose, transpose.shape, operand))
@@ -50,7 +50,7 @@ def _moves_only_ones(transpose: Instruction) -> bool:
     return len(rest) < len(sizes) and is_sorted(rest)
 
 
-def _of_dot(c: Context, transpose: Instruction) -> bool:
+def _transpose_of_dot(c: Context, transpose: Instruction) -> bool:
     """transpose(dot(a, b)) is dot(b, a)."""
     dot = transpose.operands[0]
     if dot.opcode != "dot" or len(dot.users) != 1:
@@ -166,7 +166,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
         c.changed = True
         return True
     if not operand.shape.dimensions:
-        return _of_scalar(c, broadcast)
+        return _rebroadcast_scalar(c, broadcast)
     if operand.opcode == "iota":
         new = make.iota(broadcast, shape, dimensions[int(operand.attributes["iota_dimension"])])
         return c.replace(broadcast, new)
@@ -220,7 +220,7 @@ def _sink(c: Context, broadcast: Instruction) -> bool:
     return sunk
 
 
-def _of_scalar(c: Context, broadcast: Instruction) -> bool:
+def _rebroadcast_scalar(c: Context, broadcast: Instruction) -> bool:
     """Replace users that only permute or pick its elements by broadcasts."""
     for user in broadcast.users:
         if not user.users and not user.is_root:

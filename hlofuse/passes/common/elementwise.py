@@ -132,7 +132,7 @@ def _integer(opcode: str, element_type: str) -> Callable[..., Value] | None:
     return table.get(opcode)
 
 
-def _divided(a: float, b: float) -> float:
+def _divide(a: float, b: float) -> float:
     if b != 0:
         return a / b
     if a == 0 or math.isnan(a):
@@ -162,7 +162,7 @@ _FLOATS: dict[str, Callable[..., Value]] = {
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
-    "divide": _divided,
+    "divide": _divide,
     "remainder": math.fmod,
     "power": math.pow,
     "maximum": lambda a, b: math.nan if math.isnan(a) or math.isnan(b) else max(a, b),
@@ -174,7 +174,7 @@ _FLOATS: dict[str, Callable[..., Value]] = {
     "ceil": lambda a: float(math.ceil(a)) if math.isfinite(a) else a,
     "round-nearest-even": lambda a: float(round(a)) if math.isfinite(a) else a,
     "sqrt": math.sqrt,
-    "rsqrt": lambda x: _divided(1.0, math.sqrt(x)),
+    "rsqrt": lambda x: _divide(1.0, math.sqrt(x)),
     "is-finite": math.isfinite,
     "erf": math.erf,
     "exponential": math.exp,

@@ -119,7 +119,7 @@ def text_of(shape: Shape, values: Sequence[Value]) -> str | None:
         tokens = [str(int(bool(v))) for v in values]
     if any(w is None for w in tokens):
         return None
-    return _nested([w for w in tokens if w is not None], shape.dimensions)
+    return _nest([w for w in tokens if w is not None], shape.dimensions)
 
 
 def word_of(element_type: str, value: Value) -> str | None:
@@ -143,13 +143,13 @@ def word_of(element_type: str, value: Value) -> str | None:
     return short
 
 
-def _nested(tokens: list[str], dimensions: Sequence[int]) -> str:
+def _nest(tokens: list[str], dimensions: Sequence[int]) -> str:
     if not dimensions:
         return tokens[0]
     if dimensions[0] == 0:
         return "{}"
     size = len(tokens) // dimensions[0]
-    parts = [_nested(tokens[k * size : (k + 1) * size], dimensions[1:]) for k in range(dimensions[0])]
+    parts = [_nest(tokens[k * size : (k + 1) * size], dimensions[1:]) for k in range(dimensions[0])]
     return "{" + ", ".join(parts) + "}"
 
 

@@ -72,7 +72,7 @@ class ShardingRemover(Pass):
                     if changes_shape(x):
                         recorder.skipped(x, "a program partitioned by hand, before the partitioner ran")
                     else:
-                        changed |= _removed(x, str(x.attributes.get("custom_call_target")))
+                        changed |= _remove(x, str(x.attributes.get("custom_call_target")))
         return changed
 
 
@@ -83,7 +83,7 @@ def changes_shape(x: Instruction) -> bool:
     return x.shape.dimensions != x.operands[0].shape.dimensions
 
 
-def _removed(call: Instruction, target: str) -> bool:
+def _remove(call: Instruction, target: str) -> bool:
     if target == _GROUP:
         computation_of(call).remove_instruction(call)
         return False

@@ -140,7 +140,7 @@ def _remove(x: Instruction) -> bool:
     if any(_is_empty(branch) for branch in x.called_computations):
         return False
     calls = [_call(x, 0), _call(x, 1)]
-    return _replace(x, _chosen(x, *calls), *reversed(calls))
+    return _replace(x, _chosen_branch(x, *calls), *reversed(calls))
 
 
 def _call(x: Instruction, branch: int) -> Instruction:
@@ -169,7 +169,7 @@ def _is_empty(branch: Computation) -> bool:
     return any(s.is_array for s in branch.root.shape.subshapes())
 
 
-def _chosen(x: Instruction, yes: Instruction, no: Instruction) -> Instruction:
+def _chosen_branch(x: Instruction, yes: Instruction, no: Instruction) -> Instruction:
     shape: Shape = no.shape
     if shape.is_array:
         predicate = x.operands[0]
@@ -181,7 +181,7 @@ def _chosen(x: Instruction, yes: Instruction, no: Instruction) -> Instruction:
     pairs = [
         [make.get_tuple_element(x, side, k) for side in (yes, no)] for k in range(len(shape.tuple_shapes))
     ]
-    return make.tuple_of(x, [_chosen(x, a, b) for a, b in pairs])
+    return make.tuple_of(x, [_chosen_branch(x, a, b) for a, b in pairs])
 
 
 class ConditionalCanonicalizer(RewritePass):

@@ -32,12 +32,12 @@ def add_copies(module: Module, alias_info: AliasInfo, because: Because) -> None:
             continue
         for x in computation.post_order():
             if x.opcode == "while":
-                _for_loop(alias, x, because)
+                _add_for_loop(alias, x, because)
             elif x.opcode == "conditional":
-                _for_conditional(alias, x, because)
+                _add_for_conditional(alias, x, because)
             elif x.opcode not in _NON_COPYABLE:
-                _for_in_place(x, _pairs(alias_info, x), because)
-    _for_aliased_results(alias, module, because)
+                _add_for_in_place(x, _pairs(alias_info, x), because)
+    _add_for_aliased_results(alias, module, because)
 
 
 def is_asynchronous_body(computation: Computation) -> bool:
@@ -51,7 +51,7 @@ def has_no_loop_copies(loop: Instruction) -> bool:
     return is_flagged(loop, _NO_COPIES)
 
 
-def _for_loop(alias: HloAlias, loop: Instruction, because: Because) -> None:
+def _add_for_loop(alias: HloAlias, loop: Instruction, because: Because) -> None:
     """Copy what goes in, what an iteration begins with and what it ends with (`AddCopiesForWhile`)."""
     init, dataflow = loop.operands[0], alias.dataflow
     if has_no_loop_copies(loop) or not dataflow.covers(loop):
@@ -85,7 +85,7 @@ def _for_loop(alias: HloAlias, loop: Instruction, because: Because) -> None:
     _explain(last, f"the next iteration of {loop.name} overwrites its buffer", because)
 
 
-def _for_conditional(alias: HloAlias, conditional: Instruction, because: Because) -> None:
+def _add_for_conditional(alias: HloAlias, conditional: Instruction, because: Because) -> None:
     """Copy what the branches give where it is not the same (`AddCopiesForConditional`)."""
     if not alias.dataflow.covers(conditional):
         return
@@ -114,7 +114,7 @@ def _pairs(alias_info: AliasInfo, x: Instruction) -> list[InPlacePair]:
     return alias_info.in_place_pairs(x)
 
 
-def _for_in_place(x: Instruction, pairs: list[InPlacePair], because: Because) -> None:
+def _add_for_in_place(x: Instruction, pairs: list[InPlacePair], because: Because) -> None:
     """Copy what is overwritten (`AddCopiesForInPlaceOperation`)."""
     copied: set[int] = set()
     for pair in pairs:
@@ -131,7 +131,7 @@ def _for_in_place(x: Instruction, pairs: list[InPlacePair], because: Because) ->
         _explain(copies, f"{x.name} overwrites it", because)
 
 
-def _for_aliased_results(alias: HloAlias, module: Module, because: Because) -> None:
+def _add_for_aliased_results(alias: HloAlias, module: Module, because: Because) -> None:
     """Copy arguments and the results that lie in their memory (`AddCopiesForAliasedInputOutputs`)."""
     entry, aliases = module.entry, alias.config.aliases
     if not aliases:

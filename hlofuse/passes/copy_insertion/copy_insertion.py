@@ -86,7 +86,7 @@ class PostSchedulingCopyInsertion(Pass):
             return False
         info = self.alias_info()
         reasons: dict[Instruction, str] = {}
-        changed = remove_copies(module, info, _scheduled)
+        changed = remove_copies(module, info, _sequential_ordering)
         HloDCE().run(module, OnlySkipped())
         add_special_copies(module, info, reasons.__setitem__)
         HloDCE().run(module, OnlySkipped())
@@ -94,7 +94,7 @@ class PostSchedulingCopyInsertion(Pass):
         return changed or bool(reasons)
 
 
-def _scheduled(calls: CallSites, compared: Iterable[Instruction]) -> HloOrdering:
+def _sequential_ordering(calls: CallSites, compared: Iterable[Instruction]) -> HloOrdering:
     """One instruction after the other, in the computations that hold what may be compared."""
     computations: dict[Computation, None] = {}
     for x in compared:

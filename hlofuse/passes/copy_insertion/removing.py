@@ -92,7 +92,7 @@ class ValueOrder:
 
     def __init__(self, module: Module, ordering: HloOrdering) -> None:
         self._ordering = ordering
-        self._place = {x: k for k, x in enumerate(_numbered(module, ordering))}
+        self._place = {x: k for k, x in enumerate(_ordered_instructions(module, ordering))}
 
     def sorted(self, values: Iterable[HloValue]) -> list[HloValue]:
         """The values from the first to the last."""
@@ -111,7 +111,7 @@ class ValueOrder:
         return -1 if is_smaller else 1
 
 
-def _numbered(module: Module, ordering: HloOrdering) -> Iterator[Instruction]:
+def _ordered_instructions(module: Module, ordering: HloOrdering) -> Iterator[Instruction]:
     """All instructions, what is called before its caller, parameters first."""
     seen: set[Computation] = set()
     for start in (module.entry, *module.computations):
@@ -127,7 +127,7 @@ def _numbered(module: Module, ordering: HloOrdering) -> Iterator[Instruction]:
             if x is None:
                 pending.pop()
                 continue
-            inner = next((c for c in _called(x) if c not in seen), None)
+            inner = next((c for c in _called_computations(x) if c not in seen), None)
             if inner is None:
                 yield x
                 continue
@@ -141,7 +141,7 @@ def _rest(computation: Computation, ordering: HloOrdering) -> Iterator[Instructi
     return (x for x in ordering.sequence(computation) if x.opcode != "parameter")
 
 
-def _called(x: Instruction) -> list[Computation]:
+def _called_computations(x: Instruction) -> list[Computation]:
     if x.opcode == "while":
         parts = dict(x.called)
         return [parts["condition"], parts["body"]]

@@ -113,7 +113,7 @@ def _canonicalize(x: Instruction) -> None:
             numbers.output_feature_dimension,
         ],
     ]
-    operands = [_transposed(o, order) for o, order in zip((source, kernel), orders, strict=False)]
+    operands = [_transpose(o, order) for o, order in zip((source, kernel), orders, strict=False)]
     spatial = "".join(str(k) for k in range(len(numbers.output_spatial_dimensions)))
     raw = x.attributes.given("window", "feature_group_count", "batch_group_count", "operand_precision")
     result = array(x.shape.element_type, [x.shape.dimensions[d] for d in orders[2]])
@@ -128,5 +128,5 @@ def _canonicalize(x: Instruction) -> None:
     replace_instruction(x, make.transpose(x, new, inverse(tuple(orders[2])), x.shape), has_side_effect)
 
 
-def _transposed(x: Instruction, order: list[int]) -> Instruction:
+def _transpose(x: Instruction, order: list[int]) -> Instruction:
     return make.transpose(x, x, order, array(x.shape.element_type, [x.shape.dimensions[d] for d in order]))

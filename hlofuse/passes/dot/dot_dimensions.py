@@ -100,8 +100,8 @@ class DotDimensionMerger(VisitPass):
         merged = DotDimensions(
             lhs_batch=(lhs_first,),
             rhs_batch=(rhs_first,),
-            lhs_contracting=_shifted(dims.lhs_contracting, lhs_first, count - 1),
-            rhs_contracting=_shifted(dims.rhs_contracting, rhs_first, count - 1),
+            lhs_contracting=_shift(dims.lhs_contracting, lhs_first, count - 1),
+            rhs_contracting=_shift(dims.rhs_contracting, rhs_first, count - 1),
         )
         new = dot_like(
             dot,
@@ -122,7 +122,7 @@ def _side_by_side(shape: Shape, batch: Sequence[int]) -> bool:
     return max(places) - min(places) == len(batch) - 1
 
 
-def _shifted(dimensions: Sequence[int], start: int, shift: int) -> tuple[int, ...]:
+def _shift(dimensions: Sequence[int], start: int, shift: int) -> tuple[int, ...]:
     return tuple(d if d < start else d - shift for d in dimensions)
 
 

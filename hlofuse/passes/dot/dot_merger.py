@@ -65,7 +65,7 @@ def merge(group: Sequence[Usage]) -> tuple[Instruction, list[Instruction]]:
     """The merged product, and for each old one what stands for it. NotTracked where XLA would fail."""
     first = group[0]
     on_left = 2 * sum(usage.side == 0 for usage in group) > len(group)
-    shared_dims = _without_waste(_at_source(first))
+    shared_dims = _without_waste(_source_operand(first))
     shared = first.source
     if shared.shape.dimensions != shared_dims.sizes:
         shared = added(shared, "reshape", array(shared.shape.element_type, shared_dims.sizes), [shared])
@@ -93,7 +93,7 @@ def merge(group: Sequence[Usage]) -> tuple[Instruction, list[Instruction]]:
     return product, results
 
 
-def _at_source(usage: Usage) -> DotOperand:
+def _source_operand(usage: Usage) -> DotOperand:
     """The roles of the source's dimensions (`DetermineTargetSharedDims`)."""
     tracker = ShapeTracker.siblings(usage.shared, usage.source)
     dims = usage.shared_dimensions
@@ -111,7 +111,9 @@ def _without_waste(dims: DotOperand) -> DotOperand:
     return dims.collapsed(CONTRACTING) if dims.is_consecutive(CONTRACTING) else dims
 
 
-def _of_category(before: DotOperand, after: DotOperand, tracker: ShapeTracker, category: int) -> ShapeTracker:
+def _track_category(
+    before: DotOperand, after: DotOperand, tracker: ShapeTracker, category: int
+) -> ShapeTracker:
     """The change of dimensions within one category (`BuildIndicesTracker`)."""
     places = after.groups[category]
     out = tracker.narrow(before.groups[category])
@@ -130,9 +132,9 @@ def _other_operand(
     free.reshape([usage.size])
     out = zipped(
         [
-            _of_category(before, shared_dims, tracker, BATCH),
+            _track_category(before, shared_dims, tracker, BATCH),
             free,
-            _of_category(before, shared_dims, tracker, CONTRACTING),
+            _track_category(before, shared_dims, tracker, CONTRACTING),
         ]
     )
     out.transpose_first([d for group in other.groups for d in group])
@@ -189,12 +191,12 @@ def _result(
     old_shared, old_other = usage.shared_dimensions, usage.other_dimensions
     of_shared = ShapeTracker.siblings(shared, usage.shared)
     of_other = ShapeTracker.siblings(other, usage.other)
-    batch = _of_category(shared_dims, old_shared, of_shared, BATCH)
-    if batch != _of_category(other_dims, old_other, of_other, BATCH):
+    batch = _track_category(shared_dims, old_shared, of_shared, BATCH)
+    if batch != _track_category(other_dims, old_other, of_other, BATCH):
         raise NotTracked
     parts = [
-        _of_category(shared_dims, old_shared, of_shared, FREE),
-        _of_category(other_dims, old_other, of_other, FREE),
+        _track_category(shared_dims, old_shared, of_shared, FREE),
+        _track_category(other_dims, old_other, of_other, FREE),
     ]
     out = zipped([batch, *(parts if on_left else parts[::-1])])
     if on_left != (usage.side == 0):

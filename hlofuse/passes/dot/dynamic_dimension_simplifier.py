@@ -52,7 +52,7 @@ def _slice_of_concatenate(instruction: Instruction) -> bool:
     for operand in concatenate.operands:
         size = operand.shape.dimensions[0]
         if at == start and size == limit - start:
-            return _forwarded(instruction, operand)
+            return _forward(instruction, operand)
         at += size
     return False
 
@@ -63,14 +63,14 @@ def _reshape_of_broadcast(reshape: Instruction) -> bool:
     broadcast = reshape.operands[0]
     if broadcast.opcode != "broadcast" or broadcast.shape.rank != 1 or broadcast.operands[0].shape.rank:
         return False
-    return _forwarded(reshape, broadcast.operands[0])
+    return _forward(reshape, broadcast.operands[0])
 
 
 def _reshape_of_reshape(reshape: Instruction) -> bool:
     if reshape.opcode != "reshape" or reshape.operands[0].opcode != "reshape":
         return False
     source = reshape.operands[0].operands[0]
-    return source.shape.key == reshape.shape.key and _forwarded(reshape, source)
+    return source.shape.key == reshape.shape.key and _forward(reshape, source)
 
 
 def _identity(opcode: str) -> Callable[[Instruction], bool]:
@@ -78,12 +78,12 @@ def _identity(opcode: str) -> Callable[[Instruction], bool]:
         if instruction.opcode != opcode:
             return False
         source = instruction.operands[0]
-        return source.shape.key == instruction.shape.key and _forwarded(instruction, source)
+        return source.shape.key == instruction.shape.key and _forward(instruction, source)
 
     return forward
 
 
-def _forwarded(instruction: Instruction, source: Instruction) -> bool:
+def _forward(instruction: Instruction, source: Instruction) -> bool:
     instruction.replace_all_uses_with(source)
     return True
 

@@ -57,7 +57,7 @@ def _move_down(x: Instruction) -> bool:
     of = narrow.element_type
     if not all(_is_lossless(o, of) for o in constants):
         return False
-    operands = [o.operands[0] if o.opcode == "convert" else _converted(o, of) for o in x.operands]
+    operands = [o.operands[0] if o.opcode == "convert" else _convert(o, of) for o in x.operands]
     moved = _clone(x, operands, of)
     return replaced(x, added(x, "convert", x.shape, [moved], like=x))
 
@@ -77,7 +77,7 @@ def _move_up(computation: Computation) -> bool:
             continue
         operands = []
         for operand in x.operands:
-            operands.append(_converted(operand, of))
+            operands.append(_convert(operand, of))
             work.appendleft(operands[-1])
         changed |= replaced(convert, _clone(x, operands, of))
     return changed
@@ -91,7 +91,7 @@ def _clone(x: Instruction, operands: list[Instruction], element_type: str) -> In
     return computation.add_instruction(new)
 
 
-def _converted(x: Instruction, element_type: str) -> Instruction:
+def _convert(x: Instruction, element_type: str) -> Instruction:
     """`MakeConvertToHlo`."""
     return derived(x, "convert", x.shape.with_element_type(element_type), [x])
 
@@ -179,9 +179,9 @@ class ComparisonExpander(RewritePass):
     def handle(self, x: Instruction) -> bool:
         if x.attributes.raw("type") != "TOTALORDER" or x.operands[0].shape.element_type not in _FLOATS:
             return False
-        return substituted(x, self._expanded(x))
+        return substituted(x, self._expand(x))
 
-    def _expanded(self, x: Instruction) -> Instruction:
+    def _expand(self, x: Instruction) -> Instruction:
         element_type = x.operands[0].shape.element_type
         wide = self.widened.get(element_type, element_type)
         return _of_integers(x, [make.convert(x, o, wide) for o in x.operands])

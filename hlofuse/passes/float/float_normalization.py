@@ -95,10 +95,10 @@ class _Normalizing:
         """`InsertConvertBeforeOperand`."""
         operand = x.operands[number]
         if _count(operand.shape, self._low):
-            x.replace_operand(number, self._converted(operand))
+            x.replace_operand(number, self._convert(operand))
             self.changed = True
 
-    def _converted(self, x: Instruction) -> Instruction:
+    def _convert(self, x: Instruction) -> Instruction:
         return _rebuilt(
             x,
             lambda leaf: (
@@ -111,8 +111,8 @@ class _Normalizing:
         if not _count(x.shape, self._low) or x.computation is None:
             return
         users, was_root, original = list(x.users), x.is_root, x.shape
-        x.shape = _retyped(x.shape, self._low, self._high)
-        narrow = _narrowed(x, original)
+        x.shape = _retype(x.shape, self._low, self._high)
+        narrow = _narrow(x, original)
         converts = [
             u
             for u in users
@@ -135,7 +135,7 @@ class _Normalizing:
         for clone in clones.values():
             root = clone.root
             users = list(root.users)
-            wide = self._converted(root)
+            wide = self._convert(root)
             if wide is not root:
                 for user in users:
                     root.replace_use_with(user, wide)
@@ -144,9 +144,9 @@ class _Normalizing:
                 self._widen_result(parameter)
 
 
-def _retyped(shape: Shape, low: str, high: str) -> Shape:
+def _retype(shape: Shape, low: str, high: str) -> Shape:
     if shape.is_tuple:
-        return replace(shape, tuple_shapes=tuple(_retyped(s, low, high) for s in shape.tuple_shapes))
+        return replace(shape, tuple_shapes=tuple(_retype(s, low, high) for s in shape.tuple_shapes))
     return shape.with_element_type(high) if shape.element_type == low else shape
 
 
@@ -158,12 +158,12 @@ def _rebuilt(x: Instruction, leaf: Callable[[Instruction], Instruction]) -> Inst
     return make.tuple_of(x, [_rebuilt(e, leaf) for e in elements])
 
 
-def _narrowed(x: Instruction, shape: Shape) -> Instruction:
+def _narrow(x: Instruction, shape: Shape) -> Instruction:
     """`x` in the element types of `shape`."""
     if not x.shape.is_tuple:
         return make.convert(x, x, shape.element_type)
     elements = [make.get_tuple_element(x, x, k) for k in range(len(x.shape.tuple_shapes))]
-    return make.tuple_of(x, [_narrowed(e, s) for e, s in zip(elements, shape.tuple_shapes, strict=True)])
+    return make.tuple_of(x, [_narrow(e, s) for e, s in zip(elements, shape.tuple_shapes, strict=True)])
 
 
 # What a GPU computes on bf16 as it is (`xla/service/gpu/gpu_float_support.cc`, `nvptx_compiler.cc`).

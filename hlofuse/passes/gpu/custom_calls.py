@@ -60,7 +60,7 @@ class TopkSpecializer(VisitPass):
     opcodes = ("custom-call",)
 
     def handle(self, x: Instruction) -> bool:
-        return is_topk_call(x) and _is_computed(x) and replaced(x, _specialized(x))
+        return is_topk_call(x) and _is_computed(x) and replaced(x, _specialize(x))
 
 
 def _is_computed(call: Instruction) -> bool:
@@ -85,7 +85,7 @@ def _most_unstable(shape: Shape, rows: int, size: int) -> int:
     return 256 if rows >= 16 and size >= 65536 else 128
 
 
-def _specialized(call: Instruction) -> Instruction:
+def _specialize(call: Instruction) -> Instruction:
     attributes = {"custom_call_target": '"__gpu$TopK"', "api_version": "API_VERSION_TYPED_FFI"}
     if (config := call.attributes.raw("backend_config")) is not None:
         attributes["backend_config"] = config

@@ -94,7 +94,7 @@ def _in_loop(i: Instruction, moving: Sequence[tuple[Instruction, int]], fixed: i
     if not 1 <= count <= _MAX_ITERATIONS or not all(_counts_only(o, counters) for o, _ in moving):
         return None
     try:
-        places = [fixed + _moved(moving, counters, start + k * step) for k in range(count)]
+        places = [fixed + _offset_at(moving, counters, start + k * step) for k in range(count)]
     except CannotEvaluate:
         return None
     stride = places[1] - places[0] if count > 1 else 0
@@ -103,7 +103,7 @@ def _in_loop(i: Instruction, moving: Sequence[tuple[Instruction, int]], fixed: i
     return _Place(places[0], stride, in_loop=True)
 
 
-def _moved(moving: Sequence[tuple[Instruction, int]], counters: set[Instruction], number: int) -> int:
+def _offset_at(moving: Sequence[tuple[Instruction, int]], counters: set[Instruction], number: int) -> int:
     """The offset in bytes for this number of the counter."""
     values: dict[Instruction, list[Value]] = {counter: [number] for counter in counters}
     total = 0

@@ -294,7 +294,7 @@ class ReduceDecomposer(Pass):
         return not has_own_emitter(reduce, self.device) and _decompose(reduce)
 
 
-def _left(reduce: Instruction, inputs: list[Instruction]) -> tuple[Shape, ...]:
+def _default_shapes(reduce: Instruction, inputs: list[Instruction]) -> tuple[Shape, ...]:
     """The shapes that the results have without a layout of their own (`InferReduceShape`)."""
     return tuple(without(i.shape, reduce.dimensions) for i in inputs)
 
@@ -311,13 +311,13 @@ def _equalize(reduce: Instruction) -> bool:
     ]
     if new == inputs:
         return False
-    shape = Shape.maybe_tuple_of(_left(reduce, new))
+    shape = Shape.maybe_tuple_of(_default_shapes(reduce, new))
     return replaced(reduce, reduce_like(reduce, shape, new, reduce.dimensions))
 
 
 def _decompose(reduce: Instruction) -> bool:
     inputs = inputs_of(reduce)
-    wanted, expected = results_of(reduce), _left(reduce, inputs)
+    wanted, expected = results_of(reduce), _default_shapes(reduce, inputs)
     if [s.key for s in wanted] == [s.key for s in expected]:
         return False
     new = reduce_like(reduce, Shape.maybe_tuple_of(expected), inputs, reduce.dimensions)

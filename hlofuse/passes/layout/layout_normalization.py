@@ -198,7 +198,7 @@ class _Visitor:
         if hlo.shape.is_tuple or 0 in hlo.shape.dimensions:
             return False
         if hlo.shape.rank > 1:
-            return self._done(hlo, _reordered(hlo))
+            return self._done(hlo, _reorder(hlo))
         shape = hlo.shape
         hlo.shape = physical(shape)
         hlo.replace_all_uses_with(maybe_bitcast(hlo, shape))
@@ -334,7 +334,7 @@ class _Visitor:
         return replaced(hlo, new)
 
 
-def _reordered(constant: Instruction) -> Instruction:
+def _reorder(constant: Instruction) -> Instruction:
     """Its elements in the order of memory."""
     shape, values = constant.shape, values_of(constant)
     if values is None and constant.literal.is_elided:  # no less known in another order

@@ -40,10 +40,10 @@ class EighExpander(Expander):
         require(x, (a.type, (*a.sizes[:-1], a.sizes[-2])), (COMPONENT.get(a.type, a.type), a.sizes[:-1]))
         if a.sizes[-1] <= 1:
             return a.b.tuple_of([a.filled(1), diagonal(a.unary("real"))])
-        return _decomposed(symmetrized(a, lower=bool(lower)), bool(is_sorted), most, tolerance)
+        return _decompose(symmetrized(a, lower=bool(lower)), bool(is_sorted), most, tolerance)
 
 
-def _decomposed(a: Op, is_sorted: bool, most: int, tolerance: float) -> Op:
+def _decompose(a: Op, is_sorted: bool, most: int, tolerance: float) -> Op:
     """`BuildEigh`, of at least two rows."""
     b, n, rows, columns = a.b, a.sizes[-1], a.rank - 2, a.rank - 1
     k = -(-n // 2)
@@ -60,7 +60,7 @@ def _decomposed(a: Op, is_sorted: bool, most: int, tolerance: float) -> Op:
 
     def sweep(values: Parts) -> Parts:
         count, *others = values
-        others = count.b.for_each(2 * k - 1, others, lambda _, v: [v[0], *_rotated(v[1:])], "ApplyRotations")
+        others = count.b.for_each(2 * k - 1, others, lambda _, v: [v[0], *_rotate(v[1:])], "ApplyRotations")
         return [count + 1, *others]
 
     _, _, tl, _, _, br, v_tl, v_tr, v_bl, v_br = b.loop(init, lambda v: _goes_on(v, most), sweep, names)
@@ -69,7 +69,7 @@ def _decomposed(a: Op, is_sorted: bool, most: int, tolerance: float) -> Op:
     if n % 2:
         w, v = w.slice([0], [n]), v.slice([0, 0], [n, n])
     v = v.transpose().conjugate()
-    return b.tuple_of(_sorted(v, w) if is_sorted else [v, w])
+    return b.tuple_of(_sort(v, w) if is_sorted else [v, w])
 
 
 def _goes_on(values: Parts, most: int) -> Op:
@@ -129,22 +129,22 @@ def _rotation(tl: Op, tr: Op, br: Op) -> Parts:
     return parts
 
 
-def _rotated(values: Parts) -> Parts:
+def _rotate(values: Parts) -> Parts:
     """`ApplyRotations`, of the matrix and of the eigenvectors."""
     w, v = values[:4], values[4:]
     first, second, c, s = _rotation(w[0], w[1], w[3])
     w = _rotated_by(_rotated_by(w, c, s, columns=False), c, s, columns=True)
     diagonals = first, first.filled(), first.filled(), second
     w = [with_diagonal(x, values) for x, values in zip(w, diagonals, strict=True)]
-    w = [*_exchanged(w[0], w[1], columns=True), *_exchanged(w[2], w[3], columns=True)]
+    w = [*_exchange(w[0], w[1], columns=True), *_exchange(w[2], w[3], columns=True)]
     v = _rotated_by(v, c, s, columns=False)
     for x in (w, v):
         for k in (0, 1):
-            x[k], x[k + 2] = _exchanged(x[k], x[k + 2], columns=False)
+            x[k], x[k + 2] = _exchange(x[k], x[k + 2], columns=False)
     return [*w, *v]
 
 
-def _exchanged(first: Op, second: Op, *, columns: bool) -> tuple[Op, Op]:
+def _exchange(first: Op, second: Op, *, columns: bool) -> tuple[Op, Op]:
     """The next round of a tournament (`PermuteRowsInColumn`, `PermuteColumnsInRow`)."""
     k = first.sizes[-1]
     if k <= 1:
@@ -160,7 +160,7 @@ def _exchanged(first: Op, second: Op, *, columns: bool) -> tuple[Op, Op]:
     )
 
 
-def _sorted(v: Op, w: Op) -> Parts:
+def _sort(v: Op, w: Op) -> Parts:
     """`SortByEigenvalues`"""
     last = v.rank - 1
     w = w.broadcast(v.sizes, [*range(last - 1), last])
@@ -197,7 +197,7 @@ class QrExpander(Expander):
         *batch, m, n = a.sizes
         if custom_call_target(x) == "Qr" and not scales:
             require(x, (a.type, a.sizes), (a.type, (*batch, min(m, n))))
-            return _factored(a)
+            return _factor(a)
         sizes = [(*batch, p) for p in range(n + 1)] if m >= n else []
         if custom_call_target(x) == "Qr" or [s.type for s in scales if s.sizes in sizes] != [a.type]:
             raise NotRepresentable("a call of other operands")
@@ -205,14 +205,14 @@ class QrExpander(Expander):
         return _product(a, *scales)
 
 
-def _factored(a: Op) -> Op:
+def _factor(a: Op) -> Op:
     """`BuildQrDecomposition`: reflections below the triangle, and their scales."""
     *batch, m, n = a.sizes
     p = min(m, n)
     scales = a.b.full(a.type, (*batch, p))
     for i in range(0, p, _BLOCK):
         k = min(_BLOCK, p - i)
-        block, block_scales = _unblocked(a.slice([i, i], [m, i + k]))
+        block, block_scales = _factor_unblocked(a.slice([i, i], [m, i + k]))
         y = _reflections(block)
         a, scales = a.updated(block, [i, i]), scales.updated(block_scales, [i])
         t = _compact(y, block_scales)
@@ -261,7 +261,7 @@ def _compact(y: Op, scales: Op) -> Op:
     return y.b.for_each(n, [eye, products], column, "wy")[0]
 
 
-def _unblocked(a: Op) -> tuple[Op, Op]:
+def _factor_unblocked(a: Op) -> tuple[Op, Op]:
     """`QrBlock`, a column in each iteration."""
     *batch, m, n = a.sizes
     own = range(len(batch))

@@ -17,7 +17,7 @@ def identity(b: Builder, element_type: str, rows: int, columns: int) -> Op:
     return row.compare("EQ", column.prepended([rows]), [0]).convert(element_type)
 
 
-def _compared(x: Op, direction: str, diagonal: int) -> Op:
+def _compare(x: Op, direction: str, diagonal: int) -> Op:
     *batch, rows, columns = x.sizes
     column, row = x.b.iota("s32", [columns]), x.b.iota("s32", [rows]) + diagonal
     return row.compare(direction, column.prepended([rows]), [0]).prepended(batch)
@@ -25,11 +25,11 @@ def _compared(x: Op, direction: str, diagonal: int) -> Op:
 
 def triangle_mask(x: Op, diagonal: int) -> Op:
     """True on that diagonal and below it (`TriangleMask`)."""
-    return _compared(x, "GE", diagonal)
+    return _compare(x, "GE", diagonal)
 
 
 def diagonal_mask(x: Op) -> Op:
-    return _compared(x, "EQ", 0)
+    return _compare(x, "EQ", 0)
 
 
 def triangle(x: Op, *, lower: bool) -> Op:

@@ -43,7 +43,7 @@ def _cholesky(a: Op) -> Op:
             left, right = factor.slice([i, 0], [n, i]), factor.slice([i, 0], [i + k, i])
             panel -= left.dot(right.conjugate(), transpose_other=True)
         corner = panel.slice([0, 0], [k, k])
-        part, part_failed = _root(corner) if k == 1 else _unblocked(corner)
+        part, part_failed = _root(corner) if k == 1 else _factor_unblocked(corner)
         failed |= part_failed
         factor = factor.updated(part, [i, i])
         if i + k < n:
@@ -61,7 +61,7 @@ def _root(x: Op) -> tuple[Op, Op]:
     return root.complex(root.filled()) if x.is_complex else root, root.compare("NE", root)
 
 
-def _unblocked(a: Op) -> tuple[Op, Op]:
+def _factor_unblocked(a: Op) -> tuple[Op, Op]:
     """`CholeskyUnblocked`, a column in each iteration."""
 
     def column(i: Op, values: Parts) -> Parts:
@@ -143,10 +143,10 @@ class _Solve:
             a = a.binary("add", identity(a.b, a.type, n, n), [a.rank - 2, a.rank - 1])
         else:
             a = triangle(a, lower=self.is_lower)
-        inverted = self._inverted(_diagonal_blocks(a, size))
-        return self._solved(a, b, inverted, size)
+        inverted = self._invert(_diagonal_blocks(a, size))
+        return self._solve(a, b, inverted, size)
 
-    def _inverted(self, blocks: Op) -> Op:
+    def _invert(self, blocks: Op) -> Op:
         """`InvertDiagonalBlocks`, a row of all of them in each iteration."""
         sizes, n = blocks.sizes, blocks.sizes[-1]
         count = math.prod(sizes) // n**2
@@ -170,7 +170,7 @@ class _Solve:
         inverted = b.loop(init, lambda v: v[0].compare("LT", n), row, names)[1]
         return inverted.binary("divide", diagonals, [0, 1]).reshape(sizes)
 
-    def _solved(self, a: Op, b: Op, inverted: Op, size: int) -> Op:
+    def _solve(self, a: Op, b: Op, inverted: Op, size: int) -> Op:
         """`SolveWithInvertedDiagonalBlocks`"""
         n, count = a.sizes[-1], -(-a.sizes[-1] // size)
         is_backward = self.on_left ^ self.is_lower ^ self.is_transposed

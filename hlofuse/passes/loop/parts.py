@@ -79,14 +79,14 @@ def remove_dead(loop: Instruction) -> bool:
     size = len(loop.shape.tuple_shapes)
     if not size or not only_elements_are_read(loop):
         return False
-    used = _used(loop, size)
+    used = _used_elements(loop, size)
     if len(used) == size:
         return False
     keep(loop, sorted(used))
     return True
 
 
-def _used(loop: Instruction, size: int) -> set[int]:
+def _used_elements(loop: Instruction, size: int) -> set[int]:
     """Elements with an effect outside of themselves and of other unused elements."""
     body, condition = body_of(loop), condition_of(loop)
     after = set(range(size))

@@ -157,7 +157,7 @@ def induction_variable(loop: Instruction) -> int | None:
     if read is None or len(read) != 1 or body.root.opcode != "tuple":
         return None
     (index,) = read
-    if _elements_read(_traced(body.root.operands[index]), body.parameters[0]) != {index}:
+    if _elements_read(_trace(body.root.operands[index]), body.parameters[0]) != {index}:
         return None
     return index
 
@@ -179,7 +179,7 @@ def _elements_read(x: Instruction, parameter: Instruction) -> set[int] | None:
     return found
 
 
-def _traced(x: Instruction) -> Instruction:
+def _trace(x: Instruction) -> Instruction:
     """The source of `x` through copies and elements of known tuples (`TraceThroughCopyAndGteTupleChain`)."""
     while True:
         if x.opcode == "copy":
@@ -192,12 +192,12 @@ def _traced(x: Instruction) -> Instruction:
 
 def _step(loop: Instruction, index: int) -> int | None:
     body = body_of(loop)
-    update = _traced(body.root.operands[index])
+    update = _trace(body.root.operands[index])
     if update.opcode != "add":
         return None
     a, b = update.operands
     for variable, constant in ((a, b), (b, a)):
-        if constant.opcode == "constant" and is_element(_traced(variable), body.parameters[0], index):
+        if constant.opcode == "constant" and is_element(_trace(variable), body.parameters[0], index):
             return integer_of(constant)
     return None
 

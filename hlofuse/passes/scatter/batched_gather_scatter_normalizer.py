@@ -105,10 +105,10 @@ class SelectAndScatterExpander(RewritePass):
     opcodes = ("select-and-scatter",)
 
     def handle(self, x: Instruction) -> bool:
-        return substituted(x, _expanded(x))
+        return substituted(x, _expand(x))
 
 
-def _expanded(x: Instruction) -> Instruction:
+def _expand(x: Instruction) -> Instruction:
     operand, source, init = x.operands
     called = dict(x.called)
     places, found = operand.shape.with_element_type("s32"), source.shape.with_element_type("s32")

@@ -123,7 +123,7 @@ class GatherExpander(Pass):
 
 
 def _expand(gather: Instruction) -> None:
-    new = _broadcast(gather) if _takes_all(gather) else _sliced(gather)
+    new = _broadcast(gather) if _takes_all(gather) else _slice(gather)
     replace_instruction(gather, new, has_side_effect)
 
 
@@ -142,21 +142,21 @@ def _takes_all(gather: Instruction) -> bool:
     return numbers_of(gather, "slice_sizes") == tuple(gather.operands[0].shape.dimensions)
 
 
-def _dropped(gather: Instruction) -> tuple[int, ...]:
+def _dropped_dimensions(gather: Instruction) -> tuple[int, ...]:
     """`GetDegeneratedSliceDims`."""
     return numbers_of(gather, "collapsed_slice_dims") + numbers_of(gather, "operand_batching_dims")
 
 
 def _broadcast(gather: Instruction) -> Instruction:
-    operand = without_dimensions(gather.operands[0], _dropped(gather))
+    operand = without_dimensions(gather.operands[0], _dropped_dimensions(gather))
     return make.broadcast(operand, gather.shape, operand, numbers_of(gather, "offset_dims"))
 
 
-def _sliced(gather: Instruction) -> Instruction:
+def _slice(gather: Instruction) -> Instruction:
     operand, indices = gather.operands
     if numbers_of(gather, "operand_batching_dims"):
         raise NotRepresentable("a gather with batch dimensions")
-    dropped = _dropped(gather)
+    dropped = _dropped_dimensions(gather)
     sizes = numbers_of(gather, "slice_sizes")
     state = [operand, _canonical(gather, indices)]
     zero = make.scalar(gather, gather.shape.element_type, 0)

@@ -189,7 +189,7 @@ class TopkRewriter(Pass):
         for computation in list(module.computations):
             for x in computation.post_order():
                 if x.opcode == "sort" and x.computation is not None:
-                    k = _wanted(x)
+                    k = _result_count(x)
                     if k is not None and self._is_called(x):
                         _call(x, k)
                         changed = True
@@ -202,7 +202,7 @@ class TopkRewriter(Pass):
         return shape.element_type in ("f32", "bf16") and ends and self.is_profitable(sort)
 
 
-def _wanted(sort: Instruction) -> int | None:
+def _result_count(sort: Instruction) -> int | None:
     """The number of sorted elements that are read (`SortIsInTopK`)."""
     count = len(sort.operands)
     if count > 2 or (count == 2 and not _counts(sort)) or not _is_greater(sort.called_computations[0].root):

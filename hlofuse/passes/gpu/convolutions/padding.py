@@ -57,7 +57,7 @@ def _forward(call: Instruction) -> bool:
     dimensions = [replace(d, size=n, window_dilation=1) for d, n in zip(left, sizes, strict=True)]
     new = make.copy_of(call, [source, kernel, *call.operands[2:]])
     set_attribute(new, "window", str(Window(tuple(dimensions))))
-    return _replaced(call, new)
+    return _replace(call, new)
 
 
 def _padded_and_sliced(
@@ -116,7 +116,7 @@ def _backward_filter(call: Instruction) -> bool:
         dimensions.append(replace(d, padding_low=least, padding_high=least))
     new = make.copy_of(call, [_padded(call.operands[0], config), call.operands[1]])
     set_attribute(new, "window", str(Window(tuple(dimensions))))
-    return _replaced(call, new)
+    return _replace(call, new)
 
 
 def _backward_input(call: Instruction) -> bool:
@@ -140,10 +140,10 @@ def _backward_input(call: Instruction) -> bool:
     set_attribute(new, "window", str(Window(tuple(dimensions))))
     whole, rest = (make.get_tuple_element(call, new, k) for k in range(2))
     slice_ = make.slice_of(call, whole, starts, limits)
-    return _replaced(call, make.tuple_of(call, [slice_, rest]))
+    return _replace(call, make.tuple_of(call, [slice_, rest]))
 
 
-def _replaced(call: Instruction, new: Instruction) -> bool:
+def _replace(call: Instruction, new: Instruction) -> bool:
     return replace_instruction(call, new, has_side_effect)
 
 

@@ -149,7 +149,7 @@ def with_activation(x: Instruction) -> bool:
                 raise NotRepresentable("a padded product that is read before and after its activation")
             return _with_input(x, source, call, config)
         new = call_like(call, call.operands, config, call.shape)
-        return replaced(x, _cloned(source, call, new))
+        return replaced(x, _clone(source, call, new))
     return False
 
 
@@ -160,9 +160,9 @@ def _with_input(
     both = call_like(call, call.operands, config, Shape.tuple_of([call.shape, call.shape]))
     gelu, dot = (derived(call, "get-tuple-element", call.shape, [both], index=str(k)) for k in (0, 1))
     if source is not call:
-        gelu = _cloned(source, call, gelu)
+        gelu = _clone(source, call, gelu)
         if len(source.users) > 4:
-            replaced(source, _cloned(source, call, dot))
+            replaced(source, _clone(source, call, dot))
     if call.computation is not None and (call.users or call.is_root):
         replaced(call, dot)
     return replaced(multiply, gelu)
@@ -211,7 +211,7 @@ def _with_vector(add: Instruction, source: Instruction, call: Instruction, broad
             return False
     config["epilogue"] = "BIAS"
     new = call_like(call, [*call.operands, bias], config, call.shape)
-    return replaced(add, _cloned(source, call, new))
+    return replaced(add, _clone(source, call, new))
 
 
 def _has_epilogues(call: Instruction) -> bool:
@@ -229,7 +229,7 @@ def _with_matrix(add: Instruction) -> bool:
             return False
         if not _may_add_matrix(call):
             return False
-        return replaced(add, _with_summand(call, bias, _materialized(bias)))
+        return replaced(add, _with_summand(call, bias, _materialize(bias)))
     return False
 
 
@@ -244,11 +244,11 @@ def _with_padded_matrix(add: Instruction) -> bool:
             continue
         if any(r.start or r.stride != 1 for r in part.attributes["slice"]) or not _may_add_matrix(call):
             return False
-        summand = _materialized(bias)
+        summand = _materialize(bias)
         if source is not part:
             summand = derived(add, "bitcast", part.shape, [summand])
-        new = _with_summand(call, bias, _padded(summand, call.shape))
-        return replaced(add, _cloned(source, call, new))
+        new = _with_summand(call, bias, _pad(summand, call.shape))
+        return replaced(add, _clone(source, call, new))
     return False
 
 
@@ -271,7 +271,7 @@ def _with_summand(call: Instruction, bias: Instruction, summand: Instruction) ->
     return new
 
 
-def _padded(x: Instruction, shape: Shape) -> Instruction:
+def _pad(x: Instruction, shape: Shape) -> Instruction:
     """`x` padded with zeros at the end of each dimension (`PadOperandToTargetShape`)."""
     if x.shape == shape or x.shape.element_type != shape.element_type:
         return x
@@ -287,7 +287,7 @@ def _converts(call: Instruction, add: Instruction) -> bool:
     return not users or (len(users) == 1 and users[0].opcode == "tuple" and not users[0].users)
 
 
-def _materialized(bias: Instruction) -> Instruction:
+def _materialize(bias: Instruction) -> Instruction:
     """`MaybeConstantFoldBias`: what spreads a constant becomes one, as large as the product."""
     inner = bias.operands[0] if bias.opcode in ("reshape", "transpose", "bitcast") else bias
     constant = inner.operands[0] if inner.opcode == "broadcast" else None
@@ -365,9 +365,9 @@ def _operand_if_only_used_here(x: Instruction, opcode: str) -> Instruction:
     return x.operands[0] if x.opcode == opcode and _one(x) else x
 
 
-def _cloned(source: Instruction, call: Instruction, new: Instruction) -> Instruction:
+def _clone(source: Instruction, call: Instruction, new: Instruction) -> Instruction:
     """The bitcast and the slice between `call` and `source`, of `new`."""
     if source is call:
         return new
-    operand = _cloned(source.operands[0], call, new)
+    operand = _clone(source.operands[0], call, new)
     return copy_of(source, [operand])

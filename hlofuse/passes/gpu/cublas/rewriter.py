@@ -203,7 +203,7 @@ class CublasPadForGemms(Pass):
         if lhs.shape.element_type != self.element_type or not _is_padded(dot):
             return False
         old = (lhs.shape, rhs.shape)
-        new = (self._padded(lhs.shape), self._padded(rhs.shape))
+        new = (self._pad_shape(lhs.shape), self._pad_shape(rhs.shape))
         if new == old or rhs.shape.element_type != self.element_type:
             return False
         zero = make.scalar(dot, self.element_type, 0)
@@ -211,10 +211,10 @@ class CublasPadForGemms(Pass):
             make.pad(dot, shape, operand, zero, _missing(operand.shape, shape))
             for operand, shape in zip(dot.operands, new, strict=True)
         ]
-        product = make.copy_of(dot, pads, self._padded(dot.shape))
+        product = make.copy_of(dot, pads, self._pad_shape(dot.shape))
         return replaced(dot, make.slice_of(dot, product, [0] * dot.shape.rank, dot.shape.dimensions))
 
-    def _padded(self, shape: Shape) -> Shape:
+    def _pad_shape(self, shape: Shape) -> Shape:
         """The same layout, and more rows and columns."""
         *batch, rows, columns = shape.dimensions
         padded = (-(-n // self.multiple) * self.multiple for n in (rows, columns))

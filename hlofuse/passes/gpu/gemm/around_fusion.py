@@ -273,7 +273,7 @@ class DotStrengthReduction(Pass):
     device: DeviceDescription
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        expand = attempt(lambda dot: replaced(dot, _expanded(dot)), recorder, Explained(STRENGTH_REDUCED))
+        expand = attempt(lambda dot: replaced(dot, _expand(dot)), recorder, Explained(STRENGTH_REDUCED))
         found = [i for c in module.non_fusion_computations() for i in c.post_order() if i.opcode == "dot"]
         return any_change(map(expand, [dot for dot in found if self._matches(dot)]))
 
@@ -288,14 +288,14 @@ class DotStrengthReduction(Pass):
         return all(vectors) or is_tiny(dot, _TINY_DOT_ELEMENTS) or not can_handle_gemm(dot, self.device)
 
 
-def _expanded(dot: Instruction) -> Instruction:
+def _expand(dot: Instruction) -> Instruction:
     """`ExpandInstruction`."""
     dims = DotDimensions.of(dot)
     free = [dims.free(k, o.shape.rank) for k, o in enumerate(dot.operands)]
     sizes = [[o.shape.dimensions[d] for d in f] for o, f in zip(dot.operands, free, strict=True)]
     sides = []
     for k, operand in enumerate(dot.operands):
-        side = _converted(operand, dot.shape.element_type, dot)
+        side = _convert(operand, dot.shape.element_type, dot)
         order = (*dims.batch(k), *free[k], *dims.contracting(k))
         if list(order) != sorted(order):
             shape = permuted(side.shape, order)
@@ -303,10 +303,10 @@ def _expanded(dot: Instruction) -> Instruction:
         before = len(dims.lhs_batch) + (len(free[0]) if k == 0 else 0)
         sides.append(_spread(side, before, sizes[1 - k], dot))
     product = added(dot, "multiply", sides[0].shape, sides, like=dot)
-    return _converted(_summed(product, len(dims.lhs_contracting), dot), dot.shape.element_type, dot)
+    return _convert(_sum(product, len(dims.lhs_contracting), dot), dot.shape.element_type, dot)
 
 
-def _converted(x: Instruction, element_type: str, dot: Instruction) -> Instruction:
+def _convert(x: Instruction, element_type: str, dot: Instruction) -> Instruction:
     if x.shape.element_type == element_type:
         return x
     return added(dot, "convert", x.shape.with_element_type(element_type), [x], like=dot)
@@ -321,7 +321,7 @@ def _spread(x: Instruction, before: int, sizes: Sequence[int], dot: Instruction)
     return added(dot, "broadcast", shape, [x], like=dot, dimensions=numbers(remaining))
 
 
-def _summed(x: Instruction, count: int, dot: Instruction) -> Instruction:
+def _sum(x: Instruction, count: int, dot: Instruction) -> Instruction:
     """Over the last dimensions (`ReduceDimensions`)."""
     if not count:
         return x
@@ -333,7 +333,7 @@ def _summed(x: Instruction, count: int, dot: Instruction) -> Instruction:
         dot,
         "reduce",
         without(x.shape, range(rank - count, rank)).with_element_type(kind),
-        [_converted(x, kind, dot), start],
+        [_convert(x, kind, dot), start],
         like=dot,
         dimensions=numbers(range(rank - count, rank)),
         called=[("to_apply", body)],

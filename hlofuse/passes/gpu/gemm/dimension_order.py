@@ -244,12 +244,12 @@ def concatenates_free_dimension(hlo: Instruction, source: DimensionOrder, free: 
     if len(source.of_dimension.get(free, ())) > 1:
         return False
     at = hlo.dimensions[0]
-    if _labelled(hlo.shape, source, free) != at:
+    if _labelled_index(hlo.shape, source, free) != at:
         return False
     return all(o.shape.dimensions[at] % _CONCATENATE_ALIGNMENT == 0 for o in hlo.operands)
 
 
-def _labelled(shape: Shape, order: DimensionOrder, label: int) -> int | None:
+def _labelled_index(shape: Shape, order: DimensionOrder, label: int) -> int | None:
     """`LogicalIndexOfLabeledDimension`."""
     at = 0
     for d in shape.minor_to_major:

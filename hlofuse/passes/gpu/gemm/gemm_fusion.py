@@ -61,7 +61,7 @@ class _Growing:
                 return False
             splittable = free[0] if number == 0 and not dims.lhs_batch else -1
             side = DotProperties(self._device, free[0], splittable)
-            fused, needed = self._toward_operands(
+            fused, needed = self._fuse_toward_operands(
                 operand, DimensionOrder.of(operand.shape), side, NO_SPLIT, _MOST_PARAMETERS
             )
             operands.append(fused)
@@ -103,7 +103,7 @@ class _Growing:
         self._inputs.append(outer)
         return self._add(Instruction(f"parameter_{number}", outer.shape, "parameter", payload=str(number)))
 
-    def _toward_operands(
+    def _fuse_toward_operands(
         self, root: Instruction, order: DimensionOrder, side: DotProperties, split: int, most: int | None
     ) -> tuple[Instruction, int]:
         """The instruction for `root` inside the fusion, and the split needed so far
@@ -146,9 +146,9 @@ class _Growing:
                 if is_new:
                     edge.add(inner)
                     queue.append(inner)
-        return self._built(0, [hlo for hlo, _ in nodes], below, {}), split
+        return self._build(0, [hlo for hlo, _ in nodes], below, {}), split
 
-    def _built(
+    def _build(
         self,
         number: int,
         nodes: Sequence[Instruction],
@@ -194,7 +194,7 @@ class _Growing:
                     if operand is hlo:
                         operands.append(fused)
                         continue
-                    inner, split = self._toward_operands(operand, back[0][operand], side, split, None)
+                    inner, split = self._fuse_toward_operands(operand, back[0][operand], side, split, None)
                     operands.append(inner)
             hlo, order = user, user_order
             fused = self._add(clone_of(user, operands))

@@ -69,7 +69,7 @@ def _through_transpose(
     ranges = [(0, 0)] * inner.rank
     place = inverse(inner.minor_to_major)
     sizes = in_memory(result)
-    factors = _merged(common_factors(sizes, in_memory(outer)))
+    factors = _merge_factors(common_factors(sizes, in_memory(outer)))
     for (start, first), (end, last) in pairwise(factors):
         product = 1
         for size in sizes[start:end]:
@@ -96,7 +96,7 @@ def _through_transpose(
     return replace(result, dimensions=tuple(new_sizes)), tuple(new_dims)
 
 
-def _merged(bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _merge_factors(bounds: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """`CommonFactorsMergingTrivialRanges`."""
     bounds = list(bounds)
     k = 0
@@ -166,7 +166,7 @@ def _root_shape_without_bitcasts(dot: Instruction) -> Shape | None:
 
     if not spread(dot.users, dot.shape):
         return None
-    for i in _reached(dot, lambda x: x.users):
+    for i in _reachable(dot, lambda x: x.users):
         operand = shapes.get(i)
         if operand is None:
             continue
@@ -206,7 +206,7 @@ def _hoist_upwards(bitcast: Instruction, callers: list[Instruction]) -> bool:
     return True
 
 
-def _reached(
+def _reachable(
     start: Instruction, beyond: Callable[[Instruction], Sequence[Instruction]]
 ) -> dict[Instruction, None]:
     """All instructions reached from `start`, nearest first, each once."""
@@ -228,7 +228,7 @@ def _plan(bitcast: Instruction) -> list[_Step] | None:
     (`PlanHoistBitcastUpwardsToCallers`); None if something else reads any of it."""
     body = bitcast.computation
     assert body is not None
-    producers = _reached(bitcast, lambda x: x.operands)
+    producers = _reachable(bitcast, lambda x: x.operands)
     if any(u is not bitcast and u not in producers for p in producers for u in p.users):
         return None
     if bitcast.shape.element_type != bitcast.operands[0].shape.element_type:
