@@ -191,7 +191,6 @@ def _ends(start: Instruction) -> Cost:
 
 
 def _bytes(instruction: Instruction) -> tuple[int, int]:
-    """Bytes read and written by an operation outside a fusion."""
     opcode, operands, shape = instruction.opcode, instruction.operands, instruction.shape
     if opcode == "tuple":
         return 0, shape_size(shape)

@@ -125,7 +125,6 @@ class HloAlias:
                 buffer.values.append(value)
                 self._buffers[value] = buffer
         self.shared_buffers = list(shared.values())
-        """Buffers with more than one value."""
 
     def buffer_of(self, value: HloValue) -> HloBuffer:
         """`GetBufferContainingValue`."""

@@ -22,7 +22,6 @@ class ShapeTree:
     indices: tuple[Index, ...]
     shapes: tuple[Shape, ...]
     place: dict[Index, int]
-    """The place of each index."""
 
     def __init__(self, shape: Shape) -> None:
         indices: list[Index] = []
@@ -137,7 +136,6 @@ class HloValue:
     ) -> None:
         self.id = number
         self.instruction = instruction
-        """The instruction that defines it."""
         self.index = index
         self.is_phi = is_phi
         """True where several values meet: a loop's or a branch's."""

@@ -207,7 +207,6 @@ class Compilation:
 
     @property
     def final(self) -> Module:
-        """The module that is launched."""
         return self.at(Stage.SCHEDULED)
 
     @property
@@ -223,7 +222,6 @@ class Compilation:
 
     @property
     def order_source(self) -> OrderSource:
-        """The source of ids and use-lists."""
         return self.after.order_source or "text"
 
     @property
@@ -233,7 +231,6 @@ class Compilation:
 
     @property
     def passes(self) -> list[PassResult]:
-        """The fusion passes, in order."""
         return self.span(Stage.FUSED).passes
 
     @property

@@ -39,8 +39,6 @@ class ModuleChange:
 
 @dataclass(frozen=True, slots=True)
 class BatchDiff:
-    """The difference of two directories."""
-
     modules: tuple[ModuleChange, ...]
     """The largest change first, equal modules last."""
     only_before: tuple[str, ...] = ()

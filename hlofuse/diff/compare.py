@@ -28,13 +28,10 @@ _SHAPE_KINDS = frozenset({Kind.TYPE, Kind.SHAPE, Kind.LAYOUT})
 
 
 class Changes:
-    """Finds the edits of a matching."""
-
     def __init__(self, matching: Matching, *, metadata: bool = False) -> None:
         self.m = matching
         self.metadata = metadata
         self.details: dict[int, tuple[Detail, ...]] = {}
-        """Details of each changed value of BEFORE."""
         self.indices: dict[Graph, dict[Instruction, int]] = {}
 
     def edits(self) -> Iterator[Edit]:

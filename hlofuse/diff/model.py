@@ -103,9 +103,7 @@ class FusionChange:
 
     kind: FusionKind
     before: tuple[Instruction, ...] = ()
-    """Fusions of BEFORE."""
     after: tuple[Instruction, ...] = ()
-    """Fusions of AFTER."""
     joined: tuple[Instruction, ...] = field(default=(), repr=False)
     """Instructions of BEFORE that were outside fusions and are inside now."""
     left: tuple[Instruction, ...] = field(default=(), repr=False)
@@ -127,8 +125,6 @@ class FusionChange:
 
 @dataclass(frozen=True, slots=True)
 class ModuleSide:
-    """One of the two modules."""
-
     module: Module
     instructions: int
     """Reachable from the entry, fusions' parameters included."""
@@ -140,8 +136,6 @@ class ModuleSide:
 
 @dataclass(frozen=True)
 class ModuleDiff:
-    """The difference of two modules."""
-
     before: ModuleSide
     after: ModuleSide
     pairs: Pairs = field(repr=False)
@@ -180,7 +174,6 @@ class ModuleDiff:
 
     @property
     def matches(self) -> tuple[Matched, ...]:
-        """Every pair, changed or not."""
         return self.pairs.matches
 
 

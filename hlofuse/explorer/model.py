@@ -136,7 +136,6 @@ class Decision:
     others: tuple[int, ...]
     """priority: the consumers; rewrite: boxes that went."""
     fused: FusedStep | None
-    """Gain and cost of the fusion."""
     ops: tuple[Op, ...]
     kernels: int
     """Kernels of the module after it."""
@@ -144,8 +143,6 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """A kernel of the final module."""
-
     row: Launched
     place: Place
     """Its final name, its name at the end of fusion, its line."""
@@ -218,8 +215,6 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file of the user's program."""
-
     name: str
     text: str = ""
     """Empty where it is not embedded."""

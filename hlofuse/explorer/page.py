@@ -64,7 +64,6 @@ def _part(name: str) -> str:
 
 
 def _hash(text: str) -> str:
-    """The hash of an inline script or style in the policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 

@@ -96,7 +96,6 @@ class HloPassEnv(gymnasium.Env[Any, int]):
 
     @property
     def ops(self) -> int:
-        """Instructions of all computations."""
         return self._counts.total()
 
     @property

@@ -28,8 +28,6 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 @magics_class
 class HlofuseMagics(Magics):
-    """The magic of this module."""
-
     @magic_arguments()
     @argument("--device", help="The GPU, a name or a file (hlofuse devices).  [default: compile for CPU]")
     @argument("--target", help="cpu or gpu.  [default: gpu with --device, else cpu]")

@@ -514,7 +514,6 @@ class Loaded:
 
     @property
     def identity(self) -> Identity:
-        """The facts about the module."""
         assert self.input.identity is not None
         return self.input.identity
 

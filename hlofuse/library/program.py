@@ -136,7 +136,6 @@ class Program:
 
     @property
     def measured(self) -> bool:
-        """True if a profile has times of it."""
         return self.loaded.profile is not None or "profile" in self.module.findings
 
     @cached_property
@@ -151,7 +150,6 @@ class Program:
 
     @cached_property
     def account_as_it_is(self) -> Account:
-        """The launches of a fused module."""
         return self.running[0]
 
     @cached_property

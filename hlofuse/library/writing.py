@@ -69,7 +69,6 @@ def replayed_until(report: Program, until: str, with_texts: bool = False) -> Rep
 
 
 def _finished(report: Program) -> Replayed:
-    """The final module of a fused one."""
     loaded = report.loaded
     report.options.listener.note(loaded.device_note)
     if loaded.config is None:

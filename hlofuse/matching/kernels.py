@@ -116,12 +116,9 @@ class KernelKeys(Keys):
 
 
 class ModuleKeys:
-    """The keys of one module."""
-
     def __init__(self, module: Module) -> None:
         self.module = module
         self.key = -1
-        """The key of the whole module."""
         self.keys: dict[Instruction, int] = {}
         self.computations: dict[Computation, int] = {}
         self.orders: dict[Computation, list[Instruction]] = {}

@@ -111,7 +111,6 @@ class Keys:
         self._shapes: dict[Shape, int] = {}
         self._of: dict[Computation, int] = {}
         self._attributes: list[dict[int, tuple[Attributes, AttributeTexts, int]]] = [{} for _ in Strictness]
-        """By strictness."""
 
     def number(self, thing: Hashable) -> int:
         """The number of `thing`; equal for equal things of all modules."""

@@ -54,7 +54,6 @@ class Pass:
         return run(self)
 
     def flattened(self) -> Iterator[Pass]:
-        """This pass and all inside it."""
         yield self
 
     def __str__(self) -> str:
@@ -82,8 +81,6 @@ class DevicePass(Pass):
 
 @dataclass(frozen=True)
 class _Combined(Pass):
-    """Passes that run as one."""
-
     def run(self, module: Module, recorder: Recorder) -> bool:
         def single(step: Pass) -> bool:
             recorder.begin_pass(step.name)

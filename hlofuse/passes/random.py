@@ -208,8 +208,6 @@ def _builder(at: Instruction, parameters: Sequence[tuple[str, Shape]]) -> tuple[
 
 
 class _Generators:
-    """One computation for each kind of numbers."""
-
     def __init__(self, create: Callable[[Instruction], Computation]) -> None:
         self._create = create
         self._created: dict[Hashable, Computation] = {}

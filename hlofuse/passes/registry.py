@@ -269,7 +269,6 @@ class PassLists:
     context: Mapping[str, Any]
 
     def pipeline(self, name: str, *steps: str | Pass) -> Pipeline:
-        """The passes in order."""
         return Pipeline(name, tuple(self.step(step) for step in steps))
 
     def fixed_point(self, step: str | Pass) -> FixedPoint:

@@ -22,13 +22,11 @@ class ReleaseDifference:
     name: str
     """The field of `Release`, the rule's code, the pass or option, or the knob."""
     title: str
-    """In words."""
     releases: str
     """The releases that have it, such as `0.11 or later`."""
     source: str
     """XLA's file and function; empty for a pass."""
     value_in: Callable[[Release], Any]
-    """The value in a release."""
 
     def flipped_in(self, release: Release, other: Release) -> Release:
         """`release` with this as in `other`."""

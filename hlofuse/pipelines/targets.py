@@ -57,7 +57,6 @@ class Target:
     title: str
     steps: tuple[Step, ...]
     fidelity: str
-    """The measured fidelity of the replay."""
     options: dict[str, tuple[Step, ...]]
     """Named variants: XLA option to the pass list it gives."""
     default_options: dict[str, Span] = field(default_factory=dict)

@@ -98,7 +98,6 @@ class Rule:
     """True for a rule that settles a pair by allowing it."""
     knobs: tuple[Knob, ...] = field(default=())
     span: Span = ANY
-    """The releases that have it."""
     essential: bool = False
     """Without it the program would be wrong or could not be compiled: a what-if run cannot disable it."""
     lasting: bool = False

@@ -96,7 +96,6 @@ def _outcome(rule: Rule) -> str:
 
 
 def rule_json(rule: Rule) -> dict[str, Any]:
-    """The entry as JSON values."""
     return {
         "code": rule.code,
         "family": rule.package or FAMILIES.get(family_of(rule.code), ""),
@@ -128,7 +127,6 @@ def rules_json(rules: Iterable[Rule]) -> dict[str, Any]:
 
 
 def rule_markdown(rule: Rule, level: int = 1) -> str:
-    """The entry as a page of markdown."""
     out = [f"{'#' * level} {rule.code}: {rule.title}\n"]
     for heading, text in sections(rule):
         if heading == "Knobs":

@@ -90,7 +90,6 @@ class Settings:
     """Decisions of the GPU's fusion passes that are taken otherwise."""
 
     def value(self, knob: Knob) -> float:
-        """The knob's value in this run."""
         return self.knobs.get(knob.name, knob.default) if self.knobs else knob.default
 
     def in_release(self, release: Release) -> Settings:

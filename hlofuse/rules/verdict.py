@@ -73,9 +73,7 @@ class PluginRules(Protocol):
         ...
 
     @property
-    def rules(self) -> Mapping[str, Rule]:
-        """Their catalogue entries, by code."""
-        ...
+    def rules(self) -> Mapping[str, Rule]: ...
 
     def in_pass(self, name: str, target: str, disabled: Collection[str] = ()) -> PluginRules:
         """The rules for a pass (XLA's name) of a target, without the disabled ones."""

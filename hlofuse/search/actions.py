@@ -33,8 +33,6 @@ _CPU = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """A pass with its options."""
-
     kind: Kind
     """Its main effect: fewer or cheaper instructions, several for one, one for several."""
     step: Pass

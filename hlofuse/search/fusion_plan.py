@@ -95,8 +95,6 @@ class Decisions:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A plan and what runs with it."""
-
     plan: FusionPlan
     replay: Compilation
     account: Account
@@ -263,11 +261,9 @@ class _Plans:
 
     @property
     def over(self) -> bool:
-        """The time is over."""
         return monotonic() >= self._begun + self.seconds
 
     def outcome(self, plan: FusionPlan) -> Outcome:
-        """The result of a plan."""
         config = self.config
         if plan:
             changes = (*config.changes, *map(str, plan))

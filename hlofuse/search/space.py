@@ -48,8 +48,6 @@ _FIELDS = {"time": "us", "measured-time": "scaled_us", "peak-memory": "peak_temp
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The figures of a module."""
-
     ops: int
     """Instructions of all computations as the actions leave it, before XLA's own passes."""
     lowered_ops: int
@@ -79,7 +77,6 @@ class Score:
 
 
 def count_ops(module: Module) -> int:
-    """Instructions of all computations."""
     return sum(map(len, module.computations))
 
 

@@ -32,8 +32,6 @@ PORTFOLIO: tuple[Moves, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A move of the answer."""
-
     move: str
     score: Score
     """With the moves up to this one."""
@@ -45,11 +43,9 @@ class Found:
 
     moves: Moves
     default: Score
-    """XLA's own order."""
     score: Score
     steps: tuple[Step, ...]
     evaluations: int
-    """Sequences that were tried."""
     seconds: float
     module: Module = field(repr=False)
     """After the passes among the moves, ahead of XLA's own; to be read only."""
@@ -85,7 +81,6 @@ def search(
 
 
 def result_of(space: Space, moves: Moves, began: float) -> Found:
-    """A sequence with all its figures."""
     default, score = space.default(), space.score(moves)
     assert score is not None
     steps = [Step(m, s) for k, m in enumerate(moves, 1) if (s := space.score(moves[:k])) is not None]

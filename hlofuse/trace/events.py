@@ -36,7 +36,6 @@ class Event(NamedTuple):
     rule: str | None = None
     """Catalogue code of the rule that settled it."""
     reason: str | None = None
-    """XLA's words for it."""
     figures: Figures = NO_FIGURES
     consumers: tuple[str, ...] = ()
     us_fused: float | None = None

@@ -98,7 +98,6 @@ class Provenance:
         return Fate(tuple(reversed(changes)), end.name if end is not None else None)
 
     def _last(self, start: Instruction, before: dict[Instruction, Instruction]) -> Instruction:
-        """The last replacement of a removed instruction."""
         x = start
         while True:
             following = next((y for y in self._successors(x) if before.get(y) is x), None)

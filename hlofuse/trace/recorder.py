@@ -32,7 +32,6 @@ class Recorder:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        """The decisions in order."""
         self.left_alone: dict[Skipped, None] = {}
         """The distinct arguments of `skipped`; not part of the trace."""
         self.not_repeated: dict[str, Counter[str]] = {}

@@ -30,7 +30,6 @@ def devices(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> li
 
 
 def targets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """XLA's targets."""
     from hlofuse.pipelines.targets import TARGETS
 
     return _starting(incomplete, {name: target.title for name, target in TARGETS.items()})
@@ -65,7 +64,6 @@ def knobs(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list
 
 
 def rules(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Codes of XLA's rules."""
     from hlofuse.rules.catalogue import catalogue
 
     return _starting(incomplete.upper(), {code: rule.title for code, rule in catalogue().items()})
@@ -92,7 +90,6 @@ def passes(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[
 
 
 def modules(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Modules of a dump directory."""
     from hlofuse.inputs.dump_directory import DumpDirectory
     from hlofuse.ir.errors import HlofuseError
 

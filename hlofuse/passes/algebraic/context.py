@@ -74,7 +74,6 @@ class Context:
 
 
 def both_orders(x: Instruction) -> tuple[tuple[Instruction, Instruction], ...]:
-    """Both orders of two operands."""
     a, b = x.operands
     return (a, b), (b, a)
 

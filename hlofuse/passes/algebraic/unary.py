@@ -95,7 +95,6 @@ def handle_complex(c: Context, x: Instruction) -> bool:
 
 
 def handle_part(c: Context, x: Instruction) -> bool:
-    """The real or imaginary part."""
     operand = x.operands[0]
     if operand.opcode == "complex":
         return c.replace(x, operand.operands[0 if x.opcode == "real" else 1])

@@ -24,7 +24,6 @@ class Builder:
 
     @property
     def at(self) -> Instruction:
-        """An instruction of the computation."""
         return self.computation.parameters[0]
 
     def parameter(self, number: int, shape: Shape, name: str) -> Op:
@@ -253,7 +252,6 @@ class Op:
         return Op(self.b, make.concatenate(self.x, [self.x, *(o.x for o in others)], dimension))
 
     def parts(self) -> Parts:
-        """The elements of a tuple."""
         return [Op(self.b, i) for i in make.elements(self.x, range(len(self.x.shape.tuple_shapes)))]
 
     def sum(

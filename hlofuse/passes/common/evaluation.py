@@ -74,7 +74,6 @@ class _Slices:
     base: Sequence[int]
     """Sizes of the array."""
     index: Sequence[int]
-    """Sizes of the array of indices."""
     vector: int
     """Its dimension that holds the parts of one index."""
     window: Sequence[int]

@@ -55,7 +55,6 @@ def scalar_of(constant: Instruction) -> Real | None:
 
 
 def integer_of(x: Instruction) -> int | None:
-    """The value of an integer constant."""
     value = scalar_of(x) if x.shape.element_type in INTEGER_TYPES else None
     return int(value) if value is not None else None
 

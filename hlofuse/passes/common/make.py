@@ -224,7 +224,6 @@ def get_tuple_element(at: Instruction, source: Instruction, index: int) -> Instr
 
 
 def elements(x: Instruction, indices: Sequence[int]) -> list[Instruction]:
-    """Some elements of a tuple."""
     return [get_tuple_element(x, x, k) for k in indices]
 
 
@@ -238,7 +237,6 @@ def copy_of(
 
 
 def zero(at: Instruction, element_type: str) -> Instruction:
-    """A scalar constant 0."""
     payload = "(0, 0)" if element_type in COMPLEX_TYPES else "false" if element_type == "pred" else "0"
     return added(at, "constant", Shape(element_type), [], payload=payload)
 

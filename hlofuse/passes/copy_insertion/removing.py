@@ -61,13 +61,11 @@ class ValueLists:
         return None if self.is_first(node) else node.prev
 
     def onward(self, node: ValueNode | None) -> Iterator[ValueNode]:
-        """From it to the end."""
         while node is not None:
             yield node
             node = self.after(node)
 
     def backward(self, node: ValueNode | None) -> Iterator[ValueNode]:
-        """From it to the start."""
         while node is not None:
             yield node
             node = self.before(node)
@@ -154,8 +152,6 @@ OrderingOf = Callable[[CallSites, Iterable[Instruction]], HloOrdering]
 
 @dataclass(slots=True)
 class _Ends:
-    """The two values of a copy."""
-
     source: ValueNode
     result: ValueNode
 

@@ -37,7 +37,6 @@ class Usage:
 
     dot: Instruction
     side: int
-    """The number of the shared operand."""
     source: Instruction
     """The source of the shared operand below reshapes and transposes."""
     other_source: Instruction

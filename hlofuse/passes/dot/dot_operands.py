@@ -287,7 +287,6 @@ class DotOperand:
         return math.prod(self.group_sizes(category))
 
     def categories(self) -> tuple[int, ...]:
-        """The category of every dimension."""
         found = {d: category for category in CATEGORIES for d in self.groups[category]}
         return tuple(found[d] for d in range(len(self.sizes)))
 

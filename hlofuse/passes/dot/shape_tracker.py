@@ -205,7 +205,6 @@ class ShapeTracker:
         self.result = tuple(sizes)
 
     def transpose(self, permutation: Sequence[int]) -> None:
-        """Follow a transpose of the result."""
         before, self.result = self.result, permute(self.result, permutation)
         if math.prod(before) == 1:
             return

@@ -104,7 +104,6 @@ def _in_loop(i: Instruction, moving: Sequence[tuple[Instruction, int]], fixed: i
 
 
 def _offset_at(moving: Sequence[tuple[Instruction, int]], counters: set[Instruction], number: int) -> int:
-    """The offset in bytes for this number of the counter."""
     values: dict[Instruction, list[Value]] = {counter: [number] for counter in counters}
     total = 0
     for offset, stride in moving:

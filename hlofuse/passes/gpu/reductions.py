@@ -34,7 +34,6 @@ def initial_values_of(reduce: Instruction) -> list[Instruction]:
 
 
 def results_of(reduce: Instruction) -> tuple[Shape, ...]:
-    """The shape of each result."""
     return reduce.shape.tuple_shapes if reduce.shape.is_tuple else (reduce.shape,)
 
 
@@ -269,7 +268,6 @@ def _split(reduce: Instruction, dimensions: list[int], k1: int, k2: int) -> bool
 
 
 def _elements(reduce: Instruction, first: Instruction) -> list[Instruction]:
-    """The results one by one."""
     if not first.shape.is_tuple:
         return [first]
     return [

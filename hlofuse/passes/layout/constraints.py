@@ -47,7 +47,6 @@ class Buffers:
         return sorted(defined, key=lambda b: b.number)
 
     def defined_by(self, instruction: Instruction) -> dict[Index, Buffer]:
-        """The buffers that it defines."""
         return self._defined[instruction]
 
     def of(self, instruction: Instruction) -> dict[Index, Buffer]:

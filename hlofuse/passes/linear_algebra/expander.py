@@ -70,7 +70,6 @@ class Expander(Pass):
     kinds: ClassVar[tuple[str, ...]]
     """Opcodes and targets of custom calls that are expanded."""
     names: ClassVar = ("a", "b")
-    """Names of the parameters."""
 
     def key(self, x: Instruction, kind: str) -> list[str]:
         """The parts of the computation's name, which decide its content."""

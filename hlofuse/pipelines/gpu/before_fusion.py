@@ -113,7 +113,6 @@ _DOT_MERGER_THRESHOLD = 64 << 20
 
 
 def _is_for_cublas(x: Instruction) -> bool:
-    """True for a product that cuBLAS computes."""
     return x.opcode == "dot" and is_for_cublas(x, of_vectors=False)
 
 

@@ -115,7 +115,6 @@ def where(text: str, *, only: str = "", rule: str = "") -> Callable[[Condition],
 
 
 def places(text: str) -> Find:
-    """Finds what has a pattern."""
     return where(text)(lambda x: True)
 
 
@@ -126,7 +125,6 @@ def is_column_reduction(x: Instruction) -> bool:
 
 
 def same_twice(x: Instruction) -> bool:
-    """True for a square."""
     return value_of(x.operands[0]) is value_of(x.operands[1])
 
 

@@ -11,8 +11,6 @@ from hlofuse.reports.common.model import Refusal
 
 
 class Situation:
-    """A replay, as recipes query it."""
-
     def __init__(self, facts: Facts, refused: Sequence[Refusal]) -> None:
         """`refused` are the pairs of kernels that rules keep apart."""
         self.facts = facts
@@ -65,8 +63,6 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A change to a program."""
-
     name: str
     """The name of its page: docs/recipes/NAME.md."""
     text: str

@@ -192,7 +192,6 @@ def _whole(file: Path, profiles: Iterable[Profile]) -> str:
 
 
 def module_text(p: Profile) -> str:
-    """One module's part of a baseline."""
     lines = [f"[module.{_quote(p.name)}]", f"target = {_quote(p.target)}"]
     if p.device is not None:
         lines.append(f"device = {_quote(p.device)}")

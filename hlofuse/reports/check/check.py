@@ -37,11 +37,9 @@ class Measured:
     refused_edges: Callable[[], list[RefusedEdge]]
     """Asked where something broke only: it takes longer than everything else."""
     changes: tuple[str, ...] = ()
-    """Differences from XLA, in words."""
     note: str = ""
     """The origin of the module; empty where XLA wrote it."""
     head: Head | None = None
-    """The head with its identity."""
     verdict: Callable[[], Verdict | None] = lambda: None
     """The headroom and the suggestions; called for a module that failed."""
 

@@ -20,7 +20,6 @@ SCHEMA = "hlofuse.check/3"
 
 
 def check_json(check: Check) -> dict[str, Any]:
-    """Everything that was found."""
     return {
         "schema": SCHEMA,
         **fields(check, "failed baseline updated what_if"),

@@ -103,7 +103,6 @@ class RefusedEdge:
     bytes_between: int
     us_at_stake: float | None
     message: str = ""
-    """XLA's words."""
 
 
 class Level(StrEnum):
@@ -163,7 +162,6 @@ class Finding:
     message: str
     where: Where = Where()
     before: tuple[BaselineKernel, ...] = field(default=(), repr=False)
-    """The baseline's kernels."""
     now: tuple[BaselineKernel, ...] = field(default=(), repr=False)
     refused_edges: tuple[RefusedEdge, ...] = field(default=(), repr=False)
     """The refused edges between the kernels, most significant first."""
@@ -171,8 +169,6 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class ModuleCheck:
-    """The findings about one module."""
-
     profile: Profile
     file: str
     baseline: Profile | None = field(repr=False)
@@ -188,8 +184,6 @@ class ModuleCheck:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The whole answer."""
-
     modules: tuple[ModuleCheck, ...] = field(repr=False)
     others: tuple[Finding, ...] = field(default=(), repr=False)
     """Findings of no module at hand."""
@@ -198,7 +192,6 @@ class Check:
     updated: bool = False
     """The baseline has been rewritten."""
     what_if: tuple[str, ...] = ()
-    """Differences from XLA, in words."""
     notes: tuple[str, ...] = ()
     """The origins of modules that XLA did not write."""
 

@@ -78,7 +78,6 @@ def _whats(kernels: Iterable[BaselineKernel]) -> list[str]:
 
 
 def at(where: Where) -> str:
-    """A place, or nothing."""
     return str(where) if where.file else ""
 
 

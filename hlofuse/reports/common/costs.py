@@ -159,7 +159,6 @@ def choice_text(k: KernelTime) -> str:
 
 
 def _tiles(k: KernelTime) -> str:
-    """The tile of each output."""
     return " and ".join("×".join(map(str, t)) or "1" for t in dict.fromkeys(k.tile_sizes))
 
 
@@ -169,7 +168,6 @@ def share_text(r: ReadTerm) -> str:
 
 
 def kernel_json(k: KernelTime | None) -> dict[str, Any] | None:
-    """An estimate of one kernel."""
     if k is None:
         return None
     return {
@@ -184,7 +182,6 @@ def kernel_json(k: KernelTime | None) -> dict[str, Any] | None:
 
 
 def step_json(c: StepCost | None) -> dict[str, Any] | None:
-    """The estimates of one fusion."""
     if c is None:
         return None
     return {
@@ -194,7 +191,6 @@ def step_json(c: StepCost | None) -> dict[str, Any] | None:
 
 
 def detail_json(d: PairDetail | None) -> dict[str, Any] | None:
-    """A pair in full."""
     if d is None:
         return None
     return {

@@ -65,7 +65,6 @@ class Facts:
 
     @cached_property
     def account_after(self) -> Account:
-        """The launches."""
         return self._account(self.replay.final, is_final=True)
 
     @property
@@ -279,7 +278,6 @@ def place_of(x: Instruction, module: Module, name: str, final: str) -> Place:
 
 
 def launched(module: Module) -> dict[str, Instruction]:
-    """The kernels of a module by name."""
     return {i.name: i for c in launched_computations(module) for i in c if is_kernel(i)}
 
 

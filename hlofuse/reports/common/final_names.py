@@ -24,7 +24,6 @@ class FinalNames:
     """The names at the end of the compilation, and those at the end of fusion."""
 
     module: Module
-    """The module as it is launched."""
     names_at_fusion: Mapping[str, str] = field(repr=False)
     """Names at the end of the fusion passes by final names, without later additions."""
     source: NamesSource

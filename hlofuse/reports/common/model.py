@@ -22,7 +22,6 @@ class RuleText:
     title: str
     advice: str = ""
     message: str = ""
-    """XLA's words."""
     why: str = ""
     """Why XLA asks it."""
     flag: str = ""
@@ -63,7 +62,6 @@ class Place:
     final: str | None = None
     """XLA's final name, which a profiler shows; None where it is not known or nothing runs under one."""
     measured: MeasuredTime | None = None
-    """Its measured time."""
 
     @property
     def shown(self) -> str:
@@ -73,8 +71,6 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class FinalKernel:
-    """Something that is launched."""
-
     place: Place
     input_name: str | None
     """Its name at the end of fusion; None for what later passes made, such as copies."""
@@ -89,7 +85,6 @@ class FinalKernel:
     is_floor: bool
     """`us` is a lower bound."""
     measured: MeasuredTime | None = None
-    """Its measured time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +98,6 @@ class Refusal:
     """Under its name when it was last refused: the name `why` finds it by, too."""
     rule: str | None
     reason: str | None
-    """XLA's words."""
     figures: Figures
     steps: tuple[int, ...]
     """Every step at which it was refused, for this or another reason; the last one settled it."""

@@ -129,8 +129,6 @@ class Named:
 
 
 class Names:
-    """Looks names up in a replay."""
-
     def __init__(self, facts: Facts, unoptimized: Callable[[], Module | None] | None = None) -> None:
         """`unoptimized` loads the module before optimizations where the replay did not begin there."""
         self.facts = facts

@@ -19,11 +19,9 @@ class Cluster:
     copy: bool = False
     """It computes once more what is computed anyway."""
     unused: bool = False
-    """Nothing uses its result."""
 
     @property
     def note(self) -> str:
-        """A remark about it."""
         if self.copy:
             return "a duplicate"
         return "unused" if self.unused and self.removed else ("unused" if self.unused else "")

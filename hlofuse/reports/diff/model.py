@@ -22,8 +22,6 @@ NO_LINE = "no source line"
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The content of a report."""
-
     diff: ModuleDiff
     fusions: tuple[tuple[FusionChange, ...], ...]
     """Each group: changes alike in everything but names, in the order of the first of each."""
@@ -130,7 +128,6 @@ class _Costs:
 
 
 def _kernels_by_source(account: Account, accounts: Accounts) -> dict[str, _Costs]:
-    """The cost of the kernels by source line."""
     module = account.module
     out: dict[str, _Costs] = {}
     for row in account.rows:

@@ -156,7 +156,6 @@ def difference(before: float, after: float, unit: str) -> str:
 
 
 def detail(d: Detail) -> str:
-    """One thing that differs."""
     if d.kind is Kind.ANNOTATION and d.name == "backend_config":
         return "backend_config: " + config_changes(d.before, d.after)
     if d.kind is Kind.OPERAND:
@@ -253,7 +252,6 @@ def what_is_in(cluster: Cluster) -> str:
 
 
 def who_is_in(cluster: Cluster) -> str:
-    """Their names."""
     return f" {ARROW} ".join(names(side) for side in cluster.sides)
 
 
@@ -337,7 +335,6 @@ def profile_notes(accounts: Accounts) -> Iterator[str]:
 
 
 def loop_notes(accounts: Accounts) -> list[str]:
-    """Trip counts of loops, if any."""
     sides = [outermost_loops(account.module) for account in (accounts.before, accounts.after)]
     before, after = (loops_line(found) if found else "" for found in sides)
     if before == after:

@@ -19,8 +19,6 @@ from hlofuse.trace import Figures
 
 @dataclass(frozen=True, slots=True)
 class FusedStep:
-    """One fuse decision."""
-
     step: int
     producer: Place
     consumer: str
@@ -70,7 +68,6 @@ class FusedGroup:
     equivalents: tuple[str, ...] = ()
     """Other fusions that take in the same operations in the same way (layers of a model)."""
     kernel: KernelTime | None = None
-    """Time of the final kernel."""
     us_saved: float | None = None
     """Microseconds saved by its steps, by the estimates at those moments."""
 
@@ -89,8 +86,6 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class PassStory:
-    """Decisions of one pass."""
-
     name: str
     changed: bool
     fused: tuple[FusedGroup, ...]
@@ -103,7 +98,6 @@ class PassStory:
 
     @property
     def fuse_count(self) -> int:
-        """Fuse decisions."""
         return sum(len(g.steps) * (1 + len(g.equivalents)) for g in self.fused)
 
 
@@ -203,8 +197,6 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """The whole answer for one module."""
-
     module: str
     filename: str | None
     target: str
@@ -225,7 +217,6 @@ class Explanation:
     """XLA's own record of priority fusion against the replay, where there was one to follow."""
     hot_kernels: tuple[HotKernel, ...] = field(default=(), repr=False)
     kernels: tuple[FinalKernel, ...] = field(default=(), repr=False)
-    """The launched kernels."""
     """The slowest kernels, first; empty where no time is estimated."""
     loops: tuple[Loop, ...] = field(default=(), repr=False)
     """Outermost loops that launch kernels."""

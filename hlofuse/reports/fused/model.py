@@ -16,15 +16,12 @@ from hlofuse.trace import Figures
 
 @dataclass(frozen=True, slots=True)
 class FusedKernel:
-    """A kernel that is there."""
-
     name: str
     opcode: str
     kind: str | None
     opcodes: tuple[str, ...]
     """Its operations; empty for other kernels than fusions."""
     bytes: int
-    """Bytes read and written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +90,6 @@ def kernels_of(module: Module) -> tuple[FusedKernel, ...]:
 
 
 def _opcodes_inside(kernel: Instruction) -> Iterator[str]:
-    """Opcodes of what a fusion computes."""
     if kernel.opcode == "fusion" and kernel.called:
         for i in computed_in(kernel):
             if i.opcode not in ("constant", "tuple"):

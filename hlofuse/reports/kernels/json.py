@@ -10,7 +10,6 @@ SCHEMA = "hlofuse.kernels/3"
 
 
 def selection_json(s: KernelSelection) -> dict[str, Any]:
-    """The whole report as JSON values."""
     rules = {r.code: r for k in s.kernels for r in (k.rule, *(n.rule for n in k.notes))}
     return {
         "schema": SCHEMA,

@@ -21,8 +21,6 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One kernel and who runs it."""
-
     name: str
     opcode: str
     shape: str
@@ -47,11 +45,9 @@ class Choice:
     is_floor: bool = False
     """`us` is a lower bound: XLA has no estimate, or one that no machine reaches."""
     runs: int = 1
-    """Launches in one run of the program."""
     per_iteration: bool = False
     """`runs` counts one iteration of a loop whose trip count is not known."""
     measured: MeasuredTime | None = None
-    """Its measured time."""
     final: str | None = None
     """XLA's final name, which a profiler shows; None where it is not known."""
     created_by: tuple[CreatedBy, ...] = ()
@@ -82,8 +78,6 @@ class Runner:
 
 @dataclass(frozen=True, slots=True)
 class KernelSelection:
-    """Every kernel of a module."""
-
     module: str
     file: str | None
     target: str

@@ -11,7 +11,6 @@ SCHEMA = "hlofuse.model-error/3"
 
 
 def model_error_json(e: ModelError) -> dict[str, Any]:
-    """The whole report as JSON values."""
     return {
         "schema": SCHEMA,
         "module": e.module,

@@ -20,8 +20,6 @@ _LARGE_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class KernelError:
-    """One kernel."""
-
     place: Place
     measured: MeasuredTime
     measured_us: float
@@ -35,7 +33,6 @@ class KernelError:
 
     @property
     def ratio(self) -> float:
-        """Estimate over measurement."""
         return self.estimate_us / self.measured_us if self.measured_us else 1.0
 
     @property
@@ -64,7 +61,6 @@ class ModelError:
 
     @property
     def modelled(self) -> tuple[KernelError, ...]:
-        """Kernels that have an estimate."""
         return tuple(k for k in self.kernels if not k.is_floor)
 
 

@@ -10,7 +10,6 @@ SCHEMA = "hlofuse.stats/3"
 
 
 def statistics_json(modules: list[ModuleStatistics]) -> dict[str, Any]:
-    """The whole report as JSON values."""
     return {"schema": SCHEMA, "modules": [_module(m) for m in modules]}
 
 

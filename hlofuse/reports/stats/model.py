@@ -21,8 +21,6 @@ from hlofuse.reports.common.model import both_names
 
 @dataclass(frozen=True, slots=True)
 class KernelStatistics:
-    """One kernel and its cost."""
-
     name: str
     computation: str
     holds: int
@@ -61,8 +59,6 @@ class ComputationStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ModuleStatistics:
-    """A module in figures."""
-
     name: str
     filename: str | None
     stage: str

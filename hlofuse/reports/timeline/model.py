@@ -56,15 +56,12 @@ class Replacement:
     """Opcodes of one group, the telling first."""
     added: tuple[str, ...]
     count: int
-    """The number of groups."""
     example: str
     """The first instruction of the first group."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """A module in figures."""
-
     instructions: int
     kernels: int
     fusions: int
@@ -111,7 +108,6 @@ class PassTimeline:
     times: str = ""
     """Why there are no times; empty where there are."""
     measured: Measured | None = None
-    """Measured times of the last dump."""
 
     @cached_property
     def changed(self) -> tuple[Step, ...]:
@@ -142,8 +138,6 @@ _CORPUS_STEP = re.compile(r"(\d+)-(?:(.+)\.)?([^.]+)\.hlo(?:\.gz)?")
 
 @dataclass(frozen=True, slots=True)
 class DumpSequence:
-    """All dumps of one module."""
-
     label: str
     dumps: tuple[PassDump, ...]
     notes: tuple[str, ...] = field(default=())

@@ -48,7 +48,6 @@ class StepDetails:
 
     groups: tuple[Group, ...] = ()
     hidden: int = 0
-    """Groups left out."""
 
 
 def step_details(found: ModuleDiff) -> StepDetails:

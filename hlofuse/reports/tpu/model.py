@@ -34,7 +34,6 @@ class TpuEdge:
     bytes_between: int
     on_tpu: bool
     elsewhere: dict[str, bool]
-    """By target."""
     rules: dict[str, str | None]
     """By target that keeps them apart: the rule; None where it settled nothing about the two."""
 

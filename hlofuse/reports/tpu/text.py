@@ -22,7 +22,6 @@ OTHERS = (
 
 
 def headline(p: TpuPair) -> str:
-    """The module and the two dumps."""
     return f"{p.module} on TPU: {p.before} → {p.after}"
 
 

@@ -56,7 +56,6 @@ class LineageGraph:
     _now: dict[Instruction, int] = field(default_factory=dict)
     _step: int = 0
     _created: dict[Instruction, Cluster] = field(default_factory=dict)
-    """Replacements in the current dump."""
 
     def begin(self, step: int, module: Module) -> None:
         """The first dump that can be read."""

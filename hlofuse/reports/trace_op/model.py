@@ -59,14 +59,11 @@ class FinalKernel:
     opcode: str
     kind: str | None
     opcodes: tuple[str, ...]
-    """Everything in it."""
     computation: str
 
 
 @dataclass(slots=True)
 class Trail:
-    """One operation's way."""
-
     name: str
     opcode: str
     source: str
@@ -88,4 +85,3 @@ class Provenance:
     last: PassDump
     unreadable: tuple[PassDump, ...] = ()
     measured: Measured | None = field(default=None, repr=False)
-    """Measured times of the last dump."""

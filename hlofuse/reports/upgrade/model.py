@@ -33,7 +33,6 @@ class Upgrade:
     name: str
     comparison: Comparison
     before: Totals
-    """Launches of the old release."""
     after: Totals
     """Launches of the new release for the same module."""
     causes: tuple[Cause, ...]

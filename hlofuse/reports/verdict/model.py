@@ -38,7 +38,6 @@ class Share:
     kind: str
     """`fused kernels`, `matmul and libraries`, `copies`, `collectives`, `host` or `launches`."""
     count: int
-    """Launches."""
     us: float | None
     """Without launch overhead, which is a kind of its own; None without times."""
     bytes_accessed: int
@@ -65,7 +64,6 @@ class Verdict:
     best_of: str
     """The change of the best replay: `without PF009`, or the suggestion's text."""
     replays: int
-    """Replays that were tried."""
     is_ranked: bool
     """False for a module so large that rules were not replayed one by one."""
     hot_kernels: tuple[HotKernel, ...] = field(repr=False)

@@ -206,7 +206,6 @@ def _gains(t: Trial, totals: Totals) -> Iterator[str]:
 
 
 def kernels_title(v: Verdict, shown: int) -> str:
-    """The heading above the kernels."""
     of = f", {shown} of {v.totals.kernels:,}" if shown < v.totals.kernels else ""
     if v.totals.measured_us:
         return f"Slowest kernels, measured{of}"

@@ -31,8 +31,6 @@ _OF_PIPELINE = re.compile(r"([^.]+)\.(.+?)(?:-(\d))?")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The files of one module."""
-
     name: str
     before: Path
     after: Path

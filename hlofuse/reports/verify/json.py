@@ -10,7 +10,6 @@ SCHEMA = "hlofuse.verify/3"
 
 
 def report_json(report: Report) -> dict[str, Any]:
-    """The report as JSON values."""
     return {
         "schema": SCHEMA,
         **fields(report, "target agrees"),

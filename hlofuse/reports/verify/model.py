@@ -136,7 +136,6 @@ class Verdict:
     order: OrderSource = "text"
     """The source of the replay's ids and use-lists."""
     head: Head | None = None
-    """The facts about the module."""
     final: FinalVerdict | None = None
     """The final modules compared; None where those at the end of fusion were."""
 
@@ -161,8 +160,6 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All modules."""
-
     target: str
     verdicts: tuple[Verdict, ...]
     skipped: tuple[str, ...]
@@ -172,7 +169,6 @@ class Report:
 
     @property
     def compared(self) -> list[Verdict]:
-        """The verdicts without an error."""
         return [v for v in self.verdicts if v.error is None]
 
     @property

@@ -31,8 +31,6 @@ from hlofuse.trace.priority_record import read_priority_record
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A module to verify, and how."""
-
     case: Case
     target: str = "cpu"
     device: str | None = None
@@ -43,7 +41,6 @@ class Job:
     order: OrderSource | None = None
     """The only source of ids and use-lists; None for the best one next to the module."""
     ids: str | None = None
-    """The file with XLA's ids."""
     ties_from_record: bool = False
     until: Until = "fusion"
     """With `end` the final modules are compared."""

@@ -11,7 +11,6 @@ SCHEMA = "hlofuse.what-if/3"
 
 
 def ranking_json(r: Ranking) -> dict[str, Any]:
-    """The ranking as JSON values."""
     return {
         "schema": SCHEMA,
         "about": "rules",
@@ -38,7 +37,6 @@ def ranking_json(r: Ranking) -> dict[str, Any]:
 
 
 def sweep_json(s: Sweep) -> dict[str, Any]:
-    """The sweep as JSON values."""
     return {
         "schema": SCHEMA,
         "about": "sweep",

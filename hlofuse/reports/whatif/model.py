@@ -21,8 +21,6 @@ class SweepAxis:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One replay of a sweep."""
-
     device: str | None
     values: tuple[str, ...]
     """One for each axis; empty for XLA's own replay on the device."""

@@ -206,7 +206,6 @@ def _axis(name: str, values: Sequence[str]) -> SweepAxis:
 
 
 def _default(name: str, xla: ReplayConfig) -> str:
-    """XLA's value of a knob or device number."""
     knob = all_knobs().get(name)
     if knob is not None:
         standard = knob.value_in(xla.release)

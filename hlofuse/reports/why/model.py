@@ -24,7 +24,6 @@ class Decision:
     duplicated: bool
     rule: RuleText
     reason: str | None
-    """XLA's words."""
     figures: Figures
     removed: tuple[str, ...] = ()
     added: tuple[str, ...] = ()

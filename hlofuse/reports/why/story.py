@@ -132,8 +132,6 @@ def _request(first: str, second: str, facts: Facts) -> Request:
 
 @dataclass(slots=True)
 class _Decided:
-    """The decisions about one instruction."""
-
     giving: list[Event] = field(default_factory=list)
     taking: list[Event] = field(default_factory=list)
     rewrites: list[Event] = field(default_factory=list)

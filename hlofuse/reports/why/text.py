@@ -98,7 +98,6 @@ def inside_lines(p: PairAnswer) -> list[str]:
 
 
 def pair_headline(p: PairAnswer) -> str:
-    """The outcome, in one sentence."""
     a, b = printable(p.producer.shown), printable(p.consumer.shown)
     if p.outcome == "fused":
         return f"{a} was fused into {b}: both are in {names(p.shared)}."

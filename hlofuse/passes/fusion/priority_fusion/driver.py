@@ -26,7 +26,6 @@ _KINDS = {"loop": "kLoop", "triton": "kCustom", "custom": "kCustom", "cudnn": "k
 
 
 def make_fusion(instruction: Instruction, kind: str) -> None:
-    """A fusion of that kind."""
     if instruction.opcode == "fusion":
         set_fusion_kind(instruction, kind)
     else:

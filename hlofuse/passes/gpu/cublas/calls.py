@@ -99,7 +99,6 @@ _MOST_BYTES = 8 << 20
 
 
 def with_factor(multiply: Instruction) -> bool:
-    """A product times one number."""
     for call, other in _either(multiply):
         factor = broadcast_constant(other)
         if not (is_call(call) and _one(call) and factor is not None and _one(other)):
@@ -349,7 +348,6 @@ def _is_number(x: Instruction, number: float, *, exact: bool = False) -> bool:
 
 
 def _either(x: Instruction | None, opcode: str | None = None) -> Iterator[tuple[Instruction, Instruction]]:
-    """Both orders of two operands."""
     if x is not None and (opcode is None or x.opcode == opcode):
         a, b = x.operands
         yield a, b

@@ -19,8 +19,6 @@ _CONCATENATE_ALIGNMENT = 64
 
 @dataclass
 class Fragment:
-    """A piece of one dimension."""
-
     dimension: int
     count: int
     start: int = 0
@@ -155,7 +153,6 @@ def through_altering(hlo: Instruction, source: DimensionOrder, *, to_operands: b
 
 
 def _by_dimension(shape: Shape, fragments: Sequence[Fragment]) -> list[list[Fragment]] | None:
-    """The fragments of each dimension of the array."""
     if len(fragments) < shape.rank:
         return None
     logical: list[list[Fragment]] = [[] for _ in range(shape.rank)]
