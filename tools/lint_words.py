@@ -110,7 +110,9 @@ PHRASES = {
     "for who reads on": "details follow",
     "ahead of(?! time)": "before",
     "behind(?! a flag)": "after",
-    "beside": "next to",
+    "besides?": "next to, in addition to",
+    "gone": "removed",
+    "nobody|somebody": "no user, a user",
 }
 """The left column of the language table and words that are never terms, each with what a page writes."""
 _PHRASE = re.compile(r"\b(" + "|".join(PHRASES) + r")\b", re.IGNORECASE)
