@@ -118,7 +118,7 @@ class Costs(KernelTimes):
         self.observer = observer
         self._repeat = repeat
         decisions = [e for e in replay.events if e.pass_name == PRIORITY_FUSION]
-        # Steps count anew where the pass runs again.
+        # Steps restart where the pass runs again.
         self._number = {id(e): k for k, e in enumerate(e for e in decisions if e.event == "fuse")}
         self._priorities = {id(e): k for k, e in enumerate(e for e in decisions if e.event == "priority")}
 
@@ -144,7 +144,7 @@ class Costs(KernelTimes):
         if not into:
             return None
         saved = 0
-        if len(into) == len(producer.users):  # nobody else needs it
+        if len(into) == len(producer.users):  # no other user
             saved = self.device.launch_ticks + self.model.run_time(producer).ticks
         for user in into:
             fused = pair_estimate(self.model, producer, user).ticks

@@ -186,7 +186,7 @@ def _drop_what_is_unwritten() -> None:
 
 def _explained(error: Exception) -> str:
     """The message for the user; raises an internal error again where a traceback is wanted."""
-    # Imported here: the package behind it is not needed where nothing goes wrong.
+    # Imported here: its package is needed for errors only.
     from hlofuse.ir.errors import HlofuseError
 
     if isinstance(error, HlofuseError):

@@ -72,7 +72,7 @@ class SourceFiles:
                 return "", f"not embedded: {bytes_text(size)}"
             changed = "changed after the dump was written" if path.stat().st_mtime > written else ""
             return path.read_text(encoding="utf-8"), changed
-        except (OSError, ValueError):  # gone, or no UTF-8
+        except (OSError, ValueError):  # removed, or not UTF-8
             return "", "not readable"
 
 

@@ -90,7 +90,7 @@ def _frontend_elements(source: Instruction, ids_here: ComputationIds | None, las
     if source.opcode == "tuple":
         return ()
     if source.opcode == "while":
-        # Values from outside that a body reads are handed in behind the others, and never come out.
+        # Values from outside that a body reads are passed in after the others, and never returned.
         return range(max([last_read, *_changed(dict(source.called)["body"])]) + 1)
     return every
 
@@ -106,7 +106,7 @@ def _changed(body: Computation) -> list[int]:
     ]
 
 
-# Constants whose elements a text leaves out (`{...}`), from the proto beside it (`LiteralProto` in
+# Constants whose elements a text leaves out (`{...}`), from the proto next to it (`LiteralProto` in
 # `xla/xla_data.proto`).
 
 _COMPUTATIONS, _INSTRUCTIONS = 3, 2

@@ -78,7 +78,7 @@ def open(
                 f" found {type(source).__name__}"
             )
         input = str(source.module(module).before if module is not None else source.module().before)
-        module = target = xla_flags = None  # what compiled it, and for what, is written beside it
+        module = target = xla_flags = None  # a stamp in its folder names the compiler and target
     if arguments:
         raise HlofuseError("arguments go with a function to compile")
     options = ReplayOptions(

@@ -199,7 +199,7 @@ class Space:
             value = _NEVER if score is None else score.by(self.objective)
             if self.objective in _TIMES and score is not None:
                 self._default_work = score.bounded_work if not moves else self._default_work
-                # By another library, or in other shapes: nobody knows its time.
+                # By another library, or in other shapes: its time is unknown.
                 value = value if score.bounded_work == self._default_work else _NEVER
         self._values[moves] = value
         self.evaluations += 1

@@ -15,7 +15,7 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_LARGEST_FILE_BYTES = 1_000_000  # bytes of a file that is searched for names while somebody waits
+_LARGEST_FILE_BYTES = 1_000_000  # bytes of a file searched for names while the user waits
 _MOST_NAMES = 200
 _DEFINED = re.compile(r"^\s+(?:ROOT )?%?([\w.-]+) = ", re.MULTILINE)
 
@@ -133,7 +133,7 @@ def _texts(ctx: click.Context) -> list[Path]:
 
 
 def _input(ctx: click.Context) -> Path | None:
-    # Behind an option that waits for its value, arguments are still words.
+    # After an option that waits for its value, arguments are still words.
     value = ctx.params.get("input") or ctx.params.get("directory") or next(iter(ctx.args), None)
     return Path(value) if isinstance(value, str) and value != "-" else None
 
@@ -154,6 +154,6 @@ def _starting(incomplete: str, found: Iterable[str] | Mapping[str, str]) -> list
 
 
 def _item(value: str, type: str = "plain", help: str | None = None) -> CompletionItem:
-    from click.shell_completion import CompletionItem  # only when somebody waits at the Tab key
+    from click.shell_completion import CompletionItem  # only at the Tab key
 
     return CompletionItem(value, type, help)

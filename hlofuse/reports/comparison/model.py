@@ -23,9 +23,9 @@ class Side:
     label: str
     """The device; of two releases on one device, `XLA 0.8.3`; `XLA` and `here` for a what-if."""
     before: Totals | None
-    """Of the fusion input; None for a what-if."""
+    """Totals of the fusion input; None for a what-if."""
     after: Totals
-    """Of the module as the passes leave it."""
+    """Totals of the module after the passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Comparison:
 
     module: str
     release: str
-    """Of the first."""
+    """The release of the first."""
     sides: tuple[Side, Side] = field(repr=False)
     fused: tuple[ChangedEdge, ...]
     """Edges inside a kernel of the second and between kernels of the first."""
