@@ -390,8 +390,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(
-    ("name", "target", "inside", "outside"), CASES, ids=[f"{c[0]}-{n}" for n, c in enumerate(CASES)]
+    ("name", "target", "inside", "beyond"), CASES, ids=[f"{c[0]}-{n}" for n, c in enumerate(CASES)]
 )
-def test_it_applies_on_one_side_of_its_number(name: str, target: str, inside: str, outside: str) -> None:
+def test_it_applies_on_one_side_of_its_number(name: str, target: str, inside: str, beyond: str) -> None:
     assert name in found(inside, target)
-    assert name not in found(outside, target)
+    assert name not in found(beyond, target)

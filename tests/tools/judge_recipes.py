@@ -37,7 +37,7 @@ ARCHIVES = (
 )
 _ROUNDING = 10
 """Times the tolerance: sums in another order differ so much at most."""
-_KEPT = 1
+_SMALLEST = 1
 """Modules for each archive and recipe in the list."""
 
 
@@ -90,7 +90,7 @@ def main() -> int:
                     print("skipped", archive, member, error, flush=True)
     print(counts)
     if given.write:
-        lines = [f"{a} {m} {n}" for (a, n), found in smallest.items() for _, m in sorted(found)[:_KEPT]]
+        lines = [f"{a} {m} {n}" for (a, n), found in smallest.items() for _, m in sorted(found)[:_SMALLEST]]
         LIST.write_text("\n".join(lines) + "\n")
     return int("different" in counts)
 

@@ -29,7 +29,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.ir.unfusing import check_growth, inline_calls, most_instructions, unfuse
+from hlofuse.ir.unfusing import check_growth, inline_calls, instruction_limit, unfuse
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.fusion.gpu_legacy import FusionMerger, GpuInstructionFusion
