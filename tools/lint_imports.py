@@ -1,17 +1,54 @@
-"""Fail where files of the package import each other in a circle.
+"""Fail where files of the package import each other in a circle, and where one holds a second matcher.
 
 import-linter holds folders to their layers; this holds files. Every import counts: those inside functions and
 those for type checkers as well, since either is a way to read and to load one file only with the other.
+
+`hlofuse/matching` has the only key of an instruction and the only search for pairs of two modules.
 """
 
 from __future__ import annotations
 
+import ast
+import re
 import sys
+from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 
 import grimp
 
 PACKAGE = "hlofuse"
+ROOT = Path(__file__).resolve().parent.parent
+WITHIN_ONE_MODULE = ("ir", "analysis", "matching", "cost", "rules", "passes")
+"""Folders whose keys are those of XLA's passes."""
+_KEY = re.compile(r"content|fingerprint|identity|key|signature|structure")
+_IGNORED = frozenset(
+    "control-predecessors frontend_attributes sharding origin original_value statistics".split()
+)
+
+
+def second_matchers(text: str) -> Iterator[tuple[int, str]]:
+    """The line and the offence of everything in a file that `hlofuse/matching` is for."""
+    for node in ast.walk(ast.parse(text)):
+        names: set[object] = set()
+        if isinstance(node, (ast.Set, ast.List, ast.Tuple)):
+            names = {e.value for e in node.elts if isinstance(e, ast.Constant)}
+        elif (
+            isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "split"
+        ):
+            text_split = node.func.value
+            if isinstance(text_split, ast.Constant) and isinstance(text_split.value, str):
+                names = set(text_split.value.split())
+        if "metadata" in names and _IGNORED & names:
+            yield node.lineno, "attributes that do not count"
+        if isinstance(node, ast.FunctionDef) and node.returns is not None:
+            returns = ast.unparse(node.returns)
+            types = [ast.unparse(a.annotation) for a in node.args.args if a.annotation is not None]
+            if types == ["Instruction"] and _KEY.search(node.name):
+                yield node.lineno, f"a key of an instruction: {node.name}"
+            pairs = "[Instruction, Instruction]" in returns
+            if pairs and any(types.count(t) > 1 for t in ("Module", "Computation")):
+                yield node.lineno, f"a search for pairs: {node.name}"
 
 
 def main() -> int:
@@ -25,8 +62,14 @@ def main() -> int:
         for imported, file in zip(files, [*files[1:], first], strict=True):
             print(f"  {file} imports {imported}")
         return 1
-    print(f"No circle between {len(imports)} files.")
-    return 0
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {offence}; use hlofuse/matching"
+        for path in sorted((ROOT / PACKAGE).rglob("*.py"))
+        if path.relative_to(ROOT / PACKAGE).parts[0] not in WITHIN_ONE_MODULE
+        for line, offence in second_matchers(path.read_text(encoding="utf-8"))
+    ]
+    print(*found, f"No circle between {len(imports)} files.", sep="\n")
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

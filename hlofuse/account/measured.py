@@ -10,6 +10,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
 from hlofuse.inputs.wire_format import Signature, signatures
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.matching.key import signature
 
 _FINDING = "measured"
 NO_MEASURED_TIME = "no kernel of the module has a measured time; give a profile of this program"
@@ -108,7 +109,7 @@ def _join(module: Module, profile: Profile, source: ProfiledModule, *, is_own: b
         if own is None:
             unmatched.append(time)
             continue
-        if name in expected and expected[name] != _signature(by_name[own]):
+        if name in expected and expected[name] != signature(by_name[own]):
             refused.append(name)
             continue
         times[own] = replace(time, name=own)
@@ -139,7 +140,3 @@ def _runs(module: Module, times: Mapping[str, MeasuredTime]) -> int:
     """Runs of the program: the entry computation launches each kernel once in every run."""
     calls = sorted(times[i.name].calls for i in module.entry if i.name in times)
     return calls[(len(calls) - 1) // 2] if calls else 1
-
-
-def _signature(x: Instruction) -> Signature:
-    return x.opcode, tuple([tuple(leaf.dimensions) for _, leaf in x.shape.leaves()])

@@ -80,7 +80,7 @@ def measured_changes(diff: ModuleDiff, accounts: Accounts) -> list[MeasuredChang
     for match in diff.matches:
         weight = 1 if match.before[0].instruction.opcode in TRIVIAL else 100
         pairs = product(match.before, match.after)
-        shared.update({(p.fusion or p.instruction, q.fusion or q.instruction): weight for p, q in pairs})
+        shared.update({(p.kernel, q.kernel): weight for p, q in pairs})
     sides = accounts.before.rows, accounts.after.rows
     groups = {row.instruction: MeasuredChange((row,), ()) for row in sides[0]}
     groups |= {row.instruction: MeasuredChange((), (row,)) for row in sides[1]}
@@ -114,7 +114,7 @@ def final_kernels(diff: ModuleDiff) -> FinalKernels:
     found: dict[Instruction, dict[Instruction, None]] = {}
     telling: dict[Instruction, dict[Instruction, None]] = {}
     for match in diff.matches:
-        to = {k: None for p in match.after if is_kernel(k := p.fusion or p.instruction)}
+        to = {k: None for p in match.after if is_kernel(k := p.kernel)}
         for place in match.before:
             found.setdefault(place.instruction, {}).update(to)
             if place.fusion is not None:

@@ -3,7 +3,6 @@ user's program that the page shows next to the kernels of their lines."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf
@@ -11,7 +10,6 @@ from pathlib import Path
 
 from hlofuse.account.floor import floor_us
 from hlofuse.analysis.elementwise import leaves_size
-from hlofuse.analysis.kernels import computed_in
 from hlofuse.compilation import Compilation
 from hlofuse.explorer.model import NOWHERE, Kernel, KernelPair, Line, SourceFile, Value
 from hlofuse.format.escape import printable
@@ -20,8 +18,11 @@ from hlofuse.format.units import bytes_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import PrintOptions
+from hlofuse.ir.origin import own_name
 from hlofuse.ir.text.printer import print_computation, print_instruction
+from hlofuse.matching.kernels import contents
 from hlofuse.matching.pairs import match
+from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.explain.model import HotKernel
@@ -131,16 +132,30 @@ def kernel_pairs(
 ) -> list[KernelPair]:
     """Kernels that compute the same results, then those of the first replay only, then of the second."""
     own, other = ([k.row.instruction for k in side] for side in kernels)
-    names = match(first.final, second.final).names
+    names = match(first.final, second.final, _common_operations(first, second)).names
     number = {i.name: n for n, i in enumerate(own)}
     paired = {n: number[name] for n, i in enumerate(other) if (name := names.get(i.name)) in number}
     return [
-        *((m, n, _content(own[m]) == _content(other[n])) for n, m in paired.items()),
+        *((m, n, contents(own[m]) == contents(other[n])) for n, m in paired.items()),
         *((m, -1, False) for m in sorted(set(range(len(own))) - set(paired.values()))),
         *((-1, n, False) for n in range(len(other)) if n not in paired),
     ]
 
 
-def _content(kernel: Instruction) -> object:
-    inside = computed_in(kernel) if kernel.opcode == "fusion" and kernel.called else (kernel,)
-    return kernel.fusion_kind, Counter((i.opcode, i.shape.text_without_layout) for i in inside)
+def _common_operations(first: Compilation, second: Compilation) -> Iterator[tuple[Instruction, Instruction]]:
+    """Operations of both final modules that come from one instruction of a common fusion input."""
+    if first.input.module is not second.input.module or first.input.stage is not Stage.INPUT:
+        return
+    sides: list[dict[str, Instruction]] = []
+    for run in (first, second):
+        at_fusion = {x.name: x for x in run.after.instructions()}
+        sides.append({})
+        for x in run.final.instructions():
+            fused = at_fusion.get(run.names_at_fusion.get(x.name, ""))
+            name = own_name(fused.origin) if fused is not None and x.opcode != "fusion" else None
+            if name is not None:
+                sides[-1].setdefault(name, x)
+    for name, x in sides[0].items():
+        other = sides[1].get(name)
+        if other is not None and other.opcode == x.opcode:
+            yield x, other

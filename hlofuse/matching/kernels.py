@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable
 from hlofuse.analysis.kernels import computed_in, is_kernel
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import grouped, unmatched
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.matching.key import Keys, Strictness, payload, result
 
 
@@ -146,3 +147,23 @@ class ModuleKeys:
 def inside(kernel: Instruction) -> Iterable[Instruction]:
     """The operations of a kernel: those in a fusion, or itself."""
     return computed_in(kernel) if kernel.opcode == "fusion" and kernel.called else (kernel,)
+
+
+_NO_WORK = with_trait("free")
+
+
+def outline(kernel: Instruction) -> Hashable:
+    """The loosest key: operations by opcode, and the elements of the results."""
+    sizes = tuple(sorted(leaf.element_count for _, leaf in kernel.shape.leaves()))
+    if kernel.opcode != "fusion" or not kernel.called:
+        return kernel.opcode, sizes
+    opcodes = Counter(x.opcode for x in computed_in(kernel) if x.opcode not in _NO_WORK)
+    if opcodes.total() == 1:
+        return next(iter(opcodes)), sizes  # wrapped alone
+    return frozenset(opcodes.items()), sizes
+
+
+def contents(kernel: Instruction) -> Hashable:
+    """The kind of a fusion and its operations with their shapes, in any order."""
+    operations = Counter((x.opcode, x.shape.text_without_layout) for x in inside(kernel))
+    return kernel.fusion_kind, frozenset(operations.items())

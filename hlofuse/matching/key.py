@@ -102,6 +102,11 @@ def result(x: Instruction) -> Shape:
     return Shape.tuple_of(shape.tuple_shapes[:-1]) if is_scratch else shape
 
 
+def signature(x: Instruction) -> tuple[str, tuple[tuple[int, ...], ...]]:
+    """Opcode and dimensions of the results: they differ where a name means another operation."""
+    return x.opcode, tuple([tuple(leaf.dimensions) for _, leaf in x.shape.leaves()])
+
+
 class Keys:
     """Numbers that are equal for equal instructions, as long as called computations do not change."""
 

@@ -1,21 +1,20 @@
 """Comparison of a replay with XLA's own result next to the input."""
 
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hlofuse.analysis.kernels import computed_in, kernels
+from hlofuse.analysis.kernels import kernels
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
 from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import fusion_result_of
 from hlofuse.inputs.many import load
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.opcodes import with_trait
-
-_NO_WORK = with_trait("free")
+from hlofuse.ir.graph import Module
+from hlofuse.matching.kernels import outline
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +54,12 @@ def compare_with_result(filename: str | None, target: str, after: Module) -> Xla
         return None
     path, after_all_passes = found
     try:
-        expected = _signatures(load(path), not after_all_passes)
+        expected = _outlines(load(path), not after_all_passes)
     except HlofuseError:
         return None
-    own = _signatures(after, not after_all_passes)
+    own = _outlines(after, not after_all_passes)
     return XlaResult(str(path), after_all_passes, expected.total(), own.total(), (expected & own).total())
 
 
-def _signatures(module: Module, with_copies: bool) -> Counter[object]:
-    return Counter(_signature(k) for k in kernels(module) if with_copies or k.opcode != "copy")
-
-
-def _signature(kernel: Instruction) -> object:
-    """A key for the computation of a kernel: operations by opcode, and the elements of its results."""
-    sizes = tuple(sorted(leaf.element_count for _, leaf in kernel.shape.leaves()))
-    if kernel.opcode != "fusion" or not kernel.called:
-        return kernel.opcode, sizes
-    inside = Counter(i.opcode for i in computed_in(kernel) if i.opcode not in _NO_WORK)
-    if len(inside) == 1 and inside.total() == 1:
-        return next(iter(inside)), sizes  # wrapped alone
-    return frozenset(inside.items()), sizes
+def _outlines(module: Module, with_copies: bool) -> Counter[Hashable]:
+    return Counter(outline(k) for k in kernels(module) if with_copies or k.opcode != "copy")
