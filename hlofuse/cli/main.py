@@ -56,7 +56,7 @@ _QUESTIONS = ("explain", "why", "kernels", "stats", "timeline", "trace-op")
 """Commands that parse options and print an answer of the library, nothing else."""
 _WIDEST = max(map(len, _COMMANDS))
 _OVERVIEW = "overview"
-"""What runs for `hlofuse INPUT`, and for `hlofuse` alone on the current directory."""
+"""The command for `hlofuse INPUT`, and for `hlofuse` alone on the current directory."""
 
 TRACEBACK_VARIABLE = "HLOFUSE_TRACEBACK"
 """Set to have an internal error raised with its traceback."""

@@ -15,8 +15,6 @@ from hlofuse.matching.structure import TRIVIAL
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """The accounts of both sides."""
-
     before: Account
     """The account of the final module for BEFORE."""
     after: Account

@@ -38,7 +38,7 @@ class StageError(HlofuseError):
 
 
 def stage_of(module: Module, target: str = "cpu", given: Given = NOTHING_GIVEN) -> ShownStage:
-    """Tell the stage from the module itself, from the dump's file name and from the dumps beside it."""
+    """The stage, from the module itself, from the dump's file name and from sibling dumps."""
     found = backend_of(module) if given.target is None else None
     backend = found.value if found is not None else None
     dump_file = read_name(Path(module.filename)) if module.filename and module.filename != "<stdin>" else None
@@ -76,10 +76,10 @@ def stage_of(module: Module, target: str = "cpu", given: Given = NOTHING_GIVEN) 
 
 
 def _by_contents(module: Module, target: str, backend: str | None, given: Given) -> tuple[Stage, str]:
-    """Before the fusion passes or their input, by what stands in the module alone.
+    """The stage by the module's contents alone: before the fusion passes, or their input.
 
-    The test for all: where repeating the passes before fusion changes a module, it was not their result. The
-    reverse holds only nearly, as XLA's passes are not idempotent: what only passes create tells first.
+    If repeating the passes before fusion changes a module, it was not their result. The reverse holds only
+    nearly, as XLA's passes are not idempotent: instructions that only passes create are tested first.
     """
     if backend == "tpu":
         return INPUT, "it has no fusions"
@@ -305,10 +305,10 @@ def _passes_before_fusion_change(module: Module, target: str, given: Given) -> t
 
 def _counts_if_changed(module: Module, target: str, given: Given) -> tuple[int, int] | None:
     before = _operations(module)
-    is_known = bool(before_fusion(target, given.device))
-    device = given.device if is_known and TARGETS[target].needs_device else None
+    has_passes = bool(before_fusion(target, given.device))
+    device = given.device if has_passes and TARGETS[target].needs_device else None
     config = replay_config(
-        target if is_known else "cpu", device, xla_flags=compiled_with(module, given.flags)
+        target if has_passes else "cpu", device, xla_flags=compiled_with(module, given.flags)
     )
     lowering = lowering_in_creation_order(module, config)
     try:

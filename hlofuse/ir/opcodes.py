@@ -15,7 +15,7 @@ class OpcodeFacts(NamedTuple):
     """The facts of a row of `text/signatures.csv`."""
 
     operands: str
-    """How many; `*` for any number."""
+    """The number of operands; `*` for any."""
     required: str
     """Attributes that it must have."""
     optional: str

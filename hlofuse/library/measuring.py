@@ -127,10 +127,10 @@ def check(reports: Sequence[Program], options: questions.Check) -> Answer[Check]
 def checked(
     requests: Sequence[ReplayOptions], options: questions.Check, update: bool = False
 ) -> tuple[Answer[Check], dict[Path, str]]:
-    """What broke, and the files of the baseline that `update` is to write; none without it.
+    """The broken limits, and the files of the baseline to write with `update`.
 
-    Bytes and time may exceed the baseline by `tolerance` percent. HlofuseError for a baseline that cannot be
-    read, and where there is nothing to check against.
+    Bytes and time may exceed the baseline by `tolerance` percent. Raises `HlofuseError` for an unreadable
+    baseline, and where there is nothing to check against.
     """
 
     budget = Budget.of(options.max_kernels, options.max_bytes, options.max_time)
@@ -176,7 +176,7 @@ def checked(
 
 
 def check_answer(name: str, found: Check, draw: Callable[..., None]) -> Answer[Check]:
-    """What broke, as an answer whose text `draw` prints."""
+    """The broken limits, as an answer whose text `draw` prints."""
 
     return Answer(
         name,

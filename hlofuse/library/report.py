@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 
 class Report(Program):
-    """What XLA's fusion does with one module, why, and what would make it better.
+    """XLA's fusion of one module: its result, reasons and improvements.
 
-    `hlofuse.open` makes one. Nothing is computed before it is asked for, and nothing twice. Every figure is
-    that of the command line's JSON. HlofuseError, with a sentence for the user, says what cannot be had.
+    `hlofuse.open` makes one. Every answer is computed on first use and cached. Every figure is that of the
+    command line's JSON. `HlofuseError`, with a sentence for the user, says why an answer is impossible.
     """
 
     if TYPE_CHECKING:  # at run time the methods are created from `QUESTIONS` below
@@ -78,11 +78,11 @@ class Report(Program):
         return self.stats_of()
 
     def compare_device(self, device: str) -> Answer[Any]:
-        """What is decided otherwise on another device, as `hlofuse explain --compare-device`."""
+        """The decisions that differ on another device, as `hlofuse explain --compare-device`."""
         return self.explain(compare_device=device)
 
     def without_pass(self, *names: str, confirm: bool = False) -> Answer[Any]:
-        """What XLA's passes earn, as `hlofuse what-if --without-pass`; `all` for each that changes something.
+        """The gain of XLA's passes, as `hlofuse what-if --without-pass`; `all` for each with an effect.
 
         With `confirm` XLA:CPU compiles as well, with the user's JAX.
         """
@@ -118,7 +118,7 @@ class Report(Program):
         return replayed_until(self, until).text
 
     def upgrade(self, to: str | None = None, compiled: Report | None = None) -> Answer[list[Upgrade]]:
-        """What another release of XLA fuses, as `hlofuse upgrade`; the newest unless `to` names one.
+        """The fusions of another release of XLA, as `hlofuse upgrade`; the newest unless `to` names one.
 
         `compiled` is the program as that release compiled it; its passes before fusion then count too.
         """

@@ -59,13 +59,13 @@ NOTHING_GIVEN = Given()
 
 @dataclass(frozen=True, slots=True)
 class ShownStage:
-    """The stage of a module and what shows it."""
+    """The stage of a module and its evidence."""
 
     name: Stage
     backend: str | None = None
-    """`cpu`, `gpu`, `tpu` or another, where something in the module tells."""
+    """`cpu`, `gpu`, `tpu` or another, where the module has evidence of one."""
     evidence: str = ""
-    """What shows the stage, in words."""
+    """The evidence in words."""
     right_file: Path | None = None
     """The dump of the pass's input, if it lies in the same directory."""
     source: Source = "text"
@@ -82,9 +82,9 @@ class ShownStage:
         return Fact(self.name, self.source, self.evidence)
 
     def foreign_to(self, target: str) -> bool:
-        """Something in the module tells of another backend than that of `target`.
+        """True for evidence of another backend than that of `target`.
 
-        A module that no backend of XLA's has compiled yet is foreign to none.
+        A module not compiled by any of XLA's backends is foreign to none.
         """
         if self.backend is None or (self.backend in FRONT_ENDS and not self.is_fused):
             return False

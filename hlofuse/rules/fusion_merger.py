@@ -123,7 +123,6 @@ SLOWER = register(
 
 
 def time_figures(times: MergeTimes) -> Figures:
-    """Both times of a merge."""
     return {"us_fused": microseconds(times.fused), "us_unfused": microseconds(times.unfused)}
 
 

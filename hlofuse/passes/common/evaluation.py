@@ -72,7 +72,6 @@ class _Slices:
     """The origin of the dimensions of a gather's result or of a scatter's updates."""
 
     base: Sequence[int]
-    """Sizes of the array."""
     index: Sequence[int]
     vector: int
     """Its dimension that holds the parts of one index."""

@@ -21,7 +21,6 @@ def difference_json(c: Comparison) -> dict[str, Any]:
 
 
 def edge_json(e: ChangedEdge) -> dict[str, Any]:
-    """Both ends of an edge."""
     return fields(e, "producer consumer", place_json)
 
 

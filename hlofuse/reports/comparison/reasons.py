@@ -98,7 +98,6 @@ def _details(
 
 
 def _answers(pairs: Iterable[EdgeNames], facts: Facts) -> dict[EdgeNames, PairAnswer | None]:
-    """The decision about each pair; None without one."""
     pairs = list(dict.fromkeys(pairs))
     found = zip(pairs, why_each(pairs, facts), strict=True)
     return {

@@ -76,7 +76,6 @@ def cause_text(found: Upgrade) -> str:
 
 
 def row(found: Upgrade) -> tuple[str, ...]:
-    """The table row of one module."""
     return (printable(found.name), *figures(found.before, found.final), change_text(found), cause_text(found))
 
 
