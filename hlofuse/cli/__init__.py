@@ -1,6 +1,4 @@
-"""The command line: a file for each command, which `main.py` imports when that command is called.
+"""The command line: a file for each command with more than options and a report, else `library/questions.py`.
 
-What is imported in a few milliseconds stands at the top of these files. Replays, reports, drawings and rich
-take a tenth of a second and more, so the functions that need them import them: `--help` and a wrong option do
-without.
+`main.py` imports a command when it is called, with everything that the command needs.
 """

@@ -6,6 +6,11 @@ import click
 
 from hlofuse.cli.common.options import option, report_options
 from hlofuse.cli.common.output import Output
+from hlofuse.cli.common.progress import spinner
+from hlofuse.format.terminal import indented, plain_table
+from hlofuse.format.units import plural
+from hlofuse.inputs import load
+from hlofuse.judge.judge import SCALES, judge
 
 
 @click.command("judge")
@@ -33,11 +38,6 @@ def command(a: str, b: str, scale: tuple[float, ...], out: Output, **how: Any) -
     Exit status 0: same values; 1: different values, a module XLA rejects, or undecidable
     (nan or inf in A's results, or results too sensitive to rounding); 2: wrong input.
     """
-    from hlofuse.cli.common.progress import spinner
-    from hlofuse.format.terminal import indented, plain_table
-    from hlofuse.format.units import plural
-    from hlofuse.inputs import load
-    from hlofuse.judge.judge import SCALES, judge
 
     with spinner("compiling and running"):
         found = judge(load(a), load(b), scales=scale or SCALES, **how)

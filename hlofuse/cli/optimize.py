@@ -11,6 +11,8 @@ import click
 from hlofuse.cli.common.options import option
 from hlofuse.cli.common.output import Output, emit
 from hlofuse.cli.common.questions import command_of
+from hlofuse.ir.text.printer import print_module
+from hlofuse.library.optimizing import optimized
 
 if TYPE_CHECKING:
     from hlofuse.library.questions import Optimize
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
 
 def _run(reports: Sequence[Report], options: Optimize, out: Output, write: Path | None) -> int:
     """The answer, and the best module in the file that `--write` names."""
-    from hlofuse.ir.text.printer import print_module
-    from hlofuse.library.optimizing import optimized
 
     found = optimized(reports[0], options)
     if write is not None:

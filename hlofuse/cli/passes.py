@@ -9,6 +9,8 @@ import click
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.format.fields import fields
+from hlofuse.format.terminal import Rows
+from hlofuse.search.actions import ACTIONS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
 @report_options
 def command(out: Output) -> int:
     """List XLA's target-independent passes that optimize may run: kind, opcodes, how each was checked."""
-    from hlofuse.search.actions import ACTIONS
 
     actions = list(ACTIONS.values())
     out.report(
@@ -34,7 +35,6 @@ def command(out: Output) -> int:
 
 
 def _print(actions: list[Action], console: Console) -> None:
-    from hlofuse.format.terminal import Rows
 
     table = Rows(
         ("pass", "name"), ("kind", "name"), ("opcodes", "left"), ("checked against", "name"), drop=(3, 1)

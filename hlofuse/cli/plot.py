@@ -12,6 +12,8 @@ from hlofuse.cli.common.options import input_argument, option, output_option, re
 from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.request import announce, report_on, warn
+from hlofuse.render import format_of
+from hlofuse.render.engine import require_engine
 
 KINDS = ("passes", "kernels", "roofline")
 
@@ -32,8 +34,6 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
     Times come from XLA's cost model on GPU targets; other targets show bytes.
     SVG needs no Graphviz.
     """
-    from hlofuse.render import format_of
-    from hlofuse.render.engine import require_engine
 
     to_stdout = str(output) == "-"
     form = "dot" if to_stdout else format_of(output)

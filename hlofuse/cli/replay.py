@@ -8,6 +8,8 @@ import click
 from hlofuse.cli.common.options import input_argument, option, output_option, replay_options, until_option
 from hlofuse.cli.common.output import emit, save, write_file
 from hlofuse.cli.common.request import announce, report_on, warn
+from hlofuse.library.writing import replayed_until
+from hlofuse.trace.events import to_jsonl
 
 _PATH = click.Path(path_type=Path)
 
@@ -27,8 +29,6 @@ def command(
     From a module before optimizations the result is approximate, and its first line says so. A fused module
     is rejected, except with --until end, which continues from there.
     """
-    from hlofuse.library.writing import replayed_until
-    from hlofuse.trace.events import to_jsonl
 
     done = replayed_until(report_on(input, request), until, with_texts=keep_passes is not None)
     if done.loaded.changes and not done.was_fused:

@@ -8,9 +8,14 @@ from pathlib import Path
 import click
 
 from hlofuse.cli.common.messages import message
+from hlofuse.compilation import CompilationInput, compile
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
+from hlofuse.inputs import load
+from hlofuse.inputs.stage import BEFORE, SCHEDULED, stage_of
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.text.printer import print_module
+from hlofuse.pipelines.stage import Stage
 
 
 @click.command("run-as", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
@@ -52,11 +57,6 @@ def command(arguments: tuple[str, ...]) -> int:
 
 def _prepared(file: str) -> str:
     """As it goes to the scheduler, where XLA:CPU has its hook (`ApplyXlaTransforms`)."""
-    from hlofuse.compilation import CompilationInput, compile
-    from hlofuse.inputs import load
-    from hlofuse.inputs.stage import BEFORE, SCHEDULED, stage_of
-    from hlofuse.ir.text.printer import print_module
-    from hlofuse.pipelines.stage import Stage
 
     module = load(file)
     stage = stage_of(module)

@@ -8,8 +8,10 @@ import click
 
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
+from hlofuse.cost.gpu.device import load_device
 from hlofuse.format.fields import fields
-from hlofuse.pipelines.targets import TARGETS
+from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
+from hlofuse.pipelines.targets import TARGETS, compilation
 from hlofuse.releases import ANY, EARLIEST, NEWEST
 
 if TYPE_CHECKING:
@@ -37,9 +39,6 @@ def command(verbose: bool, out: Output) -> int:
 
 def _compilation(target: Target) -> list[str]:
     """XLA's passes from the front end on; those of a GPU for an H100, which has nearly all."""
-    from hlofuse.cost.gpu.device import load_device
-    from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
-    from hlofuse.pipelines.targets import compilation
 
     tops = compilation(target.name, load_device("h100_sxm") if target.needs_device else None)
     single = [p for top in tops for p in top.flattened() if not isinstance(p, Pipeline | FixedPoint)]

@@ -6,15 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hlofuse.capture import Destination
+from hlofuse.capture.capturing import capture_function, capture_modules, module_names
 from hlofuse.cli.common.completion import releases
 from hlofuse.cli.common.options import limit_option, option, replay_options, report_options
 from hlofuse.cli.common.output import Output
+from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.request import TERMINAL, options_of, warn
+from hlofuse.inputs.companions import before_optimizations_of
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.builds import upgraded
+from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions
 
 if TYPE_CHECKING:
@@ -54,9 +61,6 @@ def command(
 
     Exit status 0: same fusions, 1: different, 2: wrong input or call.
     """
-    from tempfile import TemporaryDirectory
-
-    from hlofuse.library.side_by_side import upgraded
 
     program = input
     if request.pop("xla") is not None:
@@ -83,9 +87,6 @@ def command(
 def _captured(programs: Sequence[str], request: Mapping[str, Any], python: str, out: Path) -> Capture:
     """The capture by another JAX of functions (`script.py:function`, one at a time) or of files
     with modules."""
-    from hlofuse.capture import Destination
-    from hlofuse.capture.capturing import capture_function, capture_modules, module_names
-    from hlofuse.cli.common.progress import spinner
 
     device, target = request["device"], request["target"]
     destination = Destination(target or ("gpu" if device is not None else "cpu"), device)
@@ -98,8 +99,6 @@ def _captured(programs: Sequence[str], request: Mapping[str, Any], python: str, 
 
 def _programs(options: ReplayOptions) -> list[str]:
     """The modules before optimizations that lie beside the dumps."""
-    from hlofuse.inputs.companions import before_optimizations_of
-    from hlofuse.library.modules import each_module
 
     found = []
     for one, name in each_module(options, finished=False):

@@ -18,6 +18,7 @@ from hlofuse.cli.common.options import (
 )
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.request import TERMINAL
+from hlofuse.library.verifying import verify
 
 
 @click.command("verify")
@@ -50,7 +51,6 @@ def command(path: Path, after: Path | None, limit: int, verbose: bool, out: Outp
     optimizations; kernel names, kernels and copies are compared. Exit status 1 if
     something differs.
     """
-    from hlofuse.library.verifying import verify
 
     answer = verify(path, after, listener=TERMINAL, **how)
     out.show(answer, limit=limit, every=verbose)

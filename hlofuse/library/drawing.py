@@ -6,10 +6,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hlofuse.account import Account, KernelTimes
+from hlofuse.compilation import ModuleTexts
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.units import listing
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.grouping import grouped
 from hlofuse.library.naming import drawn_name, final_names_of, renamed_kernels, unoptimized_of
+from hlofuse.releases import nearest
+from hlofuse.reports.common.final_names import LaunchedNames
+from hlofuse.reports.common.lineage import Lineage
+from hlofuse.reports.common.phrases import figures_text
+from hlofuse.reports.common.refusals import refusals
+from hlofuse.reports.common.unoptimized import BRIEF
+from hlofuse.reports.comparison.phrases import difference_lines, warning_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +50,6 @@ def drawn(
     """`Report.render`: names are any names, and what limits the replay stands in the picture."""
     from hlofuse.render import Options, render
     from hlofuse.render.animate import animation
-    from hlofuse.reports.common.unoptimized import BRIEF
-    from hlofuse.reports.comparison.phrases import difference_lines
 
     listener = program.options.listener
     shown: Module | Compilation = program.module
@@ -70,11 +78,7 @@ def drawn(
 
 def decisions_of(program: Program) -> Iterator[Decision]:
     """The fusions of a replay and its final refusals between kernels, in order, as `explain` counts them."""
-    from hlofuse.ir.grouping import grouped
     from hlofuse.render.animate import Decision
-    from hlofuse.reports.common.lineage import Lineage
-    from hlofuse.reports.common.phrases import figures_text
-    from hlofuse.reports.common.refusals import refusals
 
     facts, lineage = program.facts, Lineage()
 
@@ -110,7 +114,6 @@ def shown_view(program: Program, view: str | None = None) -> str:
 def launched(program: Program, view: str | None) -> LaunchedModule:
     """`Report.launched`."""
     from hlofuse.render.viewers import LaunchedModule
-    from hlofuse.reports.common.final_names import LaunchedNames
 
     at_fusion, final = dict[str, str](), dict[str, str]()
     if shown_view(program, view) == "before":
@@ -126,13 +129,7 @@ def launched(program: Program, view: str | None) -> LaunchedModule:
 
 def plotted(program: Program, kind: str) -> Plot:
     """`Report.plot`."""
-    from hlofuse.account import Account, KernelTimes
-    from hlofuse.compilation import ModuleTexts
-    from hlofuse.library.naming import final_names_of
     from hlofuse.render.options import pair_of
-    from hlofuse.reports.common.final_names import LaunchedNames
-    from hlofuse.reports.common.unoptimized import BRIEF
-    from hlofuse.reports.comparison.phrases import warning_line
 
     loaded = program.at_fusion
     device = loaded.device
@@ -194,7 +191,6 @@ def _side_by_side(
     program: Program, other: Program | None, device: str | None, release: str | None
 ) -> dict[str, Observed]:
     """The replays of the page, each under what distinguishes it from the other."""
-    from hlofuse.releases import nearest
 
     observed = program.observed
     if other is None and device is None and release is None:

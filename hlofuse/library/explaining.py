@@ -40,7 +40,7 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
     if device is not None:
         if name is not None:
             raise HlofuseError("--compare-device compares whole modules and takes no NAME")
-        from hlofuse.library.side_by_side import devices_compared  # loads the comparison of two modules
+        from hlofuse.library.builds import devices_compared  # loads the comparison of two builds
 
         return devices_compared(report, device)
     only_pass, computation, only_refused = options.only_pass, options.computation, options.only_refused

@@ -122,7 +122,7 @@ class Report(Program):
 
         `compiled` is the program as that release compiled it; its passes before fusion then count too.
         """
-        from hlofuse.library.side_by_side import upgraded
+        from hlofuse.library.builds import upgraded
 
         return upgraded(self.options, to, compiled.options if compiled is not None else None)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlofuse.account import Account
+from hlofuse.account.running import running
+from hlofuse.diff import diff
+from hlofuse.diff.accounts import Accounts, final_kernels
 from hlofuse.format.escape import printable
 from hlofuse.inputs import load
 from hlofuse.inputs.companions import recorded_device
@@ -19,28 +21,23 @@ from hlofuse.inputs.many import modules_at
 from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
-from hlofuse.library.heads import head_of
 from hlofuse.library.listener import Listener
-from hlofuse.library.modules import each_module
-from hlofuse.library.options import Loaded, ReplayOptions
 from hlofuse.pipelines import device_of
-from hlofuse.releases import NEWEST, nearest, release_of
+from hlofuse.releases import nearest
 from hlofuse.reports.common.head import Head, head_lines
-from hlofuse.reports.comparison.json import comparison_json
-from hlofuse.reports.comparison.reasons import compare_builds
-from hlofuse.reports.comparison.text import print_comparison
+from hlofuse.reports.diff.json import as_dict
+from hlofuse.reports.diff.model import summarize
+from hlofuse.reports.diff.phrases import verdict
+from hlofuse.reports.diff.text import draw as draw_summary
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hlofuse.compilation import ReplayConfig
     from hlofuse.diff import ModuleDiff
     from hlofuse.diff.accounts import Accounts
     from hlofuse.ir.graph import Module
     from hlofuse.library.program import Program
-    from hlofuse.releases import Release
     from hlofuse.render import ModulePair
-    from hlofuse.reports.upgrade import Upgrade
 
 SECTIONS = ("kernels", "fusions", "sources", "instructions", "header")  # those of `reports.diff.phrases`
 
@@ -74,25 +71,10 @@ def read_both(
 
 def pair_of_diff(diff: ModuleDiff) -> ModulePair:
     """The two modules for a picture side by side."""
-    from hlofuse.diff.accounts import final_kernels
     from hlofuse.render import ModulePair
-    from hlofuse.reports.diff.phrases import verdict
 
     found = final_kernels(diff)
     return ModulePair(diff.before.module, diff.after.module, found.kernels, verdict(diff), found.notes)
-
-
-def devices_compared(report: Program, device: str) -> Answer[Any]:
-    """The decisions that differ on another device."""
-    found = compare_builds(report.replayed, report.options.on_device(report.replayed, device))
-    return Answer(
-        "comparison of devices",
-        lambda: found,
-        json=comparison_json,
-        body=lambda console, limit=10, hint=False: print_comparison(found, console, limit=limit),
-        note=report.replayed.note,
-        heads=[head_of(report.replay)],
-    )
 
 
 def check_devices(before: str | None, after: str | None) -> None:
@@ -122,8 +104,6 @@ def accounts_of(
 
     Devices and releases are those of the call, else those in the dumps.
     """
-    from hlofuse.account.running import running
-    from hlofuse.diff.accounts import Accounts
 
     modules = diff.before.module, diff.after.module
     finals: list[Account] = []
@@ -169,11 +149,6 @@ def compared(
 
     With `runs` the launched kernels of both sides are compared, with their measured times.
     """
-    from hlofuse.diff import diff
-    from hlofuse.diff.accounts import Accounts
-    from hlofuse.reports.diff.json import as_dict
-    from hlofuse.reports.diff.model import summarize
-    from hlofuse.reports.diff.text import draw as draw_summary
 
     launched = None if runs is None else (runs[0].account, runs[1].account)
     pair = (before, after) if launched is None else (launched[0].module, launched[1].module)
@@ -205,55 +180,3 @@ def compared(
         heads=heads,
         prints_heads=True,
     )
-
-
-def upgraded(options: ReplayOptions, to: str | None, compiled: ReplayOptions | None) -> Answer[list[Upgrade]]:
-    """Every module of the input by its release and by `to`, the newest for None; worst first.
-
-    `compiled` has the same modules as the other release brings them to fusion.
-    """
-    from hlofuse.reports.upgrade import upgrade
-    from hlofuse.reports.upgrade.json import upgrade_json
-    from hlofuse.reports.upgrade.text import print_upgrade
-
-    requests = list(each_module(options, finished=False))
-    to, note = nearest(to if to is not None else NEWEST)
-    options.listener.note(note)
-    new, others = release_of(to), {}
-    if compiled is not None:
-        for one, name in each_module(replace(compiled, xla=to), finished=False):
-            loaded = _at_fusion(one)
-            others[name or loaded.module.name] = loaded.replay()
-    found, heads = [], []
-    with options.listener.progress("replaying") as progress:
-        for number, (one, name) in enumerate(requests, 1):
-            loaded = _at_fusion(one)
-            name = name or loaded.module.name
-            other = others.get(name) or (next(iter(others.values())) if len(others) == 1 else None)
-            config_of = partial(_config, one, loaded)
-            assert loaded.config is not None
-            found.append(upgrade(name, loaded.input, loaded.config.release, new, config_of, other))
-            heads.append(head_of(loaded))
-            progress(number, len(requests))
-    found.sort(key=lambda f: f.worst_first)
-    first = heads[0].build.release if heads and heads[0] is not None and heads[0].build is not None else ""
-    return Answer(
-        "upgrade",
-        lambda: found,
-        json=lambda data: upgrade_json(data, first, to),
-        body=lambda console, limit=10: print_upgrade(found, first, to, console, limit=limit),
-        rows_of=lambda document: document["modules"],
-        entries_of=lambda data: data,
-        heads=heads,
-    )
-
-
-def _config(options: ReplayOptions, loaded: Loaded, release: Release) -> ReplayConfig:
-    """The settings of a replay, as another release."""
-    own = loaded.config
-    assert own is not None
-    return options.config(loaded.target, own.device, release.name, mixed=release, flags=own.build.flags)
-
-
-def _at_fusion(options: ReplayOptions) -> Loaded:
-    return options.at_fusion_input(options.read(any_stage=True))

@@ -29,11 +29,11 @@ HEAD = ["schema", "module", "stage", "xla", "order", "not_repeated", "notes"]
 
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_the_command_and_the_method_have_the_options_of_the_question(name: str) -> None:
-    question = QUESTIONS[name]
-    own = [f.name for f in fields(question)]  # type: ignore[arg-type]
+    declared = QUESTIONS[name]
+    own = [f.name for f in fields(declared)]  # type: ignore[arg-type]
     command = group.get_command(click.Context(group), name)
     assert command is not None
-    assert {*own, *question.shown} <= {p.name for p in command.params}
+    assert {*own, *declared.shown} <= {p.name for p in command.params}
     method = inspect.signature(getattr(Report, METHODS.get(name, name.replace("-", "_"))))
     assert list(method.parameters) == ["self", *own]
 
