@@ -15,7 +15,6 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.library.naming import drawn_name, final_names_of, renamed_kernels, unoptimized_of
 from hlofuse.releases import nearest
 from hlofuse.reports.common.final_names import LaunchedNames
-from hlofuse.reports.common.lineage import Lineage
 from hlofuse.reports.common.phrases import figures_text
 from hlofuse.reports.common.refusals import refusals
 from hlofuse.reports.common.unoptimized import BRIEF
@@ -80,13 +79,18 @@ def decisions_of(program: Program) -> Iterator[Decision]:
     """The fusions of a replay and its final refusals between kernels, in order, as `explain` counts them."""
     from hlofuse.render.animate import Decision
 
-    facts, lineage = program.facts, Lineage()
+    facts = program.facts
+    inside: dict[str, set[str]] = {}
+    """What the instructions hold at the moment, by the origins of their results."""
+
+    def content_of(origin: str) -> set[str]:
+        return inside.get(origin, {origin})
 
     def decision(head: str, producer: str, consumer: str, about: Event | Refusal) -> Decision:
         pair = " into ".join(shorten(facts.final_name_of(n) or n, 40) for n in (producer, consumer))
         rule, figures = facts.rule(about.rule), figures_text(about.figures)
         reason = "; ".join(filter(None, (rule.title or about.reason, figures)))
-        ends = set(lineage.members(producer)), set(lineage.members(consumer))
+        ends = content_of(facts.lineage.origin(producer)), content_of(facts.lineage.origin(consumer))
         return Decision(f"{head}: {pair}", f"{reason} ({rule.code})", ends, head == "Fused")
 
     for result in program.replay.passes:
@@ -96,7 +100,8 @@ def decisions_of(program: Program) -> Iterator[Decision]:
                 yield decision("Refused", r.producer.name, r.consumer_then or "", r)
             if e.event == "fuse":
                 yield decision("Fused", e.producer or "", e.consumer or "", e)
-            lineage.follow(e)
+                first, second = (facts.lineage.origin(n or "") for n in (e.producer, e.consumer))
+                inside[second] = content_of(second) | content_of(first)
 
 
 def shown_view(program: Program, view: str | None = None) -> str:

@@ -172,7 +172,7 @@ class _OneComputation:
 
     def _record(self, rule: Rule, removed: str, survivor: Instruction) -> None:
         self._recorder.rewrite(
-            self._computation.name, [removed], [survivor.name], rule=rule.code, reason=rule.title
+            self._computation.name, [removed], [survivor], rule=rule.code, reason=rule.title
         )
 
 

@@ -115,7 +115,7 @@ def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
         for element in list(fusion.users):
             substituted(element, fusion, preserve_sharding=True)
         root.replace_all_uses_with(root.operands[used_indices[0]])
-    recorder.rewrite(body.name, removed, [fusion.name], rule=UNUSED_OUTPUT.code, reason=UNUSED_OUTPUT.title)
+    recorder.rewrite(body.name, removed, [fusion], rule=UNUSED_OUTPUT.code, reason=UNUSED_OUTPUT.title)
     return True
 
 
@@ -149,9 +149,7 @@ class TupleSimplifier(Pass):
                     preserve_sharding=True,
                     relay_control_dependencies=rule is ELEMENT_OF_TUPLE,
                 ):
-                    recorder.rewrite(
-                        computation.name, [name], [source.name], rule=rule.code, reason=rule.title
-                    )
+                    recorder.rewrite(computation.name, [name], [source], rule=rule.code, reason=rule.title)
                     changed = True
         return changed
 

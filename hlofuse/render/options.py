@@ -1,12 +1,12 @@
 """Options of a picture, and the two modules that it may show."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hlofuse.compilation import Compilation
 from hlofuse.ir import HlofuseError, Instruction, Module
 from hlofuse.ir.grouping import grouped
-from hlofuse.render.scene import members
+from hlofuse.ir.origin import names_in
 
 VIEWS = ("before", "after", "both")
 MAX_NODES = 250
@@ -49,11 +49,15 @@ class ModulePair:
     same_names: bool = False
 
 
+def _inside(instruction: Instruction) -> Iterable[str]:
+    """The instructions of the input that it comes from, or holds."""
+    body = instruction.fused_computation if instruction.opcode == "fusion" and instruction.called else ()
+    return dict.fromkeys(name for i in (*body, instruction) for name in names_in(i.origin))
+
+
 def pair_of(replay: Compilation) -> ModulePair:
     """The two ends of a replay."""
     title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
-    inside = members(replay.events)
-    after = replay.after.instructions()
-    found = grouped((name, i) for i in after for name in inside.get(i.name, {i.name: None}))
+    found = grouped((name, i) for i in replay.after.instructions() for name in _inside(i))
     kernels = {i: tuple(found[i.name]) for i in replay.before.instructions() if i.name in found}
     return ModulePair(replay.before, replay.after, kernels, title, same_names=True)

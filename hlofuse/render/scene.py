@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-
-from hlofuse.trace import Event
 
 
 @dataclass(slots=True)
@@ -126,25 +123,3 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
         else:
             units += 1000 if unicodedata.east_asian_width(c) in "WF" else 600
     return units * size / 1000 * (_BOLD if bold else 1.0)
-
-
-# Which operations of the module before became which kernel after, read off the events of a replay.
-
-
-def members(events: Sequence[Event]) -> dict[str, dict[str, None]]:
-    """The original instructions in each instruction that fusing or rewriting created; others are original."""
-    inside: dict[str, dict[str, None]] = {}
-
-    def of(name: str | None) -> dict[str, None]:
-        return inside.get(name or "", {name or "": None})
-
-    for e in events:
-        if e.event == "fuse" and e.fusion:
-            inside[e.fusion] = {**of(e.producer), **of(e.consumer), **inside.get(e.fusion, {})}
-        elif e.event == "rewrite":
-            removed: dict[str, None] = {}
-            for name in e.removed:
-                removed |= of(name)
-            for name in e.added:
-                inside[name] = {**of(name), **removed}
-    return inside

@@ -3,9 +3,10 @@
 The JSON form (one object a line) is a public contract, see `docs/trace.md`."""
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from hlofuse.ir.origin import NO_ORIGIN, Origin
 from hlofuse.rules.verdict import Figures
 
 NO_FIGURES: Figures = {}
@@ -44,6 +45,19 @@ class Event(NamedTuple):
     """rewrite: instructions that went (`from` in JSON)."""
     added: tuple[str, ...] = ()
     """rewrite: instructions that came, or stand for the removed ones (`to` in JSON)."""
+    origins: tuple[Origin, ...] = ()
+    """Of the producer, then of each consumer or the fusion; of a rewrite those of `added`. Not in JSON."""
+
+    def origin(self, number: int) -> Origin:
+        """The origin of the producer (0), or of a consumer (1 and on)."""
+        return self.origins[number] if number < len(self.origins) else NO_ORIGIN
+
+    def created_names(self) -> Iterator[tuple[str, Origin]]:
+        """The names that instructions have from this event on, with their origins."""
+        if self.event == "rewrite":
+            yield from zip(self.added, self.origins, strict=False)
+        elif self.fusion is not None:
+            yield self.fusion, self.origin(1)
 
     def to_json(self) -> dict[str, Any]:
         """The object of the trace contract; fields that say nothing are left out."""

@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.origin import Origin
 from hlofuse.rules.verdict import Figures
 from hlofuse.trace.events import NO_FIGURES, Event
 
@@ -15,7 +16,7 @@ _event = partial(tuple.__new__, Event)  # `Event(…)` takes three times as long
 _NO_FUSION = None, None, False, False
 _NO_PRICE: tuple[Any, ...] = (), None, None
 _NO_CHANGE = *_NO_PRICE, (), ()
-"""Fields of an event that say nothing, in their order."""
+"""Empty fields of an event, in their order."""
 
 
 class Skipped(NamedTuple):
@@ -46,7 +47,7 @@ class Recorder:
 
     def fuse(
         self,
-        producer: str,
+        producer: Instruction,
         consumer: str,
         fusion: Instruction,
         *,
@@ -59,9 +60,9 @@ class Recorder:
     ) -> None:
         """`producer` went into `consumer`, which is (or became) `fusion`. A step of its own."""
         self._step += 1
-        head = "fuse", self._pass, _computation_name(fusion), self._step, producer, consumer
-        verdict = rule, reason, figures or NO_FIGURES
-        self.events.append(_event((*head, fusion.name, kind, created, duplicated, *verdict, *_NO_CHANGE)))
+        head = "fuse", self._pass, _computation_name(fusion), self._step, producer.name, consumer
+        verdict = fusion.name, kind, created, duplicated, rule, reason, figures or NO_FIGURES
+        self.events.append(_event((*head, *verdict, *_NO_CHANGE, (producer.origin, fusion.origin))))
 
     def ineligible(
         self,
@@ -75,23 +76,27 @@ class Recorder:
         """`producer` was not fused into `consumer` (or into anything); `reason` in XLA's words."""
         self._step += 1
         head = "ineligible", self._pass, _computation_name(producer), self._step, producer.name
-        user = consumer.name if consumer is not None else None
         verdict = rule, reason, figures or NO_FIGURES
-        self.events.append(_event((*head, user, *_NO_FUSION, *verdict, *_NO_CHANGE)))
+        user: str | None = None
+        origins: tuple[Origin, ...] = (producer.origin,)
+        if consumer is not None:
+            user, origins = consumer.name, (producer.origin, consumer.origin)
+        self.events.append(_event((*head, user, *_NO_FUSION, *verdict, *_NO_CHANGE, origins)))
 
     def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
         """The cost of fusing `producer` into its users, and of not fusing it (microseconds)."""
         self._step += 1
         head = "priority", self._pass, _computation_name(producer), self._step, producer.name, None
         consumers = tuple([u.name for u in producer.users])
-        price = consumers, us_fused, us_unfused, (), ()
+        origins = producer.origin, *[u.origin for u in producer.users]
+        price = consumers, us_fused, us_unfused, (), (), origins
         self.events.append(_event((*head, *_NO_FUSION, None, None, NO_FIGURES, *price)))
 
     def rewrite(
         self,
         computation: str,
         removed: Sequence[str],
-        added: Sequence[str],
+        added: Sequence[Instruction],
         *,
         rule: str,
         reason: str | None = None,
@@ -99,14 +104,15 @@ class Recorder:
         """Instructions were replaced, merged or removed (wrapping, CSE, DCE, splitting)."""
         self._step += 1
         head = "rewrite", self._pass, computation, self._step, None, None, *_NO_FUSION, rule, reason
-        self.events.append(_event((*head, NO_FIGURES, *_NO_PRICE, tuple(removed), tuple(added))))
+        names, origins = tuple([i.name for i in added]), tuple([i.origin for i in added])
+        self.events.append(_event((*head, NO_FIGURES, *_NO_PRICE, tuple(removed), names, origins)))
 
     def created_instructions(
         self, removed: str, added: Sequence[Instruction], *, rule: str, reason: str
     ) -> None:
         """A pass before fusion has put `added` in the place of the instruction of the name `removed`."""
         computation = _computation_name(added[0]) if added else ""
-        self.rewrite(computation, [removed], [i.name for i in added], rule=rule, reason=reason)
+        self.rewrite(computation, [removed], added, rule=rule, reason=reason)
 
     def skipped(self, instruction: Instruction, reason: str) -> None:
         """The pass leaves `instruction` as it is, though XLA rewrites it: `reason` says what is missing."""

@@ -7,6 +7,7 @@ from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.origin import Origin, joined, names_in, own_name
+from hlofuse.reports.common.lineage import Lineage
 from hlofuse.trace.lineage import final_instructions
 
 TEXT = """HloModule m
@@ -60,6 +61,20 @@ def test_a_fusion_has_the_origin_of_its_result() -> None:
     assert list(names_in(fusion.origin)) == ["e"]
     inside = [n for i in fusion.fused_computation for n in names_in(i.origin)]
     assert sorted(inside) == ["b", "c", "d", "e"]
+
+
+def test_events_carry_origins_that_say_what_kernels_hold() -> None:
+    done = compile(parse_module(TEXT))
+    lineage = Lineage(done.before, done.after, done.events)
+    (fusion,) = (i.name for i in done.after.entry if i.opcode == "fusion")
+    assert sorted(lineage.members(fusion)) == ["b", "c", "d", "e"]
+    assert [lineage.kernels_of(name) for name in "bcde"] == [[fusion]] * 4
+    assert (lineage.final("e"), lineage.final("b"), lineage.last_kernel("b")) == (fusion, "b", fusion)
+    fused = [e for e in done.events if e.event == "fuse"]
+    assert all(own_name(e.origin(1)) == "e" for e in fused)
+    assert {own_name(e.origin(0)) for e in fused} == {"b", "c", "d"}
+    assert all(lineage.is_same("e", e.consumer, e.origin(1)) for e in fused)
+    assert {lineage.origin(name) for name in lineage.created_names()} == {"e"}
 
 
 def test_an_instruction_takes_at_most_480_bytes() -> None:

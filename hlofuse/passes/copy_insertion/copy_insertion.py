@@ -54,7 +54,7 @@ def record_copies(recorder: Recorder, reasons: dict[Instruction, str]) -> None:
     """Record the copies that stay."""
     for copy, reason in reasons.items():
         if copy.computation is not None:
-            recorder.rewrite(copy.computation.name, [], [copy.name], rule=COPY.code, reason=reason)
+            recorder.rewrite(copy.computation.name, [], [copy], rule=COPY.code, reason=reason)
 
 
 def _clean_up(module: Module) -> None:

@@ -35,7 +35,7 @@ class VariadicOpSplitter(Pass):
 
 def _split(computation: Computation, concatenate: Instruction, batch: int, recorder: Recorder) -> None:
     parts = list(concatenate.operands)
-    name, concatenates = concatenate.name, []
+    name, concatenates = concatenate.name, list[Instruction]()
     while len(parts) > 1:
         joined: list[Instruction] = []
         for start in range(0, len(parts), batch):
@@ -44,10 +44,9 @@ def _split(computation: Computation, concatenate: Instruction, batch: int, recor
                 break
             part = _concatenate(concatenate, parts[start : start + batch])
             joined.append(computation.add_instruction(part))
-            concatenates.append(part.name)
+            concatenates.append(part)
         parts = joined
     replace_instruction(concatenate, parts[0], has_side_effect)
-    concatenates[-1] = parts[0].name
     recorder.rewrite(
         computation.name, [name], concatenates, rule=MANY_OPERANDS.code, reason=MANY_OPERANDS.title
     )
@@ -87,7 +86,7 @@ class SortIotaFusion(Pass):
                 recorder.rewrite(
                     computation.name,
                     names,
-                    [fusion.name],
+                    [fusion],
                     rule=IOTA_INTO_SORT.code,
                     reason=IOTA_INTO_SORT.title,
                 )

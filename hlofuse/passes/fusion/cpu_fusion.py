@@ -209,13 +209,13 @@ class _Siblings:
     def _join(self, fusion: Instruction, other: Instruction, profit: int) -> None:
         self._reachability.merge(other, fusion)
         partners = self._partners_of_both(fusion, other)
-        names = other.name, fusion.name
+        pair, names = (other, fusion), (other.name, fusion.name)
         joined = self._fuse(fusion, other)
         self._consumed.update({fusion, other} - {joined})
-        if joined is other:
-            names = names[1], names[0]
+        producer, consumer = (1, 0) if joined is other else (0, 1)
         self.recorder.fuse(
-            *names,
+            pair[producer],
+            names[consumer],
             joined,
             rule=rules.SAVES_READS.code,
             kind="sibling",

@@ -78,9 +78,7 @@ class CpuFusionWrapper(Pass):
             parent = instruction.computation
             assert parent is not None
             fusion = wrap(module, instruction, "kLoop")
-            recorder.rewrite(
-                parent.name, [name], [fusion.name], rule=verdict.rule.code, reason=verdict.reason
-            )
+            recorder.rewrite(parent.name, [name], [fusion], rule=verdict.rule.code, reason=verdict.reason)
             changed = True
         return changed
 
@@ -106,5 +104,5 @@ class GpuFusionWrapper(Pass):
         for instruction in found:
             parent, name = computation_of(instruction), instruction.name
             fusion = wrap(module, instruction, choose_kind(instruction, instruction, model))
-            recorder.rewrite(parent.name, [name], [fusion.name], rule="", reason=_REASON)
+            recorder.rewrite(parent.name, [name], [fusion], rule="", reason=_REASON)
         return True

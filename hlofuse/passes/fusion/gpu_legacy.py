@@ -99,7 +99,7 @@ class _Driver:
             merge_fusion(fusion, producer)
             self._model.forget(fusion)
             self._recorder.fuse(
-                producer.name,
+                producer,
                 name,
                 fusion,
                 rule=verdict.rule.code,

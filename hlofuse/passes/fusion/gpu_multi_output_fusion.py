@@ -118,14 +118,14 @@ class _Driver:
         return not user.is_multi_output_fusion or all(u.opcode == "get-tuple-element" for u in user.users)
 
     def _join(self, fusion: Instruction, other: Instruction) -> None:
-        names, is_input = (other.name, fusion.name), other.fusion_kind == "kInput"
+        name, is_input = fusion.name, other.fusion_kind == "kInput"
         unfused = self._ticks(fusion, other)
         self._forget(fusion, other)
         self._merge(fusion, other)
         if is_input:
             set_fusion_kind(fusion, "kInput")
         # XLA does not ask what joining saves; who reads the record does.
-        self._record(*names, fusion, "sibling", SHARED_READ.code, (self._ticks(fusion), unfused))
+        self._record(other, name, fusion, "sibling", SHARED_READ.code, (self._ticks(fusion), unfused))
 
     def _best_consumer(self, producer: Instruction) -> Instruction | None:
         """`GetProducerConsumerMultiOutputFusionCandidates` and the choice among them."""
@@ -151,7 +151,7 @@ class _Driver:
         return best
 
     def _fuse_producer(self, producer: Instruction, consumer: Instruction) -> None:
-        names = producer.name, consumer.name
+        name = consumer.name
         kind = choose_kind(producer, consumer, self._model)
         times = self._model.multi_output_times(producer, consumer)
         self._forget(producer, consumer)
@@ -160,7 +160,8 @@ class _Driver:
             fusion = fuse_in_place_of(consumer, kind, has_side_effect)
             self._reach.replace(consumer, fusion)
         self._merge(fusion, producer)
-        self._record(*names, fusion, "multi-output", SAVES_TIME.code, times, created=fusion is not consumer)
+        created = fusion is not consumer
+        self._record(producer, name, fusion, "multi-output", SAVES_TIME.code, times, created=created)
 
     def _merge(self, fusion: Instruction, other: Instruction) -> None:
         self._reach.merge(fusion, other)
@@ -190,7 +191,7 @@ class _Driver:
 
     def _record(
         self,
-        producer: str,
+        producer: Instruction,
         consumer: str,
         fusion: Instruction,
         kind: str,

@@ -168,15 +168,15 @@ class _LoopDriver:
     def _join(self, kernels: list[Instruction]) -> Instruction:
         for changing in {u for k in kernels for u in (k, *k.users)}:
             self._model.forget(changing)
-        names, figures = [k.name for k in kernels], figures_of(kernels)
+        first, figures = kernels[0].name, figures_of(kernels)
         fusions = [
             k if k.opcode == "fusion" else fuse_in_place_of(k, "kLoop", has_side_effect) for k in kernels
         ]
         joined = join_fusions(fusions, has_side_effect, sliced=self._sliced)
-        for name in names:
+        for kernel in kernels:
             self._recorder.fuse(
-                name,
-                names[0],
+                kernel,
+                first,
                 joined,
                 rule=rules.JOINED_LOOPS.code,
                 kind="horizontal",
@@ -329,7 +329,7 @@ class _InputDriver:
         self._recorder.rewrite(
             computation.name,
             [name],
-            [fusion.name],
+            [fusion],
             rule=WRAPPED_REDUCTION.code,
             reason=WRAPPED_REDUCTION.title,
         )
@@ -341,8 +341,8 @@ class _InputDriver:
         return over_budget(anchor, other, self._model, self._settings, producer_consumer=False)
 
     def _join(self, anchor: Instruction, other: Instruction) -> None:
-        name, into = other.name, anchor.name
+        into = anchor.name
         self._model.forget(other)
         merge_fusion_into_multi_output(anchor, other)
         self._model.changed(anchor)
-        self._recorder.fuse(name, into, anchor, rule=JOINED_REDUCTIONS.code, kind="horizontal")
+        self._recorder.fuse(other, into, anchor, rule=JOINED_REDUCTIONS.code, kind="horizontal")

@@ -189,7 +189,7 @@ class FusionDriver:
     def _fuse(
         self, producer: Instruction, consumer: Instruction, verdict: Verdict, *, multi_output: bool = False
     ) -> Instruction:
-        names = producer.name, consumer.name
+        name = consumer.name
         prefix = f"{producer.opcode}_{consumer.opcode}_"
         fusion = fuse_in_place_of(consumer, self.choose_kind(producer, consumer), has_side_effect, prefix)
         self.state.reused.fused(producer, fusion)
@@ -198,7 +198,8 @@ class FusionDriver:
         else:
             self.fuse_instruction(fusion, producer)
         self.recorder.fuse(
-            *names,
+            producer,
+            name,
             fusion,
             rule=verdict.rule.code,
             kind="multi-output" if multi_output else "producer-consumer",

@@ -103,7 +103,7 @@ class CopyFusion(Pass):
             names = [c.name for c in copies]
             _fuse(fusion, copies, others)
             model.changed(fusion)
-            recorder.rewrite(entry.name, names, [fusion.name], rule=COPY_IN_FUSION.code, reason=_REASON)
+            recorder.rewrite(entry.name, names, [fusion], rule=COPY_IN_FUSION.code, reason=_REASON)
             changed = True
         return changed
 

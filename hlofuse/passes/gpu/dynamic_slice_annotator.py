@@ -160,8 +160,7 @@ class DynamicSliceCopyFusionAsyncWrapper(Pass):
                     continue
                 name = fusion.name
                 start, done = _make_asynchronous(fusion)
-                added = [start.name, done.name]
-                recorder.rewrite(computation.name, [name], added, rule="", reason=_REASON)
+                recorder.rewrite(computation.name, [name], [start, done], rule="", reason=_REASON)
                 changed = True
         return changed
 

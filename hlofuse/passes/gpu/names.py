@@ -37,7 +37,7 @@ class RenameFusions(Pass):
                 name, heroes = fusion.name, _heroes(fusion, model)
                 fusion.name = module.instruction_names.unique(f"{kind}_{heroes}_fusion")
                 fusion.fused_computation.name = module.computation_names.unique(f"fused_{heroes}")
-                recorder.rewrite(computation.name, [name], [fusion.name], rule="", reason=_REASON)
+                recorder.rewrite(computation.name, [name], [fusion], rule="", reason=_REASON)
                 changed = True
         return changed
 

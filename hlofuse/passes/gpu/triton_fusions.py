@@ -337,7 +337,7 @@ class FusionBlockLevelRewriter(Pass):
             set_fusion_kind(fusion, "kCustom")
             set_attribute(fusion, "backend_config", backend_config_text(tiling.block_level, AROUND_FUSION))
             computation = fusion.computation.name if fusion.computation is not None else ""
-            recorder.rewrite(computation, [fusion.name], [fusion.name], rule="", reason=_REASON)
+            recorder.rewrite(computation, [fusion.name], [fusion], rule="", reason=_REASON)
             changed = True
         return changed
 

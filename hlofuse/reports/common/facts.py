@@ -38,16 +38,10 @@ class Facts:
         self.costs = costs
         self.names = names
         """XLA's final names; None where a report shows none."""
-        self.lineage = Lineage(replay.events)
-        self._result_of = {
-            e.producer: e.fusion
-            for e in replay.events
-            if e.event == "fuse" and e.pass_name in FURTHER_RESULTS and e.producer and e.fusion
-        }
+        self.lineage = Lineage(replay.before, replay.after, replay.events)
         self.before = {i.name: i for i in replay.before.instructions()}
         self.after = {i.name: i for c in _outer(replay.after) for i in c}
         self.launched_after = launched(replay.after)
-        self._final_names: dict[str, str] = {}
         self._places: dict[str, Place] = {}
         self._at_stake: dict[Instruction, float | None] = {}
         self._explained: dict[str, dict[CreatedBy, None]] = {}
@@ -84,29 +78,6 @@ class Facts:
         if producer not in self._at_stake and self.costs is not None:
             self._at_stake[producer] = self.costs.at_stake(producer)
         return self._at_stake.get(producer)
-
-    def final_kernel(self, fusion: str) -> str:
-        """The kernel of the final module that holds what this fusion held; the last, if there are several."""
-        final = self.lineage.final(fusion)
-        seen = {final}
-        while final not in self.after:
-            into = self.lineage.taken_by(final)
-            if into is None or (into := self.lineage.final(into)) in seen:
-                break
-            seen.add(into)
-            final = into
-        return final
-
-    def final_name(self, name: str) -> str:
-        """What finally yields this value: it under its final name, or the kernel it is a result of."""
-        final = self._final_names.get(name)
-        if final is None:
-            final, seen = self.lineage.final(name), set[str]()
-            while final not in self.after and final in self._result_of and final not in seen:
-                seen.add(final)
-                final = self.lineage.final(self._result_of[final])
-            self._final_names[name] = final
-        return final
 
     @cached_property
     def refused_consumers(self) -> dict[str, dict[str, None]]:
@@ -225,11 +196,6 @@ class Facts:
             return self.after[name], self.replay.after
         final = self.lineage.final(name)
         return (self.after[final], self.replay.after) if final in self.after else None
-
-    @cached_property
-    def created_names(self) -> frozenset[str]:
-        """Every name that a decision mentions, also of what was there only for a while."""
-        return frozenset(self.lineage.names())
 
     def launched_computations_of(self, module: Module) -> frozenset[Computation]:
         """The entry and what it runs through control flow, of the module before or after."""

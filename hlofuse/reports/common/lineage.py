@@ -1,89 +1,110 @@
-"""Names of instructions, followed through a replay.
+"""Which instruction of the input of a replay ended where (`Instruction.origin`), and views of values."""
 
-A pass gives new names to new instructions (`multiply` becomes `broadcast_multiply_fusion`, that becomes
-`wrapped_…`), and events use the current names. A lineage maps any of them to the instruction of the final
-module that replaces it, and has the content of each fusion.
-"""
-
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from hlofuse.analysis.async_ops import is_async_end
 from hlofuse.analysis.custom_calls import hands_on
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.origin import Origin, names_in, own_name
 from hlofuse.trace import Event
 
 _VIEWS = frozenset({"bitcast", "get-tuple-element"})
 
 
 class Lineage:
-    """Names and contents, as they stand after the events given."""
+    """Names of the input, and of fusions in between, with the kernels of the result that hold them."""
 
-    def __init__(self, events: Iterable[Event] = ()) -> None:
-        self._became: dict[str, str] = {}
+    def __init__(self, before: Module, after: Module, events: Sequence[Event]) -> None:
+        self._input = {i.name: outermost(i) for i in before.instructions()}
+        """By its name each instruction of the input; what is in a fusion counts as the fusion."""
+        self._created: dict[str, tuple[int, str]] = {}
+        """By the name of an instruction that passes made: its first event, and the origin of its result."""
+        self._fused_into: dict[str, str] = {}
+        """By the origin of a producer, the origin of the fusion that took it in last."""
+        for number, e in enumerate(events):
+            if e.event == "fuse" and (producer := own_name(e.origin(0))) is not None:
+                self._fused_into[producer] = own_name(e.origin(1)) or e.fusion or ""
+            for name, origin in e.created_names():
+                if name not in self._input and name not in self._created:
+                    self._created[name] = number, own_name(origin) or name
+        self._final: dict[str, tuple[tuple[bool, bool], Instruction]] = {}
         self._members: dict[str, dict[str, None]] = {}
-        self._taken_by: dict[str, str] = {}
-        self.holders: dict[str, dict[str, None]] = {}
-        """Original instruction to the fusions that hold a copy of it (names of their moment)."""
-        for event in events:
-            self.follow(event)
+        self._kernels: dict[str, dict[str, None]] = {}
+        for computation in after.computations:
+            if computation.fusion is None:
+                for x in computation:
+                    self._add(x)
 
-    def follow(self, event: Event) -> None:
-        """Take one more event into account."""
-        if event.event == "fuse" and event.fusion is not None:
-            self._fuse(event.fusion, event.producer, event.consumer)
-        elif event.event == "rewrite" and len(event.added) == 1:
-            for name in event.removed:
-                if name != event.added[0]:
-                    self._rename(name, event.added[0])
+    def _add(self, x: Instruction) -> None:
+        own = own_name(x.origin)
+        for name in names_in(x.origin):
+            rank = (x.name != name, own != name)
+            if name not in self._final or rank < self._final[name][0]:
+                self._final[name] = rank, x
+        if x.opcode == "fusion" and x.called:
+            parts: Iterable[Instruction] = (*x.fused_computation, x)
+            members = dict.fromkeys(
+                self._input[name].name for part in parts for name in names_in(part.origin)
+            )
+            self._members[x.name] = members
+            for name in members:
+                self._kernels.setdefault(name, {})[x.name] = None
 
-    def _fuse(self, fusion: str, producer: str | None, consumer: str | None) -> None:
-        if consumer is not None and consumer != fusion:
-            self._rename(consumer, fusion)
-        members = self._members.setdefault(fusion, {fusion: None})
-        if producer is not None:
-            self._taken_by[producer] = fusion
-            for name in self.members(producer):
-                members[name] = None
-                self.holders.setdefault(name, {})[fusion] = None
-
-    def _rename(self, old: str, new: str) -> None:
-        if self.final(new) == old:
-            return  # a name taken over by what came before it
-        self._became[old] = new
-        members = self._members.pop(old, {old: None})
-        self._members.setdefault(new, {}).update(members)
-        for name in members:
-            holders = self.holders.setdefault(name, {})
-            holders.pop(old, None)
-            holders[new] = None
+    def origin(self, name: str) -> str:
+        """The instruction of the input that yields what the instruction of this name yields."""
+        found = self._created.get(name)
+        return found[1] if found is not None else name
 
     def final(self, name: str) -> str:
-        """The final name of this instruction; its own where nothing replaced it."""
-        became = self._became
-        path = []
-        while name in became:
-            path.append(name)
-            name = became[name]
-        for step in path[:-1]:
-            became[step] = name
-        return name
+        """The instruction of the result that yields this value, or its kernel; `name` without one."""
+        origin = self.origin(name)
+        found = self._final.get(origin)
+        if found is None:
+            return name
+        x = found[1]
+        if x.opcode == "get-tuple-element" and x.name != origin and x.operands[0].opcode == "fusion":
+            x = x.operands[0]
+        return x.name
 
-    def taken_by(self, name: str) -> str | None:
-        """The fusion that took this producer in last."""
-        return self._taken_by.get(name)
-
-    def members(self, name: str) -> list[str]:
-        """The original instructions inside, in the order they came; for an original, itself."""
-        return list(self._members.get(name, {name: None}))
+    def members(self, kernel: str) -> list[str]:
+        """The instructions of the input inside a kernel of the result; the name itself for any other."""
+        return list(self._members.get(kernel, {kernel: None}))
 
     def kernels_of(self, name: str) -> list[str]:
-        """The final fusions that hold a copy of an original instruction; itself if it was never fused."""
-        found = dict.fromkeys(self.final(h) for h in self.holders.get(name, ()))
-        return list(found) or [self.final(name)]
+        """The fusions of the result that hold an instruction; what it ended as if none does."""
+        return list(self._kernels.get(self.origin(name), ())) or [self.final(name)]
 
-    def names(self) -> set[str]:
-        """Every intermediate name."""
-        return {*self._became, *self._became.values(), *self._members, *self.holders}
+    def last_kernel(self, name: str) -> str:
+        """The kernel of the result that took in an instruction last, by itself or inside another one."""
+        origin, seen = self.origin(name), set[str]()
+        while origin not in self._final and origin in self._fused_into and origin not in seen:
+            seen.add(origin)
+            origin = self._fused_into[origin]
+        return self.final(origin)
+
+    def created_names(self) -> Iterable[str]:
+        """The names of all instructions that passes made."""
+        return self._created.keys()
+
+    def first_event(self, name: str) -> int:
+        """The number of the first event after which an instruction of this name exists; 0 for the input's."""
+        return self._created[name][0] if name in self._created else 0
+
+    def is_same(self, name: str, other: str | None, origin: Origin) -> bool:
+        """True if `other`, of this origin, has this name or yields the same value."""
+        return name == other or (other is not None and stands_for(origin, self.origin(name)))
+
+
+def stands_for(origin: Origin, name: str) -> bool:
+    """True if an instruction of this origin yields what the input's instruction `name` yields."""
+    return origin == name if isinstance(origin, str) else name in names_in(origin)
+
+
+def outermost(instruction: Instruction) -> Instruction:
+    """The fusion that holds an instruction, and is held by none; itself outside fusions."""
+    while instruction.computation is not None and instruction.computation.fusion is not None:
+        instruction = instruction.computation.fusion
+    return instruction
 
 
 def is_view(instruction: Instruction) -> bool:

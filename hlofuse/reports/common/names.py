@@ -20,6 +20,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.matching.pairs import match
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.lineage import outermost
 from hlofuse.trace.provenance import Fate, Provenance
 
 How: TypeAlias = Literal["name", "final name", "source line", "op_name", "added after fusion"]
@@ -40,13 +41,6 @@ def launched_in(module: Module, text: str) -> set[str]:
     if not names:
         raise HlofuseError(f"{printable(module.name)} has no kernel for {printable(text.strip())}")
     return names
-
-
-def outermost(instruction: Instruction) -> Instruction:
-    """The fusion that holds an instruction, and is held by none; itself outside fusions."""
-    while instruction.computation is not None and instruction.computation.fusion is not None:
-        instruction = instruction.computation.fusion
-    return instruction
 
 
 def not_found(module: Module, text: str, names: Iterable[str]) -> str:
@@ -90,7 +84,7 @@ def holder_of(name: str, facts: Facts) -> Instruction | None:
     """
     instruction, module = facts.before.get(name), facts.replay.before
     if instruction is None:
-        if name in facts.after or name in facts.created_names:
+        if name in facts.after or name in facts.lineage.created_names():
             return None
         module = facts.replay.after
         instruction = next((i for i in module.instructions() if i.name == name), None)
@@ -110,8 +104,8 @@ def runs_in(name: str, facts: Facts) -> list[str]:
     found = [k for k in facts.lineage.kernels_of(name) if k in launched]
     if name in launched:
         found.append(name)
-    if not found and facts.lineage.final(name) not in facts.after and facts.final_kernel(name) in launched:
-        found = [facts.final_kernel(name)]
+    if not found and (last := facts.lineage.last_kernel(name)) in launched:
+        found = [last]
     return list(dict.fromkeys(found))
 
 
@@ -133,7 +127,7 @@ class Names:
         """`unoptimized` loads the module before optimizations where the replay did not begin there."""
         self.facts = facts
         self._load = unoptimized
-        self._of_lineage = facts.created_names
+        self._created = facts.lineage.created_names()
 
     @cached_property
     def unoptimized(self) -> Module | None:
@@ -183,7 +177,7 @@ class Names:
         facts, found = self.facts, []
         if plain not in facts.before:
             found = self._unoptimized_name(plain, self.facts.replay.input.unoptimized)
-        own = plain in facts.before or plain in facts.after or plain in self._of_lineage
+        own = plain in facts.before or plain in facts.after or plain in self._created
         if facts.names is not None:
             name = facts.names.names_at_fusion.get(plain)
             if name is not None and name != plain and (name in facts.after or not (own or found)):
@@ -270,7 +264,7 @@ class Names:
 
     def _not_found(self, plain: str) -> str:
         facts = self.facts
-        there = {*facts.before, *facts.after, *self._of_lineage}
+        there = {*facts.before, *facts.after, *self._created}
         if facts.names is not None:
             there.update(facts.names.names_at_fusion)
         if self.unoptimized is not None:

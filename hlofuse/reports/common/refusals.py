@@ -6,8 +6,9 @@ from hlofuse.account import PRIORITY_FUSION
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.compilation import Compilation
 from hlofuse.format.units import us_text
+from hlofuse.ir.origin import own_name
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
-from hlofuse.reports.common.lineage import Lineage, is_view, readers, through_views, view_read
+from hlofuse.reports.common.lineage import is_view, readers, through_views, view_read
 from hlofuse.reports.common.model import Refusal
 from hlofuse.rules.priority_fusion.conditions import DOES_NOT_PAY
 from hlofuse.trace import Event
@@ -26,23 +27,23 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
     """The event and the consumer it speaks of, under the name that had then."""
     steps: dict[KernelNames, list[int]] = {}
     whole: dict[str, Event] = {}
-    """What priority fusion said last of a producer, by the name that this pass leaves it."""
-    here = Lineage(e for e in events if e.pass_name == PRIORITY_FUSION)
+    """The last event of priority fusion about a producer, by the origin of its result."""
     for e in events:
         if e.producer is None or e.event == "rewrite":
             continue
-        producer = facts.final_name(e.producer)
+        producer = facts.lineage.final(e.producer)
         if e.pass_name == PRIORITY_FUSION:
-            whole.pop(here.final(e.producer), None)
+            origin = own_name(e.origin(0)) or e.producer
+            whole.pop(origin, None)
             if e.event == "ineligible":
-                whole[here.final(e.producer)] = e
+                whole[origin] = e
         if e.event == "priority":
             for name in e.consumers:
-                key = (producer, facts.final_name(name))
+                key = (producer, facts.lineage.final(name))
                 last[key] = e, name
                 steps[key] = [e.step]
             continue
-        key = (producer, facts.final_name(e.consumer) if e.consumer is not None else None)
+        key = (producer, facts.lineage.final(e.consumer) if e.consumer is not None else None)
         if e.event == "fuse":
             last.pop(key, None)
         else:
@@ -53,7 +54,7 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
     for r in found:
         by_pair.setdefault((r.kernel, r.consumer), []).append(r)
     for e in whole.values():
-        for r in _of_other_users(facts.final_name(e.producer or ""), e, last, facts):
+        for r in _of_other_users(facts.lineage.final(e.producer or ""), e, last, facts):
             own = by_pair.get((r.kernel, r.consumer), [])
             if all(o.steps[-1] < e.step for o in own):  # the last word on the producer is about all its users
                 by_pair[r.kernel, r.consumer] = [r]
@@ -79,7 +80,7 @@ def _of_other_users(
             if alone is not None
             else list(facts.refused_consumers.get(e.producer, ()))
         )
-        users = [facts.after[n] for n in map(facts.final_name, names) if n in facts.after]
+        users = [facts.after[n] for n in map(facts.lineage.final, names) if n in facts.after]
     for user in dict.fromkeys(users):
         previous = last.get((producer, user.name))
         if previous is not None and previous[0] is e:

@@ -139,7 +139,7 @@ def _fused_groups(events: Sequence[Event], facts: Facts) -> tuple[FusedGroup, ..
     for e in events:
         if e.event != "fuse" or e.fusion is None:
             continue
-        final = facts.final_kernel(e.fusion)
+        final = facts.lineage.last_kernel(e.fusion)
         kernel_of.setdefault(final, e.computation)
         steps.setdefault(final, []).append(
             FusedStep(
@@ -374,7 +374,7 @@ def selected(e: Explanation, name: str, names: Names) -> Explanation:
 
 
 def _about(story: PassStory, kernels: set[str], names: Names) -> PassStory:
-    final = names.facts.final_kernel
+    final = names.facts.lineage.last_kernel
     return replace(
         story,
         fused=tuple(g for g in story.fused if g.fusion.name in kernels),

@@ -89,7 +89,7 @@ class Cutter:
 
         None where the cut was fused otherwise than the whole module.
         """
-        lineage, found = Lineage(replay.events), {}
+        lineage, found = Lineage(replay.before, replay.after, replay.events), {}
         final = {n: f for f, n in replay.names_at_fusion.items()}
         for name in launched(replay.after):
             if _ELSEWHERE not in (inside := frozenset(lineage.members(name))):

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from hlofuse.account import PRIORITY_FUSION, PairDetail
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.origin import Origin, own_name
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.lineage import Lineage, is_view, view_read
 from hlofuse.reports.common.model import Place
@@ -53,7 +54,9 @@ def _without_cost(
     if whole is not None and before_results and before_results[-1].step > whole.step:
         whole = None
     if fused and producer != consumer:  # also where the kernel is not there any more under that name
-        shared = [k for k in shared if k in facts.after] or [facts.final_kernel(fused[-1].fusion or "")]
+        shared = [k for k in shared if k in facts.after] or [
+            facts.lineage.last_kernel(fused[-1].fusion or "")
+        ]
     if shared and producer != consumer:
         outcome, settled = "fused", fused[-1] if fused else None
     elif whole is not None and whole.event == "priority":
@@ -101,32 +104,46 @@ def _without_cost(
 
 
 def _verdict_on_all_users(producer: str, facts: Facts) -> Event | None:
-    """Priority fusion's last verdict on a producer and all its users, which it fuses together
-    or not at all."""
-    found = None
-    live = Lineage()
-    for e in facts.replay.events:
-        if e.pass_name == PRIORITY_FUSION and e.producer in (producer, live.final(producer)):
+    """Priority fusion's last verdict on a producer and all its users, fused together or not at all."""
+    found, first = None, facts.lineage.first_event(producer)
+    for e in facts.replay.events[first:]:
+        if e.pass_name == PRIORITY_FUSION and facts.lineage.is_same(producer, e.producer, e.origin(0)):
             found = e
-        live.follow(e)
     return found if found is not None and found.event != "fuse" else None
 
 
 def last_priority(producer: str, consumer: str, facts: Facts) -> tuple[Event, str] | None:
     """When the pair was last estimated, and the consumer's name then; None if another verdict came after."""
-    found = None
-    live = Lineage()
-    views = _views(producer, consumer, facts)
-    for e in facts.replay.events:
-        if e.producer is not None and e.producer in (producer, live.final(producer)):
+    found, first = None, facts.lineage.first_event(producer)
+    inside, views = _Inside(consumer, facts.lineage), _views(producer, consumer, facts)
+    for number, e in enumerate(facts.replay.events):
+        if number >= first and facts.lineage.is_same(producer, e.producer, e.origin(0)):
             if e.event == "priority":
-                then = (consumer, live.final(consumer), *views)
-                name = next((c for c in e.consumers if c in then or consumer in live.members(c)), None)
+                pairs = zip(e.consumers, e.origins[1:], strict=True)
+                name = next((c for c, origin in pairs if c in views or inside.holds(c, origin)), None)
                 found = (e, name) if name is not None else None
             elif e.pass_name not in FURTHER_RESULTS:
                 found = None
-        live.follow(e)
+        inside.follow(e)
     return found
+
+
+class _Inside:
+    """The fusions that hold an instruction, as of the events followed so far."""
+
+    def __init__(self, name: str, lineage: Lineage) -> None:
+        self._name, self._lineage = name, lineage
+        self._holders = {lineage.origin(name)}
+        """By the origins of their results."""
+
+    def follow(self, event: Event) -> None:
+        """Take one more event into account."""
+        if event.event == "fuse" and own_name(event.origin(0)) in self._holders:
+            self._holders.add(own_name(event.origin(1)) or "")
+
+    def holds(self, name: str, origin: Origin) -> bool:
+        """True if an instruction of this name and origin is the one in question, or holds it."""
+        return self._lineage.is_same(self._name, name, origin) or own_name(origin) in self._holders
 
 
 def _moment(producer: str, consumer: str, settled: Event | None, facts: Facts) -> _Moment | None:
@@ -136,8 +153,8 @@ def _moment(producer: str, consumer: str, settled: Event | None, facts: Facts) -
 
 
 def _final_cost(producer: str, consumer: str, facts: Facts) -> PairDetail | None:
-    first = facts.after.get(facts.final_name(producer))
-    second = facts.after.get(facts.final_name(consumer))
+    first = facts.after.get(facts.lineage.final(producer))
+    second = facts.after.get(facts.lineage.final(consumer))
     if facts.costs is None or first is None or second is None or is_view(second):
         return None  # a view takes no time and is no kernel to compare with
     return facts.costs.pair(first, second)
@@ -149,21 +166,15 @@ def _executed_in(name: str, facts: Facts) -> tuple[Place, ...]:
 
 def _touching(producer: str, consumer: str, facts: Facts) -> list[Event]:
     """Decisions whether `producer` goes into `consumer` or into a fusion that holds it by then."""
-    found = []
-    live = Lineage()
-    direct = _feeds(producer, consumer, facts)
-    views = _views(producer, consumer, facts)
-    for e in facts.replay.events:
-        if (
-            e.producer is not None
-            and e.event != "priority"
-            and e.producer in (producer, live.final(producer))
-            and e.consumer is not None
-        ):
-            is_meant = e.consumer in (consumer, live.final(consumer), *views)
-            if is_meant or (direct and consumer in live.members(e.consumer)) or e.fusion == consumer:
+    found, lineage = [], facts.lineage
+    inside, direct = _Inside(consumer, lineage), _feeds(producer, consumer, facts)
+    views, first = _views(producer, consumer, facts), max(map(lineage.first_event, (producer, consumer)))
+    for number, e in enumerate(facts.replay.events):
+        if number >= first and e.consumer is not None and lineage.is_same(producer, e.producer, e.origin(0)):
+            same = e.consumer in views or lineage.is_same(consumer, e.consumer, e.origin(1))
+            if same or (direct and inside.holds(e.consumer, e.origin(1))) or e.fusion == consumer:
                 found.append(e)
-        live.follow(e)
+        inside.follow(e)
     return found
 
 
@@ -179,7 +190,7 @@ def _views(producer: str, consumer: str, facts: Facts) -> list[str]:
 
 def _used_through(producer: str, consumer: str, facts: Facts) -> list[Instruction]:
     """The users of the producer through which the consumer reads it."""
-    ends = facts.final_name(producer), facts.final_name(consumer)
+    ends = facts.lineage.final(producer), facts.lineage.final(consumer)
     found = []
     for module, (first, second) in ((facts.before, (producer, consumer)), (facts.after, ends)):
         p, c = module.get(first), module.get(second)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -12,6 +12,8 @@ from hlofuse.format.escape import printable
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.grouping import grouped
+from hlofuse.ir.origin import names_in, own_name
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.lineage import Lineage, readers, through_views, view_read
@@ -138,40 +140,31 @@ class _Decided:
 
 
 def _decisions(names: Iterable[str], facts: Facts) -> dict[str, _Decided]:
-    """What was decided about each, in one walk through the events, however often it was renamed."""
-    found = {name: _Decided() for name in names}
-    now = {name: [name] for name in found}  # the name at that moment, and whom it stands for
-    live = Lineage()
-    for e in facts.replay.events:
-        if e.event == "priority":
-            continue
-        for name in _meant(e.removed, found, now) | {n: None for n in e.added if n in found}:
-            found[name].rewrites.append(e)
-        if e.event != "rewrite":
-            giving = _meant((e.producer,), found, now)
+    """The decisions about each, in one pass through the events, however often it was renamed."""
+    found, lineage = {name: _Decided() for name in names}, facts.lineage
+    by_origin = grouped((lineage.origin(name), name) for name in found)
+
+    def meant(now: str | None, origins: Iterable[str], number: int) -> dict[str, None]:
+        same = (n for o in origins for n in by_origin.get(o, ()) if lineage.first_event(n) <= number)
+        return dict.fromkeys((*same, *((now,) if now in found else ())))
+
+    for number, e in enumerate(facts.replay.events):
+        if e.event == "rewrite":
+            removed = {lineage.origin(name) for name in e.removed}
+            for origin in e.origins:
+                if own_name(origin) in removed:
+                    removed |= set(names_in(origin))
+            named = (n for n in (*e.removed, *e.added) if n in found)
+            for name in meant(None, removed, number) | dict.fromkeys(named):
+                found[name].rewrites.append(e)
+        elif e.event != "priority":
+            giving = meant(e.producer, names_in(e.origin(0)), number)
+            taking = meant(e.consumer, names_in(e.origin(1)), number) | meant(e.fusion, (), number)
             for name in giving:
                 found[name].giving.append(e)
-            for name in _meant((e.consumer,), found, now) | ({e.fusion: None} if e.fusion in found else {}):
-                if name not in giving:
-                    found[name].taking.append(e)
-        live.follow(e)
-        for old in (e.consumer, *e.removed):
-            for name in now.pop(old, ()) if old is not None else ():
-                now.setdefault(live.final(name), []).append(name)
+            for name in taking.keys() - giving.keys():
+                found[name].taking.append(e)
     return found
-
-
-def _meant(
-    names: Iterable[str | None], found: Mapping[str, object], now: Mapping[str, list[str]]
-) -> dict[str, None]:
-    """Who of those looked for has one of these names, at first or at the moment."""
-    meant: dict[str, None] = {}
-    for name in names:
-        if name is not None:
-            meant |= dict.fromkeys(now.get(name, ()))
-            if name in found:
-                meant[name] = None
-    return meant
 
 
 def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
@@ -209,10 +202,11 @@ def in_the_input(names: Sequence[str], xla: Compilation) -> list[str]:
     Fusions are numbered as they come, so that the same number is another fusion in another run.
     """
     before = {i.name: i for i in xla.before.instructions()}
-    lineage = Lineage(xla.events)
+    lineage = Lineage(xla.before, xla.after, xla.events)
     plain = [name.strip().lstrip("%") for name in names]
     holders = [
-        [n] if n in before else [m for m in lineage.members(lineage.final(n)) if m in before] for n in plain
+        [n] if n in before else [m for m in (*lineage.members(n), lineage.origin(n)) if m in before]
+        for n in plain
     ]
     if not all(holders):
         return plain
@@ -246,11 +240,11 @@ def _between(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> l
     """Pairs of different names that read one another, at the input of fusion or after it."""
     wanted: dict[str, Named] = {}
     for b in second:
-        wanted.setdefault(facts.final_name(b.name), b)
+        wanted.setdefault(facts.lineage.final(b.name), b)
         wanted.setdefault(b.name, b)
     found: dict[frozenset[str], Pair] = {}
     for a in first:
-        names = {a.name, facts.final_name(a.name)}
+        names = {a.name, facts.lineage.final(a.name)}
         around = [n for name in names for n in _around(name, facts)]
         for name in around:
             if name in wanted and wanted[name].name not in names:

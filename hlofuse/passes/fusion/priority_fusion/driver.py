@@ -57,7 +57,7 @@ def fuse_constants(
             recorder.rewrite(
                 computation.name,
                 replaced,
-                [user.name],
+                [user],
                 rule=SMALL_CONSTANT.code,
                 reason=SMALL_CONSTANT.title,
             )
@@ -250,7 +250,7 @@ class Driver:
             for observer in self._observers:
                 observer.fused(consumer, producer.name, name)
             self._recorder.fuse(
-                producer.name,
+                producer,
                 name,
                 consumer,
                 rule=allowed.rule.code if allowed is not None else rule.code,
