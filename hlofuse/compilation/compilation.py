@@ -269,7 +269,7 @@ class Compilation:
 
 def _names_at_fusion(after: Module, final: Module) -> dict[str, str]:
     """The name in `after`, the fused module, of each instruction of `final` that was there."""
-    successors = final_instructions(final)
+    successors = final_instructions(final.instructions())
     names: dict[str, str] = {}
     for instruction in after.instructions():
         last = successors.get(instruction.name)

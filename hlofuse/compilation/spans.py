@@ -135,8 +135,6 @@ def run_passes(
             provenance.begin_pass(step.name)
         first = len(recorder.events)
         changed = step.name not in disabled and step.run(module, recorder)
-        if changed and provenance is not None:
-            provenance.note_removed()
         done = PassResult(step.name, changed, recorder.events[first:])
         for observer in observers:
             observer.after_pass(done, module)

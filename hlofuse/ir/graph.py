@@ -52,6 +52,9 @@ class GraphListener(typing.Protocol):
     def copied(self, old: Instruction, new: Instruction) -> None:
         """`new`, in no computation yet, does what `old` does."""
 
+    def removed(self, old: Instruction) -> None:
+        """`old` is no longer in the module."""
+
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # with it, __new__ alone makes a bare one there too
 class Instruction:
@@ -646,6 +649,9 @@ class Computation:
         self._slots[instruction.id] = None
         self._order = None
         instruction.computation = None
+        if self.module is not None:
+            for listener in self.module.listeners:
+                listener.removed(instruction)
         if operands := instruction.operands:
             for operand in operands if len(operands) == 1 else dict.fromkeys(operands):
                 operand.remove_user(instruction)
@@ -769,6 +775,8 @@ class Module:
             for instruction in computation:
                 for _, callee in instruction.called:
                     callee.callers.pop(instruction, None)
+                for listener in self.listeners:
+                    listener.removed(instruction)
             computation.module = None
             if self.computation_order is not None:
                 self.computation_order.remove(computation)

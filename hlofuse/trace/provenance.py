@@ -42,7 +42,6 @@ class Provenance:
         self._names: dict[Instruction, str] = {}
         """Names as they were at first; final ones of what passes add."""
         self._next: dict[Instruction, dict[Instruction, tuple[str, str]]] = {}
-        self._alive: set[Instruction] = set()
         self._removed_by: dict[Instruction, str] = {}
 
     def begin(self, module: Module) -> None:
@@ -51,7 +50,6 @@ class Provenance:
         module.listeners.append(self)
         self._named = {i.name: i for i in module.instructions()}
         self._names = {i: name for name, i in self._named.items()}
-        self._alive = set(self._names)
 
     def begin_pass(self, name: str) -> None:
         """Attribute later changes to the pass of this name."""
@@ -59,7 +57,6 @@ class Provenance:
 
     def end(self) -> None:
         """The last pass has run."""
-        self.note_removed()
         if self._module is not None:
             self._module.listeners.remove(self)
 
@@ -68,6 +65,9 @@ class Provenance:
 
     def copied(self, old: Instruction, new: Instruction) -> None:
         self._follow(old, new, "copied")
+
+    def removed(self, old: Instruction) -> None:
+        self._removed_by[old] = self._pass
 
     def fate(self, name: str) -> Fate | None:
         """The way of the instruction that had this name at first; None if there was none."""
@@ -109,7 +109,6 @@ class Provenance:
         following = self._next.setdefault(old, {})
         if what == "replaced" or new not in following:
             following[new] = (what, self._pass)
-        self._alive.add(new)
 
     def _successors(self, x: Instruction) -> list[Instruction]:
         """The replacements, the last one first; copies only without one."""
@@ -122,14 +121,6 @@ class Provenance:
 
     def _is_alive(self, x: Instruction) -> bool:
         return x.computation is not None and x.computation.module is self._module
-
-    def note_removed(self) -> None:
-        """Attribute instructions that have left the module to the pass."""
-        module = self._module
-        removed = [x for x in self._alive if (c := x.computation) is None or c.module is not module]
-        for x in removed:
-            self._alive.discard(x)
-            self._removed_by[x] = self._pass
 
 
 _MOVING = ("copy", "transpose")
@@ -190,6 +181,8 @@ class BeforeFusion(OnlySkipped):
         if old in self._now:
             self._copies[old] = new
             self._now.setdefault(new, None)
+
+    def removed(self, old: Instruction) -> None: ...
 
     def following_names(self, module: Module) -> tuple[Event, ...]:
         """The events that speak of something in `module`, which fusion begins with, under its names there."""

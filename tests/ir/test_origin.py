@@ -38,7 +38,7 @@ def test_a_replacement_stands_for_both() -> None:
     c.replace_all_uses_with(b)
     assert (list(names_in(b.origin)), own_name(b.origin)) == (["b", "c"], "b")
     module.entry.remove_instruction(c)
-    assert final_instructions(module)["c"] is b
+    assert final_instructions(module.instructions())["c"] is b
     assert own_name(c.clone().origin) == "c"
 
 

@@ -7,6 +7,7 @@ from hlofuse.analysis.custom_calls import hands_on
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.origin import Origin, names_in, own_name
 from hlofuse.trace import Event
+from hlofuse.trace.lineage import final_instructions
 
 _VIEWS = frozenset({"bitcast", "get-tuple-element"})
 
@@ -27,28 +28,18 @@ class Lineage:
             for name, origin in e.created_names():
                 if name not in self._input and name not in self._created:
                     self._created[name] = number, own_name(origin) or name
-        self._final: dict[str, tuple[tuple[bool, bool], Instruction]] = {}
+        outer = [x for c in after.computations if c.fusion is None for x in c]
+        self._final = final_instructions(outer)
         self._members: dict[str, dict[str, None]] = {}
         self._kernels: dict[str, dict[str, None]] = {}
-        for computation in after.computations:
-            if computation.fusion is None:
-                for x in computation:
-                    self._add(x)
-
-    def _add(self, x: Instruction) -> None:
-        own = own_name(x.origin)
-        for name in names_in(x.origin):
-            rank = (x.name != name, own != name)
-            if name not in self._final or rank < self._final[name][0]:
-                self._final[name] = rank, x
-        if x.opcode == "fusion" and x.called:
-            parts: Iterable[Instruction] = (*x.fused_computation, x)
-            members = dict.fromkeys(
-                self._input[name].name for part in parts for name in names_in(part.origin)
-            )
-            self._members[x.name] = members
-            for name in members:
-                self._kernels.setdefault(name, {})[x.name] = None
+        for x in outer:
+            if x.opcode == "fusion" and x.called:
+                names = (name for part in (*x.fused_computation, x) for name in names_in(part.origin))
+                self._members[x.name] = dict.fromkeys(
+                    self._input[name].name for name in names if name in self._input
+                )
+                for name in self._members[x.name]:
+                    self._kernels.setdefault(name, {})[x.name] = None
 
     def origin(self, name: str) -> str:
         """The instruction of the input that yields what the instruction of this name yields."""
@@ -58,10 +49,9 @@ class Lineage:
     def final(self, name: str) -> str:
         """The instruction of the result that yields this value, or its kernel; `name` without one."""
         origin = self.origin(name)
-        found = self._final.get(origin)
-        if found is None:
+        x = self._final.get(origin)
+        if x is None:
             return name
-        x = found[1]
         if x.opcode == "get-tuple-element" and x.name != origin and x.operands[0].opcode == "fusion":
             x = x.operands[0]
         return x.name

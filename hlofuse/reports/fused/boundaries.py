@@ -47,7 +47,8 @@ from hlofuse.rules.gpu_multi_output_fusion import CONNECTED
 from hlofuse.rules.priority_fusion.conditions import DOES_NOT_PAY
 from hlofuse.rules.settings import AS_XLA
 from hlofuse.rules.verdict import Verdict
-from hlofuse.trace import Event, Recorder
+from hlofuse.trace import Event, OnlySkipped
+from hlofuse.trace.lineage import final_instructions
 
 
 def explain_fused(
@@ -254,9 +255,10 @@ _UNTOLD = with_trait("free") - {"parameter"}
 def split_fusions(module: Module) -> tuple[Module, dict[str, str]]:
     """A copy without the fusions that fusion passes make, copies of one operation merged again.
 
-    Also says which name each merged operation goes by.
+    Also the names there of the operations of `module`.
     """
     unfused = copy_module(module)
+    unfused.begin_run()
     unfused.attributes = unfused.attributes.without("is_scheduled")
     most = instruction_limit(unfused)
     pending = True
@@ -270,17 +272,10 @@ def split_fusions(module: Module) -> tuple[Module, dict[str, str]]:
                     unfuse(i)
                     pending = True
             check_growth(unfused, most)
-    recorder = Recorder()
+    recorder = OnlySkipped()
     HloCSE(release=AROUND_FUSION, only_fusion_computations=False).run(unfused, recorder)
     HloDCE().run(unfused, recorder)
-    merged = {
-        old: e.added[0]
-        for e in recorder.events
-        if len(e.added) == 1
-        for old in e.removed
-        if old != e.added[0]
-    }
-    return unfused, merged
+    return unfused, {name: x.name for name, x in final_instructions(unfused.instructions()).items()}
 
 
 def recreated_boundaries(
@@ -319,12 +314,6 @@ def recreated_boundaries(
 
 def _recreated(module: Module, facts: Facts, merged: dict[str, str]) -> dict[Instruction, str]:
     """The kernels that were created again with the same content, and their new names."""
-
-    def survivor(name: str) -> str:
-        while name in merged:
-            name = merged[name]
-        return name
-
     names_: dict[frozenset[str], str] = {}
     for name in facts.launched_after:
         content = frozenset(m for m in facts.lineage.members(name) if m in facts.before)
@@ -334,7 +323,7 @@ def _recreated(module: Module, facts: Facts, merged: dict[str, str]) -> dict[Ins
         members = kernel.fused_computation if kernel.opcode == "fusion" and kernel.called else (kernel,)
         if kernel.fusion_kind == "kCustom":
             members = (kernel,)
-        content = frozenset(survivor(i.name) for i in members if i.opcode != "parameter")
+        content = frozenset(merged.get(i.name, i.name) for i in members if i.opcode != "parameter")
         remade = names_.get(_telling(content, facts))
         if remade is not None:
             out[kernel] = remade
