@@ -1,9 +1,10 @@
-"""Fail where files of the package import each other in a circle, and where one holds a second matcher.
+"""Fail where files of the package import each other in a circle, or hold a second matcher or runner.
 
 import-linter holds folders to their layers; this holds files. Every import counts: those inside functions and
 those for type checkers as well, since either is a way to read and to load one file only with the other.
 
-`hlofuse/matching` has the only key of an instruction and the only search for pairs of two modules.
+`hlofuse/matching` has the only key of an instruction and the only search for pairs of two modules;
+`hlofuse/compilation` has the only loop that runs a target's passes.
 """
 
 from __future__ import annotations
@@ -51,6 +52,23 @@ def second_matchers(text: str) -> Iterator[tuple[int, str]]:
                 yield node.lineno, f"a search for pairs: {node.name}"
 
 
+RUNNERS = ("compilation", "passes", "pipelines")
+"""Folders that may run the passes of a pipeline, or list them."""
+_PIPELINES = frozenset({"before_fusion", "after_fusion"})
+
+
+def second_runners(text: str) -> Iterator[tuple[int, str]]:
+    """The line and the offence of every loop over a target's passes."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.For | ast.comprehension):
+            called = {c.func for c in ast.walk(node) if isinstance(c, ast.Call)}
+            names = {f.attr if isinstance(f, ast.Attribute) else getattr(f, "id", "") for f in called}
+            if names & _PIPELINES and "run" in names:
+                yield getattr(node, "lineno", 1), "a loop that runs passes"
+        elif isinstance(node, ast.Attribute) and node.attr == "run_with":
+            yield node.lineno, "a pipeline that is run"
+
+
 def main() -> int:
     graph = grimp.build_graph(PACKAGE, cache_dir=None)
     imports = {file: graph.find_modules_directly_imported_by(file) for file in graph.modules}
@@ -63,10 +81,14 @@ def main() -> int:
             print(f"  {file} imports {imported}")
         return 1
     found = [
-        f"{path.relative_to(ROOT)}:{line}: {offence}; use hlofuse/matching"
+        f"{path.relative_to(ROOT)}:{line}: {offence}; use {PACKAGE}/{folder}"
+        for check, folder, exempt in (
+            (second_matchers, "matching", WITHIN_ONE_MODULE),
+            (second_runners, "compilation", RUNNERS),
+        )
         for path in sorted((ROOT / PACKAGE).rglob("*.py"))
-        if path.relative_to(ROOT / PACKAGE).parts[0] not in WITHIN_ONE_MODULE
-        for line, offence in second_matchers(path.read_text(encoding="utf-8"))
+        if path.relative_to(ROOT / PACKAGE).parts[0] not in exempt
+        for line, offence in check(path.read_text(encoding="utf-8"))
     ]
     print(*found, f"No circle between {len(imports)} files.", sep="\n")
     return 1 if found else 0

@@ -1,4 +1,4 @@
-"""`tools/lint_imports.py` names a second key of an instruction and a second search for pairs."""
+"""`tools/lint_imports.py` names a second key of an instruction, search for pairs, and loop over passes."""
 
 from __future__ import annotations
 
@@ -26,4 +26,21 @@ PAIRS = "def pairs(a: Module, b: Module) -> dict[Instruction, Instruction]: ...\
 )
 def test_second_matchers_are_named(code: str, offences: list[str]) -> None:
     found = load_tool("lint_imports").second_matchers(code)
+    assert [offence for _, offence in found] == offences
+
+
+LOOP = "for pipeline in before_fusion(target, device):\n    pipeline.run(module, recorder)\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "offences"),
+    [
+        (LOOP, ["a loop that runs passes"]),
+        (LOOP.replace("before_fusion(target, device)", "pipelines"), []),
+        ("for p in passes:\n    p.run_with(run)\n", ["a pipeline that is run"]),
+        ("names = [s.name for p in before_fusion(target) for s in p.flattened()]\n", []),
+    ],
+)
+def test_second_runners_are_named(code: str, offences: list[str]) -> None:
+    found = load_tool("lint_imports").second_runners(code)
     assert [offence for _, offence in found] == offences
