@@ -231,9 +231,10 @@ class Graph:
         for _, callee in i.called:
             if callee not in self.regions:  # a fusion too large to be opened
                 self._add_region(callee)
-        callees = tuple([self.regions[c].number for _, c in i.called])
+        callees = tuple([self.regions[c].number for _, c in i.called]) if i.called else ()
         written = keys.attributes_number(i.attributes, Strictness.WRITTEN)
-        exact = keys.number((i.opcode, written, payload(i), callees, keys.shape(i.shape)))
+        text = payload(i) if i.payload is not None else None
+        exact = keys.number((i.opcode, written, text, callees, keys.shape(i.shape)))
         number = keys.number((exact, *[values[o].number for o in operands]))
         key = (number, 0)
         if must_run_once(i):

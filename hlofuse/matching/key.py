@@ -134,7 +134,8 @@ class Keys:
 
     def attributes_number(self, attributes: Attributes, strictness: Strictness) -> int:
         """The number of the attributes that count at a strictness."""
-        return self._counted(attributes, strictness)[2]
+        found = self._attributes[strictness].get(id(attributes))
+        return (found if found is not None else self._counted(attributes, strictness))[2]
 
     def _counted(
         self, attributes: Attributes, strictness: Strictness
