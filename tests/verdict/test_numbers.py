@@ -1,0 +1,199 @@
+"""Verdicts: sums, shares and thresholds worked out by hand, with a case on both sides of each."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hlofuse.account import Totals, observed_replay
+from hlofuse.account.bound import FusionFloor
+from hlofuse.analysis.cost import Cost
+from hlofuse.compilation import CompilationInput, replay_config
+from hlofuse.ir import parse_module
+from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.verdict import candidates
+from hlofuse.reports.verdict import verdict as module
+from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
+from hlofuse.reports.whatif.model import Trial
+
+from .test_verdict import RMS
+
+BASE = Totals(2, Cost(bytes_read=1000, bytes_written=500), launches=2, modelled_us=90.0, floor_us=10.0)
+FLAG = "--xla_gpu_unsupported_enable_triton_multi_output_fusion=true"
+
+
+def observed_rms() -> tuple[Any, Facts]:
+    observed = observed_replay(CompilationInput(parse_module(RMS)), replay_config("gpu", "h100_sxm"))
+    return observed, Facts(observed.replay, observed.costs)
+
+
+def account(us: float, libraries: int = 0, work: object = "same") -> Any:
+    """What a verdict on a flag asks of an account."""
+    rows = [SimpleNamespace(kind="library")] * libraries
+    return SimpleNamespace(totals=replace(BASE, modelled_us=us - 10.0), rows=rows, bounded_work=work)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "saved"),
+    [
+        # A twentieth of the estimate.
+        (account(100.0), account(94.9), 5.1),
+        (account(100.0), account(95.1), None),
+        (account(100.0), account(101.0), None),
+        # Another lower bound cannot be compared, unless it is higher.
+        (account(100.0), account(99.0, work="other"), ...),
+        (account(100.0), account(100.0, work="other"), ...),
+        (account(100.0), account(101.0, work="other"), None),
+    ],
+)
+def test_a_flag_is_offered_if_it_saves_a_twentieth(
+    monkeypatch: pytest.MonkeyPatch, before: Any, after: Any, saved: Any
+) -> None:
+    observed, facts = observed_rms()
+
+    def compiled(_module: Any, _observed: Any, flags: tuple[str, ...]) -> Any:
+        return after if FLAG in flags else before
+
+    monkeypatch.setattr(candidates, "compiled", compiled)
+    monkeypatch.setattr("hlofuse.reports.whatif.model.scaled_saving", lambda *_: None)
+    found = list(candidates.of_flags(observed, facts, lambda: parse_module(RMS)))
+    if saved is None:
+        assert found == []
+        return
+    (suggestion,) = found
+    assert (suggestion.kind, suggestion.flag) == ("flag", FLAG)
+    assert suggestion.trial.us_saved == (None if saved is ... else pytest.approx(saved))
+    assert suggestion.trial.has_fewer_library_calls is False
+
+
+@pytest.mark.parametrize(("before", "after", "fewer"), [(2, 1, True), (1, 1, False), (1, 2, False)])
+def test_a_flag_says_whether_libraries_do_less(
+    monkeypatch: pytest.MonkeyPatch, before: int, after: int, fewer: bool
+) -> None:
+    observed, facts = observed_rms()
+    accounts = {True: account(50.0, after), False: account(100.0, before)}
+    monkeypatch.setattr(candidates, "compiled", lambda _m, _o, flags: accounts[FLAG in flags])
+    monkeypatch.setattr("hlofuse.reports.whatif.model.scaled_saving", lambda *_: None)
+    (found,) = candidates.of_flags(observed, facts, lambda: parse_module(RMS))
+    assert found.trial.has_fewer_library_calls is fewer
+    # Without the module before optimizations, or where that gives another module, nothing is compared.
+    assert list(candidates.of_flags(observed, facts, lambda: None)) == []
+    accounts[False].totals = replace(BASE, kernels=3)
+    assert list(candidates.of_flags(observed, facts, lambda: parse_module(RMS))) == []
+
+
+def trial(us: float | None, totals: Totals | None = BASE, launches: int = 0) -> Trial:
+    return Trial(totals, "replayed", us, 0, launches, 0)
+
+
+def suggested(us: float, **how: Any) -> Suggestion:
+    return replace(Suggestion("code", "Do it", "", (), 1, trial(us)), **how)
+
+
+def test_a_flag_that_was_compiled_takes_the_place_of_the_recipe_that_imitates_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    observed, facts = observed_rms()
+    recipes = [
+        suggested(3.0, recipe="imitates", flag="--same", text="imitated"),
+        suggested(2.0, recipe="other", flag="--other", text="another"),
+        suggested(1.0, recipe="edit", text="edited"),
+    ]
+    flags = [
+        suggested(
+            2.5, kind="flag", flag="--same", text="compiled", trial=trial(2.5, replace(BASE, kernels=9))
+        )
+    ]
+    monkeypatch.setattr(module, "of_recipes", lambda *_: recipes)
+    monkeypatch.setattr(module, "of_flags", lambda *_: flags)
+    monkeypatch.setattr(module, "of_rules", lambda *_: [])
+    found = module.verdict(observed, facts)
+    assert [s.text for s in found.suggestions] == ["compiled", "another", "edited"]
+    assert found.best is not None
+    assert found.replays >= 3
+
+
+def test_of_equal_rule_and_place_the_greatest_gain_stands_and_what_gains_nothing_is_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    observed, facts = observed_rms()
+    us = facts.totals_after.us
+    assert us is not None
+    recipes = [
+        suggested(1.0, text="less", rule="PF009", sources=("a.py:1",)),
+        suggested(2.0, text="more", rule="PF009", sources=("a.py:1",)),
+        suggested(0.5, text="elsewhere", rule="PF009", sources=("a.py:2",)),
+        suggested(us * 0.0011, text="just enough"),
+        suggested(us * 0.0009, text="too little"),
+        suggested(0.0, text="untried", trial=candidates.UNKNOWN),
+        suggested(0.0, text="flag without a gain", kind="flag", flag="--f"),
+    ]
+    monkeypatch.setattr(module, "of_recipes", lambda *_: recipes)
+    monkeypatch.setattr(module, "of_flags", lambda *_: [])
+    monkeypatch.setattr(module, "of_rules", lambda *_: [])
+    found = module.verdict(observed, facts)
+    assert [s.text for s in found.suggestions] == ["more", "elsewhere", "just enough"]
+    assert [s.text for s in found.untried] == ["untried", "flag without a gain"]
+    assert found.best is not None
+    assert found.best.us_saved == 2.0
+    assert found.best_of == "more"
+
+
+def test_shares_add_up_to_the_total_with_launches_as_their_own_kind() -> None:
+    observed, facts = observed_rms()
+    found = module.verdict(observed, facts)
+    shares = {s.kind: s for s in found.shares}
+    assert set(shares) == {"fused kernels", "launches"}
+    overhead = facts.account_after.launch_overhead_us
+    assert overhead == 1.0
+    assert (shares["launches"].count, shares["launches"].us) == (2, 2 * overhead)
+    assert shares["fused kernels"].count == 2
+    assert sum(s.us or 0.0 for s in found.shares) == pytest.approx(found.totals.us)
+    assert shares["fused kernels"].bytes_accessed == found.totals.cost.bytes_accessed
+    assert [s.kind for s in found.shares] == ["fused kernels", "launches"]
+
+
+def verdict_of(fused_us: float, measured: float | None, floor_us: float, launches: Share | None) -> Verdict:
+    shares = [Share("fused kernels", 8, fused_us, 100, measured_us=measured)]
+    shares += [launches] if launches is not None else []
+    return Verdict(BASE, tuple(shares), FusionFloor(10, floor_us), (), None, "", 0, True, (), measured=None)
+
+
+def test_what_is_left_scales_with_the_measured_time_of_fused_kernels() -> None:
+    launches = Share("launches", 16, 20.0, 0)
+    # 60 µs estimated and half of the launches, 10 µs, took 140 µs: twice as long; 40 µs are above the floor.
+    assert verdict_of(60.0, 140.0, 60.0, launches).scaled_us_left == pytest.approx(2 * 40.0)
+    assert verdict_of(60.0, 140.0, 120.0, launches).scaled_us_left == 0.0
+    assert verdict_of(60.0, None, 60.0, launches).scaled_us_left is None
+    assert verdict_of(60.0, 140.0, 60.0, None).scaled_us_left is None
+    assert verdict_of(0.0, 140.0, 60.0, launches).scaled_us_left is None
+
+
+def many_norms(count: int) -> str:
+    """The same two kernels several times, each of its own array."""
+    head, _, rest = RMS.partition("ENTRY e {\n")
+    body = rest.rstrip().removesuffix("}").replace("ROOT ", "")
+    names = re.compile(r"\b(x|square|zero|sum|n|scale|mean|small|epsilon|moved|root)\b")
+    copies = [names.sub(rf"\1.{k}", body).replace("parameter(0)", f"parameter({k})") for k in range(count)]
+    shape, roots = ", ".join(["f32[4096]{0}"] * count), ", ".join(f"root.{k}" for k in range(count))
+    return f"{head}ENTRY e {{\n{''.join(copies)}  ROOT t = ({shape}) tuple({roots})\n}}\n"
+
+
+def test_what_equal_places_gain_is_counted_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of equal places in a large module one is replayed; all of them save what it saves."""
+    config = replay_config("gpu", "h100_sxm")
+    observed = observed_replay(CompilationInput(parse_module(many_norms(3))), config)
+    facts = Facts(observed.replay, observed.costs)
+    whole = next(s for s in module.verdict(observed, facts).suggestions if s.recipe == "scale-the-summands")
+    monkeypatch.setattr(module, "TRIED_UP_TO", 0)
+    large = next(s for s in module.verdict(observed, facts).suggestions if s.recipe == "scale-the-summands")
+    assert large.trial.how == "replayed on the kernels around each place"
+    assert (whole.places, large.places) == (3, 3)
+    for found in (whole, large):
+        assert (found.trial.kernels_saved, found.trial.launches_saved) == (3, 3)
+    assert large.trial.us_saved == pytest.approx(whole.trial.us_saved)
+    assert large.trial.bytes_saved == whole.trial.bytes_saved > 0
