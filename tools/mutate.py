@@ -234,21 +234,32 @@ class _Covering:
     def __init__(self, record: Record, root: Path) -> None:
         self._record, self._root = record, root
         self._maps: dict[tuple[str, int], dict[int, int]] = {}
+        self._paths: dict[str, str] = {}
 
     def tests(self, mutant: Mutant) -> list[str]:
         """Tests that run the edit's statement, or else the nearest code around it; cheapest first."""
         source = (self._root / mutant.path).read_text(encoding="utf-8")
         for lines in _lines_around(source, mutant.line):
-            if found := self._running(mutant.path, source, lines):
+            if found := self._running(mutant.path, self._recorded_path(mutant.path, source), source, lines):
                 return sorted(found, key=lambda n: (self._record.tests[n].seconds, n))
         return []
 
-    def _running(self, path: str, source: str, lines: Iterable[int]) -> list[str]:
+    def _recorded_path(self, path: str, source: str) -> str:
+        """The file's path when tests were recorded: that of the most similar file where this one is new."""
+        if path not in self._paths:
+            before = {p: text for texts in self._record.sources.values() for p, text in texts.items()}
+            lines = set(source.splitlines())
+            removed = [p for p in before if not (self._root / p).exists()]
+            like = max(removed, key=lambda p: len(lines.intersection(before[p].splitlines())), default=path)
+            self._paths[path] = path if path in before else like
+        return self._paths[path]
+
+    def _running(self, path: str, recorded_path: str, source: str, lines: Iterable[int]) -> list[str]:
         found, masks = [], dict[int, int]()
         for name, test in self._record.tests.items():
-            if not (ran := test.lines.get(path)):
+            if not (ran := test.lines.get(recorded_path)):
                 continue
-            recorded = self._record.sources[name.partition("::")[0]].get(path, "")
+            recorded = self._record.sources[name.partition("::")[0]].get(recorded_path, "")
             key = hash(recorded)
             if key not in masks:
                 moved = self._moved(path, recorded, source)

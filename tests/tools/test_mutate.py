@@ -128,4 +128,8 @@ def test_edits_that_tests_notice_are_told_from_those_that_live(tmp_path: Path) -
     assert status == 0
     assert not any(line.startswith("recording") for line in lines)
     assert "killed small/code.py:3: a * 2 → a" in lines
+    (tmp_path / "small/code").mkdir()
+    (tmp_path / "small/code.py").rename(tmp_path / "small/code/__init__.py")
+    _, lines = run("small/code/__init__.py:3", "--frozen")
+    assert "killed small/code/__init__.py:3: a * 2 → a" in lines
     assert run("small/__init__.py")[0] == 2
