@@ -139,12 +139,12 @@ def test_the_floor_is_memory_or_arithmetic_whichever_takes_longer(flops: int, co
 
 def test_kernels_that_fusion_cannot_change_keep_their_bytes_and_time() -> None:
     account = KernelTimes(H100, RELEASE).account(parse_module(CHAIN))
-    kept = account.by_name["b"]
+    unchanged = account.by_name["b"]
     found = fusion_floor(account, lambda x: x.name != "b", 0, H100)
     assert found.bytes_accessed == account.totals.cost.bytes_accessed == 3 * 2 * 4 * 1048576
     memory = 2 * 2 * 4 * 1048576 / H100.memory_bandwidth * 1e6
-    assert kept.total_us is not None
-    assert found.us == pytest.approx(kept.total_us + memory + H100.launch_overhead_us)
+    assert unchanged.total_us is not None
+    assert found.us == pytest.approx(unchanged.total_us + memory + H100.launch_overhead_us)
     everything = fusion_floor(account, lambda _: False, 0, H100)
     assert everything.bytes_accessed == account.totals.cost.bytes_accessed
     assert everything.us == pytest.approx(account.totals.us)

@@ -1,0 +1,144 @@
+"""Explanations: kernels and fusions that are alike stand together, with sums worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from hlofuse.account import Account
+from hlofuse.account.account import Launched
+from hlofuse.ir import parse_module
+from hlofuse.reports.common.facts import FURTHER_RESULTS
+from hlofuse.reports.common.model import Place, Refusal, RuleText, us_at_stake
+from hlofuse.reports.explain.explain import blocking_rules, group_refusals, grouped_kernels
+
+TEXT = """HloModule m
+ENTRY e {
+  p = f32[256]{0} parameter(0)
+  a = f32[256]{0} negate(p)
+  ROOT b = f32[256]{0} exponential(a)
+}
+"""
+ROW = Account(parse_module(TEXT)).rows[0]
+
+
+def launched(us: float, runs: int = 1, measured: float | None = None, **how: Any) -> Launched:
+    return replace(ROW, us=us, runs=runs, measured_us=measured, **how)
+
+
+def place(name: str, source: str = "a.py:1") -> Place:
+    return Place(name, "fusion", "f32[256]{0}", source)
+
+
+def test_kernels_of_one_line_stand_together_with_the_sum_of_their_times() -> None:
+    rows = [
+        (launched(2.0, 3), place("fusion.1")),
+        (launched(4.0, 3), place("fusion.2")),
+        (launched(5.0), place("fusion.3")),
+        (launched(9.0, 3), place("fusion.4", source="b.py:1")),
+        (launched(1.0, 3), place("other.4")),
+    ]
+    found = grouped_kernels(rows, None)
+    assert [(k.place.name, k.count, k.us, k.iterations) for k in found] == [
+        ("fusion.4", 1, 27.0, 3),
+        ("fusion.2", 2, 18.0, 3),
+        ("fusion.3", 1, 5.0, 1),
+        ("other.4", 1, 3.0, 3),
+    ]
+    assert [k.bytes_accessed for k in found] == [2048 * 3, 2 * 2048 * 3, 2048, 2048 * 3]
+
+
+def test_measured_kernels_are_first_and_a_bound_of_one_is_a_bound_of_all() -> None:
+    rows = [
+        (launched(2.0), place("a.1")),
+        (launched(9.0, is_floor=True), place("b.1")),
+        (launched(1.0), place("b.2")),
+        (launched(1.0, measured=0.5), place("c.1")),
+        (launched(1.0, measured=0.25), place("c.2")),
+    ]
+    found = grouped_kernels(rows, None)
+    assert [k.place.name for k in found] == ["c.1", "b.1", "a.1"]
+    assert [k.measured_us for k in found] == [0.75, None, None]
+    assert [k.is_floor for k in found] == [False, True, False]
+
+
+def refusal(kernel: str, rule: str, us: float | None, moved: int, step: int = 1, **how: Any) -> Refusal:
+    found = Refusal(place(kernel), "c", None, rule, None, {}, (step,), True, moved)
+    return replace(found, kernel=kernel, us_at_stake=us, **how)
+
+
+def rules_of(found: Any) -> list[tuple[str, list[str | None]]]:
+    return [(b.rule.code, [r.kernel for r in b.refusals]) for b in found]
+
+
+def text_of(code: str | None) -> RuleText:
+    return RuleText(code or "", "")
+
+
+@pytest.mark.parametrize(
+    ("refused", "expected"),
+    [
+        # Most time at stake, then most bytes, then most pairs.
+        (
+            [("p", [refusal("a", "R1", 1.0, 5), refusal("b", "R2", 2.0, 1)])],
+            [("R2", ["b"]), ("R1", ["a"])],
+        ),
+        (
+            [("p", [refusal("a", "R1", None, 5), refusal("b", "R2", None, 9)])],
+            [("R2", ["b"]), ("R1", ["a"])],
+        ),
+        (
+            [("p", [refusal("a", "R1", 1.0, 5, 1), refusal("b", "R1", 3.0, 5, 2)])],
+            [("R1", ["b", "a"])],
+        ),
+        # A pair that two passes refuse counts for the later one.
+        (
+            [("p", [refusal("a", "R1", 1.0, 5)]), ("q", [refusal("a", "R2", 1.0, 5)])],
+            [("R2", ["a"])],
+        ),
+    ],
+)
+def test_rules_stand_by_what_they_keep_apart(refused: Any, expected: Any) -> None:
+    assert rules_of(blocking_rules(refused, text_of)) == expected
+
+
+def test_like_refusals_stand_together_most_bytes_first() -> None:
+    rows = [
+        refusal("a", "R1", None, 5),
+        refusal("b", "R2", None, 9),
+        refusal("c", "R1", None, 7),
+    ]
+    assert [[r.kernel for r in group] for group in group_refusals(rows)] == [["a", "c"], ["b"]]
+
+
+def test_a_pass_that_only_adds_results_speaks_where_no_other_has() -> None:
+    """XLA's multi-output fusion tries again what earlier passes have refused."""
+    (further,) = sorted(FURTHER_RESULTS)[:1]
+    first, again = refusal("a", "R1", 1.0, 5), refusal("a", "R2", 1.0, 5)
+    alone = refusal("b", "R3", 0.5, 5)
+    found = blocking_rules([("fusion", [first]), (further, [again, alone])], text_of)
+    assert rules_of(found) == [("R1", ["a"]), ("R3", ["b"])]
+    apart = replace(first, between_kernels=False)
+    assert blocking_rules([("fusion", [apart])], text_of) == ()
+
+
+@pytest.mark.parametrize(
+    ("stakes", "expected"),
+    [
+        ([None, None], None),
+        ([2.0, 3.0], 5.0),
+        ([2.0, -3.0], 2.0),
+        ([-2.0, -3.0], -5.0),
+        ([0.0, -3.0], -3.0),
+        ([None, 1.0], 1.0),
+    ],
+)
+def test_at_stake_is_what_pays_or_what_all_would_cost(
+    stakes: list[float | None], expected: float | None
+) -> None:
+    rows = [refusal(f"k{n}", "R", us, 1) for n, us in enumerate(stakes)]
+    assert us_at_stake(rows) == expected
+    # Each producer once: all its users are fused or none.
+    assert us_at_stake([*rows, *rows]) == expected
