@@ -29,7 +29,7 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
@@ -234,39 +234,44 @@ class _Covering:
     def __init__(self, record: Record, root: Path) -> None:
         self._record, self._root = record, root
         self._maps: dict[tuple[str, int], dict[int, int]] = {}
-        self._paths: dict[str, str] = {}
+        self._recordings: dict[int, tuple[dict[str, str], list[str]]] = {}
+        for name in record.tests:
+            sources = record.sources[name.partition("::")[0]]
+            self._recordings.setdefault(id(sources), (sources, []))[1].append(name)
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """Tests that run the edit's statement, or else the nearest code around it; cheapest first."""
+        """Tests that run the edit's statement, or else the nearest code around it; cheapest first.
+
+        Where the statement has changed since tests were recorded they count if they run what is around it.
+        """
         source = (self._root / mutant.path).read_text(encoding="utf-8")
-        for lines in _lines_around(source, mutant.line):
-            if found := self._running(mutant.path, self._recorded_path(mutant.path, source), source, lines):
-                return sorted(found, key=lambda n: (self._record.tests[n].seconds, n))
-        return []
+        levels = [set(lines) for lines in _lines_around(source, mutant.line)]
+        recordings = [self._levels(mutant.path, source, levels, *own) for own in self._recordings.values()]
+        found = [name for running in recordings for name in next(running, ())]
+        while not found and (
+            wider := [r for running in recordings if (r := next(running, None)) is not None]
+        ):
+            found = [name for names in wider for name in names]
+        return sorted(found, key=lambda n: (self._record.tests[n].seconds, n))
 
-    def _recorded_path(self, path: str, source: str) -> str:
+    def _levels(
+        self, path: str, source: str, levels: list[set[int]], sources: dict[str, str], names: list[str]
+    ) -> Iterator[list[str]]:
+        """The tests of one recording that run lines of each level with a recorded line."""
+        recorded_path = self._recorded_path(path, source, sources)
+        recorded = sources.get(recorded_path, "")
+        moved = self._moved(path, recorded, source)
+        for lines in levels:
+            if mask := sum(1 << moved[line] for line in lines if line in moved):
+                yield [n for n in names if self._record.tests[n].lines.get(recorded_path, 0) & mask]
+
+    def _recorded_path(self, path: str, source: str, sources: dict[str, str]) -> str:
         """The file's path when tests were recorded: that of the most similar file where this one is new."""
-        if path not in self._paths:
-            before = {p: text for texts in self._record.sources.values() for p, text in texts.items()}
-            lines = set(source.splitlines())
-            removed = [p for p in before if not (self._root / p).exists()]
-            like = max(removed, key=lambda p: len(lines.intersection(before[p].splitlines())), default=path)
-            self._paths[path] = path if path in before else like
-        return self._paths[path]
-
-    def _running(self, path: str, recorded_path: str, source: str, lines: Iterable[int]) -> list[str]:
-        found, masks = [], dict[int, int]()
-        for name, test in self._record.tests.items():
-            if not (ran := test.lines.get(recorded_path)):
-                continue
-            recorded = self._record.sources[name.partition("::")[0]].get(recorded_path, "")
-            key = hash(recorded)
-            if key not in masks:
-                moved = self._moved(path, recorded, source)
-                masks[key] = sum(1 << moved[line] for line in set(lines) if line in moved)
-            if ran & masks[key]:
-                found.append(name)
-        return found
+        if path in sources:
+            return path
+        lines = set(source.splitlines())
+        removed = [p for p in sources if not (self._root / p).exists()]
+        return max(removed, key=lambda p: len(lines.intersection(sources[p].splitlines())), default=path)
 
     def _moved(self, path: str, old: str, new: str) -> dict[int, int]:
         """The recorded line of each line that did not change."""
