@@ -30,7 +30,7 @@ import tempfile
 import time
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import CodeType
@@ -124,6 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{mutant.path}:{mutant.line}: {mutant.edit}")
         return 0
     record = _up_to_date(root, given)
+    _forget_removed_tests(record)
     for name in _HEAVY:
         if importlib.util.find_spec(name.partition(".")[0]):
             importlib.import_module(name)
@@ -199,6 +200,16 @@ def _up_to_date(root: Path, given: Any) -> Record:
     return record
 
 
+def _forget_removed_tests(record: Record) -> None:
+    """Leave out recorded tests that pytest does not find."""
+    files = sorted({name.partition("::")[0] for name in record.tests})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-o", "addopts=", *files]
+    command += ["--import-mode=importlib"]
+    listed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    names = {line for line in listed.splitlines() if "::" in line}
+    record.tests = {name: test for name, test in record.tests.items() if name in names}
+
+
 def _test_files(place: Path) -> list[Path]:
     return [place] if place.is_file() else sorted(place.rglob("test_*.py"))
 
@@ -263,7 +274,8 @@ class _Covering:
         moved = self._moved(path, recorded, source)
         for lines in levels:
             if mask := sum(1 << moved[line] for line in lines if line in moved):
-                yield [n for n in names if self._record.tests[n].lines.get(recorded_path, 0) & mask]
+                tests = ((n, self._record.tests[n]) for n in names if n in self._record.tests)
+                yield [n for n, test in tests if test.lines.get(recorded_path, 0) & mask]
 
     def _recorded_path(self, path: str, source: str, sources: dict[str, str]) -> str:
         """The file's path when tests were recorded: that of the most similar file where this one is new."""
@@ -333,9 +345,33 @@ def _run(chosen: list[Mutant], record: Record, root: Path, given: Any) -> list[O
         for pid, trial in list(running.items()):
             if (outcome := trial.outcome()) is not None:
                 del running[pid]
-                found.append(_report(outcome))
+                if _fails_without_edit(outcome, record, root):
+                    print(f"left out, since it fails without an edit: {outcome.by}", flush=True)
+                    waiting.append(outcome.mutant)
+                else:
+                    found.append(_report(outcome))
         time.sleep(0.01)
     return found
+
+
+_sound: set[str] = set()
+"""Tests that passed without an edit."""
+
+
+def _fails_without_edit(outcome: Outcome, record: Record, root: Path) -> bool:
+    """True if the test that noticed an edit fails without it; then the record forgets the test."""
+    name = outcome.by
+    if name not in record.tests or name in _sound:
+        return False
+    control = _Trial(replace(outcome.mutant, start=0, stop=0, old="", new=""), [name], 1, record, root)
+    control.start()
+    while (alone := control.outcome()) is None:
+        time.sleep(0.01)
+    if alone.by:
+        del record.tests[name]
+        return True
+    _sound.add(name)
+    return False
 
 
 def _affordable(record: Record, tests: list[str], seconds: float) -> list[str]:
