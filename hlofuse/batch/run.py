@@ -11,6 +11,7 @@ from hlofuse.batch.sources import items
 from hlofuse.batch.store import Store
 from hlofuse.batch.summary import html_page, summary
 from hlofuse.batch.work import Task
+from hlofuse.library.loading import read
 from hlofuse.library.options import ReplayOptions
 
 _MODULE = "HloModule m\nENTRY %e (p: f32[]) -> f32[] {\n  ROOT %p = f32[] parameter(0)\n}\n"
@@ -33,7 +34,7 @@ def run(
     """
     is_for_one = task.request.get("target") or task.request.get("device")
     request = {**task.request, **({} if is_for_one else {"target": "gpu", "option": None})}
-    ReplayOptions("-", given=_MODULE, **request).read(any_stage=True)
+    read(ReplayOptions("-", given=_MODULE, **request), any_stage=True)
     store = Store(out)
     listed = items(sources, json.dumps(task.settings, sort_keys=True))
     finished = store.finished(task)

@@ -9,6 +9,10 @@ from typing import Any
 
 import click
 
+from hlofuse.batch import summary
+from hlofuse.batch.compare import compared
+from hlofuse.batch.run import run
+from hlofuse.batch.work import Task
 from hlofuse.cli.common.messages import message, wrote
 from hlofuse.cli.common.options import (
     FORMATS,
@@ -24,6 +28,7 @@ from hlofuse.cli.common.options import (
 from hlofuse.cli.common.output import CHECK_FORMATS, Output
 from hlofuse.cli.common.progress import progress_bar
 from hlofuse.library.questions import Check
+from hlofuse.reports.check.limits import parse_bytes
 
 
 class _Default(click.Group):
@@ -97,11 +102,6 @@ def _run(
 
     A module that cannot be read is a row with its error. Exit status 0: done, 2: wrong call.
     """
-    from hlofuse.batch import summary
-    from hlofuse.batch.run import run
-    from hlofuse.batch.work import Task
-    from hlofuse.reports.check.limits import parse_bytes
-
     task = Task(request, not no_suggestions, max_seconds, parse_bytes(max_memory))
     with progress_bar("replaying") as progress:
         done, of = run(sources, output, task, engine, workers or os.cpu_count() or 1, address, progress)
@@ -127,8 +127,6 @@ def _query(folder: Path, sql: str, limit: int, out: Output) -> int:
     DIR is the folder of a finished run. SQL is DuckDB's; its tables are modules, kernels, edges, suggestions
     and work.
     """
-    from hlofuse.batch import summary
-
     out.show(summary.query(folder, sql), limit=limit)
     return 0
 
@@ -144,8 +142,6 @@ def _diff(before: Path, after: Path, tolerance: float, strict: bool, limit: int,
 
     Exit status 0: OK, 1: something grew, 2: wrong input or call.
     """
-    from hlofuse.batch.compare import compared
-
     found = compared(before, after, tolerance, strict)
     out.show_check(found, Path(), limit=limit)
     return 1 if found.data.failed else 0
@@ -156,7 +152,5 @@ def _diff(before: Path, after: Path, tolerance: float, strict: bool, limit: int,
 @report_options
 def _trend(folders: tuple[Path, ...], out: Output) -> int:
     """Print the totals of several runs, a line each."""
-    from hlofuse.batch import summary
-
     out.show(summary.trend(folders), limit=0)
     return 0

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hlofuse.capture.arguments import parse_arguments, parse_mesh
+from hlofuse.capture.capturing import capture_command, capture_function, capture_modules, module_names
+from hlofuse.capture.model import Destination
 from hlofuse.cli.common.messages import message
 from hlofuse.cli.common.options import option
 from hlofuse.cli.common.progress import spinner
@@ -99,9 +102,6 @@ def command(
     With --run, PROGRAM is a script and, after --, its arguments. It runs where it always does, and reports on
     the folder have measured time. The exit status is that of the script.
     """
-    from hlofuse.capture.arguments import parse_mesh
-    from hlofuse.capture.model import Destination
-
     target = target or ("gpu" if device is not None else "tpu" if topology is not None else None)
     requested = {"explain": explain, "verify": verify, "explore": explore, "check": check}
     followup_commands = [name for name, value in requested.items() if value not in (None, False)]
@@ -123,8 +123,6 @@ def command(
                 "a running command chooses its own arguments and devices: --args, --args-from, --device,"
                 " --topology and --mesh need script.py:function"
             )
-        from hlofuse.capture.capturing import capture_command
-
         name = Path(program[1] if len(program) > 1 and program[1].endswith(".py") else program[0]).stem
         captured = capture_command(
             program,
@@ -164,9 +162,6 @@ def _compile(
     program: str, destination: Destination, output: Path | None, arguments: str | None, how: dict[str, Any]
 ) -> Capture:
     """The capture of a function (`how`: further arguments of `capture_function`), or of a file."""
-    from hlofuse.capture.arguments import parse_arguments
-    from hlofuse.capture.capturing import capture_function, capture_modules, module_names
-
     where, colon, name = program.rpartition(":")
     ending = f"{destination.target}-{destination.device}" if destination.device else destination.target
     ending = Path(ending).name.replace(":", "-")

@@ -10,6 +10,19 @@ import click
 from hlofuse.cli.common.output import emit, rendered
 from hlofuse.format.escape import command_line, printable
 from hlofuse.format.units import bytes_text, plural
+from hlofuse.inputs import load
+from hlofuse.inputs.dump_directory import (
+    DumpDirectory,
+    corpus_cases,
+    corpus_file,
+    folders_with_dumps,
+    is_corpus_case,
+)
+from hlofuse.inputs.identity import identify_file
+from hlofuse.inputs.profile import is_profile, read_profile
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.heads import head_of_dump
+from hlofuse.reports.common.head import Head, head_lines
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -55,10 +68,6 @@ def command(path: str) -> int:
 
 
 def _lines(path: str) -> Iterator[str]:
-    from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, is_corpus_case
-    from hlofuse.inputs.profile import is_profile
-    from hlofuse.ir.errors import HlofuseError
-
     folder = Path(path)
     if is_profile(path):
         yield from _profile(path)
@@ -96,8 +105,6 @@ def _lines(path: str) -> Iterator[str]:
 
 def _profile(path: str) -> Iterator[str]:
     """The programs of a profile, each with its share of the time."""
-    from hlofuse.inputs.profile import read_profile
-
     found = read_profile(path)
     modules, total = found.modules, found.total_us or 1.0
     yield f"{printable(path)}: profile with {plural(len(modules), 'module')}"
@@ -114,8 +121,6 @@ def _profile(path: str) -> Iterator[str]:
 
 def _below(folder: Path, error: str) -> Iterator[str]:
     """The subdirectories that have dumps; without any, how to get one."""
-    from hlofuse.inputs.dump_directory import folders_with_dumps
-
     found = folders_with_dumps(folder)
     if found:
         yield "HLO dumps in:"
@@ -133,10 +138,6 @@ def _module(path: str) -> Iterator[str]:
         yield from _head(file, path)
         yield from _next(path)
         return
-    from hlofuse.inputs import load
-    from hlofuse.inputs.identity import identify_file
-    from hlofuse.reports.common.head import Head, head_lines
-
     head = Head(identify_file(load(path)))
     yield from head_lines([head])
     fused = head.identity.shown.is_fused
@@ -145,9 +146,6 @@ def _module(path: str) -> Iterator[str]:
 
 def _head(file: Path, name: str) -> Generator[str, None, Head | None]:
     """The head of a module; only its size if reading it takes long."""
-    from hlofuse.library.heads import head_of_dump
-    from hlofuse.reports.common.head import head_lines
-
     head = head_of_dump(file) if file.stat().st_size < _QUICKLY_READ_BYTES else None
     yield from head_lines([head]) if head else [f"{printable(name)}: {bytes_text(file.stat().st_size)}"]
     return head

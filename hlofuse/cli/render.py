@@ -15,9 +15,14 @@ from hlofuse.cli.common.options import input_argument, measured_options, option
 from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.request import TERMINAL, announce, report_on, warn
+from hlofuse.diff import diff
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.drawing import shown_view
 from hlofuse.library.side_by_side import pair_of_diff, read_both
+from hlofuse.render import format_of, render
+from hlofuse.render.drawing import VIEWERS
+from hlofuse.render.engine import require_engine
+from hlofuse.render.viewers import to_model_explorer, to_trace
 
 if TYPE_CHECKING:
     from hlofuse.library.options import ReplayOptions
@@ -99,10 +104,6 @@ def command(
     next to it FILE.node-data.json with the time of each kernel. --format perfetto writes the kernels of one
     step as a trace.
     """
-    from hlofuse.render import format_of, render
-    from hlofuse.render.drawing import VIEWERS
-    from hlofuse.render.engine import require_engine
-
     to_stdout = output == "-"
     form = form or (("svg" if animate else "dot") if to_stdout else format_of(output, viewers=True))
     if animate and (form != "svg" or after is not None):
@@ -150,8 +151,6 @@ def command(
 
 
 def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:
-    from hlofuse.render.viewers import to_model_explorer, to_trace
-
     if form == "perfetto":
         content, how = to_trace(launched, output.endswith(".gz")), "open it at https://ui.perfetto.dev"
     else:
@@ -168,8 +167,6 @@ def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:
 
 def _pair(options: ReplayOptions, after: str) -> ModulePair:
     """Two modules as they are, and what of the one is what of the other."""
-    from hlofuse.diff import diff
-
     given = [flag for flag in options.input_arguments[1:] if flag.startswith("--") and flag != "--module"]
     if given:
         raise HlofuseError(f"{given[0]} needs a replay, but BEFORE and AFTER are drawn as they are")

@@ -12,7 +12,9 @@ from hlofuse.cli.common.messages import message
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.format.escape import printable
+from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.plugins.active import installed_names, load_package
 from hlofuse.rules.catalogue import catalogue, family_of
 from hlofuse.rules.pages import (
     FAMILIES,
@@ -57,8 +59,6 @@ def command(codes: tuple[str, ...], out: Output) -> int:
 
 def _plugin_rules() -> dict[str, Rule]:
     """The rules of every usable package; a warning names the others."""
-    from hlofuse.plugins.active import installed_names, load_package
-
     found: dict[str, Rule] = {}
     for name in installed_names():
         try:
@@ -72,8 +72,6 @@ def _plugin_rules() -> dict[str, Rule]:
 
 
 def _requested_rules(codes: tuple[str, ...], rules_by_code: dict[str, Rule]) -> list[Rule]:
-    from hlofuse.inputs.suggest import did_you_mean
-
     families: dict[str, list[Rule]] = {}
     for code, rule in rules_by_code.items():
         families.setdefault(family_of(code), []).append(rule)

@@ -21,6 +21,7 @@ from hlofuse.cli.common.request import TERMINAL, options_of, warn
 from hlofuse.inputs.companions import before_optimizations_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.builds import upgraded
+from hlofuse.library.loading import read
 from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions
 
@@ -102,7 +103,7 @@ def _programs(options: ReplayOptions) -> list[str]:
 
     found = []
     for one, name in each_module(options, finished=False):
-        module = one.read(any_stage=True).module
+        module = read(one, any_stage=True).module
         file = before_optimizations_of(module.filename)
         if file is None:
             raise HlofuseError(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
+from hlofuse.library.loading import Loaded, config_of, on_device, read
 from hlofuse.library.modules import each_module
-from hlofuse.library.options import Loaded, ReplayOptions
+from hlofuse.library.options import ReplayOptions
 from hlofuse.releases import NEWEST, nearest, release_of
 from hlofuse.reports.comparison.json import comparison_json
 from hlofuse.reports.comparison.reasons import compare_builds
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 def devices_compared(report: Program, device: str) -> Answer[Any]:
     """The decisions that differ on another device."""
-    found = compare_builds(report.replayed, report.options.on_device(report.replayed, device))
+    found = compare_builds(report.replayed, on_device(report.options, report.replayed, device))
     return Answer(
         "comparison of devices",
         lambda: found,
@@ -50,12 +51,12 @@ def upgraded(options: ReplayOptions, to: str | None, compiled: ReplayOptions | N
     new, others = release_of(to), {}
     if compiled is not None:
         for one, name in each_module(replace(compiled, xla=to), finished=False):
-            loaded = _at_fusion(one)
+            loaded = read(one)
             others[name or loaded.module.name] = loaded.replay()
     found, heads = [], []
     with options.listener.progress("replaying") as progress:
         for number, (one, name) in enumerate(requests, 1):
-            loaded = _at_fusion(one)
+            loaded = read(one)
             name = name or loaded.module.name
             other = others.get(name) or (next(iter(others.values())) if len(others) == 1 else None)
             config_of = partial(_config, one, loaded)
@@ -80,8 +81,4 @@ def _config(options: ReplayOptions, loaded: Loaded, release: Release) -> ReplayC
     """The settings of a replay, as another release."""
     own = loaded.config
     assert own is not None
-    return options.config(loaded.target, own.device, release.name, mixed=release, flags=own.build.flags)
-
-
-def _at_fusion(options: ReplayOptions) -> Loaded:
-    return options.at_fusion_input(options.read(any_stage=True))
+    return config_of(options, loaded.target, own.device, release.name, mixed=release, flags=own.build.flags)

@@ -12,6 +12,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.judge.judge import Judge
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
+from hlofuse.library.loading import config_of
 from hlofuse.library.naming import final_names_of, resolver_of, unoptimized_of, with_events
 from hlofuse.library.program import Program
 from hlofuse.reports.common.facts import Facts
@@ -162,4 +163,4 @@ def _varied(report: Program, device: str | None, values: Mapping[str, str]) -> R
     xla = loaded.config.xla or loaded.config if loaded.config is not None else None
     own = xla.device if xla is not None else None
     more = [f"{name}={value}" for name, value in values.items()]
-    return report.options.config(loaded.target, device or own, loaded.release.name, more)
+    return config_of(report.options, loaded.target, device or own, loaded.release.name, more)

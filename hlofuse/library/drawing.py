@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.account import Account, KernelTimes
 from hlofuse.compilation import ModuleTexts
+from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.units import listing
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.grouping import grouped
+from hlofuse.library.loading import on_device
 from hlofuse.library.naming import drawn_name, final_names_of, renamed_kernels, unoptimized_of
+from hlofuse.plot.bars import plot_kernels, plot_passes
+from hlofuse.plot.roofline import plot_roofline
 from hlofuse.releases import nearest
+from hlofuse.render import Options, render
+from hlofuse.render.animate import Decision, animation
+from hlofuse.render.options import pair_of
+from hlofuse.render.viewers import LaunchedModule
 from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.common.phrases import figures_text
 from hlofuse.reports.common.refusals import refusals
@@ -47,9 +55,6 @@ def drawn(
     **how: Any,
 ) -> Drawing:
     """`Report.render`: names are any names, and what limits the replay stands in the picture."""
-    from hlofuse.render import Options, render
-    from hlofuse.render.animate import animation
-
     listener = program.options.listener
     shown: Module | Compilation = program.module
     names: dict[str, str] = {}
@@ -77,8 +82,6 @@ def drawn(
 
 def decisions_of(program: Program) -> Iterator[Decision]:
     """The fusions of a replay and its final refusals between kernels, in order, as `explain` counts them."""
-    from hlofuse.render.animate import Decision
-
     facts = program.facts
     inside: dict[str, set[str]] = {}
     """What the instructions hold at the moment, by the origins of their results."""
@@ -118,8 +121,6 @@ def shown_view(program: Program, view: str | None = None) -> str:
 
 def launched(program: Program, view: str | None) -> LaunchedModule:
     """`Report.launched`."""
-    from hlofuse.render.viewers import LaunchedModule
-
     at_fusion, final = dict[str, str](), dict[str, str]()
     if shown_view(program, view) == "before":
         account = program.account_as_it_is
@@ -134,8 +135,6 @@ def launched(program: Program, view: str | None) -> LaunchedModule:
 
 def plotted(program: Program, kind: str) -> Plot:
     """`Report.plot`."""
-    from hlofuse.render.options import pair_of
-
     loaded = program.at_fusion
     device = loaded.device
     if kind == "roofline" and device is None:
@@ -147,19 +146,13 @@ def plotted(program: Program, kind: str) -> Plot:
         alerts += (BRIEF,)
     pair = pair_of(replay)
     if kind == "passes":
-        from hlofuse.plot.bars import plot_passes
-
         return plot_passes(replay, times, alerts)
     labels = LaunchedNames(replay, final_names_of(replay, program.options.listener)).shown()
     if kind == "kernels":
-        from hlofuse.plot.bars import plot_kernels
-
         backend = replay.config.build.backend
         account = times.account if times is not None else partial(Account, backend=backend)
         before, after = account(replay.before), account(replay.final)
         return plot_kernels(pair, before, after, replay.names_at_fusion, pair.title, alerts, labels=labels)
-    from hlofuse.plot.roofline import plot_roofline
-
     assert times is not None
     return plot_roofline(replay.before, replay.final, times, pair.title, alerts, labels)
 
@@ -173,8 +166,6 @@ def explored(
     timeline: bool,
 ) -> str:
     """`Report.explore`."""
-    from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
-
     observed, listener = program.observed, program.options.listener
     replays = _side_by_side(program, other, device, release)
     before = observed.replay.before
@@ -203,7 +194,7 @@ def _side_by_side(
     if release is not None:
         release, note = nearest(release)
         program.options.listener.note(note)
-    second = other.replayed if other is not None else program.options.on_device(observed, device, release)
+    second = other.replayed if other is not None else on_device(program.options, observed, device, release)
     return dict(zip(_labels(observed, second), (observed, second), strict=True))
 
 

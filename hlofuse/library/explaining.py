@@ -12,8 +12,10 @@ from hlofuse.inputs.dump_directory import DumpDirectory
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
+from hlofuse.library.builds import devices_compared
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import has_own_result, resolver_of
+from hlofuse.library.other_stages import answer_of_another_stage
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.comparison.text import print_difference
 from hlofuse.reports.explain.explain import explain, record_check, selected
@@ -40,16 +42,12 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
     if device is not None:
         if name is not None:
             raise HlofuseError("--compare-device compares whole modules and takes no NAME")
-        from hlofuse.library.builds import devices_compared  # loads the comparison of two builds
-
         return devices_compared(report, device)
     only_pass, computation, only_refused = options.only_pass, options.computation, options.only_refused
     details = options.details or only_refused
     try:
         observed = report.observed
     except HlofuseError as error:
-        from hlofuse.library.other_stages import answer_of_another_stage  # loads what few reports need
-
         found = None if report.options.changes_xla else answer_of_another_stage(report, error, name, details)
         if found is None:
             raise

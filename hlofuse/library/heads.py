@@ -15,7 +15,7 @@ from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.head import Head
 
 if TYPE_CHECKING:
-    from hlofuse.library.options import Loaded
+    from hlofuse.library.loading import Loaded
     from hlofuse.reports.common.final_names import FinalNames, LaunchedNames
     from hlofuse.reports.common.xla_result import XlaResult
 

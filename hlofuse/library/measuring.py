@@ -18,9 +18,10 @@ from hlofuse.inputs.profile import NotProfiled
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
+from hlofuse.library.loading import Defaults, at_fusion_input, read
 from hlofuse.library.modules import each_module, has_several
 from hlofuse.library.naming import final_names_of, unoptimized_of
-from hlofuse.library.options import Defaults, ReplayOptions
+from hlofuse.library.options import ReplayOptions
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.check import Baseline, check_modules, read_baseline
 from hlofuse.reports.check.baseline import updated_files
@@ -74,8 +75,8 @@ def _defaults(profile: Profile | None) -> Defaults | None:
 
 def _one(request: ReplayOptions, name: str | None, root: Path, baseline: Mapping[str, Profile]) -> Measured:
 
-    loaded = request.read(
-        any_stage=True, otherwise=lambda module: _defaults(baseline.get(name or module.name))
+    loaded = read(
+        request, any_stage=True, otherwise=lambda module: _defaults(baseline.get(name or module.name))
     )
     module, target = loaded.module, loaded.target
     file = module.filename or request.input
@@ -87,7 +88,7 @@ def _one(request: ReplayOptions, name: str | None, root: Path, baseline: Mapping
         runs = running(module, head.identity, loaded.device)[0] if head is not None else Account(module)
         profile = profile_of_result(name or module.name, runs, target, loaded.device, root)
         return Measured(profile, file, list, head=head)
-    loaded = request.at_fusion_input(loaded)
+    loaded = at_fusion_input(request, loaded)
     assert loaded.config is not None
     # Nothing is held against XLA's own replay here.
     measured = None if loaded.changes else loaded.profile

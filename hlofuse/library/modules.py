@@ -11,6 +11,7 @@ from hlofuse.inputs import choose_target
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.loading import read
 from hlofuse.library.options import ReplayOptions
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def each_module(
             if request.module in (None, case.name):
                 yield replace(request, input=str(case), module=None), case.name
         if request.module is not None and request.module not in {c.name for c in corpus_cases(folder)}:
-            request.read()  # says which there are
+            read(request)  # says which there are
     elif request.module is not None:
         yield request, None
     else:

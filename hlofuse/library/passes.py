@@ -13,6 +13,8 @@ from hlofuse.inputs.profile.model import NotProfiled
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of_dump
+from hlofuse.library.loading import measured
+from hlofuse.library.loading import read as read_input
 from hlofuse.library.options import ReplayOptions
 from hlofuse.reports.timeline import dump_sequences
 from hlofuse.reports.timeline import timeline as read_timeline
@@ -45,7 +47,7 @@ def timeline(report: Program, options: Timeline) -> Answer[list[PassTimeline]]:
             one = read_timeline(sequence, progress)
         for dump in [s.dump for s in one.steps if s.after is not None][-1:]:
             with suppress(*([NotProfiled] if every_module else [])):
-                one = replace(one, measured=report.options.measured(partial(read, dump)))
+                one = replace(one, measured=measured(report.options, partial(read, dump)))
         timelines.append(one)
 
     def draw(console: Console, limit: int = 5, every_dump: bool = False) -> None:
@@ -76,7 +78,7 @@ def trace_op(report: Program, options: TraceOp) -> Answer[Provenance]:
         provenance = follow(sequence, options.name)
     request = replace(report.options, input=str(folder), module=None)
     last = partial(read, provenance.last, provenance.last.text)
-    provenance = replace(provenance, measured=request.measured(last))
+    provenance = replace(provenance, measured=measured(request, last))
     return Answer(
         "provenance",
         lambda: provenance,
@@ -98,7 +100,7 @@ def _whole(sequence: DumpSequence, folder: str, listener: Listener) -> DumpSeque
     """A capture folder's dumps and what lies around them, for the device that it was captured for."""
 
     try:
-        loaded = ReplayOptions(folder, listener=listener).read(any_stage=True)
+        loaded = read_input(ReplayOptions(folder, listener=listener), any_stage=True)
     except HlofuseError:
         return sequence
     listener.note(loaded.device_note)

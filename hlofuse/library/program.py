@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from hlofuse.inputs.companions import before_optimizations_of
 from hlofuse.inputs.stage import StageError
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.loading import at_fusion_input, is_before_optimizations, read
 from hlofuse.library.naming import final_names_of, unoptimized_of, with_events
-from hlofuse.library.options import is_before_optimizations
 from hlofuse.pipelines import NEEDS_DEVICE
 
 if TYPE_CHECKING:
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from hlofuse.account import Account, Observed, Totals
     from hlofuse.compilation import Compilation
     from hlofuse.ir.graph import Module
-    from hlofuse.library.options import Loaded, ReplayOptions
+    from hlofuse.library.loading import Loaded
+    from hlofuse.library.options import ReplayOptions
     from hlofuse.pipelines.identity import Identity
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.final_names import FinalNames
@@ -41,7 +42,7 @@ class Program:
     @cached_property
     def loaded(self) -> Loaded:
         """The module as it was read, and the settings of its replay."""
-        return self.options.read(any_stage=True)
+        return read(self.options, any_stage=True)
 
     @property
     def module(self) -> Module:
@@ -66,14 +67,14 @@ class Program:
 
         StageError, a HlofuseError, for a module that is fused already.
         """
-        return self.options.at_fusion_input(self.loaded)
+        return at_fusion_input(self.options, self.loaded)
 
     def before_optimizations(self, command: str) -> Loaded:
         """The module before optimizations: the input, or what lies next to it; a copy that no report reads.
 
         HlofuseError without one: `command` needs it.
         """
-        loaded = self.options.read(any_stage=True)  # a replay puts its own module in the order of creation
+        loaded = read(self.options, any_stage=True)  # a replay puts its own module in the order of creation
         if loaded.config is None:
             raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")
         try:
@@ -86,7 +87,7 @@ class Program:
             raise HlofuseError(
                 f"{command} needs the module before optimizations; give its dump or the whole dump directory"
             )
-        found = replace(self.options, input=str(path), module=None, given=None).read(any_stage=True)
+        found = read(replace(self.options, input=str(path), module=None, given=None), any_stage=True)
         return replace(found, profile=found.profile or loaded.profile)
 
     @cached_property

@@ -9,6 +9,7 @@ from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
+from hlofuse.library.loading import with_change
 from hlofuse.library.naming import final_names_of
 from hlofuse.reports.why import PairAnswer
 from hlofuse.reports.why.confirm import confirmed
@@ -28,7 +29,7 @@ def why(report: Program, options: Why) -> Answer[list[Found]]:
     found = _by_own_names(report, name, other) or answers(
         observed.replay, name, other, costs=observed.costs, names=report.names, unoptimized=report.unoptimized
     )
-    found = confirmed(found, observed, lambda change: report.options.with_change(observed, change))
+    found = confirmed(found, observed, lambda change: with_change(report.options, observed, change))
     queries = (name,) if other is None else (name, other)
     return Answer(
         " and ".join(queries),

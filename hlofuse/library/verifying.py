@@ -12,7 +12,7 @@ from hlofuse.inputs.companions import flags_of, recorded_device, stamp_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.listener import SILENT, Listener
-from hlofuse.library.options import require_end
+from hlofuse.library.loading import require_end
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
 from hlofuse.pipelines.flags import merged, parse_flags
 from hlofuse.pipelines.targets import target_by_flags

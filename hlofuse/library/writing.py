@@ -13,7 +13,7 @@ from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.printer import print_module
-from hlofuse.library.options import Loaded, require_end
+from hlofuse.library.loading import Loaded, require_end
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.stage import Stage
 

@@ -22,7 +22,9 @@ from hlofuse.account import Observed
 from hlofuse.account.replaying import final_account
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir import parse_module
-from hlofuse.library.options import Loaded, ReplayOptions
+from hlofuse.library import loading
+from hlofuse.library.loading import Loaded
+from hlofuse.library.options import ReplayOptions
 from hlofuse.matching.kernels import KernelKeys
 from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
@@ -65,8 +67,10 @@ def read(tmp_path: Path) -> Callable[[str, str, str], Loaded]:
         release = PAGES[name].rows[device].split(" | ")[1]
         flags = PAGES[name].flags[side] or None
         if device == "cpu":
-            return ReplayOptions(str(path), target="cpu", xla=release, xla_flags=flags).read()
-        return ReplayOptions(str(path), target="gpu", device=device, xla=release, xla_flags=flags).read()
+            return loading.read(ReplayOptions(str(path), target="cpu", xla=release, xla_flags=flags))
+        return loading.read(
+            ReplayOptions(str(path), target="gpu", device=device, xla=release, xla_flags=flags)
+        )
 
     return read
 

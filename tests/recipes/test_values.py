@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from hlofuse.judge.judge import Judge
-from hlofuse.library.options import Loaded, ReplayOptions
+from hlofuse.library.loading import Loaded, read
+from hlofuse.library.options import ReplayOptions
 
 from ..running import load_tool
 from .values import REWRITES, judge_rewrites
@@ -63,7 +64,7 @@ def test_on_its_own_module(name: str, device: str, judge: Judge, tmp_path: Path)
     release, flags = PAGES[name].rows[device].split(" | ")[1], PAGES[name].flags["before"] or None
     target = "cpu" if device == "cpu" else "gpu"
     own = None if device == "cpu" else device
-    loaded = ReplayOptions(str(path), target=target, device=own, xla=release, xla_flags=flags).read()
+    loaded = read(ReplayOptions(str(path), target=target, device=own, xla=release, xla_flags=flags))
     assert verdicts(judge, loaded, name) == [(name, "same", "all outputs agree")]
 
 
@@ -72,5 +73,5 @@ def test_on_a_module_of_a_corpus(corpus: str, member: str, name: str, judge: Jud
     path = tmp_path / "before.hlo"
     path.write_text(archive(CORPORA / f"{corpus}.tar.xz")[member])
     device = corpus if corpus == "h200" else member.partition("/")[0] if corpus.startswith("gpu") else None
-    loaded = ReplayOptions(str(path), target="gpu" if device else "cpu", device=device).read()
+    loaded = read(ReplayOptions(str(path), target="gpu" if device else "cpu", device=device))
     assert verdicts(judge, loaded, name) == [(name, "same", "all outputs agree")]

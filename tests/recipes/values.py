@@ -15,7 +15,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
 from hlofuse.ir.unfusing import inline_calls
 from hlofuse.judge.judge import Judge, Judgement
-from hlofuse.library.options import Loaded
+from hlofuse.library.loading import Loaded
 from hlofuse.passes.common import make
 from hlofuse.passes.dce import HloDCE
 from hlofuse.reports.advice.catalogue import RECIPES

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.judge.judge import Judge
+from hlofuse.library.loading import read
 from hlofuse.library.options import ReplayOptions
 
 from ..recipes.values import REWRITES, judge_rewrites
@@ -75,7 +76,7 @@ def main() -> int:
                 path = Path(folder) / "before.hlo"
                 path.write_text(text)
                 try:
-                    loaded = options(archive, member, str(path)).read()
+                    loaded = read(options(archive, member, str(path)))
                     found = judge_rewrites(judge, loaded, REWRITES)
                     begin = time.monotonic()
                     for name, judged in found:

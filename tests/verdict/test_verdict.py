@@ -11,6 +11,7 @@ import pytest
 from hlofuse.account import observed_replay
 from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
+from hlofuse.library.loading import read
 from hlofuse.library.options import ReplayOptions
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.verdict import verdict as module
@@ -154,7 +155,7 @@ def test_one_screen_and_bounds_for_any_module(name: str, hlofuse: Run, tmp_path:
         assert len(lines) <= 24
         assert max(map(len, lines)) <= 80
         options = ReplayOptions(str(path), target=how[1], device=None if device == "cpu" else device)
-        observed = options.read(any_stage=True).observe()
+        observed = read(options, any_stage=True).observe()
         found = module.verdict(observed, Facts(observed.replay, observed.costs))
         assert found.floor.bytes_accessed <= found.totals.cost.bytes_accessed
         assert (found.floor.us or 0.0) <= (found.totals.us or 0.0) * 1.001

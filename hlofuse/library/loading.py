@@ -1,0 +1,471 @@
+"""From options to a module and the settings of its replay."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hlofuse.account.measured import Measured, attach, measured_of
+from hlofuse.compilation import (
+    Compilation,
+    CompilationInput,
+    PassObserver,
+    ReplayConfig,
+    compile,
+    replay_config,
+)
+from hlofuse.format.escape import printable
+from hlofuse.inputs import choose_target, load, read_text
+from hlofuse.inputs.choose_target import ChosenTarget, requested_target, sibling_names
+from hlofuse.inputs.companions import (
+    before_optimizations_of,
+    compiled_with,
+    device_of_names,
+    priority_record_of,
+    recorded_device,
+)
+from hlofuse.inputs.identity import settled
+from hlofuse.inputs.many import load_text
+from hlofuse.inputs.ordered import replay_input
+from hlofuse.inputs.profile import companion_profile, read_profile
+from hlofuse.inputs.profile import device_of as device_of_profile
+from hlofuse.inputs.stage import StageError, lowering_of, require_input_stage
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.listener import SILENT, Listener
+from hlofuse.library.options import ReplayOptions
+from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, passes_of
+from hlofuse.pipelines.device import device_of
+from hlofuse.pipelines.flags import parse_flags
+from hlofuse.pipelines.identity import Fact, Given
+from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import after_fusion
+from hlofuse.releases import AROUND_FUSION, release_of
+from hlofuse.reports.common.unoptimized import lowering_note
+from hlofuse.trace.priority_record import PriorityRecord, read_priority_record
+
+if TYPE_CHECKING:
+    from hlofuse.account import Observed
+    from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.inputs.profile import Profile
+    from hlofuse.ir.graph import Module, OrderSource
+    from hlofuse.pipelines.identity import Identity
+    from hlofuse.releases import Release
+
+
+def require_end(target: str, device: DeviceDescription | None) -> None:
+    """HlofuseError where the passes after fusion are not known; with no device the target decides."""
+    needs_device = TARGETS[target].needs_device
+    if TARGETS[target].back is None or (
+        (device is not None or not needs_device) and not after_fusion(target, device)
+    ):
+        on = f" on {device.name}" if device is not None else ""
+        raise HlofuseError(
+            f"the passes after fusion are not implemented for target {target}{on}; give --until fusion"
+        )
+
+
+def is_before_optimizations(loaded: Loaded) -> bool:
+    """True for a module that has to be lowered to the input of fusion; False where it is there.
+
+    StageError for other stages and backends.
+    """
+
+    try:
+        require_input_stage(loaded.module, loaded.target, loaded.identity.shown)
+    except StageError as error:
+        stage = error.stage
+        if stage.name is not Stage.BEFORE or stage.foreign_to(loaded.target):
+            raise
+        return True
+    return False
+
+
+def read(
+    options: ReplayOptions,
+    *,
+    any_stage: bool = False,
+    otherwise: Callable[[Module], Defaults | None] | None = None,
+) -> Loaded:
+    """Load the module and settle what is replayed how; one before optimizations is brought to fusion.
+
+    HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage`
+    the module stays as it is, whatever it is. `otherwise` knows target and device where neither the call
+    nor the dump says them.
+    """
+
+    if options.target is not None:  # what is wrong with the call is reported before anything is read
+        passes_of(options.target, AROUND_FUSION, options.option)
+        if options.device is not None or not TARGETS[options.target].needs_device:
+            config_of(options, options.target, options.device, options.xla)
+    with options.listener.activity("reading"):
+        module = _module(options)
+    flags = parse_flags(options.xla_flags) if options.xla_flags is not None else ()
+    chosen = choose_target(options.input, options.module, device=options.device is not None, read=module)
+    defaults = otherwise(module) if otherwise is not None else None
+    if defaults is not None and options.device is None and not chosen.evidence:
+        chosen = ChosenTarget(defaults.target, defaults.evidence)
+    if options.target is not None:
+        chosen = requested_target(options.target)
+    profile = _profile(options, module)
+    problem, device, evidence, note = "", None, None, ""
+    try:
+        device, evidence, note = _device(options, module, chosen, defaults, profile)
+    except HlofuseError as error:
+        problem = str(error)
+    on = device_of(chosen.name, device)[0] if device is not None else None
+    given = Given(options.target, options.requested_stage, flags, options.xla, on)
+    chosen, identity = settled(module, chosen, evidence, given)
+    if span_note := identity.span_note:
+        identity = replace(identity, notes=(*identity.notes, span_note))
+    release = identity.replayed
+    target = chosen.name
+    if profile is not None and identity.shown.is_fused:
+        attach(module, profile)
+    if device is None and TARGETS[target].needs_device:
+        input = CompilationInput(module, identity=identity)
+        loaded = Loaded(input, target, problem=problem, listener=options.listener, profile=profile)
+        return loaded if any_stage else at_fusion_input(options, loaded)
+    if options.device is not None:
+        # A mistyped device is reported before what it would not go with.
+        config_of(options, target, device, release)
+    config = config_of(options, target, device, release, flags=compiled_with(module, flags))
+    log_file, log = _fusion_log(options, module, target)
+    input = CompilationInput(
+        module, record=log, record_file=str(log_file) if log is not None else "", identity=identity
+    )
+    log_file = log_file if log is None else None
+    loaded = Loaded(
+        input, target, config, log_file, device_note=note, listener=options.listener, profile=profile
+    )
+    return loaded if any_stage else at_fusion_input(options, loaded)
+
+
+def _profile(options: ReplayOptions, module: Module) -> Profile | None:
+    """The given profile, or the one next to the module with a run of it."""
+
+    with options.listener.activity("reading the profile"):
+        if options.profile is not None:
+            return read_profile(options.profile)
+        alone = options.given is None and options.input != "-" and "profile" not in module.findings
+        found = companion_profile(options.input) if alone else None
+    return found if found is not None and any(m.name == module.name for m in found.modules) else None
+
+
+def measured(options: ReplayOptions, read: Callable[[], Module]) -> Measured | None:
+    """Measured times of the final module that `read` yields; None without a profile of it."""
+
+    if options.profile is None and companion_profile(options.input) is None:
+        return None  # most dumps have none, and reading one takes long
+    final = read()
+    if (profile := _profile(options, final)) is not None:
+        attach(final, profile)
+    return measured_of(final)
+
+
+def _module(options: ReplayOptions) -> Module:
+
+    if isinstance(options.given, str):
+        return load_text(options.given, options.module)
+    if options.given is not None:
+        return copy_module(options.given)
+    return load(options.input, options.module, target=options.target)
+
+
+def _device(
+    options: ReplayOptions,
+    module: Module,
+    chosen: ChosenTarget,
+    defaults: Defaults | None,
+    profile: Profile | None,
+) -> tuple[str | DeviceDescription | None, Fact | None, str]:
+    """The device, what shows it, and a note where a file tells it that is there for another purpose.
+
+    HlofuseError where the target needs one and none is known.
+    """
+
+    if options.device is not None:
+        return options.device, Fact(Path(options.device).stem, "asked", "given by --device"), ""
+    if not TARGETS[chosen.name].needs_device:
+        return None, None, ""
+    recorded = recorded_device(module.filename)
+    if recorded is not None:
+        fact = Fact(
+            recorded.device.name,
+            "directory",
+            recorded.note or ("target configuration in the dump directory"),
+        )
+        return recorded.device, fact, recorded.note
+    if defaults is not None and defaults.device is not None and defaults.target == chosen.name:
+        fact = Fact(defaults.device, "directory", defaults.evidence)
+        return defaults.device, fact, f"device {defaults.device}: {defaults.evidence}"
+    if (origin := module.findings.get("profile")) is not None:  # the module was read from it
+        profile = origin[0]
+    by_profile = device_of_profile(profile) if profile is not None else ""
+    if by_profile:
+        return by_profile, Fact(by_profile, "directory", "the profile's device"), ""
+    if options.input != "-":
+        path = Path(options.input)
+        named = device_of_names([path.name, *(sibling_names(path, options.module))])
+        if named is not None:
+            return named.device, Fact(named.device.name, "text", named.note), named.note
+    why = f" ({printable(chosen.evidence)})" if chosen.source != "asked" else ""
+    end = "; or give another --target" if options.target is None else ""
+    raise HlofuseError(f"target {chosen.name}{why} {NEEDS_DEVICE}{end}")
+
+
+def at_fusion_input(options: ReplayOptions, loaded: Loaded) -> Loaded:
+    """The loaded module at the input of fusion: as it is, or lowered, with a note.
+
+    Raises `StageError` where that is impossible, `HlofuseError` where the target needs a device.
+    """
+    if loaded.config is None:
+        if "profile" in loaded.module.findings:  # reported as it is, without times of XLA's model
+            is_before_optimizations(loaded)
+        raise HlofuseError(loaded.problem)
+    with options.listener.activity("determining the stage"):
+        exact = options.requested_stage is Stage.INPUT or not is_before_optimizations(loaded)
+    options.listener.note(loaded.device_note)
+    return _ordered(options, loaded) if exact else _lowered(options, loaded)
+
+
+def _ordered(options: ReplayOptions, loaded: Loaded) -> Loaded:
+    """The module in the order that `--order` asks for, or the best there is."""
+
+    assert loaded.config is not None
+    if options.ids == "none":
+        raise HlofuseError("--ids none was replaced by --order estimated")
+    with options.listener.activity("replaying the passes before fusion"):
+        found = replay_input(loaded.module, loaded.config, order=options.order, ids_file=options.ids)
+    input = replace(loaded.input, module=found.module, ids=found.ids, lowering=found.lowering)
+    return replace(loaded, input=input)
+
+
+def _lowered(options: ReplayOptions, loaded: Loaded) -> Loaded:
+    """A module before optimizations at the input of fusion, with a note.
+
+    HlofuseError for files about the input of fusion: they know other names and ids.
+    """
+
+    order = options.order if options.order != "replayed" else None
+    trace = options.xla_trace if options.xla_trace != "none" else None
+    for flags, value in (("--order", order), ("--ids", options.ids), ("--xla-trace", trace)):
+        if value is not None:
+            raise HlofuseError(
+                f"{flags} needs a module at the fusion input; this one is before optimizations"
+            )
+    config = loaded.config
+    assert config is not None
+    with options.listener.activity("replaying the passes before fusion"):
+        lowering = lowering_of(loaded.module, config)
+        lowering.span(Stage.INPUT)
+    right = loaded.identity.shown.right_file
+    better = f"\nXLA's own dump at the fusion input: {printable(str(right))}" if right else ""
+    input = replace(lowering.fusion_input, note=lowering_note(lowering) + better, identity=loaded.identity)
+    return replace(loaded, input=input, log_file=None)
+
+
+def with_change(options: ReplayOptions, first: Observed, change: str) -> Observed:
+    """The module of a replay once more, with a knob or a number of the device changed: `NAME=VALUE`."""
+
+    from hlofuse.account import observed_replay  # loads the cost model
+
+    config = first.replay.config
+    own = (config.xla or config).device
+    changed = config_of(options, config.target, own, config.release.name, [change], flags=config.build.flags)
+    return observed_replay(first.replay.input, replace(changed, xla=None), totals_only=True)
+
+
+def on_device(
+    options: ReplayOptions, first: Observed, other: str | None, release: str | None = None
+) -> Observed:
+    """The program of a replay on another device, from before optimizations where that is at hand.
+
+    XLA's record is about the first device, and so is a module that enters fusion. `release` is XLA's,
+    where it is another; without another device the module is the same.
+    """
+
+    target = first.replay.target
+    if first.costs is None and other is not None:
+        raise HlofuseError(f"--compare-device has no effect: target {target} fuses the same on every device")
+    own, input = first.replay.config, first.replay.input
+    release = release or own.release.name
+    config = replace(
+        config_of(options, target, other or own.device, release, flags=own.build.flags), xla=None
+    )
+    if input.identity is not None:
+        device = Fact(other, "asked", "--compare-device says so") if other else input.identity.device
+        identity = replace(input.identity, device=device, replayed=config.release.name)
+        input = replace(input, identity=identity)
+    if other is None:
+        return Loaded(replace(input, record=None, record_file=""), target, config).observe()
+    unoptimized = input.unoptimized
+    if unoptimized is None and (path := before_optimizations_of(input.module.filename)) is not None:
+        unoptimized = load(str(path))
+    if unoptimized is None:
+        return Loaded(
+            replace(input, record=None, record_file=""), target, config, listener=options.listener
+        ).observe()
+    program = Loaded(
+        CompilationInput(unoptimized, identity=input.identity), target, config, listener=options.listener
+    )
+    return _lowered(replace(options, order=None, ids=None, xla_trace=None), program).observe()
+
+
+def config_of(
+    options: ReplayOptions,
+    target: str,
+    device: str | DeviceDescription | None,
+    release: str | None,
+    more: Sequence[str] = (),
+    flags: tuple[str, ...] = (),
+    mixed: Release | None = None,
+) -> ReplayConfig:
+    """The configuration for a device and a release, with `more` overrides and XLA flags."""
+
+    return replay_config(
+        target,
+        device,
+        xla=release,
+        mixed=mixed,
+        option=options.option,
+        overrides=(*options.overrides, *more),
+        disable=options.disable,
+        enable=options.enable,
+        rules=options.rules,
+        passes=options.passes,
+        xla_flags=flags,
+    )
+
+
+def _fusion_log(
+    options: ReplayOptions, module: Module, target: str
+) -> tuple[Path | None, PriorityRecord | None]:
+    """The path of XLA's fusion log, if it matters, and its content if requested."""
+
+    if options.xla_trace == "none" or (options.xla_trace is None and not TARGETS[target].has_history):
+        return None, None
+    if not TARGETS[target].has_history:
+        raise HlofuseError(f"--xla-trace needs target gpu; target {target} has no PriorityFusion")
+    if options.xla_trace is None:  # a what-if run goes its own way
+        return None if options.changes_xla else priority_record_of(module.filename), None
+    path = Path(options.xla_trace)
+    record = _read_record(path)
+    if not record.steps:
+        raise HlofuseError(
+            f"{printable(str(path))}: expected XLA's PriorityFusion log; found no fusion steps"
+        )
+    return path, record
+
+
+def _read_record(path: Path) -> PriorityRecord:
+
+    return read_priority_record(read_text(path, as_module=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """Defaults where neither the call nor the dump decides."""
+
+    target: str
+    device: str | None
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A module that has been read, and how it is replayed."""
+
+    input: CompilationInput
+    target: str
+    config: ReplayConfig | None = field(default=None, repr=False)
+    log_file: Path | None = None
+    """XLA's fusion log next to the module; only `observe` follows it."""
+    problem: str = ""
+    """Why there is no `config`: which device is to be replayed is not known."""
+    device_note: str = ""
+    """The device and its source; empty where the call or XLA's target configuration names it."""
+    listener: Listener = field(default=SILENT, compare=False, repr=False)
+    profile: Profile | None = field(default=None, repr=False)
+
+    @property
+    def module(self) -> Module:
+        """The module, at whatever stage it was asked for."""
+        return self.input.module
+
+    @property
+    def identity(self) -> Identity:
+        assert self.input.identity is not None
+        return self.input.identity
+
+    @property
+    def device(self) -> DeviceDescription | None:
+        """The GPU that is replayed; None where there is none, or none is known."""
+        return self.config.device if self.config is not None else None
+
+    @property
+    def release(self) -> Release:
+        """The release whose passes are repeated."""
+        return release_of(self.identity.replayed)
+
+    @property
+    def order_source(self) -> OrderSource:
+        """The source of a replay's ids and use-lists."""
+        return self.input.order_source(self.target)
+
+    @property
+    def follows_log(self) -> bool:
+        """True if a replay breaks ties as in XLA's fusion log."""
+        return self.input.record is not None
+
+    @property
+    def note(self) -> str:
+        """The first note of a report; empty where XLA wrote the module."""
+        return self.input.note
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """The changes to XLA, in words; empty for XLA itself."""
+        return self.config.changes if self.config is not None else ()
+
+    def observe(self, *, one_of_many: bool = False) -> Observed:
+        """The replay with its costs, and XLA's own replay where the options differ from XLA.
+
+        `one_of_many` keeps quiet about a log that is not followed.
+        """
+
+        from hlofuse.account import observed_replay  # loads the cost model
+
+        assert self.config is not None
+        with self.listener.activity("replaying"):
+            observed = observed_replay(self._with_log(one_of_many), self.config)
+        self.attach((observed.xla or observed).replay)  # what was measured is XLA's own
+        return observed
+
+    def attach(self, replay: Compilation) -> None:
+        """Join what the replay launches with the profile, where there is one."""
+        from hlofuse.library.naming import attach_profile
+
+        if self.profile is not None:
+            attach_profile(replay, self.profile)
+
+    def replay(self, observers: Sequence[PassObserver] = ()) -> Compilation:
+        """The replay alone; XLA's log is followed only where it was asked for."""
+
+        assert self.config is not None
+        with self.listener.activity("replaying"):
+            return compile(self.input, self.config, observers)
+
+    def _with_log(self, one_of_many: bool) -> CompilationInput:
+        if self.log_file is None or self.config is None:
+            return self.input
+        log = _read_record(self.log_file)
+        if not log.is_of(self.config.device):
+            if not one_of_many:
+                name = printable(self.log_file.name)
+                self.listener.note(f"XLA's fusion log {name} is for another device; ignored")
+            return self.input
+        # Where XLA had nothing to fuse the log is empty.
+        return replace(self.input, record=log, record_file=str(self.log_file)) if log.steps else self.input
