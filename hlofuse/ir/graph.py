@@ -465,8 +465,9 @@ class Computation:
     @property
     def fusion(self) -> Instruction | None:
         """The fusion instruction whose body this is (`FusionInstruction`)."""
-        for caller in self.callers:
-            if caller.opcode == "fusion":
+        callers = self._callers
+        for caller in callers if isinstance(callers, dict) else (callers,):
+            if caller is not None and caller.opcode == "fusion":
                 return caller
         return None
 
@@ -780,6 +781,9 @@ class Module:
             computation.module = None
             if self.computation_order is not None:
                 self.computation_order.remove(computation)
+        if removed and removed[0] is self.computations[-1]:  # as where a fusion was only tried
+            self.computations.pop()
+            removed = removed[1:]
         if len(removed) == 1:
             self.computations.remove(*removed)
         elif removed:

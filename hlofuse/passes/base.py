@@ -297,25 +297,23 @@ def visit(
         return False  # nothing is called, so nothing comes that would be
     visited = set() if visited is None else visited
     changed = False
-    visiting: set[Instruction] = set()
     for start in (*computation.unreachable_roots(), None):
-        # The root is the one that there is by then.
-        stack = [start or computation.root]
+        # The root is the one that there is by then. None marks an instruction whose operands lie above it.
+        stack: list[Instruction | None] = [start or computation.root]
         while stack:
-            current = stack[-1]
-            if current in visited:
-                stack.pop()
+            current = stack.pop()
+            ready = current is None
+            if current is None:
+                current = stack.pop()
+            if current is None or current in visited:
                 continue
-            if current not in visiting and (current.operands or current._control):
-                visiting.add(current)
-                left = [o for o in current.operands if o not in visited]
-                left.reverse()
+            if not ready and (current.operands or current._control):
+                left = [o for o in reversed(current.operands) if o not in visited]
                 if current._control:
                     left[:0] = [o for o in reversed(current.control_predecessors) if o not in visited]
                 if left:
-                    stack += left
+                    stack += (current, None, *left)
                     continue
-            stack.pop()
             visited.add(current)
             if (wanted is None or current.opcode in wanted) and current.computation is not None:
                 changed |= bool(handle(current))

@@ -96,19 +96,17 @@ def _run(
 
 def found_layouts(layouts: LayoutAssignment, instruction: Instruction) -> Shape:
     """The instruction's shape with the layouts its buffers have got (`InferArrayLayout`)."""
-    buffers = layouts.buffers.of(instruction)
-    orders = {
-        index: layouts.of_buffer[buffers[index]].order
-        for index, inner in subshapes(instruction.shape)
-        if inner.is_array
-    }
+    return _laid(layouts, instruction, instruction.shape, ())
 
-    def laid(shape: Shape, index: tuple[int, ...]) -> Shape:
-        if shape.is_tuple:
-            return Shape.tuple_of([laid(s, (*index, k)) for k, s in enumerate(shape.tuple_shapes)])
-        return relaid(shape, orders[index]) if shape.is_array and shape.rank else shape
 
-    return laid(instruction.shape, ())
+def _laid(layouts: LayoutAssignment, instruction: Instruction, shape: Shape, index: tuple[int, ...]) -> Shape:
+    """The shape with its layouts, where it stands at `index` in the instruction's shape."""
+    if shape.is_tuple:
+        parts = enumerate(shape.tuple_shapes)
+        return Shape.tuple_of([_laid(layouts, instruction, part, (*index, k)) for k, part in parts])
+    if not shape.is_array or not shape.rank:
+        return shape
+    return relaid(shape, layouts.of_buffer[layouts.buffers.of(instruction)[index]].order)
 
 
 def _constrain_while(layouts: LayoutAssignment, loop: Instruction) -> None:
