@@ -294,22 +294,22 @@ def _passes_before_fusion_change(module: Module, target: str, given: Given) -> t
     """The numbers of operations before and after the passes before fusion; None if those change nothing.
 
     A module that lost only unused operations, or whose order changed, counts as unchanged. The passes of the
-    CPU stand in for those of a backend that are not known without a device. The run is kept with the module,
-    for a replay that begins with these passes (`lowering_of`).
+    CPU are tried where those of the target are not known without a device, or change nothing. The run is kept
+    with the module, for a replay that begins with these passes (`lowering_of`).
     """
     found: dict[str, tuple[int, int] | None] = module.findings.setdefault("changes", {})
     if target not in found:
-        found[target] = _counts_if_changed(module, target, given)
+        listed = bool(before_fusion(target, given.device))
+        tried = dict.fromkeys((target, "cpu") if listed else ("cpu",))
+        counts = (_counts_if_changed(module, name, given) for name in tried)
+        found[target] = next((c for c in counts if c is not None), None)
     return found[target]
 
 
 def _counts_if_changed(module: Module, target: str, given: Given) -> tuple[int, int] | None:
     before = _operations(module)
-    has_passes = bool(before_fusion(target, given.device))
-    device = given.device if has_passes and TARGETS[target].needs_device else None
-    config = replay_config(
-        target if has_passes else "cpu", device, xla_flags=compiled_with(module, given.flags)
-    )
+    device = given.device if TARGETS[target].needs_device else None
+    config = replay_config(target, device, xla_flags=compiled_with(module, given.flags))
     lowering = lowering_in_creation_order(module, config)
     try:
         after = _operations(lowering.before)

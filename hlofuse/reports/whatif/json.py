@@ -15,7 +15,8 @@ def ranking_json(r: Ranking) -> dict[str, Any]:
         "schema": SCHEMA,
         "about": "rules",
         **fields(r, "module file=filename target device release changes selected"),
-        **fields(r, "before after", totals_json),
+        **fields(r, "before", totals_json),
+        "after": totals_json(r.after, "replayed"),
         "relaxed": [
             {
                 **fields(x, "rule=rule.code title=rule.title refusals"),
