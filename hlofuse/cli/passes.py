@@ -35,7 +35,6 @@ def command(out: Output) -> int:
 
 
 def _print(actions: list[Action], console: Console) -> None:
-
     table = Rows(
         ("pass", "name"), ("kind", "name"), ("opcodes", "left"), ("checked against", "name"), drop=(3, 1)
     )

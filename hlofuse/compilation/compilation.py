@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from hlofuse.trace.priority_record import PriorityRecord
 
 
-@no_collection()
 def compile(
     input: Module | CompilationInput,
     config: str | ReplayConfig = "cpu",
@@ -133,6 +132,7 @@ class Compilation:
             self.advance(stage)
         return self.spans[stage]
 
+    @no_collection()
     def advance(
         self,
         until: Stage,
@@ -207,6 +207,7 @@ class Compilation:
 
     @property
     def final(self) -> Module:
+        """The module that is launched."""
         return self.at(Stage.SCHEDULED)
 
     @property
@@ -222,6 +223,7 @@ class Compilation:
 
     @property
     def order_source(self) -> OrderSource:
+        """The source of ids and use-lists."""
         return self.after.order_source or "text"
 
     @property
@@ -231,6 +233,7 @@ class Compilation:
 
     @property
     def passes(self) -> list[PassResult]:
+        """The fusion passes, in order."""
         return self.span(Stage.FUSED).passes
 
     @property

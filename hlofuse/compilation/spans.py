@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class PassResult:
+    """The work of one pass."""
+
     name: str
     """XLA's name, as in its dump files."""
     changed: bool

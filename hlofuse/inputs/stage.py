@@ -301,24 +301,27 @@ def _passes_before_fusion_change(module: Module, target: str, given: Given) -> t
     if target not in found:
         listed = bool(before_fusion(target, given.device))
         tried = dict.fromkeys((target, "cpu") if listed else ("cpu",))
-        counts = (_counts_if_changed(module, name, given) for name in tried)
+        lowerings = dict[str, Compilation]()
+        counts = (_counts_if_changed(module, name, given, lowerings) for name in tried)
         found[target] = next((c for c in counts if c is not None), None)
+        if found[target] is not None:
+            module.findings["lowerings"] = lowerings
     return found[target]
 
 
-def _counts_if_changed(module: Module, target: str, given: Given) -> tuple[int, int] | None:
+def _counts_if_changed(
+    module: Module, target: str, given: Given, lowerings: dict[str, Compilation]
+) -> tuple[int, int] | None:
+    """The two numbers, where they differ; the run is added to `lowerings`."""
     before = _operations(module)
     device = given.device if TARGETS[target].needs_device else None
     config = replay_config(target, device, xla_flags=compiled_with(module, given.flags))
-    lowering = lowering_in_creation_order(module, config)
+    lowering = lowerings[target] = lowering_in_creation_order(module, config)
     try:
         after = _operations(lowering.before)
     except HlofuseError:  # calls that multiply beyond reason: they are there no more at fusion
         return before.total(), before.total()
-    if before == after:
-        return None
-    module.findings["lowering"] = lowering
-    return before.total(), after.total()
+    return (before.total(), after.total()) if before != after else None
 
 
 def lowering_in_creation_order(module: Module, config: ReplayConfig) -> Compilation:
@@ -331,9 +334,9 @@ def lowering_in_creation_order(module: Module, config: ReplayConfig) -> Compilat
 
 def lowering_of(module: Module, config: ReplayConfig) -> Compilation:
     """The passes before fusion on a module before optimizations, run now or when its stage was determined."""
-    found: Compilation | None = module.findings.get("lowering")
     own = config.xla or config
-    if found is not None and found.target == own.target:
+    found: Compilation | None = module.findings.get("lowerings", {}).get(own.target)
+    if found is not None:
         build = found.config.build
         if (build.device, build.flags) == (own.build.device, own.build.flags):
             return found

@@ -82,7 +82,6 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
         explanation()  # an unknown name is an error of the call
 
     def draw(console: Console, limit: int = 10, hint: bool = False) -> None:
-
         if answer is not None:
             print_screen(answer, console, head, notes, difference, details=hint and not details, limit=limit)
         if name is None and not details:
@@ -106,7 +105,6 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
             console.print(f"  {timeline[1]}", style="green", soft_wrap=True)
 
     def data(found: Explanation) -> dict[str, Any]:
-
         document = explanation_json(found, only_refused=only_refused)
         return {**document, **verdict_json(answer)} if answer is not None else document
 

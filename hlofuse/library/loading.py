@@ -166,7 +166,6 @@ def measured(options: ReplayOptions, read: Callable[[], Module]) -> Measured | N
 
 
 def _module(options: ReplayOptions) -> Module:
-
     if isinstance(options.given, str):
         return load_text(options.given, options.module)
     if options.given is not None:
@@ -361,7 +360,6 @@ def _fusion_log(
 
 
 def _read_record(path: Path) -> PriorityRecord:
-
     return read_priority_record(read_text(path, as_module=False))
 
 

@@ -74,7 +74,6 @@ def _defaults(profile: Profile | None) -> Defaults | None:
 
 
 def _one(request: ReplayOptions, name: str | None, root: Path, baseline: Mapping[str, Profile]) -> Measured:
-
     loaded = read(
         request, any_stage=True, otherwise=lambda module: _defaults(baseline.get(name or module.name))
     )
@@ -164,7 +163,6 @@ def checked(
     heads = [m.head for m in measured if m.head is not None]
 
     def markdown(check: Check) -> str:
-
         return "".join(f"{as_markdown(line)}\n\n" for line in head_lines(heads)) + check_markdown(check)
 
     def draw(console: Console) -> None:

@@ -61,7 +61,6 @@ def answer_of_another_stage(
     head = head_of(loaded, replayed=False)
 
     def draw(console: Console, limit: int = 10, hint: bool = False) -> None:
-
         if answer is not None:
             print_screen(answer, console, head, details=hint and not details, limit=limit)
             if not details:
@@ -74,7 +73,6 @@ def answer_of_another_stage(
         print_fused(found, console, limit=limit, better=better)
 
     def data(found: Fused) -> dict[str, Any]:
-
         times = KernelTimes(loaded.device, loaded.release) if loaded.device is not None else None
         document = fused_json(found, *report.running, report.counted, times)
         return {**document, **verdict_json(answer)} if answer is not None else document
@@ -92,7 +90,6 @@ def answer_of_another_stage(
 
 
 def _of_tpu(options: ReplayOptions, error: HlofuseError, name: str | None) -> Answer[Any] | None:
-
     if options.input == "-" or options.target is not None:
         return None
     files = tpu_files(Path(options.input), options.module)

@@ -82,5 +82,4 @@ def _by_own_names(report: Program, name: str, other: str | None) -> list[Found]:
 
 
 def _has_answer(found: Sequence[Found]) -> bool:
-
     return any(not isinstance(a, PairAnswer) or a.outcome != "apart" for a in found)

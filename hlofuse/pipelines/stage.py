@@ -16,9 +16,3 @@ class Stage(StrEnum):
     def is_fused(self) -> bool:
         """True if the fusion passes have run."""
         return self in (Stage.FUSED, Stage.SCHEDULED)
-
-    @property
-    def following(self) -> "Stage":
-        """The stage at the end of the passes that run next; HlofuseError is not raised: the last has none."""
-        stages = list(Stage)
-        return stages[stages.index(self) + 1]

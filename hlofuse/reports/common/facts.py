@@ -174,17 +174,7 @@ class Facts:
         """The launches in the order of the final module."""
         names = self.replay.names_at_fusion
         return tuple(
-            FinalKernel(
-                self.final_place(r.instruction),
-                names.get(r.instruction.name),
-                r.kind,
-                r.runs,
-                r.per_iteration,
-                r.cost.bytes_accessed,
-                r.us,
-                r.is_floor,
-                r.measured,
-            )
+            final_kernel(r, self.final_place(r.instruction), names.get(r.instruction.name))
             for r in self.account_after.rows
         )
 
@@ -234,6 +224,21 @@ class Facts:
         """XLA's final name of an instruction of the module after fusion; None for others, or if unknown."""
         has_name = self.names is not None and name in self.after and self.names.knows(name)
         return self.names.of(name) if has_name and self.names is not None else None
+
+
+def final_kernel(row: Launched, place: Place, at_fusion: str | None) -> FinalKernel:
+    """The kernel of a row of an account; `at_fusion` is its name at the end of fusion."""
+    return FinalKernel(
+        place,
+        at_fusion,
+        row.kind,
+        row.runs,
+        row.per_iteration,
+        row.cost.bytes_accessed,
+        row.us,
+        row.is_floor,
+        row.measured,
+    )
 
 
 def place_of(x: Instruction, module: Module, name: str, final: str) -> Place:

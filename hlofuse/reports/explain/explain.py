@@ -10,7 +10,7 @@ from hlofuse.compilation import Compilation, PassResult
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines import TARGETS
-from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts, place_of
+from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts, final_kernel, place_of
 from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.model import FinalKernel, Place, Refusal, RuleText, us_at_stake
 from hlofuse.reports.common.names import Names
@@ -315,20 +315,11 @@ def group_refusals(refusals: Sequence[Refusal]) -> list[list[Refusal]]:
 
 def kernels_as_they_are(account: Account, only: Container[str] | None = None) -> tuple[FinalKernel, ...]:
     """The kernels of a module that is not replayed; `only` are their names."""
+    named = ((r, r.instruction.name) for r in account.rows)
     return tuple(
-        FinalKernel(
-            place_of(r.instruction, account.module, r.instruction.name, r.instruction.name),
-            r.instruction.name,
-            r.kind,
-            r.runs,
-            r.per_iteration,
-            r.cost.bytes_accessed,
-            r.us,
-            r.is_floor,
-            r.measured,
-        )
-        for r in account.rows
-        if only is None or r.instruction.name in only
+        final_kernel(r, place_of(r.instruction, account.module, name, name), name)
+        for r, name in named
+        if only is None or name in only
     )
 
 
