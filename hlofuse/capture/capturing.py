@@ -23,6 +23,7 @@ from hlofuse.capture.model import Capture, CaptureError, Destination
 from hlofuse.capture.target_config import FLAGS_OF_RELEASES, advice_about, doubt_about, target_config_of
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import target_of_files
+from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.dump_names import FUSION_STAGES
 from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.profile.files import PROFILE
@@ -306,7 +307,7 @@ def capture_command(
             status = subprocess.run(list(command), env=environment).returncode
         except OSError as error:
             raise CaptureError(f"cannot run {printable(command[0])}: {error.strerror or error}") from None
-        target_name = target_of_files(dump)
+        target_name = target_of_files(Companions(dump))
         captured = Capture(
             new, target or (target_name.name if target_name is not None else "cpu"), flags=all_flags
         )

@@ -18,7 +18,7 @@ from hlofuse.cli.common.options import limit_option, option, replay_options, rep
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.request import TERMINAL, options_of, warn
-from hlofuse.inputs.companions import before_optimizations_of
+from hlofuse.inputs.companions import companions_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.builds import upgraded
 from hlofuse.library.loading import read
@@ -104,7 +104,7 @@ def _programs(options: ReplayOptions) -> list[str]:
     found = []
     for one, name in each_module(options, finished=False):
         module = read(one, any_stage=True).module
-        file = before_optimizations_of(module.filename)
+        file = companions_of(module).before_optimizations
         if file is None:
             raise HlofuseError(
                 f"{name or module.name}: no dump before optimizations, which --python-to needs"

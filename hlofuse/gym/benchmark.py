@@ -10,7 +10,7 @@ from typing import Any
 
 from hlofuse.account.measured import attach
 from hlofuse.compilation import replay_config
-from hlofuse.inputs.companions import before_optimizations_of
+from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.many import load
 from hlofuse.inputs.profile import read_profile
 from hlofuse.ir.graph import Module
@@ -59,7 +59,7 @@ def benchmark(source: Source) -> Benchmark:
         module = parse_module(_texts()[str(source)])
     else:
         module = load(source)
-        if (before := before_optimizations_of(module.filename)) is not None:
+        if (before := companions_of(module).before_optimizations) is not None:
             module = load(before)
     return Benchmark(str(source), module, module_hash(module))
 

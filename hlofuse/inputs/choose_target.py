@@ -1,8 +1,7 @@
 """The target of a dump, from the dumps' names and the contents of the module."""
 
-import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -10,9 +9,8 @@ from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.format.escape import printable
-from hlofuse.inputs.companions import stamp_of
-from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
-from hlofuse.inputs.dump_names import read_name
+from hlofuse.inputs.companions import Companions, Stamp
+from hlofuse.inputs.dump_directory import corpus_cases, is_corpus_case
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines.flags import parse_flags
@@ -138,23 +136,18 @@ def requested_target(name: str) -> ChosenTarget:
     return ChosenTarget(name, "given by --target", "asked")
 
 
-def target_of_files(path: str | os.PathLike[str], module: str | None = None) -> ChosenTarget | None:
-    """The target from the names of a dump's files; None without evidence.
-
-    `path` is a dump directory (of `module`), a corpus, or a file, whose siblings are read.
-    """
-    stamped = _target_of_stamp(path)
-    if stamped is not None:
+def target_of_files(companions: Companions) -> ChosenTarget | None:
+    """The target from the stamp or the names of a dump's files; None without evidence."""
+    stamped = _target_of_stamp(companions.stamp)
+    if stamped is not None or companions.path is None:
         return stamped
-    names = sibling_names(Path(path), module) if str(path) != "-" else ()
     for mark, target in _marks()["files"].items():
-        if any(mark in name for name in names):
+        if any(mark in name for name in companions.names):
             return ChosenTarget(target, f"dumps are named {mark}", "directory")
-    return _target_of_folder(Path(path)) if str(path) != "-" else None
+    return _target_of_folder(companions)
 
 
-def _target_of_stamp(path: str | os.PathLike[str]) -> ChosenTarget | None:
-    stamp = stamp_of(path)
+def _target_of_stamp(stamp: Stamp | None) -> ChosenTarget | None:
     if stamp is None or stamp.backend not in TARGETS:
         return None
     try:
@@ -164,13 +157,12 @@ def _target_of_stamp(path: str | os.PathLike[str]) -> ChosenTarget | None:
     return ChosenTarget(name, f"from {stamp.file}", "stamp")
 
 
-def _target_of_folder(path: Path) -> ChosenTarget | None:
+def _target_of_folder(companions: Companions) -> ChosenTarget | None:
     """The target in the name of a corpus folder: `gpu-legacy/softmax`, `cpu`, `gpu-h100_sxm`."""
     try:
-        path = path.resolve()
-        case = path if path.is_dir() else path.parent
+        case = companions.folder.resolve()
         corpus = case.parent if is_corpus_case(case) else case
-        if corpus == case and not (path.is_dir() and corpus_cases(case)):
+        if corpus == case and not (companions.is_directory and corpus_cases(case)):
             return None
     except (OSError, ValueError, HlofuseError):
         return None
@@ -181,18 +173,14 @@ def _target_of_folder(path: Path) -> ChosenTarget | None:
 
 
 def choose_target(
-    path: str | os.PathLike[str],
-    module: str | None = None,
-    *,
-    device: bool = False,
-    read: Module | None = None,
+    companions: Companions, *, device: bool = False, read: Module | None = None
 ) -> ChosenTarget:
-    """The target for the input at `path`; `read` is the module, if loaded.
+    """The target for a module with these files next to it; `read` is the module, if loaded.
 
     Evidence in order of strength: names of dumps, the module's contents, a given device (`device`), the
     file's own name.
     """
-    named = target_of_files(path, module)
+    named = target_of_files(companions)
     if named is not None and not (device and named.name == "cpu"):
         return named
     inside = backend_of(read) if read is not None else None
@@ -200,32 +188,7 @@ def choose_target(
         return ChosenTarget(inside.value, inside.evidence, inside.source)
     if device:
         return ChosenTarget("gpu", "a device is given", "asked")
-    own = _OWN_NAME.search(Path(path).name) if str(path) != "-" else None
+    own = _OWN_NAME.search(companions.asked.name) if companions.asked is not None else None
     if own is not None:
         return ChosenTarget("gpu" if own[1] else "cpu", f"from the file name: {own[0]}", "text")
     return ChosenTarget(DEFAULT)
-
-
-def sibling_names(path: Path, module: str | None) -> Sequence[str]:
-    """The names of the files of the same module as `path`, without folders."""
-    try:
-        if path.is_dir():
-            if is_corpus_case(path):
-                return os.listdir(path)
-            cases = corpus_cases(path)
-            if cases:
-                return [n for c in cases if module in (None, c.name) for n in os.listdir(c)]
-            directory = DumpDirectory(path)
-            chosen = directory.pick(module) if module is not None else directory.main()
-            label = f"{chosen.label}." if chosen is not None else ""
-            return [n for n in os.listdir(path) if n.startswith(label)]
-        named = read_name(path)
-        if named is not None:
-            start = f"module_{named.module_id:04d}.{named.module}."
-            return [n for n in os.listdir(path.parent) if start in n]
-        if is_corpus_case(path.parent) and path.name.endswith((".hlo", ".hlo.gz")):
-            return os.listdir(path.parent)
-        return [path.name]
-    except (OSError, ValueError, HlofuseError):
-        pass  # reading the input will say what is wrong with it
-    return []

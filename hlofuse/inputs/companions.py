@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.dump_directory import corpus_file
+from hlofuse.inputs.dump_directory import (
+    DumpDirectory,
+    corpus_cases,
+    corpus_file,
+    dumped_module,
+    is_corpus_case,
+)
 from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.profile import device_of, is_profile, read_profile
 from hlofuse.inputs.text import read_text
@@ -20,6 +27,8 @@ from hlofuse.pipelines.flags import from_debug_options, merged, parse_flags
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.inputs.dump_directory import DumpedModule
+    from hlofuse.inputs.dump_names import DumpFile
     from hlofuse.ir.graph import Module
 
 
@@ -39,21 +48,190 @@ class Stamp:
     file: str
 
 
-def stamp_of(filename: str | os.PathLike[str] | None) -> Stamp | None:
-    """The stamp in the module's folder, else that of its corpus."""
-    if not filename or str(filename).startswith(("<", "-")):
-        return None
-    if is_profile(str(filename)):
-        profile = read_profile(str(filename))
-        busiest = max(profile.devices, key=lambda d: d.busy_us)
-        return Stamp(profile.jaxlib, busiest.kind, device_of(profile), "", "the profile")
-    path = Path(filename)
-    folder = path if path.is_dir() else path.parent
-    files = [folder / STAMP, folder / MANIFEST]
-    if corpus_file(folder, "before") is not None or corpus_file(folder, "before_optimizations") is not None:
-        above = folder.resolve().parent
-        files += [above / STAMP, above / MANIFEST]
-    return next((stamp for file in files if (stamp := _read_stamp(file)) is not None), None)
+class Companions:
+    """Files of the same program next to a module: XLA's dumps, those of a corpus, a capture's stamp.
+
+    `path` is the module's own file or a directory with it, where `module` is its name; a text, a pipe and
+    None have no companions. Every property is looked up when it is asked for, and once.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str] | None, module: str | None = None, asked: Path | None = None
+    ) -> None:
+        named = str(path) if path is not None else ""
+        self.path = Path(named) if named and not named.startswith(("<", "-")) else None
+        self.module = module
+        self.asked = asked or self.path
+        """The path that the user gave: of the file, or of the directory where it was found."""
+
+    @cached_property
+    def is_directory(self) -> bool:
+        try:
+            return self.path is not None and self.path.is_dir()
+        except (OSError, ValueError):
+            return False
+
+    @cached_property
+    def file(self) -> DumpFile | None:
+        """The parts of the name of a dump; None for another file."""
+        return read_name(self.path) if self.path is not None else None
+
+    @cached_property
+    def folder(self) -> Path:
+        path = self.path or Path()
+        return path if self.is_directory else path.parent
+
+    @cached_property
+    def is_profile(self) -> bool:
+        return self.path is not None and is_profile(str(self.path))
+
+    @cached_property
+    def dump(self) -> DumpedModule | None:
+        """All dumps of the module; None where its file is no dump."""
+        return dumped_module(self.path) if self.path is not None and self.file is not None else None
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """The names of the module's files, without folders."""
+        try:
+            return self._names()
+        except (OSError, ValueError, HlofuseError):
+            return []  # reading the input will say what is wrong with it
+
+    def _names(self) -> Sequence[str]:
+        if self.path is None:
+            return []
+        if self.is_directory:
+            if not is_corpus_case(self.folder) and (cases := corpus_cases(self.folder)):
+                return [n for c in cases if self.module in (None, c.name) for n in os.listdir(c)]
+            if is_corpus_case(self.folder):
+                return os.listdir(self.folder)
+            directory = DumpDirectory(self.folder)
+            chosen = directory.pick(self.module) if self.module is not None else directory.main()
+            label = f"{chosen.label}." if chosen is not None else ""
+            return [n for n in os.listdir(self.folder) if n.startswith(label)]
+        if self.file is not None:
+            start = f"module_{self.file.module_id:04d}.{self.file.module}."
+            return [n for n in os.listdir(self.folder) if start in n]
+        if is_corpus_case(self.folder) and self.path.name.endswith((".hlo", ".hlo.gz")):
+            return os.listdir(self.folder)
+        return [self.path.name]
+
+    @cached_property
+    def stamp(self) -> Stamp | None:
+        """The stamp in the module's folder, else that of its corpus, or the facts of its profile."""
+        if self.path is None:
+            return None
+        if self.is_profile:
+            profile = read_profile(str(self.path))
+            busiest = max(profile.devices, key=lambda d: d.busy_us)
+            return Stamp(profile.jaxlib, busiest.kind, device_of(profile), "", "the profile")
+        folders = [self.folder]
+        if any(corpus_file(self.folder, name) for name in ("before", "before_optimizations")):
+            folders.append(self.folder.resolve().parent)
+        files = (folder / name for folder in folders for name in (STAMP, MANIFEST))
+        return next((stamp for file in files if (stamp := _read_stamp(file)) is not None), None)
+
+    @cached_property
+    def recorded_device(self) -> RecordedDevice | None:
+        """The device of the target configuration next to a module, else of XLA's fusion log or the stamp."""
+        config = self._next_to("gpu_target_config.pbtxt", "gpu_target_config.pbtxt", any_of_case=True)
+        if config is not None:
+            return RecordedDevice(device_in_dump(config))
+        record = self._record(any_of_case=True)
+        device = device_in_record(record) if record is not None else None
+        if device is not None:
+            return RecordedDevice(device, f"device {device.name}: from XLA's fusion log next to the module")
+        return _stamped_device(self.stamp) if self.stamp is not None else None
+
+    @cached_property
+    def flags(self) -> tuple[str, ...]:
+        """XLA flags that change fusion, from a capture's stamp and the `debug_options` next to a module."""
+        path = self._next_to("debug_options", "debug_options", any_of_case=True)
+        is_there = path is not None and path.stat().st_size  # empty where all flags have their defaults
+        found = from_debug_options(read_text(path, as_module=False)) if path is not None and is_there else ()
+        if self.stamp is None:
+            return found
+        try:
+            return merged(parse_flags(self.stamp.flags), found)
+        except HlofuseError:  # edited by hand
+            return found
+
+    @property
+    def record(self) -> Path | None:
+        """`….priority_fusion_dump.txt`: XLA's fusion log."""
+        return self._record()
+
+    def _record(self, *, any_of_case: bool = False) -> Path | None:
+        own = "priority_fusion.txtpb"
+        return self._next_to("priority_fusion_dump.txt", own, f"{own}.gz", any_of_case=any_of_case)
+
+    @property
+    def before_optimizations(self) -> Path | None:
+        """The module before optimizations, next to a later dump of it."""
+        if self.dump is not None:
+            return self.dump.whole.get("before_optimizations")
+        return self._next_to("before_optimizations.txt", "before_optimizations.hlo")
+
+    def fusion_result(self, target: str) -> tuple[Path, bool] | None:
+        """XLA's own result next to a module before or at the input of fusion; None without one.
+
+        The second value is True for the module after all passes, where that after fusion was not dumped.
+        """
+        if self.path is None:
+            return None
+        if self.path.name.startswith(("before.hlo", "before_optimizations.hlo")):
+            after = corpus_file(self.folder, "after")
+            return (after, False) if after is not None else None
+        if self.dump is None:
+            return None
+        try:
+            passes = self.dump.stages(target)[1]
+        except HlofuseError:
+            passes = []
+        if passes:
+            return passes[-1][1], False
+        return (self.dump.finished, True) if self.dump.finished is not None else None
+
+    def final_module(self, target: str) -> Path | None:
+        """XLA's final module for this target's backend, of the same program; None without one."""
+        if self.path is None:
+            return None
+        if self.path.name.startswith(("before.hlo", "before_optimizations.hlo", "after.hlo")):
+            return corpus_file(self.folder, "after_optimizations")
+        finished = self.dump.finished if self.dump is not None else None
+        of_gpu = finished is not None and "gpu_after_optimizations" in finished.name
+        return finished if of_gpu == target.startswith("gpu") else None
+
+    def is_result_of(self, backend: str, device: str | None) -> bool:
+        """False if XLA's result next to a module is for another backend, or device where one is given."""
+        if self.stamp is not None and self.stamp.backend not in ("", backend):
+            return False
+        recorded = self.recorded_device if device is not None else None
+        return recorded is None or recorded.device.name == device
+
+    def _next_to(self, ending: str, *corpus_names: str, any_of_case: bool = False) -> Path | None:
+        """The file with that ending of a dump, or the first of these names in the folder of a corpus program.
+
+        Next to `before.hlo` only, unless they are about `any_of_case`: all modules of the program.
+        """
+        if self.path is None:
+            return None
+        names: Sequence[str] = ()
+        if self.file is not None:
+            label = f"{self.file.prefix}." if self.file.prefix else ""
+            names = [f"{label}module_{self.file.module_id:04d}.{self.file.module}.{ending}"]
+        elif self.path.name in ("before.hlo", "before.hlo.gz") or (any_of_case and not self.is_profile):
+            names = corpus_names
+        return next((p for n in names if (p := self.path.with_name(n)).is_file()), None)
+
+
+def companions_of(module: Module) -> Companions:
+    """The companions of a module that was read, kept with it."""
+    found: Companions | None = module.findings.get("companions")
+    if found is None or str(found.path) != str(module.filename):
+        found = module.findings["companions"] = Companions(module.filename)
+    return found
 
 
 def _read_stamp(file: Path) -> Stamp | None:
@@ -82,11 +260,6 @@ def _is_own(data: dict[str, Any]) -> bool:
 
 def _first_text(data: dict[str, Any], *keys: str) -> str:
     return next((v for k in keys if isinstance(v := data.get(k), str)), "")
-
-
-def target_config_of(filename: str | None) -> Path | None:
-    """`….gpu_target_config.pbtxt`: the device the module was compiled for."""
-    return _sibling(filename, "gpu_target_config.pbtxt", "gpu_target_config.pbtxt")
 
 
 def device_in_dump(config: Path) -> DeviceDescription:
@@ -167,86 +340,16 @@ class RecordedDevice:
     """The device and its source, where the file has another purpose; otherwise empty."""
 
 
-def recorded_device(filename: str | None) -> RecordedDevice | None:
-    """The device of the target configuration next to a module, else that of XLA's fusion log."""
-    filename = _case_input(filename)
-    config = target_config_of(filename)
-    if config is not None:
-        return RecordedDevice(device_in_dump(config))
-    record = priority_record_of(filename)
-    device = device_in_record(record) if record is not None else None
-    if device is None:
-        return _stamped_device(filename)
-    return RecordedDevice(device, f"device {device.name}: from XLA's fusion log next to the module")
-
-
-def is_result_of(filename: str | None, backend: str, device: str | None) -> bool:
-    """False if XLA's result next to a module is for another backend, or device where one is given."""
-    stamp = stamp_of(filename)
-    if stamp is not None and stamp.backend not in ("", backend):
-        return False
-    recorded = recorded_device(filename) if device is not None else None
-    return recorded is None or recorded.device.name == device
-
-
-def _stamped_device(filename: str | None) -> RecordedDevice | None:
+def _stamped_device(stamp: Stamp) -> RecordedDevice | None:
     """The device recorded in a capture, if hlofuse has its numbers."""
     from hlofuse.cost.gpu.device import device_names, load_device
 
-    stamp = stamp_of(filename)
-    if stamp is None or stamp.device not in device_names():
+    if stamp.device not in device_names():
         return None
     device = replace(load_device(stamp.device), name=stamp.device)
     return RecordedDevice(device, f"device {device.name}: from {stamp.file}")
 
 
-def _case_input(filename: str | None) -> str | None:
-    """The path of `before.hlo` for another module of a corpus program; other paths unchanged."""
-    if not filename or filename.startswith("<") or read_name(Path(filename)) is not None:
-        return filename
-    if is_profile(filename):
-        return filename
-    return str(Path(filename).with_name("before.hlo"))
-
-
-def priority_record_of(filename: str | None) -> Path | None:
-    """`….priority_fusion_dump.txt`: XLA's fusion log."""
-    own = "priority_fusion.txtpb"
-    return _sibling(filename, "priority_fusion_dump.txt", own, f"{own}.gz")
-
-
-def flags_of(filename: str | None) -> tuple[str, ...]:
-    """XLA flags that change fusion, from a capture's stamp and the `debug_options` next to a module."""
-    path = _sibling(_case_input(filename), "debug_options", "debug_options")
-    is_there = path is not None and path.stat().st_size  # empty where all flags have their defaults
-    found = from_debug_options(read_text(path, as_module=False)) if path is not None and is_there else ()
-    stamp = stamp_of(filename)
-    if stamp is None:
-        return found
-    try:
-        return merged(parse_flags(stamp.flags), found)
-    except HlofuseError:  # edited by hand
-        return found
-
-
 def compiled_with(module: Module, given: tuple[str, ...] = ()) -> tuple[str, ...]:
     """XLA flags that change fusion: those of the dump, and the given ones in their place."""
-    return merged(flags_of(module.filename), given)
-
-
-def before_optimizations_of(filename: str | None) -> Path | None:
-    """The module before optimizations, next to its dump before the fusion passes."""
-    return _sibling(filename, "before_optimizations.txt", "before_optimizations.hlo")
-
-
-def _sibling(filename: str | None, ending: str, *corpus_names: str) -> Path | None:
-    """The dump with that ending next to a dump, or the first of these files next to a module of a corpus."""
-    if not filename or filename.startswith("<"):
-        return None
-    path = Path(filename)
-    names = list(corpus_names) if path.name in ("before.hlo", "before.hlo.gz") else []
-    named = read_name(path)
-    if named is not None:
-        label = f"{named.prefix}." if named.prefix else ""
-        names.append(f"{label}module_{named.module_id:04d}.{named.module}.{ending}")
-    return next((p for n in names if (p := path.with_name(n)).is_file()), None)
+    return merged(companions_of(module).flags, given)

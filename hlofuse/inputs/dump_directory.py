@@ -267,43 +267,6 @@ def dumped_module(path: Path) -> DumpedModule | None:
     return next((m for m in modules if (m.prefix, m.module_id, m.name) == key), None)
 
 
-def fusion_result_of(filename: str | None, target: str) -> tuple[Path, bool] | None:
-    """XLA's own result next to a module before or at the input of fusion; None without one.
-
-    The second value is True for the module after all passes, where that after fusion was not dumped.
-    """
-    if not filename or filename.startswith("<"):
-        return None
-    path = Path(filename)
-    if path.name.startswith(("before.hlo", "before_optimizations.hlo")):
-        after = corpus_file(path.parent, "after")
-        return (after, False) if after is not None else None
-    module = dumped_module(path)
-    if module is None:
-        return None
-    try:
-        passes = module.stages(target)[1]
-    except HlofuseError:
-        passes = []
-    if passes:
-        return passes[-1][1], False
-    return (module.finished, True) if module.finished is not None else None
-
-
-def final_module_of(filename: str | None, target: str) -> Path | None:
-    """XLA's final module for this target's backend, next to a module of the same program; None
-    without one."""
-    if not filename or filename.startswith("<"):
-        return None
-    path = Path(filename)
-    if path.name.startswith(("before.hlo", "before_optimizations.hlo", "after.hlo")):
-        return corpus_file(path.parent, "after_optimizations")
-    module = dumped_module(path)
-    finished = module.finished if module is not None else None
-    of_gpu = finished is not None and "gpu_after_optimizations" in finished.name
-    return finished if of_gpu == target.startswith("gpu") else None
-
-
 def corpus_file(folder: Path, name: str) -> Path | None:
     """`before.hlo` or another module of a corpus folder, plain or gzipped."""
     for file in (folder / f"{name}.hlo", folder / f"{name}.hlo.gz"):

@@ -1,7 +1,6 @@
 """Facts about an input: stage, backend, device, release, front end and partitions, each with its evidence."""
 
 from dataclasses import replace
-from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import (
@@ -9,9 +8,8 @@ from hlofuse.inputs.choose_target import (
     ChosenTarget,
     backend_of,
     choose_target,
-    sibling_names,
 )
-from hlofuse.inputs.companions import compiled_with, stamp_of
+from hlofuse.inputs.companions import companions_of, compiled_with
 from hlofuse.inputs.release import replayed_release, written_by
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Module
@@ -88,7 +86,7 @@ def _notes(
 
 def identify_file(module: Module, xla: str | None = None) -> Identity:
     """The identity of a module read from a file; `xla` overrides the release of the file."""
-    return settled(module, choose_target(module.filename or "-", read=module), given=Given(release=xla))[1]
+    return settled(module, choose_target(companions_of(module), read=module), given=Given(release=xla))[1]
 
 
 def settled(
@@ -111,12 +109,12 @@ def identify(
 ) -> Identity:
     """The facts about a module on the target that was chosen for it; HlofuseError for a wrong release."""
     flags, backend = compiled_with(module, given.flags), chosen.backend(module)
-    path = Path(module.filename) if module.filename and module.filename != "<stdin>" else None
-    files = sibling_names(path, None) if path is not None else ()
+    companions = companions_of(module)
+    path = companions.path
     shown = stage_of(module, chosen.name, given)
     target = TARGETS[chosen.name]
     folder = path.parent if path is not None else None
-    written = written_by(module, files, stamp_of(path), target.backend, folder)
+    written = written_by(module, companions.names, companions.stamp, target.backend, folder)
     release, replayed, note = replayed_release(target.release, given.release, written)
     unfollowed = tuple(f for f in not_honoured(flags) if f not in target.flags)
     return Identity(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import choose_target, target_of_files
+from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, require_case
 from hlofuse.inputs.excerpt import Excerpt, find_module
 from hlofuse.inputs.profile import is_profile, read_profile
@@ -60,7 +61,7 @@ def modules_at(path: Path, stage: str = "output") -> Many:
         found.files = plain
         return found
     directory = DumpDirectory(path)
-    chosen = target_of_files(path)
+    chosen = target_of_files(Companions(path))
     target = chosen.name if chosen is not None else "cpu"
     count, seen = Counter(m.name for m in directory.modules), Counter[str]()
     for module in directory.modules:
@@ -117,11 +118,14 @@ def load(
     file = Path(path)
     if is_profile(str(path)):
         return _load_from_profile(str(path), module)
-    if str(path) != "-" and _is_directory(file):
-        file = _find_input(file, module, target or choose_target(file, module).name)
+    there = Companions(path, module)
+    if there.is_directory:
+        file = _find_input(file, module, target or choose_target(there).name)
         module = None
     name = "<stdin>" if str(path) == "-" else str(file)
-    return _module_in(read_bytes(file, limit), name, input_name(path), module)
+    found = _module_in(read_bytes(file, limit), name, input_name(path), module)
+    found.findings["companions"] = Companions(name, asked=there.path)
+    return found
 
 
 def load_text(text: str, module: str | None = None) -> Module:
@@ -203,10 +207,3 @@ def picked_case(folder: Path, cases: Sequence[Path], module: str | None) -> Path
         hint = hint or f"; select one with --module: {listed}"
         raise HlofuseError(f"{printable(str(folder))} has {problem}{hint}")
     return folder / module
-
-
-def _is_directory(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except (OSError, ValueError):
-        return False

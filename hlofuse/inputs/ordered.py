@@ -13,7 +13,7 @@ from pathlib import Path
 from hlofuse.analysis.custom_calls import is_radix_sort
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig
 from hlofuse.format.escape import printable
-from hlofuse.inputs.companions import before_optimizations_of
+from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.many import load
 from hlofuse.inputs.wire_format import fields, ids_file_of, messages, module_proto, numbers, unique_ids_for
 from hlofuse.ir.errors import HlofuseError
@@ -304,7 +304,7 @@ def lowering_from_dump(module: Module, config: ReplayConfig) -> Compilation | No
     """
     if not TARGETS[config.target].has_history or module.order_source == "replayed":
         return None
-    source = before_optimizations_of(module.filename)
+    source = companions_of(module).before_optimizations
     if source is None:
         return None
     try:

@@ -8,8 +8,8 @@ from hlofuse.analysis.custom_calls import annotates_sharding, is_inlined
 from hlofuse.compilation import Compilation, ReplayConfig, replay_config
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import backend_of
-from hlofuse.inputs.companions import compiled_with
-from hlofuse.inputs.dump_directory import DumpedModule, corpus_file, dumped_module
+from hlofuse.inputs.companions import companions_of, compiled_with
+from hlofuse.inputs.dump_directory import DumpedModule, corpus_file
 from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile, read_name
 from hlofuse.inputs.ordered import in_creation_order
 from hlofuse.inputs.release import is_of_earlier_dialect
@@ -41,8 +41,7 @@ def stage_of(module: Module, target: str = "cpu", given: Given = NOTHING_GIVEN) 
     """The stage, from the module itself, from the dump's file name and from sibling dumps."""
     found = backend_of(module) if given.target is None else None
     backend = found.value if found is not None else None
-    dump_file = read_name(Path(module.filename)) if module.filename and module.filename != "<stdin>" else None
-    siblings = dumped_module(dump_file.path) if dump_file is not None else None
+    dump_file, siblings = companions_of(module).file, companions_of(module).dump
     right = _right_file(siblings, target) if siblings is not None else _in_its_corpus_folder(module)
     if given.stage is not None:
         return ShownStage(given.stage, backend, "given by --stage", right, "asked")

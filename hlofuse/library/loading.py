@@ -18,14 +18,8 @@ from hlofuse.compilation import (
 )
 from hlofuse.format.escape import printable
 from hlofuse.inputs import choose_target, load, read_text
-from hlofuse.inputs.choose_target import ChosenTarget, requested_target, sibling_names
-from hlofuse.inputs.companions import (
-    before_optimizations_of,
-    compiled_with,
-    device_of_names,
-    priority_record_of,
-    recorded_device,
-)
+from hlofuse.inputs.choose_target import ChosenTarget, requested_target
+from hlofuse.inputs.companions import companions_of, compiled_with, device_of_names
 from hlofuse.inputs.identity import settled
 from hlofuse.inputs.many import load_text
 from hlofuse.inputs.ordered import replay_input
@@ -103,7 +97,7 @@ def read(
     with options.listener.activity("reading"):
         module = _module(options)
     flags = parse_flags(options.xla_flags) if options.xla_flags is not None else ()
-    chosen = choose_target(options.input, options.module, device=options.device is not None, read=module)
+    chosen = choose_target(companions_of(module), device=options.device is not None, read=module)
     defaults = otherwise(module) if otherwise is not None else None
     if defaults is not None and options.device is None and not chosen.evidence:
         chosen = ChosenTarget(defaults.target, defaults.evidence)
@@ -189,7 +183,7 @@ def _device(
         return options.device, Fact(Path(options.device).stem, "asked", "given by --device"), ""
     if not TARGETS[chosen.name].needs_device:
         return None, None, ""
-    recorded = recorded_device(module.filename)
+    recorded = companions_of(module).recorded_device
     if recorded is not None:
         fact = Fact(
             recorded.device.name,
@@ -205,9 +199,9 @@ def _device(
     by_profile = device_of_profile(profile) if profile is not None else ""
     if by_profile:
         return by_profile, Fact(by_profile, "directory", "the profile's device"), ""
-    if options.input != "-":
-        path = Path(options.input)
-        named = device_of_names([path.name, *(sibling_names(path, options.module))])
+    companions = companions_of(module)
+    if companions.asked is not None:
+        named = device_of_names([companions.asked.name, *companions.names])
         if named is not None:
             return named.device, Fact(named.device.name, "text", named.note), named.note
     why = f" ({printable(chosen.evidence)})" if chosen.source != "asked" else ""
@@ -301,7 +295,7 @@ def on_device(
     if other is None:
         return Loaded(replace(input, record=None, record_file=""), target, config).observe()
     unoptimized = input.unoptimized
-    if unoptimized is None and (path := before_optimizations_of(input.module.filename)) is not None:
+    if unoptimized is None and (path := companions_of(input.module).before_optimizations) is not None:
         unoptimized = load(str(path))
     if unoptimized is None:
         return Loaded(
@@ -349,7 +343,7 @@ def _fusion_log(
     if not TARGETS[target].has_history:
         raise HlofuseError(f"--xla-trace needs target gpu; target {target} has no PriorityFusion")
     if options.xla_trace is None:  # a what-if run goes its own way
-        return None if options.changes_xla else priority_record_of(module.filename), None
+        return None if options.changes_xla else companions_of(module).record, None
     path = Path(options.xla_trace)
     record = _read_record(path)
     if not record.steps:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.inputs import choose_target
+from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
@@ -60,7 +61,10 @@ def each_module(
 def _file_of(module: DumpedModule, request: ReplayOptions) -> Path | None:
     """The finished module, of a dump without the stages that a replay takes; None where those are there."""
     folder = Path(request.input)
-    target = request.target or choose_target(folder, module.label, device=request.device is not None).name
+    target = (
+        request.target
+        or choose_target(Companions(folder, module.label), device=request.device is not None).name
+    )
     try:
         module.pass_input(target)
         return None

@@ -9,8 +9,7 @@ from hlofuse.account.measured import attach
 from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.inputs import load
-from hlofuse.inputs.companions import before_optimizations_of, is_result_of
-from hlofuse.inputs.dump_directory import final_module_of
+from hlofuse.inputs.companions import Companions
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.library.listener import SILENT, Listener
@@ -30,7 +29,7 @@ def final_names_of(replay: Compilation, listener: Listener = SILENT) -> FinalNam
     """XLA's final names: from its final module next to the input, else from the replay."""
     from hlofuse.reports.common.final_names import final_names
 
-    path = final_module_of(_file(replay), replay.target) if has_own_result(replay) else None
+    path = _companions(replay).final_module(replay.target) if has_own_result(replay) else None
     with listener.activity("matching names"):
         try:
             final = load(path) if path is not None else None
@@ -68,7 +67,7 @@ def unoptimized_of(replay: Compilation) -> Module | None:
     """The module before optimizations next to the input; None without one."""
     if replay.input.lowering is not None:
         return replay.input.lowering.input.module
-    path = before_optimizations_of(_file(replay))
+    path = _companions(replay).before_optimizations
     try:
         return load(path) if path is not None else None
     except HlofuseError:  # damaged, or cut short
@@ -114,12 +113,12 @@ def has_own_result(replay: Compilation) -> bool:
     # A device that was not requested was read from these files: no need to read it again.
     is_requested = identity is None or (identity.device is not None and identity.device.source == "asked")
     device = replay.device if is_requested else None
-    return not config.changes and is_result_of(_file(replay), config.build.backend, device)
+    return not config.changes and _companions(replay).is_result_of(config.build.backend, device)
 
 
-def _file(replay: Compilation) -> str | None:
+def _companions(replay: Compilation) -> Companions:
     identity = replay.input.identity
-    return identity.file if identity is not None else replay.before.filename
+    return Companions(identity.file if identity is not None else replay.before.filename)
 
 
 def drawn_name(drawn: Module | Compilation, view: str, name: str, listener: Listener) -> str:

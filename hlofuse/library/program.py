@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from hlofuse.inputs.companions import before_optimizations_of
+from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.stage import StageError
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.loading import at_fusion_input, is_before_optimizations, read
@@ -82,7 +82,7 @@ class Program:
                 return loaded
         except StageError:
             pass
-        path = before_optimizations_of(loaded.module.filename)
+        path = companions_of(loaded.module).before_optimizations
         if path is None:
             raise HlofuseError(
                 f"{command} needs the module before optimizations; give its dump or the whole dump directory"

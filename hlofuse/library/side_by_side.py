@@ -14,7 +14,7 @@ from hlofuse.diff import diff
 from hlofuse.diff.accounts import Accounts, final_kernels
 from hlofuse.format.escape import printable
 from hlofuse.inputs import load
-from hlofuse.inputs.companions import recorded_device
+from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.dump_directory import corpus_file
 from hlofuse.inputs.identity import identify_file
 from hlofuse.inputs.many import modules_at
@@ -112,7 +112,7 @@ def accounts_of(
     unfused: list[bool] = []
     for module, name, xla in zip(modules, (device, device_after or device), releases, strict=True):
         identity = identify_file(module, xla)
-        recorded = recorded_device(module.filename) if name is None else None
+        recorded = companions_of(module).recorded_device if name is None else None
         on = device_of("gpu", name)[0] if name is not None else recorded.device if recorded else None
         final, as_it_is = running(module, identity, on)
         unfused.append(not identity.shown.is_fused)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.compilation.config import release_for
 from hlofuse.inputs.choose_target import choose_target, target_of_files
-from hlofuse.inputs.companions import flags_of, recorded_device, stamp_of
+from hlofuse.inputs.companions import Companions
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.listener import SILENT, Listener
@@ -53,7 +53,8 @@ def verify(
 
     path, after = Path(path), Path(after) if after is not None else None
     if target is None:  # what the dumps were made by counts more than what they are asked about
-        chosen = target_of_files(path, module) or choose_target(path, module, device=device is not None)
+        companions = Companions(path, module)
+        chosen = target_of_files(companions) or choose_target(companions, device=device is not None)
         target = chosen.name
     # What is wrong with the call is reported before anything is read.
     passes_of(target, release_of(release_for(target, xla)), option)
@@ -70,7 +71,7 @@ def verify(
         target = by_flags
         cases, skipped = _cases(path, after, target, option, module, until)
     has_device = device is not None or not TARGETS[target].needs_device
-    if not has_device and not any(recorded_device(str(c.before)) for c in cases):
+    if not has_device and not any(Companions(c.before).recorded_device for c in cases):
         raise HlofuseError(f"target {target} {NEEDS_DEVICE}")
     if jobs is None:  # of few modules, starting processes would take longer
         jobs = (os.cpu_count() or 1) if len(cases) >= 8 else 1
@@ -105,12 +106,12 @@ def verify(
 
 def _target_by_flags(target: str, cases: list[Case], flags: tuple[str, ...], xla: str | None) -> str:
     """The target whose passes the flags of the call and of a capture choose, in the release that it says."""
-    before = str(cases[0].before)
-    stamp = stamp_of(before)
+    companions = Companions(cases[0].before)
+    stamp = companions.stamp
     version = xla or (stamp.jaxlib if stamp is not None else None)
     if not version:
         return target
-    return target_by_flags(target, release_for(target, version), merged(flags_of(before), flags))
+    return target_by_flags(target, release_for(target, version), merged(companions.flags, flags))
 
 
 def _cases(

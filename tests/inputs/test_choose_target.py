@@ -9,6 +9,7 @@ import pytest
 
 from hlofuse.inputs import choose_target, load
 from hlofuse.inputs.choose_target import backend_of
+from hlofuse.inputs.companions import Companions
 from hlofuse.ir import parse_module
 
 from ..running import Run
@@ -28,31 +29,31 @@ cuda_compute_capability { major: 9 } } platform_name: "CUDA" """
 )
 def test_the_dumps_of_a_directory_tell(stages: list[str], target: str, tmp_path: Path) -> None:
     dump(tmp_path, stages)
-    assert choose_target(tmp_path).name == target
+    assert choose_target(Companions(tmp_path)).name == target
     # A file of a dump tells by its neighbours, and is as good as the directory.
-    assert choose_target(next(iter(sorted(tmp_path.iterdir())))).name == target
+    assert choose_target(Companions(next(iter(sorted(tmp_path.iterdir()))))).name == target
 
 
 def test_modules_of_several_targets_in_one_directory(tmp_path: Path) -> None:
     dump(tmp_path, FULL, "jit_f", 1)
     dump(tmp_path, GPU, "jit_g", 2)
-    assert choose_target(tmp_path, "jit_f").name == "cpu"
-    assert choose_target(tmp_path, "jit_g").name == "gpu"
+    assert choose_target(Companions(tmp_path, "jit_f")).name == "cpu"
+    assert choose_target(Companions(tmp_path, "jit_g")).name == "gpu"
 
 
 def test_a_device_means_gpu_and_contents_tell_last(tmp_path: Path) -> None:
     plain = tmp_path / "m.hlo"
     plain.write_text(module_text("m"))
-    assert choose_target(plain).name == "cpu"
-    assert choose_target(plain, device=True).name == "gpu"
+    assert choose_target(Companions(plain)).name == "cpu"
+    assert choose_target(Companions(plain), device=True).name == "gpu"
     dump(tmp_path, LEGACY)
-    assert choose_target(tmp_path, device=True).name == "gpu-legacy"
+    assert choose_target(Companions(tmp_path), device=True).name == "gpu-legacy"
     calls = tmp_path / "calls.hlo"
     calls.write_text(
         "HloModule m\n\nENTRY %e {\n  ROOT %c = f32[4]{0} custom-call(),"
         ' custom_call_target="__cublas$gemm"\n}\n'
     )
-    found = choose_target(calls, read=load(calls))
+    found = choose_target(Companions(calls), read=load(calls))
     assert found.name == "gpu"
     assert "__cublas$gemm" in found.evidence
 
@@ -101,7 +102,7 @@ def module_calling(call: str, metadata: str = "") -> str:
 def test_calls_tell(call: str, target: str, tmp_path: Path) -> None:
     file = tmp_path / "m.hlo"
     file.write_text(module_calling(call))
-    found = choose_target(file, read=load(file))
+    found = choose_target(Companions(file), read=load(file))
     assert found.name == target
     assert (call in found.evidence) == (call != "mine")
 
@@ -111,8 +112,8 @@ def test_every_file_of_a_corpus_folder_tells_by_its_neighbours(tmp_path: Path) -
     case.mkdir()
     for name in ("before", "01-fusion.fusion-1", "after"):
         (case / f"{name}.hlo").write_text(module_text("m"))
-    assert choose_target(case / "after.hlo").name == "gpu-legacy"
-    assert choose_target(case / "01-fusion.fusion-1.hlo").name == "gpu-legacy"
+    assert choose_target(Companions(case / "after.hlo")).name == "gpu-legacy"
+    assert choose_target(Companions(case / "01-fusion.fusion-1.hlo")).name == "gpu-legacy"
 
 
 @pytest.mark.parametrize(
@@ -130,10 +131,10 @@ def test_the_folder_of_a_corpus_tells_by_its_name(folder: str, target: str, tmp_
     for name in ("before", "after"):
         (case / f"{name}.hlo").write_text(module_text("m"))
     for path in (case, case / "before.hlo", tmp_path / folder):
-        assert choose_target(path).name == target
+        assert choose_target(Companions(path)).name == target
     # Only of a corpus: elsewhere a folder may be called anything.
     (tmp_path / folder / "plain.hlo").write_text(module_text("m"))
-    assert choose_target(tmp_path / folder / "plain.hlo").name == "cpu"
+    assert choose_target(Companions(tmp_path / folder / "plain.hlo")).name == "cpu"
 
 
 def test_an_older_release_is_replayed(hlofuse: Run, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs import choose_target, load
+from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.identity import identify
 from hlofuse.pipelines.flags import from_debug_options, merged, parse_flags, ynn_kinds
 
@@ -23,7 +24,7 @@ def test_stage_and_backend_under_any_name(case: Case, tmp_path: Path) -> None:
     for name in ("m.hlo", "module_0001.jit_f.0003.pipeline.after_a.before_b.txt"):
         path = tmp_path / name
         path.write_text(case.text)
-        found = identify(module := load(path), choose_target(path, read=module))
+        found = identify(module := load(path), choose_target(companions_of(module), read=module))
         assert (found.stage.value, found.backend.value) == (case.options["stage"], case.options["backend"])
 
 

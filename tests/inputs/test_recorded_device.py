@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.inputs.companions import recorded_device
+from hlofuse.inputs.companions import Companions
 
 from ..running import Run
 
@@ -33,7 +33,7 @@ def test_a_record_without_steps_tells_as_well(folder: Path) -> None:
     record = folder / "priority_fusion.txtpb"
     text = record.read_text()
     record.write_text(text[text.index("gpu_device_info {") :])
-    found = recorded_device(str(folder / "before.hlo"))
+    found = Companions(folder / "before.hlo").recorded_device
     assert found is not None
     assert found.device.name == "h100_sxm"
 
@@ -45,7 +45,7 @@ def test_of_numbers_that_no_device_has_it_is_asked(hlofuse: Run, folder: Path) -
     changed = text.replace("  core_count: 132", "  core_count: 131")
     assert changed != text
     record.write_text(changed)
-    assert recorded_device(before) is None
+    assert Companions(before).recorded_device is None
     result = hlofuse("explain", folder)
     assert (result.status, "needs --device" in result.err) == (2, True)
     for torn in (
@@ -57,7 +57,7 @@ def test_of_numbers_that_no_device_has_it_is_asked(hlofuse: Run, folder: Path) -
         "\ngpu_device_info { matrix_unit_description { rate_infos: 4 } }",
     ):
         record.write_text(torn)
-        assert recorded_device(before) is None
+        assert Companions(before).recorded_device is None
 
 
 def test_what_xla_says_of_the_device_comes_first(folder: Path) -> None:
@@ -65,7 +65,7 @@ def test_what_xla_says_of_the_device_comes_first(folder: Path) -> None:
     record = (folder / "priority_fusion.txtpb").read_text()
     info = record[record.index("\ngpu_device_info {") :].replace("  core_count: 132", "  core_count: 131")
     config.write_text(info)
-    found = recorded_device(str(folder / "before.hlo"))
+    found = Companions(folder / "before.hlo").recorded_device
     assert found is not None
     assert (found.device.core_count, found.note) == (131, "")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.inputs.companions import stamp_of
+from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.release import releases_in, span_text, written_by
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import NAMES, Span
@@ -123,19 +123,19 @@ def test_manifests_of_captures_are_read(tmp_path: Path) -> None:
     file, manifest = str(case / "before.hlo"), tmp_path / "manifest.json"
     for text in ("{", "[]", '{"version": "1"}', '{"schema": "hlofuse.capture/1", "versions": 3}'):
         manifest.write_text(text)
-        stamp = stamp_of(file)
+        stamp = Companions(file).stamp
         assert stamp is None or not stamp.jaxlib
         assert written_by(parse_module(EMPTY), (), stamp).fact.source == "default"
     versions = {"jax": "0.8.4", "jaxlib": "0.8.3"}
     manifest.write_text(json.dumps({"schema": "hlofuse.capture/1", "versions": versions, "flags": "--a=b"}))
-    stamp = stamp_of(file)
+    stamp = Companions(file).stamp
     assert stamp is not None
     assert (stamp.jaxlib, stamp.flags) == ("0.8.3", "--a=b")
     manifest.write_text(json.dumps({"jax": "0.11.1", "target": "cpu", "modules": 3}))
-    stamp = stamp_of(file)
+    stamp = Companions(file).stamp
     assert stamp is not None
     assert stamp.jaxlib == "0.11.1"
-    assert stamp_of(None) is None
+    assert Companions(None).stamp is None
 
 
 OTHER = """HloModule m

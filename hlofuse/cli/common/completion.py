@@ -115,7 +115,8 @@ def names(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[
 
 
 def _texts(ctx: click.Context) -> list[Path]:
-    from hlofuse.inputs.dump_directory import DumpDirectory, corpus_file, final_module_of
+    from hlofuse.inputs.companions import Companions
+    from hlofuse.inputs.dump_directory import DumpDirectory, corpus_file
     from hlofuse.ir.errors import HlofuseError
 
     path, target = _input(ctx), _targets_of(ctx)[0]
@@ -128,7 +129,7 @@ def _texts(ctx: click.Context) -> list[Path]:
             path = case if case is not None else DumpDirectory(path).pick(module).best(target)
         except HlofuseError:
             return []
-    final = [f for t in ("cpu", "gpu") if (f := final_module_of(str(path), t)) is not None]
+    final = [f for t in ("cpu", "gpu") if (f := Companions(path).final_module(t)) is not None]
     return [f for f in (path, *final) if f.suffix != ".gz"]
 
 

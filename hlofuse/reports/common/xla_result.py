@@ -10,7 +10,7 @@ from hlofuse.analysis.kernels import kernels
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
 from hlofuse.format.units import plural
-from hlofuse.inputs.dump_directory import fusion_result_of
+from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.many import load
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
@@ -49,7 +49,7 @@ class XlaResult:
 
 def compare_with_result(filename: str | None, target: str, after: Module) -> XlaResult | None:
     """The comparison with `after`, a replay's result; None without XLA's result next to the file."""
-    found = fusion_result_of(filename, target)
+    found = Companions(filename).fusion_result(target)
     if found is None:
         return None
     path, after_all_passes = found

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hlofuse.compilation import CompilationInput, ModuleTexts, ReplayConfig, compile
 from hlofuse.inputs import load
-from hlofuse.inputs.companions import before_optimizations_of
+from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.ordered import in_creation_order, restore_literals
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.errors import HlofuseError
@@ -21,7 +21,7 @@ def with_replayed_passes(sequence: DumpSequence, config: ReplayConfig) -> DumpSe
     XLA's passes before fusion are repeated on the former; those after fusion where the latter is missing.
     """
     dumps = sequence.dumps
-    first = before_optimizations_of(str(dumps[0].path))
+    first = Companions(dumps[0].path).before_optimizations
     if first is not None and first not in {d.path for d in dumps}:
         dumps = (*_before(first, config), *dumps)
     last = dumps[0].path.with_name("after_optimizations.hlo")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.companions import priority_record_of
+from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,
     DumpedModule,
@@ -108,7 +108,7 @@ def _corpus_case(path: Path, target: str, until: Until) -> Case:
 
 
 def _record_of(before: Path) -> Path | None:
-    return priority_record_of(str(before))
+    return Companions(before).record
 
 
 def name_of_run(name: str, target: str) -> str:

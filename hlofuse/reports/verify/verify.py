@@ -12,7 +12,7 @@ from hlofuse.compilation.config import replay_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.inputs import read_text
 from hlofuse.inputs.choose_target import choose_target, requested_target
-from hlofuse.inputs.companions import compiled_with, recorded_device
+from hlofuse.inputs.companions import Companions, companions_of, compiled_with
 from hlofuse.inputs.identity import identify
 from hlofuse.inputs.ordered import replay_input
 from hlofuse.inputs.stage import stage_of
@@ -53,12 +53,12 @@ class Job:
 def _device(job: Job) -> str | DeviceDescription | None:
     if job.device is not None or not TARGETS[job.target].needs_device:
         return job.device
-    found = recorded_device(str(job.case.before))
+    found = Companions(job.case.before).recorded_device
     return found.device if found is not None else None
 
 
 def _identity(before: Module, device: DeviceDescription | None, job: Job) -> Identity:
-    chosen = choose_target(str(job.case.before), device=job.device is not None, read=before)
+    chosen = choose_target(companions_of(before), device=job.device is not None, read=before)
     if chosen.name != job.target:
         chosen = requested_target(job.target)
     on = Fact(device.name, "asked" if job.device is not None else "directory") if device is not None else None
