@@ -188,7 +188,7 @@ def choose_target(
         return ChosenTarget(inside.value, inside.evidence, inside.source)
     if device:
         return ChosenTarget("gpu", "a device is given", "asked")
-    own = _OWN_NAME.search(companions.asked.name) if companions.asked is not None else None
+    own = _OWN_NAME.search(companions.given.name) if companions.given is not None else None
     if own is not None:
         return ChosenTarget("gpu" if own[1] else "cpu", f"from the file name: {own[0]}", "text")
     return ChosenTarget(DEFAULT)

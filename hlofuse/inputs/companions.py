@@ -56,12 +56,12 @@ class Companions:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str] | None, module: str | None = None, asked: Path | None = None
+        self, path: str | os.PathLike[str] | None, module: str | None = None, given: Path | None = None
     ) -> None:
         named = str(path) if path is not None else ""
         self.path = Path(named) if named and not named.startswith(("<", "-")) else None
         self.module = module
-        self.asked = asked or self.path
+        self.given = given or self.path
         """The path that the user gave: of the file, or of the directory where it was found."""
 
     @cached_property

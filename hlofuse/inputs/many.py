@@ -124,7 +124,7 @@ def load(
         module = None
     name = "<stdin>" if str(path) == "-" else str(file)
     found = _module_in(read_bytes(file, limit), name, input_name(path), module)
-    found.findings["companions"] = Companions(name, asked=there.path)
+    found.findings["companions"] = Companions(name, given=there.path)
     return found
 
 

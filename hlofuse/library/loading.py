@@ -200,8 +200,8 @@ def _device(
     if by_profile:
         return by_profile, Fact(by_profile, "directory", "the profile's device"), ""
     companions = companions_of(module)
-    if companions.asked is not None:
-        named = device_of_names([companions.asked.name, *companions.names])
+    if companions.given is not None:
+        named = device_of_names([companions.given.name, *companions.names])
         if named is not None:
             return named.device, Fact(named.device.name, "text", named.note), named.note
     why = f" ({printable(chosen.evidence)})" if chosen.source != "asked" else ""
