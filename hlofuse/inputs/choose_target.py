@@ -1,100 +1,20 @@
 """The target of a dump, from the dumps' names and the contents of the module."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
 
-from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.format.escape import printable
+from hlofuse.inputs.backend import backend_of, marks
 from hlofuse.inputs.companions import Companions, Stamp
 from hlofuse.inputs.dump_directory import corpus_cases, is_corpus_case
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Module
 from hlofuse.pipelines.flags import parse_flags
 from hlofuse.pipelines.identity import FRONT_ENDS, Fact, Source
 from hlofuse.pipelines.targets import TARGETS, target_by_flags
 from hlofuse.releases import nearest
 
-_GPU_FUSION = re.compile(r"(?:loop|input)(?:_\w+)?_fusion(?:[._]\d+)*")
-"""XLA:GPU's `rename_fusions` names fusions by their emitter; no other backend does."""
-_GPU_RENAMED = re.compile(r".*\.\d+\.\d+")
-"""XLA:GPU gives every instruction a suffix before priority fusion, from 0.6 on."""
-
 NO_TARGET = frozenset({"tpu", *FRONT_ENDS})
 """Backends whose fusion passes are not replayed: their compilers are closed, or not XLA."""
-
-
-@cache
-def _marks() -> dict[str, dict[str, Any]]:
-    """`backend_marks.toml`: for each backend prefixes of `calls`, its `configs`, and the target
-    of `files`."""
-    import tomllib
-
-    found = tomllib.loads(Path(__file__).with_name("backend_marks.toml").read_text(encoding="utf-8"))
-    found["calls"] = {backend: tuple(prefixes) for backend, prefixes in found["calls"].items()}
-    return found
-
-
-def backend_of(module: Module) -> Fact | None:
-    """The backend, from layouts, calls, configs or names of the module, cached; None without evidence."""
-    if "backend" not in module.findings:
-        module.findings["backend"] = _look_through(module)
-    found: Fact | None = module.findings["backend"]
-    return found
-
-
-def _look_through(module: Module) -> Fact | None:
-    named: Fact | None = None
-    for i in module.instructions():
-        found = _instruction_backend(i)
-        if found is not None:
-            return found
-        if named is None:
-            named = _target_of_name(i)
-    if named is not None:
-        return named
-    if "neff_" in str(module.attributes.raw("frontend_attributes")):
-        return Fact("neuron", "text", "it has Neuron frontend attributes")
-    return None
-
-
-def _instruction_backend(i: Instruction) -> Fact | None:
-    name = printable(i.name)
-    if _is_tiled(i):
-        return Fact("tpu", "text", f"{name} has a tiled layout, {printable(str(i.shape)[:60])}")
-    if i.opcode == "custom-call":
-        call = custom_call_target(i)
-        for backend, prefixes in _marks()["calls"].items():
-            if call.lower().startswith(prefixes):
-                return Fact(backend, "text", f"calls {printable(call)}")
-    elif i.opcode == "parameter":
-        if "neff_" in (i.attributes.raw("frontend_attributes") or ""):
-            return Fact("neuron", "text", f"{name} has frontend attributes of Neuron")
-        return None
-    config = i.attributes.raw("backend_config")
-    if config:
-        for backend, keys in _marks()["configs"].items():
-            if any(key in config for key in keys):
-                return Fact(backend, "text", f"{name} has the backend_config of a {backend.upper()}")
-    if i.fusion_kind == "kInput":
-        return Fact("gpu", "text", f"{name} has kind kInput, which only XLA:GPU creates")
-    return None
-
-
-def _target_of_name(i: Instruction) -> Fact | None:
-    if i.opcode == "fusion" and _GPU_FUSION.fullmatch(i.name):
-        return Fact("gpu", "text", f"fusion name {printable(i.name)} is XLA:GPU's")
-    if i.opcode not in ("parameter", "constant") and _GPU_RENAMED.fullmatch(i.name):
-        return Fact("gpu", "text", f"operation name {printable(i.name)} is XLA:GPU's")
-    return None
-
-
-def _is_tiled(instruction: Instruction) -> bool:
-    shapes: Iterable[object] = (leaf.layout for _, leaf in instruction.shape.leaves())
-    return any(layout is not None and "T(" in str(layout) for layout in shapes)
 
 
 DEFAULT = "cpu"
@@ -141,7 +61,7 @@ def target_of_files(companions: Companions) -> ChosenTarget | None:
     stamped = _target_of_stamp(companions.stamp)
     if stamped is not None or companions.path is None:
         return stamped
-    for mark, target in _marks()["files"].items():
+    for mark, target in marks()["files"].items():
         if any(mark in name for name in companions.names):
             return ChosenTarget(target, f"dumps are named {mark}", "directory")
     return _target_of_folder(companions)

@@ -3,12 +3,8 @@
 from dataclasses import replace
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.choose_target import (
-    NO_TARGET,
-    ChosenTarget,
-    backend_of,
-    choose_target,
-)
+from hlofuse.inputs.backend import backend_of
+from hlofuse.inputs.choose_target import NO_TARGET, ChosenTarget, choose_target
 from hlofuse.inputs.companions import companions_of, compiled_with
 from hlofuse.inputs.release import replayed_release, written_by
 from hlofuse.inputs.stage import stage_of

@@ -7,7 +7,7 @@ from pathlib import Path
 from hlofuse.analysis.custom_calls import annotates_sharding, is_inlined
 from hlofuse.compilation import Compilation, ReplayConfig, replay_config
 from hlofuse.format.escape import printable
-from hlofuse.inputs.choose_target import backend_of
+from hlofuse.inputs.backend import backend_of
 from hlofuse.inputs.companions import companions_of, compiled_with
 from hlofuse.inputs.dump_directory import DumpedModule, corpus_file
 from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile, read_name

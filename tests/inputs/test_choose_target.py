@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs import choose_target, load
-from hlofuse.inputs.choose_target import backend_of
+from hlofuse.inputs.backend import backend_of
 from hlofuse.inputs.companions import Companions
 from hlofuse.ir import parse_module
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs import StageError, load, require_input_stage, stage_of
-from hlofuse.inputs.choose_target import backend_of
+from hlofuse.inputs.backend import backend_of
 from hlofuse.inputs.stage import BEFORE, FUSED, INPUT, SCHEDULED
 from hlofuse.ir import parse_module
 
