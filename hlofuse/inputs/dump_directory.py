@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TypeVar
@@ -51,7 +51,8 @@ class DumpedModule:
         """The dump that a replay can start from: the input of the fusion passes, else an earlier one.
 
         For a backend without replayed passes, such as XLA:TPU, it is the input of that backend's own fusion
-        passes; without a dump before fusion, the finished module. Raises `HlofuseError` without any dump.
+        passes; without a dump before fusion, the finished module, else the latest dump. Raises `HlofuseError`
+        without any dump.
         """
         try:
             return self.pass_input(target)
@@ -61,10 +62,10 @@ class DumpedModule:
                     return self.between[max(k - 1, 0)].path
             if _BEFORE in self.whole:
                 return self.whole[_BEFORE]
-            finished = self.finished
-            if finished is None or (target == "cpu" and "gpu" in finished.name):
+            latest = self.finished or (self.between[-1].path if self.between else None)
+            if latest is None or (target == "cpu" and "gpu" in latest.name):
                 raise
-            return finished
+            return latest
 
     @property
     def finished(self) -> Path | None:
@@ -175,46 +176,67 @@ def far_largest(items: Sequence[_T], size: Callable[[_T], int]) -> _T | None:
     return first if not others or size(first) >= _FAR * size(others[0]) else None
 
 
+def _listed_names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError as e:
+        raise HlofuseError(f"cannot read {printable(str(folder))}: {e.strerror or e}") from None
+
+
+def _dumped_modules(folder: Path, names: Sequence[str]) -> list[DumpedModule]:
+    """The modules whose dumps these are; a text is taken where the same dump is there as a proto, too."""
+    found: dict[tuple[str, int, str], DumpedModule] = {}
+    same: dict[DumpFile, DumpFile] = {}
+    for name in sorted(names, key=_is_proto, reverse=True):
+        file = read_name(folder / name)
+        if file is None:
+            continue
+        key = (file.prefix, file.module_id, file.module)
+        module = found.setdefault(key, DumpedModule(file.module, file.module_id, file.prefix))
+        if file.whole is not None:
+            module.whole[file.whole] = file.path
+        else:
+            same[replace(file, path=folder)] = file
+    for file in same.values():
+        found[file.prefix, file.module_id, file.module].between.append(file)
+    for module in found.values():
+        module.between.sort(key=lambda f: (f.number or 0, f.path.name))
+    return sorted(found.values(), key=lambda m: (m.prefix, m.module_id, m.name))
+
+
+def _is_proto(name: str) -> bool:
+    return name.endswith((".pb", ".pb.gz"))
+
+
 class DumpDirectory:
-    """The modules found in a directory, in the order XLA numbered them."""
+    """The modules found in a directory, in the order XLA numbered them.
+
+    Those of the first host in a directory of hosts, where each has a folder with the same modules.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Raises `HlofuseError` where the directory cannot be read or has no module dumps."""
         self.path = Path(path)
-        found: dict[tuple[str, int, str], DumpedModule] = {}
-        try:
-            names = sorted(os.listdir(self.path))
-        except OSError as e:
-            raise HlofuseError(f"cannot read {printable(str(path))}: {e.strerror or e}") from None
-        for name in names:
-            file = read_name(self.path / name)
-            if file is None:
-                continue
-            key = (file.prefix, file.module_id, file.module)
-            module = found.get(key)
-            if module is None:
-                module = found[key] = DumpedModule(file.module, file.module_id, file.prefix)
-            if file.whole is not None:
-                module.whole[file.whole] = file.path
-            else:
-                module.between.append(file)
-        for module in found.values():
-            module.between.sort(key=lambda f: (f.number or 0, f.path.name))
-        self.modules: list[DumpedModule] = sorted(
-            found.values(), key=lambda m: (m.prefix, m.module_id, m.name)
+        self.hosts = 1
+        """The folders below it with the same modules, of which `modules` are the first one's."""
+        names = _listed_names(self.path)
+        self.modules = _dumped_modules(self.path, names)
+        if self.modules:
+            return
+        below = [(f, _dumped_modules(f, _listed_names(f))) for f in folders_with_dumps(self.path)]
+        if below and len({tuple(sorted(m.name for m in modules)) for _, modules in below}) == 1:
+            self.hosts, self.modules = len(below), below[0][1]
+        if self.modules:
+            return
+        text = next((name for name in names if name.endswith((".hlo", ".hlo.gz"))), None)
+        hint = f"; or give a file, such as {printable(str(self.path / text))}" if text else ""
+        if below:
+            listed = ", ".join(printable(str(folder)) for folder, _ in below[:_LISTED])
+            hint = f"\nSubdirectories have dumps; give one of them: {listed}"
+        raise HlofuseError(
+            f"{printable(str(path))}: no module dumps; expected files like"
+            " module_0001.jit_f.before_optimizations.txt, written by XLA_FLAGS=--xla_dump_to=DIR" + hint
         )
-        if not self.modules:
-            if any(name.startswith("module_") and name.endswith(".hlo.pb") for name in names):
-                raise HlofuseError(
-                    f"{printable(str(path))} has only HLO protos (.hlo.pb); add --xla_dump_hlo_as_text to"
-                    " XLA_FLAGS"
-                )
-            text = next((name for name in names if name.endswith((".hlo", ".hlo.gz"))), None)
-            hint = f"; or give a file, such as {printable(str(self.path / text))}" if text else ""
-            raise HlofuseError(
-                f"{printable(str(path))}: no module dumps; expected files like"
-                " module_0001.jit_f.before_optimizations.txt, written by XLA_FLAGS=--xla_dump_to=DIR" + hint
-            )
 
     def main(self) -> DumpedModule | None:
         """The only module, or one much larger than those that JAX compiled before; None for similar ones."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from hlofuse.pipelines.targets import pass_names_of
 
 _FILE = re.compile(
-    r"(?:(?P<prefix>.+?)\.)?module_(?P<id>\d+)\.(?P<middle>.+)\.(?:txt|hlo)(?:\.gz)?", re.DOTALL
+    r"(?:(?P<prefix>.+?)\.)?module_(?P<id>\d+)\.(?P<middle>.+)\.(?:txt|hlo|hlo\.pb)(?:\.gz)?", re.DOTALL
 )
 _BETWEEN = re.compile(
     # The name may end in a number of its own, as that of jit_f.1367 does: it reaches as far as it can.
@@ -98,6 +98,11 @@ class FusionStage:
     @property
     def first_passes(self) -> tuple[str, ...]:
         return tuple(name for _, name in self.more_pipelines)
+
+    def is_fused_by(self, file: DumpFile) -> bool:
+        """True for a dump after one of the passes that fuse."""
+        first = self.also_before[-1] if self.also_before else self.passes[0]
+        return file.pipeline in self.pipelines and file.after in self.passes[self.passes.index(first) :]
 
     def name_of_run(self, passes: Sequence[str], pipeline: str, name: str, number: int) -> str:
         """The name of the `number`th run of a pass within a pipeline, counted over all pipelines: `cse-3`.

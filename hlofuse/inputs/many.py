@@ -119,11 +119,13 @@ def load(
     if is_profile(str(path)):
         return _load_from_profile(str(path), module)
     there = Companions(path, module)
+    note = ""
     if there.is_directory:
-        file = _find_input(file, module, target or choose_target(there).name)
+        file, note = _find_input(file, module, target or choose_target(there).name)
         module = None
     name = "<stdin>" if str(path) == "-" else str(file)
     found = _module_in(read_bytes(file, limit), name, input_name(path), module)
+    found.text_note = found.text_note or note or None
     found.findings["companions"] = Companions(name, given=there.path)
     return found
 
@@ -133,9 +135,20 @@ def load_text(text: str, module: str | None = None) -> Module:
     return _module_in(text.encode(), "<stdin>", "the text", module)
 
 
-def _module_in(data: bytes, name: str, called_as: str, module: str | None) -> Module:
+def dump_text(path: str | os.PathLike[str]) -> str:
+    """The HLO text of a dump, also of a proto; raises `HlofuseError` for what is not readable."""
+    text, _ = _text_of(read_bytes(path), input_name(path))
+    return find_module(text, input_name(path)).text
+
+
+def _text_of(data: bytes, called_as: str) -> tuple[str, str | None]:
+    """The text, and the form of data that jaxlib made it of; None where it was text."""
     form = foreign_form(data)
-    text = hlo_text(data, form, called_as) if form else decode(data, called_as, as_module=False)
+    return (hlo_text(data, form, called_as) if form else decode(data, called_as, as_module=False)), form
+
+
+def _module_in(data: bytes, name: str, called_as: str, module: str | None) -> Module:
+    text, form = _text_of(data, called_as)
     parsed = _parse_first(find_module(text, called_as, module), name)
     parsed.filename = name
     parsed.lowered_from = form if form != PROTO else None
@@ -183,15 +196,18 @@ def _parse_first(found: Excerpt, name: str) -> Module:
     raise AssertionError("cannot read")
 
 
-def _find_input(folder: Path, module: str | None, target: str) -> Path:
-    """The pass's input in a dump directory, a corpus folder, or a folder of those."""
+def _find_input(folder: Path, module: str | None, target: str) -> tuple[Path, str]:
+    """The pass's input in a dump directory, a corpus folder, or a folder of those, and a note on its host."""
     case = corpus_file(folder, "before")
     if case is not None:
         require_case(folder, module)
-        return case
+        return case, ""
     cases = corpus_cases(folder)
     if not cases:
-        return DumpDirectory(folder).pick(module).best(target)
+        directory = DumpDirectory(folder)
+        file = directory.pick(module).best(target)
+        host = f"{printable(file.parent.name)}, the first of {directory.hosts} folders with the same modules"
+        return file, host if directory.hosts > 1 else ""
     return _find_input(picked_case(folder, cases, module), None, target)
 
 

@@ -15,6 +15,7 @@ from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig
 from hlofuse.format.escape import printable
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.many import load
+from hlofuse.inputs.text import read_bytes
 from hlofuse.inputs.wire_format import fields, ids_file_of, messages, module_proto, numbers, unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Instruction, Module, OrderSource
@@ -138,7 +139,7 @@ def restore_literals(module: Module) -> None:
     if path is None:
         return
     try:
-        for name, data in _literals(path.read_bytes()):
+        for name, data in _literals(read_bytes(path)):
             if name in hidden:
                 _restore(hidden[name], data)
     except (IndexError, ValueError, OSError, struct.error):

@@ -68,6 +68,9 @@ def stage_of(module: Module, target: str = "cpu", given: Given = NOTHING_GIVEN) 
         if right is not None:
             name, evidence = _by_order(dump_file, right)
             return ShownStage(name, backend, evidence, right, "directory")
+        if any(stage.is_fused_by(dump_file) for stage in FUSION_STAGES.values()):
+            evidence = f"from the file name: after {printable(str(dump_file.after))}"
+            return ShownStage(FUSED, backend, evidence, right, "directory")
     if _in_corpus(module):
         return ShownStage(INPUT, backend, "before.hlo, next to after.hlo", right, "directory")
     name, evidence = _by_contents(module, target, backend, given)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hlofuse.format.escape import printable
+from hlofuse.inputs.text import read_bytes
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.opcodes import with_trait
@@ -269,21 +270,18 @@ def unique_ids_for(module: Module, choice: str | None = None) -> UniqueIds | Non
 
 def ids_file_of(path: Path) -> Path | None:
     """The proto of a dump: `x.hlo.pb` next to `x.hlo` or `x.txt`, or itself; None without."""
-    if path.suffix == ".pb" and not path.name.endswith(".xplane.pb") and path.is_file():
-        return path
     name = path.name.removesuffix(".gz")
+    if name.endswith(".pb") and not name.endswith(".xplane.pb") and path.is_file():
+        return path
     stem = name.removesuffix(".hlo").removesuffix(".txt")
-    for candidate in (f"{name}.pb", f"{stem}.hlo.pb"):
-        ids_file = path.with_name(candidate)
-        if ids_file.is_file():
-            return ids_file
-    return None
+    candidates = (f"{name}.pb", f"{stem}.hlo.pb", f"{stem}.hlo.pb.gz")
+    return next((p for c in candidates if (p := path.with_name(c)).is_file()), None)
 
 
 def read_unique_ids(path: Path) -> UniqueIds:
     """The ids in a `.hlo.pb` file; raises `HlofuseError` for another file."""
     try:
-        return ids_of_proto(path.read_bytes())
+        return ids_of_proto(read_bytes(path))
     except (IndexError, ValueError) as error:
         raise HlofuseError(f"{path}: not an HLO proto: {error}") from None
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from hlofuse.inputs import DumpDirectory, load
+from hlofuse.inputs import DumpDirectory, load, stage_of
 from hlofuse.inputs.dump_names import read_name
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import passes_of
+from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import AROUND_FUSION as RELEASE
 
-from .dump_directories import FULL, PIPELINE, dump
+from .dump_directories import FULL, PIPELINE, dump, module_text
 
 
 def test_the_input_is_the_last_dump_before_the_first_fusion_pass(tmp_path: Path) -> None:
@@ -120,10 +122,37 @@ def test_directories_that_are_no_dumps(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_a_directory_of_protos_says_how_to_get_text(tmp_path: Path) -> None:
-    (tmp_path / "module_0001.jit_f.before_optimizations.hlo.pb").write_bytes(b"\0")
-    with pytest.raises(HlofuseError, match=r"only HLO protos \(\.hlo\.pb\).*--xla_dump_hlo_as_text"):
+def test_a_text_is_taken_before_the_proto_of_the_same_dump(tmp_path: Path) -> None:
+    (tmp_path / "module_0001.jit_f.before_optimizations.hlo.pb").write_bytes(b"\n")
+    (tmp_path / "module_0001.jit_f.before_optimizations.txt").write_text(module_text("text"))
+    (module,) = DumpDirectory(tmp_path).modules
+    assert [p.suffix for p in module.whole.values()] == [".txt"]
+    assert load(tmp_path).name == "text"
+
+
+def test_one_dump_after_fusion_is_a_fused_module(tmp_path: Path) -> None:
+    for between, stage in (
+        ("0044.fusion.after_priority-fusion.before_cse", Stage.FUSED),
+        ("0044.fusion.after_sort-iota-fusion.before_priority-fusion", Stage.INPUT),
+    ):
+        folder = tmp_path / stage.value
+        folder.mkdir()
+        (folder / f"module_0001.jit_f.{between}.txt").write_text(module_text("f"))
+        assert stage_of(load(folder), "gpu").name is stage
+
+
+def test_hosts_with_the_same_modules_are_one_directory(tmp_path: Path) -> None:
+    for host, names in (("host0", "f"), ("host1", "f"), ("host2", "fg")):
+        for name in names:
+            (tmp_path / host).mkdir(exist_ok=True)
+            dump = tmp_path / host / f"module_0001.jit_{name}.before_optimizations.txt"
+            dump.write_text(module_text(f"{name}_{host}"))
+    with pytest.raises(HlofuseError, match=r"Subdirectories have dumps; give one of them: .*host0.*host2"):
         load(tmp_path)
+    shutil.rmtree(tmp_path / "host2")
+    found = load(tmp_path)
+    assert found.name == "f_host0"
+    assert found.text_note == "host0, the first of 2 folders with the same modules"
 
 
 def test_a_corpus_is_picked_from_by_name(samples: Path) -> None:
@@ -147,7 +176,8 @@ def test_a_corpus_is_picked_from_by_name(samples: Path) -> None:
         ("module_0001.jit_f.cl_4242.0007.fusion.after_cse.txt", ("jit_f", 7, "cse", None)),
         ("proc_3.module_0001.jit_f.0007.fusion.after_cse.before_dce.txt", ("jit_f", 7, "cse", None)),
         ("module_0001.jit_f.cpu_after_optimizations-buffer-assignment.txt", None),
-        ("module_0001.jit_f.before_optimizations.hlo.pb", None),
+        ("module_0001.jit_f.before_optimizations.hlo.pb", ("jit_f", None, None, "before_optimizations")),
+        ("module_0001.jit_f.before_optimizations.pb", None),
         ("notes.txt", None),
     ],
 )

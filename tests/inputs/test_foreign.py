@@ -113,6 +113,22 @@ def test_a_proto_brings_its_ids(tmp_path: Path) -> None:
 
 
 @needs_jaxlib
+@pytest.mark.parametrize("ending", ["hlo.pb", "hlo.pb.gz"])
+def test_a_directory_of_protos_alone_is_read(tmp_path: Path, ending: str) -> None:
+    import jaxlib._hlo
+
+    proto = jaxlib._hlo.hlo_module_from_text(HLO).as_serialized_hlo_module_proto()
+    data = gzip.compress(proto) if ending.endswith("gz") else proto
+    for stage in ("before_optimizations", "cpu_after_optimizations"):
+        (tmp_path / f"module_0001.jit_f.{stage}.{ending}").write_bytes(data)
+    module = load(tmp_path)
+    assert [i.name for i in module.entry] == ["p", "e", "a"]
+    ids = unique_ids_for(module)
+    assert ids is not None
+    assert set(ids.computations["main"].by_name) == {"p", "e", "a"}
+
+
+@needs_jaxlib
 @pytest.mark.parametrize("broken", [STABLEHLO.replace("exponential", "exponentiel"), "module { func.func"])
 def test_what_jaxlib_refuses_is_said(tmp_path: Path, broken: str) -> None:
     (tmp_path / "f.mlir").write_text(broken)

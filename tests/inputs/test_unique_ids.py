@@ -85,11 +85,22 @@ def test_another_modules_ids_are_passed_over_unless_asked_for(tmp_path: Path) ->
         unique_ids_for(load(file), str(companion))
 
 
-@pytest.mark.parametrize("data", [b"", b"HloModule m", b"\x0a\xff\xff\xff\xff\x0f", b"\x0a"])
-def test_what_is_no_proto_is_said_so(tmp_path: Path, data: bytes) -> None:
+NO_PROTO = "not an HLO proto"
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "is empty"),
+        (b"HloModule m", NO_PROTO),
+        (b"\x0a\xff\xff\xff\xff\x0f", NO_PROTO),
+        (b"\x0a", NO_PROTO),
+    ],
+)
+def test_what_is_no_proto_is_said_so(tmp_path: Path, data: bytes, problem: str) -> None:
     file = tmp_path / "x.pb"
     file.write_bytes(data)
-    with pytest.raises(HlofuseError, match="not an HLO proto"):
+    with pytest.raises(HlofuseError, match=problem):
         read_unique_ids(file)
 
 

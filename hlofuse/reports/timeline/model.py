@@ -18,7 +18,6 @@ from hlofuse.inputs.dump_directory import (
     DumpedModule,
     corpus_cases,
     corpus_file,
-    folders_with_dumps,
     is_corpus_case,
     require_case,
 )
@@ -167,13 +166,7 @@ def dump_sequences(
         return [
             _of_case(c) for c in (cases if every and not module else [picked_case(folder, cases, module)])
         ]
-    try:
-        directory = DumpDirectory(folder)
-    except HlofuseError as e:
-        listed = ", ".join(printable(str(p)) for p in folders_with_dumps(folder)[:8])
-        if not listed:
-            raise
-        raise HlofuseError(f"{e}\nSubdirectories have dumps; give one of them: {listed}") from None
+    directory = DumpDirectory(folder)
     chosen = directory.modules if every and module is None else [directory.pick(module)]
     return [_of_module(m) for m in chosen]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from hlofuse.analysis.kernels import kernels, outermost_loops
 from hlofuse.diff import Changed, Kind, ModuleDiff, Moved, diff
 from hlofuse.format.units import plural
-from hlofuse.inputs.text import read_text
+from hlofuse.inputs.many import dump_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
@@ -41,7 +41,7 @@ def timeline(
         seconds = (times[k] - times[k - 1]) / 1e9 if times and k else None
         since = last[0] if last is not None else None
         try:
-            text = read_text(dump.path)
+            text = dump_text(dump.path)
             same = last is not None and text == last[1]
             module = last[2] if last is not None and same else read(dump, text)
         except HlofuseError as e:
@@ -63,7 +63,7 @@ def timeline(
 
 def read(dump: PassDump, text: str | None = None) -> Module:
     """The module of a dump. HlofuseError, or its HloParseError, for what is damaged."""
-    module = parse_module(read_text(dump.path) if text is None else text, str(dump.path))
+    module = parse_module(dump_text(dump.path) if text is None else text, str(dump.path))
     module.filename = str(dump.path)
     return module
 

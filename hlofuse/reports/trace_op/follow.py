@@ -7,8 +7,8 @@ from hlofuse.analysis.kernels import NO_KERNEL, computed_in, source_line
 from hlofuse.diff import Added, ModuleDiff, diff
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import shown_file, source_text
+from hlofuse.inputs.many import dump_text
 from hlofuse.inputs.suggest import did_you_mean
-from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.common.names import described_by
@@ -67,7 +67,7 @@ def _distinct(sequence: DumpSequence, unreadable: list[PassDump]) -> Iterator[tu
     text = ""
     for dump in sequence.dumps:
         try:
-            now = read_text(dump.path) if dump.text is None else dump.text
+            now = dump_text(dump.path) if dump.text is None else dump.text
             module = read(dump, now) if now != text else None
         except HlofuseError:
             unreadable.append(dump)

@@ -17,7 +17,7 @@ from hlofuse.inputs.dump_directory import (
     is_corpus_case,
 )
 from hlofuse.inputs.dump_names import FUSION_STAGES, DumpFile
-from hlofuse.inputs.text import read_text
+from hlofuse.inputs.many import dump_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
@@ -51,7 +51,7 @@ class Case:
 
         def module(path: Path) -> Module:
             if path not in read:
-                read[path] = parse_module(read_text(path), str(path))
+                read[path] = parse_module(dump_text(path), str(path))
             return read[path]
 
         passes = None
