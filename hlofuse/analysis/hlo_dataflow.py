@@ -253,12 +253,17 @@ class HloDataflow:
 
     def _executed(self) -> Iterator[Instruction]:
         """All instructions that run, a loop's condition before its body, what is called before its caller
-        (`CalculatePostOrderSchedule`)."""
+        (`CalculatePostOrderSchedule`).
+
+        A computation comes at its first call: the paths of calls to it may be very many.
+        """
         pending = [iter(self.module.entry.post_order())]
         waiting: list[Instruction] = []
+        seen: set[Computation] = set()
         while pending:
             for x in pending[-1]:
-                if inner := _run_by(x):
+                if inner := [c for c in _run_by(x) if c not in seen]:
+                    seen.update(inner)
                     waiting.append(x)
                     pending.append(y for c in inner for y in c.post_order())
                     break

@@ -133,26 +133,35 @@ class Loop:
 
 
 def outermost_loops(module: Module) -> tuple[Loop, ...]:
-    """The outermost loops that launch kernels."""
-    return tuple(_loops(module.entry))
+    """The outermost loops that launch kernels; each once, however often its computation is called."""
+    return tuple(_loops(module.entry, {}, {module.entry}))
 
 
-def _loops(computation: Computation) -> list[Loop]:
+def _loops(computation: Computation, launched: dict[Computation, int], seen: set[Computation]) -> list[Loop]:
     found: list[Loop] = []
     for instruction in computation:
         if instruction.opcode == "while":
-            if count := _launched_by(instruction):
+            if count := _launched_by(instruction, launched):
                 found.append(Loop(instruction.name, trip_count_of(instruction), count))
         elif instruction.opcode in CONTROL_FLOW:
             for _, called in instruction.called:
-                found += _loops(called)
+                if called not in seen:
+                    seen.add(called)
+                    found += _loops(called, launched, seen)
     return found
 
 
-def _launched_by(instruction: Instruction) -> int:
+def _launched_by(instruction: Instruction, launched: dict[Computation, int]) -> int:
+    """Launches of one run of an instruction; `launched` has those of computations that were counted."""
     if is_kernel(instruction) or instruction.opcode not in CONTROL_FLOW:
         return int(is_kernel(instruction))
-    return sum(sum(map(_launched_by, c)) for name, c in instruction.called if runs_in(instruction, name))
+    count = 0
+    for name, c in instruction.called:
+        if runs_in(instruction, name):
+            if c not in launched:
+                launched[c] = sum(_launched_by(i, launched) for i in c)
+            count += launched[c]
+    return count
 
 
 def runs_in(caller: Instruction, attribute: str) -> bool:

@@ -229,3 +229,36 @@ def test_gpu_kernels_that_read_one_of_several_results_are_asked_about() -> None:
     assert device is not None
     found, _ = gpu_boundaries(parse_module(RESULTS), device, RELEASE)
     assert [(b.producer, b.consumer, b.rule is not None) for b in found] == [("f", "g", True)]
+
+
+def nested_calls(levels: int) -> str:
+    """Each computation has a kernel and calls the next one twice, in sequence."""
+    out = ["HloModule nested, is_scheduled=true\n"]
+    for level in reversed(range(levels)):
+        head = f"%level{level}" if level else "ENTRY %main"
+        shape = "f32[128]{0}"
+        out.append(f"{head} (p{level}: f32[128]) -> f32[128] {{\n  %p{level} = {shape} parameter(0)")
+        if level == levels - 1:
+            out.append(f"  ROOT %e{level} = {shape} exponential(%p{level})\n}}\n")
+        else:
+            out.append(f"  %e{level} = {shape} exponential(%p{level})")
+            out.append(f"  %a{level} = {shape} call(%e{level}), to_apply=%level{level + 1}")
+            out.append(f"  ROOT %b{level} = {shape} call(%a{level}), to_apply=%level{level + 1}\n}}\n")
+    return "\n".join(out)
+
+
+@pytest.mark.parametrize("levels", [2, 16, 40])
+def test_rows_are_those_of_kernels_not_of_call_paths(tmp_path: Path, hlofuse: Run, levels: int) -> None:
+    path = tmp_path / "nested.hlo"
+    path.write_text(nested_calls(levels))
+    found = json.loads(hlofuse("explain", path, "--format", "json").out)
+    totals, boundaries = found["totals"], found["boundaries"]
+    assert (totals["kernels"], totals["launches"]) == (levels, 2**levels - 1)
+    assert {k["name"]: k["runs"] for k in found["kernels"]} == {f"e{n}": 2**n for n in range(levels)}
+    # Each level reads what the one above computed; the second call reads what the first one returned.
+    last = f"e{levels - 1}"
+    pairs = {(b["producer"], b["consumer"]): b["runs"] for b in boundaries}
+    first_reads = {(f"e{n - 1}", f"e{n}"): 2**n for n in range(1, levels)}
+    later_reads = {(last, f"e{n}"): 2**n for n in range(1, levels)}
+    assert pairs == first_reads | later_reads
+    assert len(boundaries) == len(pairs)

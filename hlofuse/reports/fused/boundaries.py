@@ -15,6 +15,9 @@ first: it exists to merge those.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from hlofuse.account import Account
 from hlofuse.analysis.async_ops import ends_of, is_async_end
 from hlofuse.analysis.elementwise import is_fusible
 from hlofuse.analysis.kernels import kernels
@@ -74,6 +77,8 @@ def explain_fused(
         found, how = legacy_boundaries(module, device)
     else:
         found, how = gpu_boundaries(module, device, release)
+    runs = {row.instruction.name: row.runs for row in Account(module, backend=TARGETS[target].backend).rows}
+    found = [replace(b, runs=runs.get(b.consumer, 1)) for b in found]
     return Fused(
         module.name,
         target,
@@ -107,15 +112,22 @@ def _without_reasons(module: Module, stage: ShownStage) -> Fused:
 
 def _calls_in_place(module: Module) -> Module:
     """The module, or a copy in which command buffers, parallel tasks and asynchronous computations stand in
-    their callers."""
+    their callers.
+
+    A computation with several callers stays, as it did in XLA's fusion passes.
+    """
 
     def is_call(i: Instruction) -> bool:
-        return i.opcode in ("call", "async-start") and len(i.called) == 1
+        return (
+            i.opcode in ("call", "async-start")
+            and len(i.called) == 1
+            and sum(i.called[0][1].callers.values()) == 1
+        )
 
-    if not any(map(is_call, module.instructions())):
+    if not any(i.opcode == "async-start" or is_call(i) for i in module.instructions()):
         return module
     out = copy_module(module)
-    for start in [i for i in out.instructions() if i.opcode == "async-start"]:
+    for start in [i for i in out.instructions() if i.opcode == "async-start" and len(i.called) == 1]:
         for end in reversed(list(ends_of(start))):
             end.replace_all_uses_with(start)
             end.drop_all_control_dependencies()
@@ -139,6 +151,8 @@ _CONSIDERED_PASSES = (FusionMerger.name, GpuInstructionFusion.name)
 
 _TARGET = "gpu-legacy"
 
+_ACROSS_CALLS = "XLA fuses inside a computation; a call lies between the two"
+
 
 def gpu_boundaries(module: Module, device: DeviceDescription, release: Release) -> tuple[list[Boundary], str]:
     """Every pair of kernels with the rule that keeps it apart."""
@@ -148,6 +162,9 @@ def gpu_boundaries(module: Module, device: DeviceDescription, release: Release) 
     found = []
     for producer, value, consumer, size in edges(considered_count):
         names = producer.name, consumer.name, size
+        if producer.computation is not consumer.computation:
+            found.append(Boundary(*names, None, _ACROSS_CALLS))
+            continue
         if producer not in considered:
             found.append(Boundary(*names, None, "the pass does not run on this computation"))
             continue
@@ -215,7 +232,7 @@ def legacy_boundaries(module: Module, device: DeviceDescription) -> tuple[list[B
     considered_count = 0
     for b in found:
         refusal = refusals.get((values[b.producer, b.consumer], b.consumer))
-        if refusal is not None and (b.rule is None or b.rule == CONNECTED.code):
+        if b.reason != _ACROSS_CALLS and refusal is not None and b.rule in (None, CONNECTED.code):
             considered_count += 1
             b = Boundary(
                 b.producer, b.consumer, b.bytes_between, refusal.rule, refusal.reason or "", refusal.figures
@@ -295,7 +312,9 @@ def recreated_boundaries(
         )
         rule = figures = None
         reason = ""
-        if refusal is not None:
+        if producer.computation is not consumer.computation:
+            reason = _ACROSS_CALLS
+        elif refusal is not None:
             rule, reason, figures = refusal.rule, refusal.reason or "", refusal.figures
         elif not is_fusible(consumer):
             reason = f"{consumer.opcode} cannot be fused into"

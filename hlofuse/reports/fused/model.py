@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.elementwise import leaves_size
-from hlofuse.analysis.kernels import computed_in, kernels
+from hlofuse.analysis.kernels import computed_in, is_kernel, kernels
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.reports.common.lineage import through_views
+from hlofuse.reports.common.lineage import is_view
 from hlofuse.reports.common.model import RuleText
 from hlofuse.trace import Figures
 
@@ -36,6 +36,8 @@ class Boundary:
     reason: str = ""
     """XLA's words, or why it is not known."""
     figures: Figures | None = None
+    runs: int = 1
+    """Launches of the consumer in one run of the program."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +99,44 @@ def _opcodes_inside(kernel: Instruction) -> Iterator[str]:
 
 
 def edges(module: Module) -> list[tuple[Instruction, Instruction, Instruction, int]]:
-    """(producer, value, consumer, bytes): `value` is the producer or a view of it, as it is read."""
+    """(producer, value, consumer, bytes): `value` is the producer or a view of it, as it is read.
+
+    The producer may run in another computation: one that a call runs, or the caller.
+    """
     launched = set(kernels(module))
     found = []
     for consumer in launched:
         for value in dict.fromkeys(consumer.operands):
-            producer = through_views(value)
-            if producer in launched:
-                found.append((producer, value, consumer, leaves_size(value.shape)))
+            for producer in _producers(value):
+                if producer in launched:
+                    found.append((producer, value, consumer, leaves_size(value.shape)))
     return sorted(found, key=lambda e: (-e[3], e[0].name, e[2].name))
+
+
+def _producers(value: Instruction) -> Iterator[Instruction]:
+    """The instructions that compute a value, through views and calls; each once.
+
+    A parameter has those of each call's operand.
+    """
+    stack: list[tuple[Instruction, tuple[int, ...]]] = [(value, ())]
+    seen = set()
+    while stack:
+        entry = stack.pop()
+        if entry in seen:
+            continue
+        seen.add(entry)
+        x, index = entry
+        computation = x.computation
+        callers = computation.callers if computation is not None else {}
+        if x.opcode == "get-tuple-element":
+            stack.append((x.operands[0], (x.tuple_index, *index)))
+        elif x.opcode == "tuple" and index:
+            stack.append((x.operands[index[0]], index[1:]))
+        elif is_view(x) and x.operands:
+            stack.append((x.operands[0], index))
+        elif x.opcode == "call" and x.called and not is_kernel(x):
+            stack.append((x.called[0][1].root, index))
+        elif x.opcode == "parameter" and callers and all(c.opcode == "call" for c in callers):
+            stack += [(c.operands[x.parameter_number], index) for c in callers]
+        else:
+            yield x
