@@ -6,6 +6,8 @@ from functools import cached_property
 
 from hlofuse.ir.shape import Shape
 
+ELIDED = "{...}"
+"""The text of a constant whose elements the dump leaves out."""
 _TOKEN = re.compile(r"[^\s{},/]+")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 

@@ -138,6 +138,9 @@ _OTHERS: dict[str, dict[str, str]] = {
         "cudnn_pad_for_convolutions": "gpu.convolutions.padding:CudnnPadForConvolutions",
         "conv-rewriter": "gpu.convolutions.rewriter:ConvRewriter",
         "copy_fusion": "gpu.copies:CopyFusion",
+        "convert-memory-placement-to-internal-annotations": (
+            "control_flow.annotations:ConvertMemoryPlacementToInternalAnnotations"
+        ),
         "host-offloader": "gpu.copies:HostOffloader",
         "move_copy_to_users": "gpu.copies:MoveCopyToUsers",
         "cublas-gemm-rewriter": "gpu.cublas.rewriter:CublasGemmRewriter",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
@@ -64,3 +66,54 @@ ENTRY %e () -> f32[2,3] {
 }
 """)
     assert module.entry.root.literal.canonical_text.replace(" ", "") == "{{1,3,5},{2,4,6}}"
+
+
+@pytest.mark.parametrize("size", [1, 45_000_001])
+def test_operations_on_elements_that_a_text_leaves_out_become_such_constants(size: int) -> None:
+    """XLA knows the elements and folds what reads them, unless there are too many."""
+    module = parse_module(f"""HloModule m
+
+%sum (a: s32[], b: s32[]) -> s32[] {{
+  %a = s32[] parameter(0)
+  %b = s32[] parameter(1)
+  ROOT %c = s32[] add(%a, %b)
+}}
+
+ENTRY %e () -> (s32[{size}], s32[]) {{
+  %base = s32[{size}]{{0}} constant({{...}})
+  %index = s32[1]{{0}} constant({{0}})
+  %update = s32[] constant(3)
+  %set = s32[{size}]{{0}} scatter(%base, %index, %update), update_window_dims={{}},
+    inserted_window_dims={{0}}, scatter_dims_to_operand_dims={{0}}, index_vector_dim=0, to_apply=%sum
+  %zero = s32[] constant(0)
+  %total = s32[] reduce(%base, %zero), dimensions={{0}}, to_apply=%sum
+  ROOT %r = (s32[{size}]{{0}}, s32[]) tuple(%set, %total)
+}}
+""")
+    assert HloConstantFolding().run(module, Recorder()) == (size == 1)
+    check_module(module)
+    assert [x.opcode for x in module.entry.root.operands] == [
+        "constant" if size == 1 else "scatter",
+        "reduce",  # no text leaves out a scalar
+    ]
+
+
+def test_a_sort_of_elements_that_a_text_leaves_out_is_folded() -> None:
+    module = folded("""HloModule m
+
+%less (a: s32[], b: s32[], k: s32[], l: s32[]) -> pred[] {
+  %a = s32[] parameter(0)
+  %b = s32[] parameter(1)
+  %k = s32[] parameter(2)
+  %l = s32[] parameter(3)
+  ROOT %c = pred[] compare(%a, %b), direction=LT
+}
+
+ENTRY %e () -> s32[20] {
+  %base = s32[20]{0} constant({...})
+  %i = s32[20]{0} iota(), iota_dimension=0
+  %s = (s32[20]{0}, s32[20]{0}) sort(%base, %i), dimensions={0}, to_apply=%less
+  ROOT %v = s32[20]{0} get-tuple-element(%s), index=1
+}
+""")
+    assert module.entry.root.opcode == "constant"

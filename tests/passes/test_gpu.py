@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import hlofuse
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
@@ -122,6 +123,54 @@ ENTRY %main {
     )
     assert HostOffloader().run(module, Recorder())
     assert [x.name for x in module.entry.root.operands] == ["sine.1", "sine.1"]
+
+
+_TO_HOST = {
+    "moves": ('custom_call_target="MoveToHost"', 'custom_call_target="MoveToDevice"'),
+    "placements": tuple(
+        'custom_call_target="annotate_device_placement", custom_call_has_side_effect=true,'
+        f' frontend_attributes={{_xla_buffer_placement="{place}"}}'
+        for place in ("pinned_host", "device")
+    ),
+}
+
+
+@pytest.mark.parametrize("form", _TO_HOST)
+def test_annotations_of_host_memory_launch_nothing_and_part_nothing(form: str) -> None:
+    """A value that comes straight back never leaves: XLA 0.11.1 has 1 kernel for h100_sxm."""
+    there, back = _TO_HOST[form]
+    module = parse_module(f"""HloModule jit_f, entry_computation_layout={{(f32[8,8]{{1,0}})->f32[8,8]{{1,0}}}}
+
+ENTRY main {{
+  a = f32[8,8]{{1,0}} parameter(0)
+  s = f32[8,8]{{1,0}} cosine(a)
+  h = f32[8,8]{{1,0}} custom-call(s), {there}
+  d = f32[8,8]{{1,0}} custom-call(h), {back}
+  ROOT m = f32[8,8]{{1,0}} add(d, a)
+}}
+""")
+    report = hlofuse.open(module, target="gpu", device="h100_sxm", stage="before-optimizations")
+    assert report.totals.kernels == 1
+
+
+def test_host_offloader_copies_there_and_back_where_the_value_comes_back() -> None:
+    """A value that is read on the host keeps its annotation."""
+    module = parse_module("""HloModule m
+
+ENTRY %main {
+  %p = f32[8]{0} parameter(0)
+  %h = f32[8]{0} custom-call(%p), custom_call_target="MoveToHost"
+  %d = f32[8]{0} custom-call(%h), custom_call_target="MoveToDevice"
+  %k = f32[8]{0} custom-call(%p), custom_call_target="MoveToHost"
+  %n = f32[8]{0} negate(%k)
+  ROOT %r = f32[8]{0} add(%d, %n)
+}
+""")
+    assert HostOffloader().run(module, Recorder())
+    back, negated = module.entry.root.operands
+    assert (back.opcode, str(back.shape)) == ("copy", "f32[8]{0}")
+    assert str(back.operands[0].shape) == "f32[8]{0:S(5)}"
+    assert negated.operands[0].opcode == "custom-call"
 
 
 def test_an_element_of_a_tuple_that_is_itself_a_constant_stays() -> None:

@@ -1,8 +1,12 @@
 """Operations on constants become constants (`xla/hlo/transforms/simplifiers/hlo_constant_folding.cc`)."""
 
+from collections.abc import Sequence
+
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.literal import ELIDED
 from hlofuse.ir.removing import is_dead
+from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import NotRepresentable, Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import elements_of_choice
@@ -18,6 +22,7 @@ _NEVER = frozenset(
     """.split()
 )
 _STAYS = frozenset({"parameter", "constant", "tuple"})
+_COMBINE = frozenset({"map", "reduce", "reduce-window", "scatter"})
 
 
 class HloConstantFolding(Pass):
@@ -37,9 +42,9 @@ def _is_foldable(i: Instruction) -> bool:
         return False
     if not _has_constant(i) or not all(map(_is_constant, i.operands)):
         return False
-    if i.opcode == "conditional":
+    if i.opcode in ("conditional", "sort"):
         return not any(x.opcode in _NEVER or x.called for c in i.called_computations for x in c)
-    if i.called and i.opcode not in ("reduce", "reduce-window", "scatter"):
+    if i.called and i.opcode not in _COMBINE:
         return False
     if i.opcode == "pad" and i.operands[0].opcode == "broadcast":
         return False
@@ -59,21 +64,36 @@ def _is_constant(operand: Instruction) -> bool:
     return operand.opcode in ("constant", "iota")
 
 
-def _with_same_elements(i: Instruction) -> Instruction | None:
-    """A constant whose elements the dump leaves out is another such one reshaped, or out of a tuple."""
+_MOST_FOLDED = 45_000_000
+"""XLA folds nothing with more elements than that (`kMaximumConstantSizeElements`)."""
+
+
+def _with_unknown_elements(i: Instruction) -> Instruction | None:
+    """The constant whose elements the dump leaves out where those of an operand are not known, either."""
     source = i.operands[0]
     if i.opcode == "get-tuple-element" and source.opcode == "tuple":
         source = source.operands[i.tuple_index]
-    elif i.opcode != "reshape":
+        return make.add(i, "constant", i.shape, payload=source.payload) if _is_elided(source) else None
+    if not any(map(_is_elided, i.operands)) or not all(s.rank for s in _arrays(i.shape)):
+        return None  # no text leaves out the element of a scalar
+    given = sum(o.shape.element_count for o in i.operands)
+    if max(given, *(s.element_count for s in _arrays(i.shape))) > _MOST_FOLDED:
         return None
-    if source.opcode == "constant" and source.literal.is_elided:
-        return make.add(i, "constant", i.shape, payload=source.payload)
-    return None
+    constants = [make.add(i, "constant", shape, payload=ELIDED) for shape in _arrays(i.shape)]
+    return make.tuple_of(i, constants) if i.shape.is_tuple else constants[0]
+
+
+def _arrays(shape: Shape) -> Sequence[Shape]:
+    return shape.tuple_shapes if shape.is_tuple else (shape,)
+
+
+def _is_elided(operand: Instruction) -> bool:
+    return operand.opcode == "constant" and operand.literal.is_elided
 
 
 def _folded(i: Instruction) -> Instruction:
     if i.opcode != "conditional":
-        return _with_same_elements(i) or make.constant(i, i.shape, evaluate(i))
+        return _with_unknown_elements(i) or make.constant(i, i.shape, evaluate(i))
     # XLA makes one constant of the tuple; its elements are recreated at each get-tuple-element.
     elements = zip(i.shape.tuple_shapes, elements_of_choice(i), strict=True)
     return make.tuple_of(i, [make.constant(i, shape, values) for shape, values in elements])

@@ -18,6 +18,33 @@ class StripMemoryPlacementAnnotations(Pass):
         return remove_annotations(module, lambda i: custom_call_target(i) in PLACEMENTS)
 
 
+_MOVES = {"pinned_host": "MoveToHost", "unpinned_host": "MoveToHost", "device": "MoveToDevice"}
+
+
+class ConvertMemoryPlacementToInternalAnnotations(Pass):
+    """`annotate_device_placement` becomes a move to the memory that it names
+    (`xla/hlo/transforms/convert_memory_placement_to_internal_annotations.cc`)."""
+
+    name = "convert-memory-placement-to-internal-annotations"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for i in [i for c in module.non_fusion_computations() for i in c.post_order()]:
+            if custom_call_target(i) != "annotate_device_placement":
+                continue
+            attributes = i.attributes.get("frontend_attributes") or {}
+            target = _MOVES.get(attributes.get("_xla_buffer_placement", ""))
+            if target is not None:
+                source = i.operands[0]
+                replace_instruction(
+                    i,
+                    make.add(i, "custom-call", source.shape, [source], custom_call_target=f'"{target}"'),
+                    lambda x: False,
+                )
+                changed = True
+        return changed
+
+
 class ShardyXLA(Pass):
     """`shardy-xla`, of which only that is repeated: Shardy's calls that change no shape are removed."""
 

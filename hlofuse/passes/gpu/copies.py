@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
 from hlofuse.analysis.elementwise import ELEMENTWISE_BINARY, ELEMENTWISE_UNARY, is_elementwise_on_operand
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import kernel_model
@@ -14,6 +14,7 @@ from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass, VisitPass, replaced
 from hlofuse.passes.common.make import copied
+from hlofuse.passes.control_flow.annotations import remove_annotations
 from hlofuse.passes.cse import HloCSE
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.gpu_fusible import outputs_of
@@ -64,14 +65,74 @@ def _clone(user: Instruction, shape: Shape, operands: Sequence[Instruction]) -> 
     return computation_of(user).add_instruction(new)
 
 
+_HOST_SPACE = "S(5)"
+_SEEN_THROUGH = frozenset({"bitcast", "reshape"})
+
+
 class HostOffloader(Pass):
-    """`host-offloader`, of which only the last step does anything to a module that stays on its device: what
-    moves to the host's memory (`xla/hlo/transforms/host_offloader.cc`)."""
+    """`host-offloader`: copies to the host's memory and back in place of annotations
+    (`xla/hlo/transforms/host_offloader.cc`).
+
+    Repeated where a value comes back, or is returned, in the computation that moves it. An annotation of
+    anything else stays; like the copy in its place, it launches no kernel and is not fused.
+    """
 
     name = "host-offloader"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return HloCSE(release=AROUND_FUSION, only_fusion_computations=False).run(module, recorder)
+        changed = False
+        for computation in module.non_fusion_computations():
+            for i in computation.post_order():
+                if custom_call_target(i) == "MoveToHost" and _comes_back(i, computation is module.entry):
+                    _move(i)
+                    changed = True
+        changed = remove_annotations(module, _is_on_device) or changed
+        cse = HloCSE(release=AROUND_FUSION, only_fusion_computations=False)
+        return cse.run(module, recorder) or changed
+
+
+def _comes_back(value: Instruction, is_entry: bool) -> bool:
+    """True if every path from `value` leads to `MoveToDevice` or to the result of the entry."""
+    if value.is_root:
+        return is_entry
+    return bool(value.users) and all(
+        custom_call_target(u) == "MoveToDevice"
+        or (u.opcode in _SEEN_THROUGH and _comes_back(u, is_entry))
+        or (u.opcode == "tuple" and u.is_root and is_entry)
+        for u in value.users
+    )
+
+
+def _move(annotation: Instruction) -> None:
+    """Replace `MoveToHost` by a copy, and each `MoveToDevice` that reads it by one back."""
+    source = annotation.operands[0]
+    on_host = copied(source, _in_space(source.shape, _HOST_SPACE))
+    replaced(annotation, on_host)
+    queue = [on_host]
+    for value in queue:  # grows while it is walked
+        for user in list(value.users):
+            if custom_call_target(user) == "MoveToDevice":
+                replaced(user, copied(value, _in_space(value.shape, "")))
+            elif user.opcode in _SEEN_THROUGH:
+                user.shape = _in_space(user.shape, _HOST_SPACE)
+                queue.append(user)
+
+
+def _in_space(shape: Shape, space: str) -> Shape:
+    layout = shape.layout
+    return shape if layout is None else replace(shape, layout=replace(layout, suffix=space))
+
+
+def _is_on_device(i: Instruction) -> bool:
+    """True for a `MoveToDevice` of a value that is there."""
+    if custom_call_target(i) != "MoveToDevice":
+        return False
+    source = i.operands[0]
+    while source.opcode in _SEEN_THROUGH:
+        source = source.operands[0]
+    layout = source.shape.layout
+    is_computed = source.opcode not in ("parameter", "get-tuple-element", "custom-call", "opt-barrier")
+    return is_computed and (layout is None or _HOST_SPACE not in layout.suffix)
 
 
 _REASON = "The fusion writes the copy as a further output"

@@ -2,8 +2,8 @@
 
 `RunPreSPMDPartitionerPasses` to `OptimizeHloPostLayoutAssignment`, and what `nvptx_compiler.cc` puts before,
 between and after them, with the options that are on by default, for one partition and compiled ahead of time.
-Passes that concern several partitions, host memory or element types smaller than a byte are left out: here
-they change nothing.
+Passes that concern several partitions or element types smaller than a byte are left out: here they change
+nothing.
 """
 
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -231,6 +231,7 @@ def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ())
     return (
         lists.pipeline(
             "pre-spmd-partitioner",
+            "convert-memory-placement-to-internal-annotations",
             "flatten-call-graph",
             "call-inliner",
             "zero_sized_hlo_elimination",
