@@ -12,21 +12,17 @@ from typing import Any, TypeAlias
 from hlofuse import __version__
 from hlofuse.batch.schema import SCHEMA
 from hlofuse.batch.sources import Item
-from hlofuse.format.fields import fields
-from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.text import input_limit
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import flat
-from hlofuse.library.heads import head_of
 from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions
 from hlofuse.library.report import Report
 from hlofuse.reports.check.json import kernel_json, refused_edge_json, where_json
 from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges, where_is
 from hlofuse.reports.check.model import RefusedEdge
-from hlofuse.reports.common.head import with_heads
-from hlofuse.reports.common.json import measured_json, totals_json
+from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.verdict.json import verdict_json
 
@@ -113,7 +109,7 @@ def _error(item: Item, name: str | None, path: str, error: Exception, task: Task
 
 def _rows(report: Report, with_verdict: bool) -> Rows:
     """The columns are those of the JSON reports, as `Answer.rows` names them."""
-    found = _kernels(report)
+    found = report.kernels.to_json()
     row = {**found, **found["xla"], **totals_json(report.account.totals)}
     row |= {"source": None, "counted": report.counted}
     if is_profile(report.options.input):
@@ -145,17 +141,6 @@ def _rows(report: Report, with_verdict: bool) -> Rows:
     return {
         table: [dict(flat({**r, "module": row["module"]})) for r in rows] for table, rows in tables.items()
     }
-
-
-def _kernels(report: Report) -> dict[str, Any]:
-    """The document of `hlofuse kernels`; of a backend whose passes are not public without rules."""
-    if not report.is_fused or report.is_taken_as_it_is or report.identity.backend.value not in NO_TARGET:
-        return report.kernels.to_json()
-    spec = "name=instruction.name opcode=instruction.opcode kind=instruction.fusion_kind runs us "
-    spec += "floor=is_floor bytes_accessed=cost.bytes_accessed"
-    listed = [{**fields(r, spec), **measured_json(r.measured)} for r in report.account.rows]
-    head = head_of(report.loaded, replayed=False)
-    return with_heads({"kernels": listed}, [head] if head is not None else [])
 
 
 def _edge(edge: RefusedEdge) -> dict[str, Any]:

@@ -19,12 +19,13 @@ _GPU_RENAMED = re.compile(r".*\.\d+\.\d+")
 
 @cache
 def marks() -> dict[str, dict[str, Any]]:
-    """`backend_marks.toml`: for each backend prefixes of `calls`, its `configs`, and the target
-    of `files`."""
+    """`backend_marks.toml`: for each backend prefixes of `calls`, its `configs`, for each platform of GPUs
+    prefixes of calls, and the target of `files`."""
     import tomllib
 
     found = tomllib.loads(Path(__file__).with_name("backend_marks.toml").read_text(encoding="utf-8"))
-    found["calls"] = {backend: tuple(prefixes) for backend, prefixes in found["calls"].items()}
+    for table in ("calls", "platforms"):
+        found[table] = {name: tuple(prefixes) for name, prefixes in found[table].items()}
     return found
 
 
@@ -34,6 +35,16 @@ def backend_of(module: Module) -> Fact | None:
         module.findings["backend"] = _look_through(module)
     found: Fact | None = module.findings["backend"]
     return found
+
+
+def platform_of(module: Module) -> Fact | None:
+    """`ROCM` or `CUDA`, from the first call of a library that only such GPUs have; None without one."""
+    for i in module.instructions():
+        call = custom_call_target(i)
+        for platform, prefixes in marks()["platforms"].items() if call else ():
+            if call.lower().startswith(prefixes):
+                return Fact(platform, "text", f"calls {printable(call)}")
+    return None
 
 
 def _look_through(module: Module) -> Fact | None:

@@ -1,9 +1,12 @@
 """Facts about an input: stage, backend, device, release, front end and partitions, each with its evidence."""
 
+from __future__ import annotations
+
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
-from hlofuse.inputs.backend import backend_of
+from hlofuse.inputs.backend import backend_of, platform_of
 from hlofuse.inputs.choose_target import NO_TARGET, ChosenTarget, choose_target
 from hlofuse.inputs.companions import companions_of, compiled_with
 from hlofuse.inputs.release import replayed_release, written_by
@@ -13,6 +16,9 @@ from hlofuse.pipelines.flags import merged, not_honoured
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Fact, Given, Identity
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS, target_by_flags
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
 
 # Front ends.
 
@@ -59,14 +65,36 @@ def _contradicted_by(module: Module, backend: Fact) -> str | None:
     return f"the module is for {found.value.upper()} ({found.evidence})"
 
 
+_VENDORS = {"CUDA": "NVIDIA", "ROCM": "AMD"}
+
+
+def _platform_notes(module: Module, stage: Fact, device: DeviceDescription) -> list[str]:
+    """What the replay for a device leaves open: calls of another vendor's libraries, passes for another."""
+    found, needed = [], platform_of(module)
+    if needed is not None and needed.value != device.platform:
+        found.append(
+            f"the module {needed.evidence}, which only {_VENDORS[needed.value]}'s GPUs have; {device.name} is"
+            " none, though its rules and figures are shown"
+        )
+    if device.platform != "CUDA" and stage.value != Stage.SCHEDULED:
+        found.append(
+            f"XLA's passes before and after fusion are replayed for NVIDIA's GPUs; on {device.name} only the"
+            " fusion passes are"
+        )
+    return found
+
+
 def _notes(
     module: Module,
     stage: Fact,
     backend: Fact,
     note: str,
     unfollowed: tuple[str, ...],
+    device: DeviceDescription | None,
 ) -> tuple[str, ...]:
     found = [note] if note and backend.value not in NO_TARGET else []
+    if device is not None:
+        found += _platform_notes(module, stage, device)
     contradiction = _contradicted_by(module, backend)
     if contradiction is not None:
         found.append(f"{contradiction}, but is replayed for {backend.value.upper()}")
@@ -124,7 +152,7 @@ def identify(
         partitions_of(module),
         merged(target.flags, flags),
         backend.value not in NO_TARGET,
-        _notes(module, shown.fact, backend, note, unfollowed),
+        _notes(module, shown.fact, backend, note, unfollowed, given.device),
         str(path) if path is not None else None,
         module.text_note or "",
         (replayed,) if release.source == "asked" else written.releases,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import resolver_of
@@ -49,12 +50,14 @@ def _selection(report: Program, name: str | None) -> KernelSelection:
     """The kernels that a name means; all for None."""
     loaded = report.loaded
     module, target, config = loaded.module, loaded.target, loaded.config
-    device = config.device if config is not None else device_of(target, None)[0]
     if report.is_taken_as_it_is:
         report.options.listener.note(loaded.device_note)
-        found = kernel_selection(module, target, loaded.release, device=device)
+        if report.identity.backend.value in NO_TARGET:
+            target = report.identity.backend.value
+        found = kernel_selection(module, target, loaded.release, device=loaded.device)
         return found if name is None else found.only(name, launched_in(module, name))
     replay = report.observed.replay
+    device = config.device if config is not None else device_of(target, None)[0]
     found = kernel_selection(
         replay.final,
         target,

@@ -18,6 +18,7 @@ from hlofuse.compilation import (
 )
 from hlofuse.format.escape import printable
 from hlofuse.inputs import choose_target, load, read_text
+from hlofuse.inputs.backend import platform_of
 from hlofuse.inputs.choose_target import ChosenTarget, requested_target
 from hlofuse.inputs.companions import companions_of, compiled_with, device_of_names
 from hlofuse.inputs.identity import settled
@@ -30,7 +31,7 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.listener import SILENT, Listener
 from hlofuse.library.options import ReplayOptions
-from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, passes_of
+from hlofuse.pipelines import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, passes_of
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.flags import parse_flags
 from hlofuse.pipelines.identity import Fact, Given
@@ -206,7 +207,9 @@ def _device(
             return named.device, Fact(named.device.name, "text", named.note), named.note
     why = f" ({printable(chosen.evidence)})" if chosen.source != "asked" else ""
     end = "; or give another --target" if options.target is None else ""
-    raise HlofuseError(f"target {chosen.name}{why} {NEEDS_DEVICE}{end}")
+    platform = platform_of(module)
+    needs = NEEDS_AMD_DEVICE if platform is not None and platform.value == "ROCM" else NEEDS_DEVICE
+    raise HlofuseError(f"target {chosen.name}{why} {needs}{end}")
 
 
 def at_fusion_input(options: ReplayOptions, loaded: Loaded) -> Loaded:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.account import KernelTimes
 from hlofuse.inputs import load
-from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.dump_names import TPU_PIPELINES
 from hlofuse.inputs.stage import StageError
 from hlofuse.ir.errors import HlofuseError
@@ -44,11 +43,9 @@ def answer_of_another_stage(
     tpu = _of_tpu(report.options, error, name)
     if tpu is not None:
         return tpu
-    if not isinstance(error, StageError) or not error.stage.is_fused:
+    if not report.is_taken_as_it_is:
         return None
-    loaded, stage = report.loaded, error.stage
-    if stage.foreign_to(loaded.target) and stage.backend not in NO_TARGET:
-        return None
+    loaded, stage = report.loaded, report.identity.shown
     report.options.listener.note(loaded.device_note)
     answer = report.verdict_as_it_is if name is None else None
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.stage import StageError
 from hlofuse.ir.errors import HlofuseError
@@ -122,8 +123,10 @@ class Program:
 
     @cached_property
     def is_taken_as_it_is(self) -> bool:
-        """True for a fused module of the target, whose kernels are those that are there."""
-        return self.is_fused and not self.identity.shown.foreign_to(self.loaded.target)
+        """True for a fused module whose kernels are those that are there: of the target, or of a backend
+        without one."""
+        shown = self.identity.shown
+        return self.is_fused and (not shown.foreign_to(self.loaded.target) or shown.backend in NO_TARGET)
 
     @property
     def is_fused(self) -> bool:

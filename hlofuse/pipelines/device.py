@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 NEEDS_DEVICE = "needs --device, the GPU to replay, such as --device h100_sxm (hlofuse devices lists all)"
 """The message where a target needs a device and none is known."""
+NEEDS_AMD_DEVICE = (
+    "needs --device, the AMD GPU to replay, such as --device mi300x (hlofuse devices lists all)"
+)
+"""The message where the module was written for ROCm."""
 
 
 def device_of(

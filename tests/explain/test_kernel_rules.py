@@ -160,19 +160,19 @@ def choice(target: str, device: str | None, text: str) -> Choice:
 @pytest.mark.parametrize(("code", "shape", "instruction", "root"), GPU)
 def test_on_gpu(code: str, shape: str, instruction: str, root: tuple[str, str] | None) -> None:
     found = choice("gpu", "h100_sxm", module(code, shape, instruction, root))
-    assert (found.rule.code, found.run_by) == (code, catalogue()[code].runs)
+    assert (found.code, found.run_by) == (code, catalogue()[code].runs)
     derived = code.startswith("EM04") and code != "EM043"
     assert (found.blocks is not None) == derived
 
 
 @pytest.mark.parametrize(("code", "shape", "instruction", "root"), LEGACY)
 def test_until_0_4_35(code: str, shape: str, instruction: str, root: tuple[str, str] | None) -> None:
-    assert choice("gpu-legacy", "v100", module(code, shape, instruction, root)).rule.code == code
+    assert choice("gpu-legacy", "v100", module(code, shape, instruction, root)).code == code
 
 
 @pytest.mark.parametrize(("code", "shape", "instruction", "root"), CPU)
 def test_on_cpu(code: str, shape: str, instruction: str, root: tuple[str, str] | None) -> None:
-    assert choice("cpu", None, module(code, shape, instruction, root)).rule.code == code
+    assert choice("cpu", None, module(code, shape, instruction, root)).code == code
 
 
 def test_products_with_vectors_on_cpu() -> None:
@@ -199,7 +199,7 @@ def test_products_with_vectors_on_cpu() -> None:
 )
 def test_why_an_emitter_does_not_take_it(instruction: str, shape: str, because: str) -> None:
     found = choice("gpu", "h100_sxm", module("EM049", shape, instruction, None))
-    assert (found.rule.code, str(found.figures["because"]).startswith(because)) == ("EM049", True)
+    assert (found.code, str(found.figures["because"]).startswith(because)) == ("EM049", True)
 
 
 def test_every_rule_is_asked() -> None:

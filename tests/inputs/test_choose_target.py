@@ -199,9 +199,58 @@ def test_the_file_s_own_name_tells_backend_and_device_last(hlofuse: Run, tmp_pat
     assert "sm_8.0" in document["identified_by"]["device"]["text"]
     other = tmp_path / "gfx942.hlo"
     other.write_text(file.read_text())
-    refused = hlofuse("explain", other)
-    assert (refused.status, "gfx942" in refused.err) == (2, True)
+    assert json.loads(hlofuse("explain", other, "--format", "json").out)["xla"]["device"] == "mi300x"
+    unknown = tmp_path / "gfx1100.hlo"
+    unknown.write_text(file.read_text())
+    listed = hlofuse("kernels", unknown, "--format", "json")  # a fused module needs no device
+    assert {(k["run_by"], k["rule"]) for k in json.loads(listed.out)["kernels"]} == {("not known", None)}
+    unknown.write_text(FOR_ROCM)
+    refused = hlofuse("explain", unknown)
+    assert (refused.status, "gfx1100" in refused.err) == (2, True)
     assert hlofuse("stats", other).status == 0
+
+
+FOR_ROCM = """HloModule jit_r, entry_computation_layout={(f32[8]{0})->f32[8]{0}}
+
+ENTRY main {
+  a = f32[8]{0} parameter(0)
+  t = f32[8]{0} custom-call(a), custom_call_target="CALL"
+  ROOT n = f32[8]{0} negate(t)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "call", ["hip_threefry2x32_ffi", "hipsolver_geqrf_ffi", "rocsolver_getrf", "hipblas_x"]
+)
+def test_calls_of_rocm_ask_for_an_amd_device(hlofuse: Run, tmp_path: Path, call: str) -> None:
+    file = tmp_path / "m.hlo"
+    file.write_text(FOR_ROCM.replace("CALL", call))
+    refused = hlofuse("explain", file)
+    assert (refused.status, "the AMD GPU to replay, such as --device mi300x" in refused.err) == (2, True)
+    notes = {
+        device: json.loads(hlofuse("explain", file, "--device", device, "--format", "json").out)["notes"]
+        for device in ("h100_sxm", "mi300x")
+    }
+    assert [call in n for n in notes["h100_sxm"]] == [True]
+    assert ["only the fusion passes" in n for n in notes["mi300x"]] == [True]
+
+
+@pytest.mark.parametrize(("device", "notes"), [("h100_sxm", 0), ("mi300x", 2)])
+def test_calls_of_cuda_are_no_amd_gpu_s(hlofuse: Run, tmp_path: Path, device: str, notes: int) -> None:
+    file = tmp_path / "m.hlo"
+    file.write_text(FOR_ROCM.replace("CALL", "cusolver_getrf_ffi"))
+    assert "such as --device h100_sxm" in hlofuse("explain", file).err
+    found = json.loads(hlofuse("explain", file, "--device", device, "--format", "json").out)["notes"]
+    assert len(found) == notes
+
+
+def test_a_final_module_of_an_unknown_gpu_is_explained_without_reasons(hlofuse: Run, tmp_path: Path) -> None:
+    file = tmp_path / "m.hlo"
+    text = FOR_ROCM.replace("CALL", "hip_x").replace("jit_r,", "jit_r, is_scheduled=true,")
+    file.write_text(text)
+    document = json.loads(hlofuse("explain", file, "--format", "json").out)
+    assert (document["totals"]["kernels"], document["totals"]["time_us"]) == (2, None)
 
 
 def test_another_compiler_s_module_is_taken_for_cpu_and_that_is_said(hlofuse: Run, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -49,6 +51,26 @@ def test_reports(
     result = hlofuse("explain", "softmax", "--format", form, columns=100)
     assert (result.status, result.err) == (0, "")
     golden(f"explain/tpu-softmax.{ending}", result.out)
+
+
+def test_a_capture_of_one_module_is_explained_as_its_folder(tpu: Path, tmp_path: Path, hlofuse: Run) -> None:
+    capture = tmp_path / "capture"
+    shutil.copytree(tpu / "softmax", capture / "softmax")
+    (capture / "manifest.json").write_text('{"jax": "0.11.1", "target": "tpu", "modules": ["softmax"]}')
+    assert tpu_files(capture) == (capture / "softmax" / "before.hlo", capture / "softmax" / "after.hlo")
+    shown = hlofuse("explain", capture)
+    assert (shown.status, "7 kernels → 3" in shown.out) == (0, True)
+    shutil.copytree(tpu / "gpt2_block", capture / "gpt2_block")
+    assert tpu_files(capture) is None  # which one is for the user to say
+    assert tpu_files(capture, "jit_softmax") == tpu_files(capture / "softmax")
+
+
+def test_kernels_of_a_fused_module_are_listed_without_rules(tpu: Path, tmp_path: Path, hlofuse: Run) -> None:
+    alone = shutil.copy(tpu / "softmax" / "after.hlo", tmp_path / "m.hlo")
+    document = json.loads(hlofuse("kernels", alone, "--format", "json").out)
+    assert (document["target"], document["totals"]["kernels"], document["rules"]) == ("tpu", 3, {})
+    assert {(k["run_by"], k["rule"]) for k in document["kernels"]} == {("not known", None)}
+    assert "not known" in hlofuse("kernels", alone).out
 
 
 def test_the_pair_is_found_from_either_file_and_in_a_dump_directory(

@@ -18,7 +18,7 @@ _NEVER = frozenset(
     """
     broadcast iota fft all-gather all-to-all collective-permute copy-done copy-start custom-call domain
     get-dimension-size opt-barrier partition-id ragged-all-to-all ragged-dot replica-id rng-bit-generator
-    rng-get-and-update-state while after-all rng
+    rng-get-and-update-state while after-all rng cholesky topk triangular-solve
     """.split()
 )
 _STAYS = frozenset({"parameter", "constant", "tuple"})

@@ -28,7 +28,6 @@ from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.format.units import plural, us_text
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
@@ -37,7 +36,7 @@ from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.fusion.gpu_legacy import FusionMerger, GpuInstructionFusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
-from hlofuse.pipelines import NEEDS_DEVICE, TARGETS
+from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.identity import ShownStage
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.reports.common.facts import Facts
@@ -63,13 +62,15 @@ def explain_fused(
 ) -> Fused:
     """The boundaries between the kernels of a fused module.
 
-    No reason is known for another compiler's module, such as XLA:TPU's. Raises `HlofuseError` for a GPU
-    target without a device.
+    No reason is known for another compiler's module, such as XLA:TPU's, and for a GPU's without a device.
     """
     if stage.backend in NO_TARGET:
-        return _without_reasons(module, stage)
+        backend = str(stage.backend).upper()
+        reason = f"{backend}'s fusion passes are not public"
+        return _without_reasons(module, stage, backend.lower(), f"{backend}'s own compiler", reason)
     if TARGETS[target].needs_device and device is None:
-        raise HlofuseError(f"target {target} {NEEDS_DEVICE}")
+        reason = "the rules need the numbers of the GPU (--device)"
+        return _without_reasons(module, stage, target, release.title, reason)
     module = _calls_in_place(module)
     if device is None:
         found, how = recreated_boundaries(module, target)
@@ -93,14 +94,12 @@ def explain_fused(
     )
 
 
-def _without_reasons(module: Module, stage: ShownStage) -> Fused:
-    backend = (stage.backend or "").upper()
-    reason = f"{backend}'s fusion passes are not public"
+def _without_reasons(module: Module, stage: ShownStage, target: str, release: str, reason: str) -> Fused:
     return Fused(
         module.name,
-        backend.lower(),
+        target,
         None,
-        f"{backend}'s own compiler",
+        release,
         stage.evidence,
         "Kernels and the bytes between them come from the module.",
         kernels_of(module),

@@ -42,16 +42,20 @@ def kernel_selection(
     what_if: tuple[str, ...] = (),
     names: LaunchedNames | None = None,
 ) -> KernelSelection:
-    """The emitter or library of each kernel of a fused module. A GPU target needs the device.
+    """The emitter or library of each kernel of a fused module: not known of a GPU without a device, or of a
+    backend without a target.
 
     `replay` is the one that created the module; `what_if` are its changes,
     `names` both names of what it launches.
     """
     costs = KernelCosts()
-    choose = _on_cpu if device is None else _on_gpu(device, release)
+    replayed = TARGETS.get(target)
+    choose: Callable[[Instruction, Module, KernelCosts], Choice]
     if device is None:
-        account = Account(module, backend=TARGETS[target].backend)
+        choose = _on_cpu if replayed is not None and not replayed.needs_device else _without_rules
+        account = Account(module, backend=replayed.backend if replayed is not None else target)
     else:
+        choose = _on_gpu(device, release)
         account = KernelTimes(device, release).account(module)
     found = []
     for row in account.rows:
@@ -78,6 +82,10 @@ def kernel_selection(
         what_if,
         tuple(found),
     )
+
+
+def _without_rules(kernel: Instruction, module: Module, costs: KernelCosts) -> Choice:
+    return _choice(kernel, module, costs, None, ())
 
 
 def _on_cpu(kernel: Instruction, module: Module, costs: KernelCosts) -> Choice:
@@ -125,7 +133,7 @@ def _choice(
     kernel: Instruction,
     module: Module,
     costs: KernelCosts,
-    verdict: Verdict,
+    verdict: Verdict | None,
     notes: tuple[Note, ...],
     *,
     heroes: tuple[str, ...] = (),
@@ -139,8 +147,8 @@ def _choice(
         kernel.shape.text_without_layout,
         kernel.fusion_kind,
         kernel.computation.name if kernel.computation is not None else "",
-        verdict.rule,
-        verdict.figures,
+        verdict.rule if verdict is not None else None,
+        verdict.figures if verdict is not None else {},
         notes,
         heroes,
         launch[0] if launch is not None else None,

@@ -10,7 +10,7 @@ SCHEMA = "hlofuse.kernels/3"
 
 
 def selection_json(s: KernelSelection) -> dict[str, Any]:
-    rules = {r.code: r for k in s.kernels for r in (k.rule, *(n.rule for n in k.notes))}
+    rules = {r.code: r for k in s.kernels for r in k.rules}
     return {
         "schema": SCHEMA,
         **fields(s, "module file target device release replayed what_if selected"),
@@ -26,7 +26,7 @@ def selection_json(s: KernelSelection) -> dict[str, Any]:
 def _kernel(k: Choice) -> dict[str, Any]:
     return {
         "name": k.final or k.name,
-        **fields(k, "input_name=name opcode shape kind computation run_by rule=rule.code"),
+        **fields(k, "input_name=name opcode shape kind computation run_by rule=code"),
         "figures": dict(k.figures),
         "notes": [{"rule": n.rule.code, "title": n.rule.title, "figures": dict(n.figures)} for n in k.notes],
         **fields(k, "heroes blocks threads us time_us=us floor=is_floor runs bytes_accessed source"),

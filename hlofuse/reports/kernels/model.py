@@ -27,7 +27,8 @@ class Choice:
     kind: str | None
     """kLoop and so on for a fusion."""
     computation: str
-    rule: Rule
+    rule: Rule | None
+    """None where no rule is known to say who runs it: on TPU, and on a GPU without a device."""
     figures: Figures
     notes: tuple[Note, ...]
     heroes: tuple[str, ...]
@@ -61,7 +62,18 @@ class Choice:
     @property
     def run_by(self) -> str:
         """The emitter or library that runs it, in the words of the rule."""
-        return self.rule.runs
+        return self.rule.runs if self.rule is not None else "not known"
+
+    @property
+    def code(self) -> str | None:
+        """The code of the rule that says who runs it."""
+        return self.rule.code if self.rule is not None else None
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """The rule that says who runs it, where there is one, and those of the notes."""
+        own = () if self.rule is None else (self.rule,)
+        return (*own, *(note.rule for note in self.notes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,8 +68,7 @@ def cost_text(k: Choice) -> str:
 
 def because(k: Choice) -> str:
     """The rule and what it rested on."""
-    figures = figures_text(k.figures)
-    return f"{k.rule.code} {figures}" if figures else k.rule.code
+    return " ".join(filter(None, (k.code, figures_text(k.figures))))
 
 
 def note_lines(k: Choice) -> list[str]:
@@ -145,7 +144,7 @@ def _name(k: Choice) -> Text:
 def _print_rules(shown: Sequence[Choice], console: Console) -> None:
     rules: dict[str, Rule] = {}
     for k in shown:
-        for rule in (k.rule, *(note.rule for note in k.notes)):
+        for rule in k.rules:
             rules[rule.code] = rule
     if rules:
         console.print()

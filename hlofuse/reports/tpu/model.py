@@ -12,7 +12,13 @@ from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import kernels
 from hlofuse.compilation import compile
 from hlofuse.diff import FusionChange, ModuleDiff, diff
-from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule, corpus_file, is_corpus_case
+from hlofuse.inputs.dump_directory import (
+    DumpDirectory,
+    DumpedModule,
+    corpus_cases,
+    corpus_file,
+    is_corpus_case,
+)
 from hlofuse.inputs.dump_names import TPU_PIPELINES, read_name
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
@@ -63,6 +69,9 @@ def tpu_files(path: Path, module: str | None = None) -> tuple[Path, Path] | None
     """The dumps before and after XLA:TPU's fusion passes, in a directory or around a file; None without."""
     if path.is_dir() and is_corpus_case(path):
         return _of_corpus(path)
+    if path.is_dir() and (cases := corpus_cases(path)):  # a capture
+        chosen = [c for c in cases if module in (None, c.name, f"jit_{c.name}")]
+        return _of_corpus(chosen[0]) if len(chosen) == 1 else None
     if path.is_dir():
         try:
             return _of_dumps(DumpDirectory(path).pick(module))
