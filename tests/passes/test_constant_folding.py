@@ -117,3 +117,26 @@ ENTRY %e () -> s32[20] {
 }
 """)
     assert module.entry.root.opcode == "constant"
+
+
+def test_equal_operations_on_elements_that_a_text_leaves_out_are_one_constant() -> None:
+    """XLA sees that the results are equal and merges them, which no text shows."""
+    module = folded("""HloModule m
+
+ENTRY %e () -> (f32[20], f32[20], f32[20]) {
+  %base = f32[20]{0} constant({...})
+  %two = f32[] constant(2)
+  %three = f32[] constant(3)
+  %a = f32[20]{0} broadcast(%two), dimensions={}
+  %b = f32[20]{0} broadcast(%two), dimensions={}
+  %c = f32[20]{0} broadcast(%three), dimensions={}
+  %x = f32[20]{0} power(%a, %base)
+  %y = f32[20]{0} power(%b, %base)
+  %z = f32[20]{0} power(%c, %base)
+  ROOT %r = (f32[20]{0}, f32[20]{0}, f32[20]{0}) tuple(%x, %y, %z)
+}
+""")
+    x, y, z = module.entry.root.operands
+    assert {x.opcode, y.opcode, z.opcode} == {"constant"}
+    assert x is y
+    assert x is not z

@@ -1,12 +1,13 @@
 """Operations on constants become constants (`xla/hlo/transforms/simplifiers/hlo_constant_folding.cc`)."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.literal import ELIDED
 from hlofuse.ir.removing import is_dead
 from hlofuse.ir.shape import Shape
+from hlofuse.matching.key import Keys
 from hlofuse.passes.base import NotRepresentable, Pass, any_change
 from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import elements_of_choice
@@ -32,8 +33,10 @@ class HloConstantFolding(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         visited = (i for c in reversed(module.non_fusion_computations()) for i in c.post_order())
+        unknown = _UnknownElements()
         return any_change(
-            i.computation is not None and _is_foldable(i) and not is_dead(i) and _fold(i) for i in visited
+            i.computation is not None and _is_foldable(i) and not is_dead(i) and _fold(i, unknown)
+            for i in visited
         )
 
 
@@ -68,40 +71,60 @@ _MOST_FOLDED = 45_000_000
 """XLA folds nothing with more elements than that (`kMaximumConstantSizeElements`)."""
 
 
-def _with_unknown_elements(i: Instruction) -> Instruction | None:
-    """The constant whose elements the dump leaves out where those of an operand are not known, either."""
-    source = i.operands[0]
-    if i.opcode == "get-tuple-element" and source.opcode == "tuple":
-        source = source.operands[i.tuple_index]
-        return make.add(i, "constant", i.shape, payload=source.payload) if _is_elided(source) else None
-    if not any(map(_is_elided, i.operands)) or not all(s.rank for s in _arrays(i.shape)):
-        return None  # no text leaves out the element of a scalar
-    given = sum(o.shape.element_count for o in i.operands)
-    if max(given, *(s.element_count for s in _arrays(i.shape))) > _MOST_FOLDED:
-        return None
-    constants = [make.add(i, "constant", shape, payload=ELIDED) for shape in _arrays(i.shape)]
-    return make.tuple_of(i, constants) if i.shape.is_tuple else constants[0]
+class _UnknownElements:
+    """Constants whose elements the dump leaves out because those of an operand are not known, either.
 
+    XLA merges the equal ones; no text shows which are, so the results of equal operations are one constant.
+    """
 
-def _arrays(shape: Shape) -> Sequence[Shape]:
-    return shape.tuple_shapes if shape.is_tuple else (shape,)
+    def __init__(self) -> None:
+        self._keys = Keys()
+        self._results: dict[Hashable, Instruction] = {}
+
+    def result(self, i: Instruction) -> Instruction | None:
+        """The constant in place of `i`; None where `i` stays."""
+        source = i.operands[0]
+        if i.opcode == "get-tuple-element" and source.opcode == "tuple":
+            source = source.operands[i.tuple_index]
+            return source if _is_elided(source) else None
+        if not any(map(_is_elided, i.operands)) or not all(s.rank for s in _arrays(i.shape)):
+            return None  # no text leaves out the element of a scalar
+        given = sum(o.shape.element_count for o in i.operands)
+        if max(given, *(s.element_count for s in _arrays(i.shape))) > _MOST_FOLDED:
+            return None
+        key = (i.computation, self._key(i))
+        result = self._results.get(key)
+        if result is None or result.computation is None:
+            constants = [make.add(i, "constant", shape, payload=ELIDED) for shape in _arrays(i.shape)]
+            result = make.tuple_of(i, constants) if i.shape.is_tuple else constants[0]
+            self._results[key] = result
+        return result
+
+    def _key(self, x: Instruction) -> Hashable:
+        if x.opcode == "constant":
+            return x if _is_elided(x) else (x.shape.key, x.literal.canonical_text)
+        return (self._keys.instruction(x, layouts=True), *map(self._key, x.operands))
 
 
 def _is_elided(operand: Instruction) -> bool:
     return operand.opcode == "constant" and operand.literal.is_elided
 
 
-def _folded(i: Instruction) -> Instruction:
+def _arrays(shape: Shape) -> Sequence[Shape]:
+    return shape.tuple_shapes if shape.is_tuple else (shape,)
+
+
+def _folded(i: Instruction, unknown: _UnknownElements) -> Instruction:
     if i.opcode != "conditional":
-        return _with_unknown_elements(i) or make.constant(i, i.shape, evaluate(i))
+        return unknown.result(i) or make.constant(i, i.shape, evaluate(i))
     # XLA makes one constant of the tuple; its elements are recreated at each get-tuple-element.
     elements = zip(i.shape.tuple_shapes, elements_of_choice(i), strict=True)
     return make.tuple_of(i, [make.constant(i, shape, values) for shape, values in elements])
 
 
-def _fold(i: Instruction) -> bool:
+def _fold(i: Instruction, unknown: _UnknownElements) -> bool:
     try:
-        constant = _folded(i)
+        constant = _folded(i, unknown)
     except (CannotEvaluate, NotRepresentable):
         return False
     i.replace_all_uses_with(constant)
