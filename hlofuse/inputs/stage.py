@@ -98,7 +98,7 @@ def _by_contents(module: Module, target: str, backend: str | None, given: Given)
         return BEFORE, numbered
     if _has_metadata(module) and "entry_computation_layout" not in module.attributes:
         return BEFORE, "no entry_computation_layout in the header, which XLA sets first"
-    if is_of_earlier_dialect(module):  # its own passes did less than those that are repeated
+    if is_of_earlier_dialect(module, given.release):  # its own passes did less than those that are repeated
         return INPUT, "its names come from passes, not from a front end"
     if target == "gpu" and _has_metadata(module):
         return BEFORE, "no operation has the name that XLA:GPU assigns just before fusion"

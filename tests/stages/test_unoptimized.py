@@ -181,3 +181,22 @@ def test_calls_that_multiply_beyond_reason_are_refused(tmp_path: Path, hlofuse: 
     result = hlofuse("explain", path)
     assert (result.status, result.out) == (2, "")
     assert "called so often" in result.err
+
+
+def test_a_stated_release_settles_that_a_text_of_an_earlier_one_is_before_optimizations(
+    hlofuse: Run, tmp_path: Path
+) -> None:
+    """Metadata comes from the front end, whatever XLA compiles the module: 0.11.1 has 2 kernels for it."""
+    path = tmp_path / "m.hlo"
+    path.write_text("""HloModule jit_f
+
+ENTRY main.1 {
+  Arg_0.1 = f32[8,10,10,16]{3,2,1,0} parameter(0)
+  Arg_1.1 = f32[3,3,16,16]{3,2,1,0} parameter(1)
+  ROOT convolution.1 = f32[8,8,8,16]{3,2,1,0} convolution(Arg_0.1, Arg_1.1), window={size=3x3},
+    dim_labels=b01f_01io->b01f, metadata={source_file="-" source_line=4 source_end_line=4 source_column=12}
+}
+""")
+    found = hlofuse("explain", path, "--device", "h100_sxm", "--xla", "0.11.1", "--format", "json")
+    document = json.loads(found.out)
+    assert (document["stage"], document["totals"]["kernels"]) == ("before-optimizations", 2)
