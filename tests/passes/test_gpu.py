@@ -125,6 +125,39 @@ ENTRY %main {
     assert [x.name for x in module.entry.root.operands] == ["sine.1", "sine.1"]
 
 
+_CONVOLUTION = """HloModule jit_f
+
+ENTRY main {
+  x = TYPE[1,16,16,32]{3,2,1,0} parameter(0)
+  w = TYPE[3,3,32,64]{3,2,1,0} parameter(1)
+  xc = f32[1,16,16,32]{3,2,1,0} convert(x)
+  wc = f32[3,3,32,64]{3,2,1,0} convert(w)
+  ROOT c = f32[1,16,16,64]{3,2,1,0} convolution(xc, wc), window={size=3x3 pad=1_1x1_1},
+    dim_labels=b01f_01io->b01f
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("element_type", "device", "kernels", "target"),
+    [
+        ("f8e4m3fn", "h100_sxm", 2, "__cudnn$convForwardGraph"),
+        ("f8e5m2", "b200", 2, "__cudnn$convForwardGraph"),
+        ("f8e4m3fn", "a100_sxm_40", 4, "__cudnn$convForward"),
+    ],
+)
+def test_cudnn_reads_floats_of_8_bits_as_they_are(
+    element_type: str, device: str, kernels: int, target: str
+) -> None:
+    """The kernels are XLA 0.11.1's."""
+    text = _CONVOLUTION.replace("TYPE", element_type)
+    report = hlofuse.open(
+        parse_module(text), target="gpu", device=device, xla="0.11.1", stage="before-optimizations"
+    )
+    assert f'"{target}"' in report.replayed_text()
+    assert report.totals.kernels == kernels
+
+
 _TO_HOST = {
     "moves": ('custom_call_target="MoveToHost"', 'custom_call_target="MoveToDevice"'),
     "placements": tuple(

@@ -2,11 +2,14 @@
 (`xla/backends/gpu/transforms/cudnn_fused_conv_rewriter.cc`)."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.backend_config import printed_number
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.removing import set_attribute
 from hlofuse.passes.algebraic.context import broadcast_effective_constant
 from hlofuse.passes.base import NotRepresentable, Pass, attempt, replaced
 from hlofuse.passes.common.literals import scalar_of
@@ -15,6 +18,7 @@ from hlofuse.passes.common.shapes import array
 from hlofuse.passes.gpu.convolutions.rewriter import (
     BIAS_ACTIVATION,
     FORWARD,
+    FORWARD_GRAPH,
     call_like,
     config_of,
     configure,
@@ -24,20 +28,64 @@ from hlofuse.trace import Recorder
 _NARROWER = frozenset({"f16", "s8"})
 
 
+_OF_GRAPHS = (9, 0)
+"""cuDNN convolves floats of 8 bits on Hopper and later; on Ada its version decides, which no device has."""
+
+
+@dataclass(frozen=True)
 class CudnnFusedConvRewriter(Pass):
     """`cudnn-fused-convolution-rewriter`, of convolutions of floats, whose results are not narrowed."""
 
     name = "cudnn-fused-convolution-rewriter"
+    device: DeviceDescription = field(compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         steps: tuple[Callable[[Instruction], bool], ...] = (_scale, _sum, _sum, _scale_side_input, _relu)
+        first = (_read_narrow,) if self.device.compute_capability >= _OF_GRAPHS else ()
         changed = False
         for computation in module.non_fusion_computations():
-            for step in (*steps, *steps[1:]):
+            for step in (*first, *steps, *steps[1:]):
                 for x in computation.post_order():
                     if x.computation is not None:
                         changed |= attempt(step, recorder)(x)
         return changed
+
+
+_IN_GRAPH = frozenset("abs add clamp compare convert divide maximum multiply reduce select".split())
+
+
+def _read_narrow(element: Instruction) -> bool:
+    """`F8GraphConv`: a convolution of widened floats of 8 bits reads them as they are.
+
+    NotRepresentable where cuDNN might take over what scales an operand or reads the result.
+    """
+    if element.opcode != "get-tuple-element" or element.tuple_index or not _is_call(element.operands[0]):
+        return False
+    call = element.operands[0]
+    if any(map(_is_scaled, call.operands[:2])):
+        raise NotRepresentable("a convolution of scaled 8-bit floats")
+    operands = [_narrow(o) for o in call.operands[:2]]
+    if not all(map(_has_eight_bits, operands)):
+        return False
+    if any(u.opcode in _IN_GRAPH for u in element.users):
+        raise NotRepresentable("a convolution of 8-bit floats whose result is used at once")
+    new = call_like(call, operands, FORWARD)
+    set_attribute(new, "custom_call_target", f'"{FORWARD_GRAPH}"')
+    element_type = element.shape.element_type
+    configure(new, {**config_of(call), "serialized_graph": f"{element.id}:[{element_type}]conv();"})
+    return replaced(element, derived(new, "get-tuple-element", element.shape, [new], index="0"))
+
+
+def _has_eight_bits(x: Instruction) -> bool:
+    return x.shape.element_type.startswith("f8")
+
+
+def _narrow(x: Instruction) -> Instruction:
+    return x.operands[0] if x.opcode == "convert" else x
+
+
+def _is_scaled(x: Instruction) -> bool:
+    return x.opcode in ("multiply", "divide") and any(_has_eight_bits(_narrow(o)) for o in x.operands)
 
 
 class _Result(NamedTuple):

@@ -36,7 +36,7 @@ NAMES = {
     BIAS_ACTIVATION: "cudnn-conv-bias-activation",
 }
 FORWARD_GRAPH = "__cudnn$convForwardGraph"
-"""A target found in dumps only: no pass here makes such a call."""
+"""A convolution of 8-bit floats, with what cuDNN computes before and after it."""
 TARGETS = frozenset({*NAMES, FORWARD_GRAPH})
 DEFAULT: dict[str, Any] = {
     "activation_mode": "kNone",
