@@ -26,7 +26,7 @@ browser: $(READY)
 	tools/get_browser $(BIN)/python
 
 test: $(READY) lint browser ## Lint, check types and import direction, run every test.
-	$(BIN)/python -m pytest -n auto -rs
+	$(BIN)/python -m pytest -n auto --dist worksteal -rs
 
 lint: $(READY) size ## Check style, types, import direction and the size budget.
 	$(BIN)/ruff check .
@@ -49,7 +49,7 @@ compiled: browser ## Install hlofuse with its hot modules compiled (docs/compile
 	"$(PYTHON)" -m venv $(COMPILED)
 	HATCH_BUILD_HOOKS_ENABLE=1 $(COMPILED)/bin/python -m pip install --quiet --disable-pip-version-check '.[dev]'
 	PYTHONSAFEPATH=1 $(COMPILED)/bin/hlofuse --version | grep compiled
-	PYTHONSAFEPATH=1 $(COMPILED)/bin/python -m pytest -n auto -rs
+	PYTHONSAFEPATH=1 $(COMPILED)/bin/python -m pytest -n auto --dist worksteal -rs
 
 bench: $(READY) ## Measure parsing and replay against XLA's own.
 	$(BIN)/python benchmarks/parse.py

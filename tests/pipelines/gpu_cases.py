@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tarfile
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 from hlofuse.compilation import Compilation, CompilationInput, compile
@@ -16,14 +16,18 @@ from hlofuse.trace.priority_record import PriorityRecord, read_priority_record
 DATA = Path(__file__).parent.parent / "data"
 
 
-@dataclass(slots=True)
+@dataclass
 class Case:
     """What XLA:GPU was given and what it made of it."""
 
     device: str
     texts: dict[str, str] = field(default_factory=dict)
     ids: UniqueIds | None = None
-    record: PriorityRecord = field(default_factory=PriorityRecord)
+    log: str = ""
+
+    @cached_property
+    def record(self) -> PriorityRecord:
+        return read_priority_record(self.log)
 
     @property
     def before(self) -> str:
@@ -55,5 +59,5 @@ def cases(archive: str) -> dict[str, Case]:
             elif file.endswith(".pb"):
                 case.ids = ids_of_proto(data)
             else:
-                case.record = read_priority_record(data.decode())
+                case.log = data.decode()
     return found
