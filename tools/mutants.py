@@ -2,7 +2,8 @@
 
 Edited are comparisons, numbers, terms of sums and products, arguments, conditions and statements that update
 a value. Not edited, because nothing would differ or no test should look: docstrings, annotations, decorators,
-`__repr__`, texts, messages of exceptions, assertions, and blocks for type checkers.
+`__repr__`, texts, messages of exceptions, assertions (`strict` of `zip` is one), the order of a `gcd`'s
+arguments, and blocks for type checkers.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitAnd: ast.BitOr,
 }
 _SELECTIONS = {"max", "min"}
+_SYMMETRIC = {"gcd", "math.gcd"}
+_UNTESTED_KEYWORDS = {"strict", "repr"}
 _UNTESTED_FUNCTIONS = {"__repr__", "__str__"}
 _UNTESTED_BASES = {"Protocol", "TypedDict"}
 
@@ -140,6 +143,8 @@ def _tested(node: ast.AST) -> Iterator[ast.AST]:
 def _untested(node: ast.AST) -> bool:
     if isinstance(node, (ast.Raise, ast.Assert, ast.JoinedStr, ast.Import, ast.ImportFrom)):
         return True
+    if isinstance(node, ast.keyword):
+        return node.arg in _UNTESTED_KEYWORDS
     if isinstance(node, ast.FunctionDef):
         return node.name in _UNTESTED_FUNCTIONS or any(
             "overload" in ast.unparse(d) for d in node.decorator_list
@@ -226,7 +231,7 @@ def _calls(node: ast.Call) -> Iterator[ast.expr]:
         other = next(iter(_SELECTIONS - {node.func.id}))
         yield ast.Call(func=ast.Name(other), args=args, keywords=node.keywords)
         return  # its arguments have no order
-    if plain and len(args) > 1:
+    if plain and len(args) > 1 and ast.unparse(node.func) not in _SYMMETRIC:
         for at in range(len(args) - 1):
             swapped = [*args[:at], args[at + 1], args[at], *args[at + 2 :]]
             yield ast.Call(func=node.func, args=swapped, keywords=node.keywords)
