@@ -382,10 +382,10 @@ def test_a_product_reads_rows_and_columns(left: Index, right: Index, attributes:
     summed = [c for c in size if c not in out]
     for names, rows in zip((a, b), found, strict=True):
         for at in every(size[c] for c in out):
-            known = dict(zip(out, at, strict=True))
+            fixed = dict(zip(out, at, strict=True))
             wanted = set()
             for rest in every(size[c] for c in summed):
-                place = known | dict(zip(summed, rest, strict=True))
+                place = fixed | dict(zip(summed, rest, strict=True))
                 wanted.add(int(np.ravel_multi_index([place[c] for c in names], [size[c] for c in names])))
             assert rows[at] == wanted
 

@@ -535,18 +535,18 @@ def test_stages_read_ahead() -> None:
     """With three stages the longer of reading and computing remains, and both ends of the pipeline."""
     m, n, k = 4096, 4096, 16384
     dot = Dot(1, m, n, k, "bf16", "bf16", "f32")
-    ahead = whole(dot, (64, 128), 32, 4, 3)
+    staged = whole(dot, (64, 128), 32, 4, 3)
     # 32 * (64 + 128) * 2 = 12,288 bytes a stage: 36,864 of 65,536.
     waves = -(-2048 // 10)
     steps = 512
-    compute_step = ahead.compute // waves // steps
+    compute_step = staged.compute // waves // steps
     read, written = (m * k + k * n) * 2, m * n * 4
     second = 4e9 / (0.9 * 1000 * 2**30)
     read_step, write = read * second / waves / steps, written * second / waves
     delayed = read_step + 1300 * 4
     step = max(read_step, compute_step, max(delayed, compute_step) / 2)
     one = 2 * delayed + (steps - 2) * step + 2 * compute_step + write
-    assert ahead.total == pytest.approx(waves * one, rel=1e-2)
+    assert staged.total == pytest.approx(waves * one, rel=1e-2)
 
 
 def test_the_second_cache_bounds_a_product() -> None:
