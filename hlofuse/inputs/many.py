@@ -12,6 +12,7 @@ from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, require_case
 from hlofuse.inputs.excerpt import Excerpt, find_module
 from hlofuse.inputs.profile import is_profile, read_profile
+from hlofuse.inputs.release import marks_of_bytes
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.text import decode, input_name, read_bytes
 from hlofuse.inputs.wire_format import PROTO, foreign_form, hlo_text
@@ -152,6 +153,8 @@ def _module_in(data: bytes, name: str, called_as: str, module: str | None) -> Mo
     parsed = _parse_first(find_module(text, called_as, module), name)
     parsed.filename = name
     parsed.lowered_from = form if form != PROTO else None
+    if form:
+        parsed.findings["release_marks"] = marks_of_bytes(data, form)
     return parsed
 
 

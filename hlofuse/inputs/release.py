@@ -4,11 +4,15 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from hlofuse.format.escape import printable
+from hlofuse.inputs.backend import backend_of
 from hlofuse.inputs.companions import Stamp
+from hlofuse.inputs.dump_names import read_name
+from hlofuse.inputs.wire_format import MLIR, PROTO
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines.identity import Fact, Source
@@ -28,6 +32,8 @@ class Mark:
     """A pattern that must not match."""
     shown: str = ""
     """The name of the evidence; the pattern itself where empty."""
+    printer: str = ""
+    """The only printer in which it holds: `dump`, `stablehlo` or `bytecode`; any where empty."""
 
     @property
     def releases(self) -> frozenset[str]:
@@ -48,7 +54,7 @@ def releases_in(*spans: Span) -> frozenset[str]:
 
 @cache
 def marks() -> dict[str, list[Mark]]:
-    """`release_marks.toml`: marks by names of `files`, by `missing` files, and in `texts`."""
+    """`release_marks.toml`: marks by names of `files`, by `missing` files, in `texts` and of `front_ends`."""
     import tomllib
 
     text = Path(__file__).with_name("release_marks.toml").read_text(encoding="utf-8")
@@ -57,10 +63,14 @@ def marks() -> dict[str, list[Mark]]:
 
 def _mark(row: dict[str, Any]) -> Mark:
     spans = row.get("spans", [(row.get("since", ""), row.get("until", ""))])
-    return Mark(row["pattern"], tuple(Span(*s) for s in spans), row.get("without", ""), row.get("shown", ""))
+    return Mark(
+        row["pattern"],
+        tuple(Span(*s) for s in spans),
+        row.get("without", ""),
+        row.get("shown", ""),
+        row.get("printer", ""),
+    )
 
-
-_JAX_MAIN = Mark(r'op_name="[^"]*/jit\(main\)/', (Span(until="0.6"),), shown="jit(main) in op_name")
 
 _WRAPPED_SINCE = {"copy": "0.9", "transpose": "0.11", "scatter": "0.5"}
 _WRAPPED = re.compile(r"^  (?:ROOT )?%?wrapped_([\w-]+)(?:\.\d+)? = .* fusion\(", re.MULTILINE)
@@ -69,35 +79,63 @@ _UNWRAPPED_UNTIL = dict.fromkeys(
 ) | {"transpose": "0.10"}
 
 
-def text_marks(module: Module, backend: str) -> Iterator[Shown]:
-    """Releases and evidence in the module itself, the most certain first.
+def text_marks(module: Module, backend: str) -> Iterator[Iterator[Shown]]:
+    """Releases and evidence in the module itself, the most certain group first.
 
-    Text without metadata or configurations has no evidence: people write such by hand.
+    Text without metadata and header attributes has no evidence: people write such by hand. A module that was
+    converted has that of its own bytes.
     """
-    if module.stack_frames:
-        yield releases_in(Span("0.8")), "has source tables"
+    if "release_marks" in module.findings:
+        yield iter(module.findings["release_marks"])
+        return
     texts = {id(a): a.text for i in module.instructions() if len(a := i.attributes)}
     text = "\n".join(texts.values())
-    yield from attribute_marks(text)
+    if "metadata={" not in text and not len(module.attributes):
+        return
+    is_dump = bool(module.filename) and read_name(Path(str(module.filename))) is not None
+    printers = ("", "dump") if is_dump else ("",)
+    other = backend_of(module)
+    is_cpu = backend == "cpu" and (other is None or other.value == "cpu")
+    present = (m for m in marks()["texts"] if not m.without)
+    compiled = chain(_shown(present, text, printers), _wrapped_marks(module) if is_cpu else ())
+    yield compiled
+    yield _front_end_marks(module, text)
     if "metadata={" in text:
+        absent = (m for m in marks()["texts"] if m.without)
+        yield chain(_shown(absent, text, printers), _unwrapped_marks(module) if is_cpu else ())
+
+
+def _front_end_marks(module: Module, text: str) -> Iterator[Shown]:
+    """Evidence in source tables and metadata, which a front end wrote."""
+    if module.stack_frames or "stack_frame_id=" in text:
+        yield releases_in(Span("0.8")), "has source tables"
+    yield from _shown(marks()["front_ends"], text, ("",))
+    if "/jit(main)/" in text:
         if not module.print_options.percent:
-            yield releases_in(Span(until="0.4.38")), "names without %"
-        elif _shows(_JAX_MAIN, text):
-            yield releases_in(Span("0.5", "0.6")), _JAX_MAIN.name
-    if backend == "cpu":
-        yield from _wrapped_marks(module)
+            yield releases_in(Span(until="0.5")), "names without %"
+        elif module.print_options.operand_shapes:
+            yield releases_in(Span(until="0.5")), "operands with shapes"
+        else:
+            yield releases_in(Span("0.5")), "names with %, operands without shapes"
 
 
-def attribute_marks(text: str) -> Iterator[Shown]:
-    """Evidence in the attributes of instructions, in any text."""
-    for mark in marks()["texts"]:
-        if _shows(mark, text):
-            yield mark.releases, mark.name
+def marks_of_bytes(data: bytes, form: str) -> tuple[Shown, ...]:
+    """Evidence in the bytes of StableHLO or of an HLO proto, whatever reads them."""
+    text = data.decode("latin-1")
+    if form == PROTO:
+        present = (m for m in marks()["texts"] if not m.without)
+        return (*_shown(present, text, ("",)), *_shown(marks()["own_bytes"], text, ("",)))
+    printer = "stablehlo" if form == MLIR else "bytecode"
+    return tuple(_shown(marks()["own_bytes"], text, ("", printer)))
+
+
+def _shown(found: Iterable[Mark], text: str, printers: tuple[str, ...]) -> Iterator[Shown]:
+    return ((m.releases, m.name) for m in found if m.printer in printers and _shows(m, text))
 
 
 def finished_marks(text: str, backend: str) -> Iterator[Shown]:
-    """Evidence in the text of the module after all passes."""
-    yield from attribute_marks(text)
+    """Evidence in the text of the dump of the module after all passes."""
+    yield from _shown(marks()["texts"], text, ("", "dump"))
     if backend == "cpu":
         for stem in sorted(set(_WRAPPED.findall(text))):
             yield _wrapper_mark(stem)
@@ -108,11 +146,16 @@ def _wrapper_mark(stem: str) -> Shown:
 
 
 def _wrapped_marks(module: Module) -> Iterator[Shown]:
-    """Evidence in XLA:CPU's wrapped fusions, and in operations left unwrapped after all passes."""
+    """Evidence in XLA:CPU's wrapped fusions."""
     for i in module.entry:
         if i.opcode == "fusion" and i.name.startswith("wrapped_"):
             yield _wrapper_mark(i.name.removeprefix("wrapped_").partition(".")[0])
-        elif module.is_scheduled and i.opcode in _UNWRAPPED_UNTIL and i.shape.element_type == "f32":
+
+
+def _unwrapped_marks(module: Module) -> Iterator[Shown]:
+    """Evidence in operations that XLA:CPU left unwrapped after all passes."""
+    for i in module.entry:
+        if module.is_scheduled and i.opcode in _UNWRAPPED_UNTIL and i.shape.element_type == "f32":
             yield releases_in(Span(until=_UNWRAPPED_UNTIL[i.opcode])), f"{i.opcode} is not wrapped"
 
 
@@ -162,21 +205,26 @@ def written_by(
 ) -> Written:
     """The writer of a module; `files` are the names of dumps of the same module in a folder.
 
-    Evidence that contradicts stronger evidence is ignored. Without any, all releases are possible.
+    Evidence that contradicts stronger evidence is ignored, with all of its group; a group that contradicts
+    itself shows nothing. Without any, all releases are possible.
     """
     if stamp is not None and (stamped := _release_of_stamp(stamp)) is not None:
         return stamped
     left = frozenset(NAMES)
     lower = upper = ""
     source: Source = "default"
-    for kind, (releases, shown) in _marks(module, tuple(files), backend, folder):
-        narrowed = left & releases
-        if not narrowed or narrowed == left:
+    for kind, group in _groups(module, tuple(files), backend, folder):
+        shown_in_group = tuple(group)
+        if not left.intersection(*(releases for releases, _ in shown_in_group)):
             continue
-        found, before = _sort_releases(narrowed), _sort_releases(left)
-        lower = shown if found[0] != before[0] else lower
-        upper = shown if found[-1] != before[-1] else upper
-        left, source = narrowed, kind if source == "default" else source
+        for releases, shown in shown_in_group:
+            narrowed = left & releases
+            if narrowed == left:
+                continue
+            found, before = _sort_releases(narrowed), _sort_releases(left)
+            lower = shown if found[0] != before[0] else lower
+            upper = shown if found[-1] != before[-1] else upper
+            left, source = narrowed, kind if source == "default" else source
     if source == "default":
         return Written(Fact(REFERENCE, source, "not shown by the text"), NAMES, REFERENCE)
     found = _sort_releases(left)
@@ -186,22 +234,18 @@ def written_by(
     return Written(Fact(span, source, f"{span}: {evidence}", len(found) > 1), found, replayed)
 
 
-def _marks(
+def _groups(
     module: Module, files: tuple[str, ...], backend: str, folder: Path | None
-) -> Iterator[tuple[Source, Shown]]:
-    """All evidence, the strongest first."""
+) -> Iterator[tuple[Source, Iterator[Shown]]]:
+    """All evidence, the strongest group first: names of passes and files outrank metadata."""
     names = "\n".join(files)
-    for shown in file_marks(names):
-        yield "directory", shown
-    for shown in text_marks(module, backend):
-        yield "text", shown
-    if folder is not None:
-        finished = next((n for n in files if n.endswith(_FINISHED)), None)
-        if finished is not None:
-            for shown in finished_marks(_beginning(folder / finished), backend):
-                yield "directory", shown
-    for shown in missing_marks(names):
-        yield "directory", shown
+    yield "directory", file_marks(names)
+    finished = next((n for n in files if n.endswith(_FINISHED)), None) if folder is not None else None
+    if folder is not None and finished is not None:
+        yield "directory", finished_marks(_beginning(folder / finished), backend)
+    for group in text_marks(module, backend):
+        yield "text", group
+    yield "directory", missing_marks(names)
 
 
 def _beginning(path: Path) -> str:

@@ -82,7 +82,7 @@ def test_ids_of_a_file_are_for_one_module(hlofuse: Run, samples: Path) -> None:
     assert "--order xla" in result.err
 
 
-OLD = ', metadata={op_name="f" source_file="model.py" source_line=3}'
+OLD = ', metadata={op_name="jit(f)/f" source_file="model.py" source_line=3}'
 
 
 def module_calling(call: str, metadata: str = "") -> str:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs.companions import Companions
-from hlofuse.inputs.release import releases_in, span_text, written_by
+from hlofuse.inputs.release import marks_of_bytes, releases_in, span_text, written_by
+from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import NAMES, Span
 
@@ -81,6 +82,94 @@ def test_texts(case: Case) -> None:
     written = written_by(case.module(), backend=case.options["backend"])
     assert case.name.rpartition("-")[2] in written.releases
     assert written.fact.value.replace(" ", "_") == case.options["found"]
+
+
+def hlo(metadata: str = "", header: str = "", config: str = "") -> str:
+    return (
+        f"HloModule m{header}\n\nENTRY %e {{\n  %p = f32[4]{{0}} parameter(0)\n"
+        f"  ROOT %t = f32[4]{{0}} tanh(%p){metadata}{config}\n}}\n"
+    )
+
+
+LAYOUT = ", entry_computation_layout={(f32[4]{0})->f32[4]{0}}"
+TILES = """, backend_config={"block_level_fusion_config":{"output_tiles":[{"sizes":["4"]}]}}"""
+FILES = [
+    # By hand, or shortened: nothing is claimed.
+    (hlo(), "", "0.11.1"),
+    (hlo(config=TILES), "", "0.11.1"),
+    (
+        hlo(', metadata={op_type="aten__tanh" op_name="aten__tanh" source_file="m.py" source_line=3}'),
+        "",
+        "0.11.1",
+    ),
+    (hlo(', metadata={op_name="jit(f)/tanh" stack_frame_id=2}'), "0.8 or later", "0.11.1"),
+    (
+        hlo(', metadata={op_name="jit(f)/jit(main)/sum[axes=(1,)]" source_file="f" source_line=1}'),
+        "",
+        "0.11.1",
+    ),
+    (
+        hlo(', metadata={op_name="jit(f)/tanh" source_file="f" source_line=1 source_end_line=1}'),
+        "0.7 or later",
+        "0.11.1",
+    ),
+    # The compiler's own marks outrank those of an older front end.
+    (
+        hlo(', metadata={op_name="jit(f)/jit(main)/tanh" source_file="f.py" source_line=3}', LAYOUT),
+        "0.5 to 0.6",
+        "0.6.2",
+    ),
+    (
+        hlo(', metadata={op_name="jit(f)/jit(main)/tanh" source_file="f.py" source_line=3}', LAYOUT).replace(
+            "}\n}\n", """}, backend_config={"waves_per_eu":0}\n}\n"""
+        ),
+        "0.10 or later",
+        "0.11.1",
+    ),
+    # Each order of keys holds in dumps alone; marks that contradict each other show nothing.
+    (hlo(header=LAYOUT, config=""", backend_config={"device_type":"A"}"""), "0.7 or later", "0.11.1"),
+    (
+        hlo(header=LAYOUT, config=""", backend_config={"output_tile_sizes":[],"waves_per_eu":0}"""),
+        "",
+        "0.11.1",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "span", "replayed"), FILES)
+def test_a_claim_holds_for_texts_of_any_printer(text: str, span: str, replayed: str) -> None:
+    written = written_by(parse_module(text), backend="cpu")
+    assert written.replayed == replayed
+    if written.fact.source == "default":
+        assert not span
+    else:
+        assert written.fact.value == span
+
+
+OWN_BYTES = [
+    (b"func.func @main() { %0 = stablehlo.sine %a loc(#l) }", MLIR, ""),
+    (b'#loc2 = loc("jit(f)/jit(main)/sin"(#loc1))', MLIR, "0.6 or earlier"),
+    (b'#loc2 = loc("jit(f)/sin"(#loc1))', MLIR, "0.7 or later"),
+    (b'-> (tensor<8xf32> {jax.result_info = "result"})', MLIR, "0.5 or later"),
+    (b"%1 = stablehlo.compare LT, %a, %b, SIGNED", MLIR, "0.9 or later"),
+    (b"%1 = stablehlo.compare  LT, %a, %b,  SIGNED", MLIR, "0.9 or earlier"),
+    (b"ML\xefR\rStableHLO_v1.7.0\0", BYTECODE, "0.4.38 or earlier"),
+    (b"ML\xefR\rStableHLO_v1.16.3\0", BYTECODE, "0.11 or later"),
+    (b"\n\x01m\x12\x15jit(f)/jit(main)/tanh", PROTO, "0.6 or earlier"),
+    (b'\n\x01m{"waves_per_eu":0}', PROTO, "0.10 or later"),
+]
+
+
+@pytest.mark.parametrize(("data", "form", "span"), OWN_BYTES)
+def test_a_converted_module_has_the_evidence_of_its_own_bytes(data: bytes, form: str, span: str) -> None:
+    """One answer, whatever text a converter makes of it."""
+    found = set()
+    for text in (hlo(), hlo(', metadata={op_name="jit(f)/tanh" stack_frame_id=2}', LAYOUT)):
+        module = parse_module(text)
+        module.findings["release_marks"] = marks_of_bytes(data, form)
+        fact = written_by(module, backend="cpu").fact
+        found.add(fact.value if fact.source == "text" else "")
+    assert found == {span}
 
 
 def test_spans_in_words() -> None:
