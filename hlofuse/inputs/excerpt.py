@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural
@@ -15,12 +17,11 @@ from hlofuse.inputs.dump_directory import far_largest
 from hlofuse.inputs.module_lines import (
     LOGGED,
     ModuleLines,
-    completions,
-    drop_result_attributes,
     lacks_entry,
     module_lines,
     sections,
 )
+from hlofuse.inputs.part import Part, read_part
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.text.patterns import NAME
@@ -30,26 +31,31 @@ _COMMENTS = r"(?:[ \t\n]++|//[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/)*+"
 _COMMENT_LINES = re.compile(_COMMENTS)
 _START = re.compile(rf"{_COMMENTS}HloModule ")
 _HEADER = re.compile(rf"HloModule ({NAME})(?:,[^\n]*+)?[ \t]*+(?=\n|\Z)", re.ASCII)
-_ENTRY_LAYOUT = "entry_computation_layout="
 _QUOTE = re.compile(r"""([bBuU]?['"])(?:\\n|\s)*+$""")
 _STRING = r"""(['"])((?:(?!\1)[^\\\n]|\\.)*+)\1"""
 _LITERAL = re.compile(rf"\s*[bBuU]?{_STRING}")
 _LITERALS = re.compile(r"""(?:\s*[bBuU]?(?:'(?:[^'\\\n]|\\.)*+'|"(?:[^"\\\n]|\\.)*+"))++""")
 _TOKEN = re.compile(r"\\(?:x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|(.))|[^\\]++", re.DOTALL)
-_TEXT_PROTO = re.compile(r"^(?:hlo_module\s*\{|fusion_steps|hlo_module_before_fusion)", re.MULTILINE)
 _LETTERS = {"n": "\n", "t": "\t", "r": ""}
+
+
+class OtherFormatError(HlofuseError):
+    """The text is of a format that people take for HLO."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
     text: str
     """The module as written."""
-    readings: tuple[tuple[str, str | None], ...]
-    """Completed texts of the module, best first, each with a note on its location and truncation; the first
-    that parses counts. The note is None for a text that is only a module."""
     source: str
+    note: str | None = None
+    """The location of the module and its truncation; None for a text that is only a module."""
     literal: int | None = None
     """The offset of the module's string literal; None if its lines have the line numbers of the source."""
+    part: Part | None = None
+    """What there is of a module whose entry is not whole; None for others."""
+    header: str = ""
+    """The line that begins with HloModule; empty for a text that is not looked into."""
 
     def locate(self, error: HloParseError) -> HloParseError:
         """The error at its place in the source."""
@@ -58,7 +64,7 @@ class Excerpt:
             offset = _offset_in_literal(self.source, self.literal, line, column)
             start = self.source.rfind("\n", 0, offset) + 1
             line, column = self.source.count("\n", 0, offset) + 1, offset - start + 1
-        elif len(self.readings) == 1 and self.readings[0][1] is None:
+        elif self.note is None:
             return error
         else:
             start = _offset(self.source, line - 1)
@@ -81,17 +87,17 @@ def find_module(text: str, name: str, module: str | None = None) -> Excerpt:
             only is None or module not in (only[1], only[1].removeprefix("jit_"), "1")
         ):
             raise HlofuseError(_SINGLE)
-        return Excerpt(text, ((text, None),), text)
+        return Excerpt(text, text)
     modules, literals = _modules(text)
     if not modules:
-        other = _other_format(text) if start is None else None
+        other = other_format(text) if start is None else None
         if other is not None:
-            raise HlofuseError(f"{printable(name)} is {other}")
+            raise OtherFormatError(f"{printable(name)} is {other}")
         if module is not None:
             raise HlofuseError(_SINGLE)
-        return Excerpt(text, ((text, None),), text)
+        return Excerpt(text, text)
     chosen = _pick(modules, name, module)
-    return _excerpt(text, modules, chosen, literals.get(id(chosen)), start is not None)
+    return _excerpt(text, name, modules, chosen, literals.get(id(chosen)), start is not None)
 
 
 _SINGLE = "--module needs a dump directory or a file with several modules; this input is a single module"
@@ -112,8 +118,7 @@ def _is_module_only(text: str, begin: int) -> bool:
         end = before
     if not line.startswith("}"):
         return False
-    header = text[begin : text.find("\n", begin)]
-    return _ENTRY_LAYOUT not in header or text.rfind("\nENTRY ", begin) >= 0
+    return text.rfind("\nENTRY ", begin) >= 0
 
 
 def _modules(text: str) -> tuple[list[ModuleLines], dict[int, int]]:
@@ -183,7 +188,12 @@ def _lines(module: ModuleLines) -> str:
 
 
 def _excerpt(
-    text: str, modules: Sequence[ModuleLines], chosen: ModuleLines, literal: int | None, begins_here: bool
+    text: str,
+    name: str,
+    modules: Sequence[ModuleLines],
+    chosen: ModuleLines,
+    literal: int | None,
+    begins_here: bool,
 ) -> Excerpt:
     has_more = _has_more(text, chosen)
     padding = "" if literal is not None else "\n" * chosen.first
@@ -196,25 +206,16 @@ def _excerpt(
     else:
         around = _surroundings(text, chosen)
         where += _lines(chosen) + (f" of {around}" if around else "")
-    readings: list[tuple[str, str | None]] = []
-
-    def add(lines: list[str], cut: int | None) -> None:
-        line = "" if cut is None else f"truncated after line {chosen.first + cut}"
-        parts = (where if not whole or has_more else "", line)
-        readings.append((padding + "\n".join(lines) + "\n", "; ".join(filter(None, parts))))
-
-    if chosen.is_open:
-        for lines, end in completions(chosen.lines, chosen.heads[-1]):
-            if len(lines) > chosen.heads[0]:
-                add(lines, end)
-    elif not chosen.has_entry and lacks_entry(chosen.lines[0], chosen.lines[chosen.heads[-1]]):
-        add(drop_result_attributes(chosen.lines), len(chosen.lines))
-    written = padding + "\n".join(chosen.lines) + "\n" if has_more or not whole else text
-    if not readings and (has_more or not whole):
-        add(chosen.lines, None)
-    if whole:
-        readings.append((text, None))
-    return Excerpt(written, tuple(readings), text, literal)
+    lines, cut = chosen.lines, ""
+    part = read_part(lines, chosen.first, chosen.header) if lacks_entry(chosen) else None
+    if part is not None:
+        part.name = name
+    elif chosen.is_open:
+        lines = lines[: chosen.heads[-1]]
+        cut = f"truncated after line {chosen.first + len(lines)}"
+    note = "; ".join(filter(None, (where if not whole or has_more else "", cut)))
+    written = padding + "\n".join(lines) + "\n" if note else text
+    return Excerpt(written, text, note or None, literal, part, chosen.header)
 
 
 def _has_more(text: str, module: ModuleLines) -> bool:
@@ -280,19 +281,17 @@ def _offset_in_literal(source: str, literal: int, line: int, column: int) -> int
     return match.end() - 1
 
 
-def _other_format(text: str) -> str | None:
+@cache
+def _formats() -> list[tuple[re.Pattern[str], str]]:
+    import tomllib  # few texts are of another format
+
+    found = tomllib.loads(Path(__file__).with_name("other_formats.toml").read_text(encoding="utf-8"))
+    return [(re.compile(f["begins"], re.MULTILINE), f["is"]) for f in found["format"]]
+
+
+def other_format(text: str) -> str | None:
     """The format of files often confused with HLO dumps; None for others."""
     start = text[:4096].lstrip()
-    if start.startswith(("HloModule", "ENTRY", "%", "//", "/*")):
+    if start.startswith(("HloModule", "ENTRY", "%", "/*")):
         return None
-    if _TEXT_PROTO.search(start):
-        return "a protocol buffer printed as text, not an HLO text dump"
-    if start.startswith(("module @", "module {", "#loc", "#map", "builtin.module")) or "func.func" in start:
-        return "StableHLO (MLIR), not HLO text; compile it with hlofuse capture"
-    if start.startswith("BufferAssignment"):
-        return "XLA's buffer assignment, not the module; give the file without -buffer-assignment in its name"
-    if start.startswith("HloLiveRange"):
-        return "XLA's live ranges, not the module; give the file without -live-range in its name"
-    if "TensorsGraphInfo:" in start:
-        return "a graph of PyTorch/XLA operations, not HLO; set XLA_SAVE_TENSORS_FMT=hlo"
-    return None
+    return next((what for pattern, what in _formats() if pattern.match(start)), None)

@@ -3,19 +3,23 @@
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hlofuse.format.escape import printable
+from hlofuse.format.units import plural
 from hlofuse.inputs.choose_target import choose_target, target_of_files
 from hlofuse.inputs.companions import Companions
+from hlofuse.inputs.copied import mlir_in, plain, without_unreadable_metadata
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, require_case
-from hlofuse.inputs.excerpt import Excerpt, find_module
+from hlofuse.inputs.excerpt import Excerpt, OtherFormatError, find_module
+from hlofuse.inputs.part import PartError, read_part, whole_text
 from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.inputs.release import marks_of_bytes
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.inputs.text import decode, input_name, read_bytes
-from hlofuse.inputs.wire_format import PROTO, foreign_form, hlo_text
+from hlofuse.inputs.wire_format import MLIR, PROTO, ForeignError, foreign_form, hlo_text
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.shape_check import first_misfit, misfit_error
@@ -149,13 +153,56 @@ def _text_of(data: bytes, called_as: str) -> tuple[str, str | None]:
 
 
 def _module_in(data: bytes, name: str, called_as: str, module: str | None) -> Module:
-    text, form = _text_of(data, called_as)
-    parsed = _parse_first(find_module(text, called_as, module), name)
+    try:
+        text, form = _text_of(data, called_as)
+        parsed = _parsed(find_module(text, called_as, module), name)
+        parsed.lowered_from = form if form != PROTO else None
+        if form:
+            parsed.findings["release_marks"] = marks_of_bytes(data, form)
+    except _UNREADABLE as error:
+        if foreign_form(data) not in (None, MLIR):
+            raise
+        copy = decode(data, called_as, as_module=False)
+        parsed = _parsed_as_copied(copy, name, called_as, module, error)
     parsed.filename = name
-    parsed.lowered_from = form if form != PROTO else None
-    if form:
-        parsed.findings["release_marks"] = marks_of_bytes(data, form)
     return parsed
+
+
+_UNREADABLE = (HloParseError, OtherFormatError, ForeignError, PartError)
+
+
+def _parsed_as_copied(
+    text: str, name: str, called_as: str, module: str | None, problem: HlofuseError
+) -> Module:
+    """The module in a text that is not read as it stands; `PartError` for a part of one, else `problem`."""
+    copy = plain(text)
+    found = Excerpt(copy, copy)
+    try:
+        found = find_module(copy, called_as, module)
+        return _parsed(found, name)
+    except _UNREADABLE as error:
+        if isinstance(error, PartError):
+            raise
+        problem = error if copy != text else problem
+    readable, count = without_unreadable_metadata(found.text)
+    attempts = [(readable, f"metadata of {plural(count, 'instruction')} left out")] if count else []
+    part = read_part(found.text.split("\n"), header=found.header)
+    whole = whole_text(part)
+    if whole is not None and not found.header:
+        attempts.append((without_unreadable_metadata(whole)[0], "found in a longer text without HloModule"))
+    for attempt, note in attempts:
+        with suppress(HlofuseError):
+            return _parsed(replace(found, text=attempt, note=note), name)
+    if not part.is_empty and whole is None:
+        part.name = called_as
+        raise PartError(part)
+    mlir = mlir_in(copy) if part.is_empty else None
+    if mlir is None or mlir == text:
+        raise problem
+    lowered = _parsed(find_module(hlo_text(mlir.encode(), MLIR, called_as), called_as), name)
+    lowered.lowered_from = MLIR
+    lowered.findings["release_marks"] = marks_of_bytes(mlir.encode(), MLIR)
+    return lowered
 
 
 def _load_from_profile(path: str, name: str | None) -> Module:
@@ -167,7 +214,7 @@ def _load_from_profile(path: str, name: str | None) -> Module:
         raise HlofuseError(
             f"{printable(label)} has times and no HLO: explain its dump, with --profile {printable(path)}"
         )
-    found = _parse_first(find_module(hlo_text(chosen.proto(), PROTO, label), label), path)
+    found = _parsed(find_module(hlo_text(chosen.proto(), PROTO, label), label), path)
     found.filename = path
     found.findings["profile"] = profile, chosen
     return found
@@ -177,26 +224,23 @@ _NEURONS = "API_VERSION_UNSPECIFIED"
 """Neuron's value of `api_version`. It means the default, and XLA's parser refuses it."""
 
 
-def _parse_first(found: Excerpt, name: str) -> Module:
-    """The first reading that can be parsed; the error of the last, or where its shapes do not fit."""
-    last = len(found.readings) - 1
-    for number, (text, note) in enumerate(found.readings):
-        try:
-            module = parse_module(text, name)
-        except HloParseError as error:
-            if number == last:
-                raise found.locate(error) from None
-            continue
-        misfit = first_misfit(module)
-        if misfit is not None:
-            raise found.locate(misfit_error(text, *misfit, name))
-        module.text_note = note
-        if _NEURONS in text:
-            for call in module.instructions():
-                if call.attributes.raw("api_version") == _NEURONS:
-                    call.attributes = call.attributes.without("api_version")
-        return module
-    raise AssertionError("cannot read")
+def _parsed(found: Excerpt, name: str) -> Module:
+    """The module; `PartError` for a part of one, HloParseError also where its shapes do not fit."""
+    if found.part is not None:
+        raise PartError(found.part)
+    try:
+        module = parse_module(found.text, name)
+    except HloParseError as error:
+        raise found.locate(error) from None
+    misfit = first_misfit(module)
+    if misfit is not None:
+        raise found.locate(misfit_error(found.text, *misfit, name))
+    module.text_note = found.note
+    if _NEURONS in found.text:
+        for call in module.instructions():
+            if call.attributes.raw("api_version") == _NEURONS:
+                call.attributes = call.attributes.without("api_version")
+    return module
 
 
 def _find_input(folder: Path, module: str | None, target: str) -> tuple[Path, str]:

@@ -1,11 +1,9 @@
 """The first and last lines of modules within a longer text."""
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from hlofuse.ir.text.patterns import NAME, PARAMETERS_OF_HEAD, nested_pattern
-from hlofuse.ir.text.shapes import split_tuple
+from hlofuse.ir.text.patterns import NAME, nested_pattern
 
 _GAP = 200
 """The limit of other threads' lines between two lines of a logged module."""
@@ -13,10 +11,10 @@ _LONGEST = 1000
 """The limit of a line prefix, in characters."""
 
 _COMPUTATION = rf"\s*(?:ENTRY )?%?{NAME} "
-_HEAD = re.compile(rf"{_COMPUTATION}(?:\((?:\)|{NAME}: |/\*).* )?\{{\s*(?://.*)?", re.ASCII)
-_HEAD_BEGINS = re.compile(rf"{_COMPUTATION}\((?:\)|{NAME}: |/\*)[^{{}}]*(?:\{{[\d,]*\}}[^{{}}]*)*", re.ASCII)
+HEAD = re.compile(rf"{_COMPUTATION}(?:\((?:\)|{NAME}: |/\*).* )?\{{\s*(?://.*)?", re.ASCII)
+HEAD_BEGINS = re.compile(rf"{_COMPUTATION}\((?:\)|{NAME}: |/\*)[^{{}}]*(?:\{{[\d,]*\}}[^{{}}]*)*", re.ASCII)
 _ONE_LINE = re.compile(rf"{_COMPUTATION}(?!= )[^{{]*\{{.+\}}\s*", re.ASCII)
-_CLOSE = re.compile(r"(\s*\}(?:, execution_thread=.*|\s*//.*)?)(?:\)?[\"'`]{1,3}.*|\s*)")
+CLOSE = re.compile(r"(\s*\}(?:, execution_thread=.*|\s*//.*)?)(?:\)?[\"'`]{1,3}.*|\s*)")
 _BETWEEN = re.compile(
     r'\s*(?:|//.*|/\*.*\*/|(?:FileNames|FunctionNames|FileLocations|StackFrames)\s*|\d+ [{"].*)', re.ASCII
 )
@@ -41,6 +39,11 @@ class ModuleLines:
     @property
     def size(self) -> int:
         return sum(map(len, self.lines)) + len(self.lines)
+
+    @property
+    def header(self) -> str:
+        """The line that begins with HloModule, and those that it goes on in."""
+        return "".join(self.lines[: self.heads[0]])
 
     @property
     def last(self) -> int:
@@ -70,7 +73,7 @@ def module_lines(lines: list[str], name: str, first: int, column: int) -> Module
         if depth > 0 and len(out) < _GAP:
             depth += _depth(line)
         elif found.is_open:
-            close = _CLOSE.fullmatch(line)
+            close = CLOSE.fullmatch(line)
             if in_head:
                 in_head = not line.rstrip().endswith("{")
             elif close is not None:
@@ -84,8 +87,8 @@ def module_lines(lines: list[str], name: str, first: int, column: int) -> Module
         elif _ENDS.match(line):
             break
         else:
-            in_head = _HEAD.fullmatch(line) is None
-            found.is_open = not in_head or _HEAD_BEGINS.fullmatch(line) is not None
+            in_head = HEAD.fullmatch(line) is None
+            found.is_open = not in_head or HEAD_BEGINS.fullmatch(line) is not None
             if not found.is_open and _ONE_LINE.fullmatch(line) is None:
                 break
             found.heads.append(len(out))
@@ -104,7 +107,7 @@ def sections(lines: list[str]) -> list[ModuleLines]:
         if line.startswith("// -----"):
             current = None
             continue
-        if _HEAD.fullmatch(line):
+        if HEAD.fullmatch(line):
             entry = line.lstrip().startswith("ENTRY ")
             if current is None:
                 current = ModuleLines("", number, [], has_entry=True)
@@ -133,93 +136,41 @@ def _prefix(lines: list[str], first: int, column: int) -> re.Pattern[str] | None
         if line.strip():
             if pattern.match(line):
                 return pattern
-            if _HEAD.fullmatch(line) or _BETWEEN.fullmatch(line):
+            if HEAD.fullmatch(line) or _BETWEEN.fullmatch(line):
                 return None
     return None
 
 
-# A dump that was cut short, closed where it ends, so that what is there can be read.
-
-
 _BRACES = nested_pattern(r"\{", r"\}", r'[^{}"\n]++', 3)
-_ABOUT_RESULT = re.compile(rf", (?:entry_computation_layout|input_output_alias)={_BRACES}")
 _ENTRY_LAYOUT = re.compile(rf", entry_computation_layout=({_BRACES})")
-_PROGRAM_SHAPE = re.compile(r" (\(.*) \{\s*(?://.*)?$")
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"')
-_INSTRUCTION = re.compile(rf"\s*(ROOT )?%?({NAME}) = .*\)", re.ASCII)
-_PARAMETER = re.compile(r" parameter\((\d{1,9})\)", re.ASCII)
-_SIGNATURE = re.compile(rf"(\s*(?:ENTRY )?(%?){NAME} )\(.*\{{\s*", re.ASCII)
+_SIGNATURE = re.compile(r" (\(.*) \{\s*(?://.*)?$")
+_NUMBERED = re.compile(r"\s*%?[\w.\-]*\.\d+ ", re.ASCII)
+_PARAMETER = re.compile(r" = (.*) parameter\((\d{1,9})\)", re.ASCII)
+_ROOT = re.compile(r"\s*ROOT [^=\n]*= (.*?) [a-z][a-z0-9\-]*\(", re.ASCII)
 
 
-def completions(lines: list[str], head: int) -> Iterator[tuple[list[str], int]]:
-    """Completions of a module whose last computation, from line `head`, has no end.
+def lacks_entry(module: ModuleLines) -> bool:
+    """True if the end of the entry is not among the lines.
 
-    Each comes with the number of its original lines: first all complete lines, then one fewer each time. The
-    last complete instruction is the root. Missing parameters are taken from the signature.
+    Without the word ENTRY the last computation is the entry, as for XLA's parser, unless a printer wrote it:
+    printers write the word.
     """
-    end = len(lines)
-    while end > head + 1 and not _is_complete(lines[end - 1]):
-        end -= 1
-    for last in (end, end - 1):
-        while last > head + 1 and not _INSTRUCTION.match(lines[last - 1]):
-            last -= 1
-        if last <= head + 1:
-            yield drop_result_attributes(lines[:head]), head
-            return
-        yield _close_computation(lines, head, last), last
-
-
-def drop_result_attributes(lines: list[str]) -> list[str]:
-    """The module without header attributes about the result, which is missing."""
-    return [_ABOUT_RESULT.sub("", lines[0]), *lines[1:]]
-
-
-def lacks_entry(header: str, last: str) -> bool:
-    """True if the last computation, given its first line, does not match the entry's layout."""
-    layout, signature = _ENTRY_LAYOUT.search(header), _PROGRAM_SHAPE.search(last)
-    if layout is None or signature is None:
-        return False
-    names_off = re.sub(rf"{NAME}: ", "", signature[1])
-    entry, found = (re.sub(r"\{[^{}]*\}|/\*.*?\*/|\s", "", s) for s in (layout[1][1:-1], names_off))
+    last = module.lines[module.heads[-1] :]
+    if module.has_entry:
+        return module.is_open and last[0].lstrip().startswith("ENTRY ")
+    if module.is_open:
+        return True
+    layout = _ENTRY_LAYOUT.search(module.header)
+    signature = _SIGNATURE.search(last[0])
+    if layout is None:
+        return signature is not None or _NUMBERED.match(last[0]) is not None
+    shapes = _shapes_of_body(last) if signature is None else re.sub(rf"{NAME}: ", "", signature[1])
+    entry, found = (re.sub(r"\{[^{}]*\}|/\*.*?\*/|\s", "", s) for s in (layout[1][1:-1], shapes))
     return entry != found
 
 
-def _is_complete(line: str) -> bool:
-    """True for an instruction that continues to the end of its line."""
-    plain = _STRING.sub("", line)
-    return (
-        _INSTRUCTION.match(line) is not None
-        and '"' not in plain
-        and all(plain.count(a) == plain.count(b) for a, b in ("()", "{}", "[]"))
-        and re.search(r"[=,]\s*$|, ?[a-z_\-]*$", plain) is None
-    )
-
-
-def _close_computation(lines: list[str], head: int, last: int) -> list[str]:
-    body = lines[head + 1 : last]
-    matches = [m for m in map(_INSTRUCTION.match, body) if m is not None]
-    if any(m[1] for m in matches):
-        return [*lines[:last], "}"]
-    names = {m[2] for m in matches}
-    there = {int(n) for line in body for n in _PARAMETER.findall(line)}
-    signature = _SIGNATURE.fullmatch(lines[head])
-    expected = PARAMETERS_OF_HEAD.findall(lines[head]) if signature is not None else []
-    layout = _ENTRY_LAYOUT.search(lines[0]) if lines[head].lstrip().startswith("ENTRY") else None
-    shapes = split_tuple(layout[1][1:-1].rpartition("->")[0]) if layout is not None else None
-    if shapes is not None and len(shapes) in (len(expected), len(shapes) if not expected else -1):
-        expected = [
-            (expected[n][0] if expected else f"missing_parameter.{n}", s) for n, s in enumerate(shapes)
-        ]
-    missing = [n for n in range(max(len(expected), max(there, default=-1) + 1)) if n not in there]
-    if missing and missing[-1] >= len(expected):  # nothing says what they are: the others are renumbered
-        place = {n: k for k, n in enumerate(sorted(there))}
-        body = [_PARAMETER.sub(lambda m: f" parameter({place[int(m[1])]})", line) for line in body]
-        missing = []
-    percent = signature[2] if signature is not None else ""
-    added = []
-    for n in missing:
-        name, shape = expected[n]
-        added.append(f"  {percent}{f'{name}.{n}' if name in names else name} = {shape} parameter({n})")
-    root = re.sub(r"^\s*", "  ROOT ", body[-1])
-    opened = signature[1] + "{" if signature is not None else lines[head]
-    return [*drop_result_attributes(lines[:head]), opened, *body[:-1], root, *added, "}"]
+def _shapes_of_body(lines: list[str]) -> str:
+    """`(parameters)->result` of a computation that is written without."""
+    parameters = sorted((int(n), shape) for line in lines for shape, n in _PARAMETER.findall(line))
+    root = next((m[1] for m in map(_ROOT.match, reversed(lines)) if m is not None), "")
+    return f"({','.join(shape for _, shape in parameters)})->{root}"

@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import re
 import sys
 from collections.abc import Callable
 from io import BytesIO
@@ -112,7 +113,19 @@ def _read_bounded(read: Callable[[int], bytes], name: str, limit: int, how: str 
     return b"".join(chunks)
 
 
+_ARCHIVES = (b"PK\3\4", b"\xfd7zXZ\0", b"BZh", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a")
+"""First bytes of zip, xz, bzip2, Zstandard, 7-Zip and RAR."""
+_SAVED_MODEL = b"\x08\x01\x12"
+
+
 def _refuse_binary(first: bytes, name: str) -> None:
+    if first.startswith(_ARCHIVES) or first[257:262] == b"ustar":
+        raise HlofuseError(f"{printable(name)} is an archive; unpack it and give the file or folder in it")
+    if first.startswith(_SAVED_MODEL) or _is_graph_def(first):
+        raise HlofuseError(
+            f"{printable(name)} is a graph of TensorFlow, not HLO; give the result of"
+            ' experimental_get_compiler_ir(…)(stage="hlo")'
+        )
     if b"\0" not in first[:65536]:
         return
     if first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -124,6 +137,16 @@ def _refuse_binary(first: bytes, name: str) -> None:
             " or add --xla_dump_hlo_as_text to XLA_FLAGS"
         )
     raise HlofuseError(f"{printable(name)} is a binary file, not text{hint}")
+
+
+def _is_graph_def(first: bytes) -> bool:
+    """True for a GraphDef: its first field is a node with a name, then an operation in CamelCase."""
+    node = re.match(rb"\n[\x00-\xff]{1,3}?\n([\x01-\x7f])", first)
+    if node is None:
+        return False
+    end = node.end() + node[1][0]
+    operation = re.match(rb"\x12[\x02-\x3f]([A-Z][A-Za-z0-9]+)", first[end : end + 66])
+    return operation is not None and len(operation[1]) >= first[end + 1]
 
 
 def decode(data: bytes, name: str, as_module: bool = True) -> str:

@@ -221,6 +221,10 @@ def foreign_form(data: bytes) -> str | None:
     return None
 
 
+class ForeignError(HlofuseError):
+    """The jaxlib at hand refuses a program."""
+
+
 def hlo_text(data: bytes, form: str, name: str) -> str:
     """HLO text of a module in another form; raises `HlofuseError` without jaxlib, or where jaxlib refuses it.
 
@@ -241,7 +245,7 @@ def hlo_text(data: bytes, form: str, name: str) -> str:
         return str(computation.get_hlo_module().to_string())
     except Exception as error:
         message = printable(str(error).strip().split("\n")[0][:300])
-        raise HlofuseError(f"{printable(name)} is {form} that jaxlib cannot read: {message}") from None
+        raise ForeignError(f"{printable(name)} is {form} that jaxlib cannot read: {message}") from None
 
 
 _METADATA, _TUPLE_INDEX, _ID, _OPERANDS = 7, 13, 35, 36

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from hlofuse.inputs.part import PartError
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.library.listener import Listener
@@ -103,7 +105,8 @@ def open(
         listener=Listener(note=notes.append),
     )
     report = Report(options, notes, owned)
-    report.loaded  # noqa: B018  what is wrong with the input is an error here
+    with suppress(PartError):  # `explain` says what there is
+        report.loaded  # noqa: B018  what is wrong with the input is an error here
     return report
 
 

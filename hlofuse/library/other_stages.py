@@ -1,4 +1,4 @@
-"""The answer of `explain` about a module that is not replayed: a fused one, or the dumps of a TPU."""
+"""Answers about a module that is not replayed: a fused one, the dumps of a TPU, a part of a module."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 from hlofuse.account import KernelTimes
 from hlofuse.inputs import load
 from hlofuse.inputs.dump_names import TPU_PIPELINES
+from hlofuse.inputs.part import PartError
 from hlofuse.inputs.stage import StageError
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of, head_of_dump
 from hlofuse.reports.common.names import launched_in
+from hlofuse.reports.common.part import part_json, print_part
 from hlofuse.reports.fused.boundaries import explain_fused
 from hlofuse.reports.fused.json import fused_json
 from hlofuse.reports.fused.model import Fused
@@ -83,6 +85,20 @@ def answer_of_another_stage(
         entries_of=lambda found: found.kernels,
         heads=[head],
         prints_heads=answer is not None,
+    )
+
+
+def answer_about_part(command: str, error: PartError) -> Answer[Any]:
+    """The answer of a command about a part of a module: what there is of it, and no figures."""
+    part = error.part
+    return Answer(
+        "part of a module",
+        lambda: part,
+        json=lambda data: part_json(data, f"hlofuse.{command}/3"),
+        body=lambda console, limit=10, **_how: print_part(part, console, limit),
+        rows_of=lambda document: document["computations"],
+        entries_of=lambda data: data.fragments,
+        prints_heads=True,
     )
 
 

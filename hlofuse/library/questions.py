@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, ParamSpec, TypeAlias, TypeVar
 
+from hlofuse.inputs.part import PartError
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.option import argument, flag, limit, option
 
@@ -45,6 +46,8 @@ class Question(Generic[D]):
     """The placeholder of the input; `INPUT...` for a question about several modules."""
     has_hints: ClassVar[bool]
     """The text on a command line says how to go on."""
+    of_whole: ClassVar[bool]
+    """A part of a module has no answer, not even what there is of it."""
 
     def __init_subclass__(
         cls,
@@ -53,17 +56,24 @@ class Question(Generic[D]):
         reading: Reading = "measured",
         input: str = "INPUT",
         hints: bool = False,
+        of_whole: bool = False,
     ) -> None:
         cls.command = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
         cls.source, cls.shown, cls.reading, cls.input = source, shown or {}, reading, input
-        cls.has_hints = hints
+        cls.has_hints, cls.of_whole = hints, of_whole
         QUESTIONS[cls.command] = cls
 
     def about(self, *programs: Program) -> Answer[D]:
         """The answer about a program, or about several."""
         module, _, function = self.source.partition(":")
         answer = getattr(import_module(f"hlofuse.library.{module}"), function)
-        found: Answer[D] = answer(programs if self.input.endswith("...") else programs[0], self)
+        try:
+            found: Answer[D] = answer(programs if self.input.endswith("...") else programs[0], self)
+        except PartError as error:
+            if self.of_whole or len(programs) > 1:
+                raise
+            other_stages = import_module("hlofuse.library.other_stages")
+            found = other_stages.answer_about_part(self.command, error)
         return found
 
 
@@ -273,7 +283,7 @@ class WhatIf(
 
 
 @dataclass(eq=False, repr=False)
-class Optimize(Question[Any], source="optimizing:optimized", reading="search"):
+class Optimize(Question[Any], source="optimizing:optimized", reading="search", of_whole=True):
     """Search for passes, flags or fusion decisions that make the module in INPUT faster than XLA's defaults.
 
     Every candidate is replayed to the final kernels and measured there: kernels, bytes, time with lower
@@ -307,7 +317,7 @@ class Optimize(Question[Any], source="optimizing:optimized", reading="search"):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Check(Question["CheckResult"], source="measuring:check", input="INPUT..."):
+class Check(Question["CheckResult"], source="measuring:check", input="INPUT...", of_whole=True):
     """Check kernels, bytes and time against a budget or baseline; report failures by line and rule.
 
     INPUT is a dump, a dump directory, a corpus or a profile (all modules unless --module selects one). A

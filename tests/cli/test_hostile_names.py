@@ -65,7 +65,12 @@ def test_markdown() -> None:
 
 def test_errors_are_safe(hlofuse: Run, tmp_path: Path) -> None:
     path = tmp_path / "m.hlo"
-    path.write_text("HloModule m\n\nENTRY %main () -> f32[] {\n  ROOT %c = \x1b[31mf32[] constant(1)\n}\n")
+    text = "HloModule m\n\nENTRY %main () -> f32[] {\n  ROOT %c = \x1b[31mf32[] constant(1)\n}\n"
+    path.write_text(text)  # a colour, which is no part of the text
+    result = hlofuse("explain", path)
+    assert result.status == 0
+    assert "\x1b" not in result.out
+    path.write_text(text.replace("[31m", "("))
     result = hlofuse("explain", path)
     assert result.status == 2
     assert "\x1b" not in result.err

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import pprint
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hlofuse.inputs import load, read_text
-from hlofuse.inputs.excerpt import find_module
 from hlofuse.ir import HloParseError, Module
 from hlofuse.ir.errors import HlofuseError
-
-from ..running import Run
-from ..tools.module_checks import verify_module
 
 HLO = """HloModule jit_f, entry_computation_layout={(f32[2,4]{1,0}, f32[2]{0})->f32[2]{0}}
 
@@ -146,58 +141,3 @@ def test_a_single_module_is_not_another(tmp_path: Path) -> None:
     assert load(saved(tmp_path, HLO), "f").name == "jit_f"
     with pytest.raises(HlofuseError, match="this input is a single module"):
         load(saved(tmp_path, HLO), "g")
-
-
-SHORT = "HloModule m\n\nsum {\n  b = f32[] parameter(1)\n  ROOT s = f32[] negate(b)\n}\n"
-CUTS: dict[str, tuple[Callable[[str], str], int, list[str]]] = {
-    "in a line": (lambda t: t[: t.index("dimensions=")], 12, ["p", "zero", "e", "q"]),
-    "after a line": (lambda t: t[: t.index("  %q")], 13, ["p", "zero", "e", "r", "q"]),
-    "before the brace": (lambda t: t[:-2], 15, ["p", "zero", "e", "r", "q", "n"]),
-    "dots": (lambda t: t[: t.index("  %q")] + "  ...\n", 13, ["p", "zero", "e", "r", "q"]),
-    "in a page": (lambda t: "```\n" + t[: t.index("  %q")] + "```\n", 14, ["p", "zero", "e", "r", "q"]),
-    "in the heading": (lambda t: t[: t.index("q: f32")], 8, ["a", "b", "s"]),
-    "before the entry": (lambda t: t[: t.index("ENTRY")], 7, ["a", "b", "s"]),
-    "in another": (lambda t: t[: t.index("  ROOT %s")], 5, ["a", "b"]),
-    "no signature": (lambda t: SHORT[: SHORT.index("  ROOT s")], 4, ["b"]),
-}
-
-
-@pytest.mark.parametrize("kind", CUTS)
-def test_a_dump_cut_short_is_read_to_where_it_ends(tmp_path: Path, kind: str) -> None:
-    cut, line, expected = CUTS[kind]
-    module = load(saved(tmp_path, cut(HLO)))
-    assert (module.text_note or "").endswith(f"truncated after line {line}")
-    assert [i.name for i in module.entry] == expected
-    assert [p.name for p in module.entry.parameters] == [n for n in expected if n in "abpq"]
-    assert verify_module(module) == []
-
-
-def test_a_cut_anywhere_gives_a_module_or_an_error() -> None:
-    read = 0
-    for end in range(1, len(HLO) - 1):
-        found = find_module(HLO[:end], "m")
-        for text, note in found.readings[:-1]:
-            assert note is not None, end
-            assert text.rstrip().endswith("}"), end
-            read += 1
-    assert read > len(HLO) // 2
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        HLO.replace("}\n\nENTRY", "\n\nENTRY"),
-        HLO.replace("%zero = f32[] constant(0)", "%zero = f32[] constant(").removesuffix("}\n"),
-        HLO.removesuffix("}\n").replace("%e, %zero", "%e, %nobody"),
-    ],
-)
-def test_an_error_in_the_middle_is_no_end(tmp_path: Path, text: str) -> None:
-    with pytest.raises(HloParseError):
-        load(saved(tmp_path, text))
-
-
-def test_a_report_says_that_the_text_is_cut_short(tmp_path: Path, hlofuse: Run) -> None:
-    path = saved(tmp_path, HLO[: HLO.index("  %q")])
-    result = hlofuse("explain", str(path), "--format", "json", "--target", "cpu")
-    assert result.status == 0
-    assert json.loads(result.out)["text_note"] == "truncated after line 13"

@@ -68,10 +68,37 @@ def test_a_missing_file_is_named_with_its_likes(tmp_path: Path) -> None:
         (b"module @jit_f {\n  func.func public @main() {}\n}", "is StableHLO (MLIR), not HLO text"),
         (b"[Sync]\nTensorsGraphInfo:\n\nIR {\n  %0 = f32[] aten::tanh()\n}\n", "XLA_SAVE_TENSORS_FMT=hlo"),
         (b"BufferAssignment:\nallocation 0", "buffer assignment"),
+        (b"{ lambda ; a:f32[2]. let\n    b:f32[2] = neg a\n  in (b,) }\n", "a jaxpr, not HLO"),
+        (b"{ lambda a:f32[2]; b:f32[2]. let c:f32[2] = mul a b in (c,) }\n", "a jaxpr, not HLO"),
+        (b"digraph G {\nrankdir = TB;\n}\n", "a drawing for Graphviz"),
+        (b'strict digraph "f" {\n}\n', "a drawing for Graphviz"),
+        (b"{'flops': 64.0, 'bytes accessed': 96.0}\n", "the result of cost_analysis()"),
+        (b"[{'bytes accessed0{}': 32.0, 'flops': 64.0}]\n", "the result of cost_analysis()"),
+        (b"CompiledMemoryStats(generated_code_size_in_bytes=0)\n", "the result of memory_analysis()"),
+        (b"Memory Space: default (color=0)\nTotal bytes: 8 (8B)\n", "XLA's memory usage report"),
+        (b"\nTotal bytes used: 8 (8B)\n\nUsed values:\n<0 x @0>\n", "XLA's list of buffer values"),
+        (b"HloLiveRange (max 3):\n  InstructionSequence:\n", "live ranges"),
+        (b"gpu_device_info {\n  threads_per_block_limit: 1024\n}\n", "XLA's description of a GPU"),
+        (b'platform_name: "CUDA"\n', "XLA's description of a GPU"),
+        (b'node {\n  name: "x"\n  op: "Placeholder"\n}\n', "a GraphDef of TensorFlow"),
+        (b"\n\x10\n\x01x\x12\x0bPlaceholder\n\x09\n\x01y\x12\x04Relu", "a graph of TensorFlow"),
+        (b"\x08\x01\x12\x02\n\x00", "a graph of TensorFlow"),
+        (b"PK\x03\x04\x14\x00\x00\x00", "is an archive; unpack it"),
+        (b"m.hlo".ljust(257, b"\0") + b"ustar\x0000", "is an archive; unpack it"),
+        (gzip.compress(b"m.hlo".ljust(257, b"\0") + b"ustar\x0000", mtime=0), "is an archive; unpack it"),
+        (b"xla_cpu_enable_fast_math: false\n", "the list of XLA's flags"),
+        (b"//\n// Generated\n//\n\n.version 8.3\n.target sm_90\n", "machine code of kernels"),
     ],
 )
 def test_what_is_no_dump(tmp_path: Path, data: bytes, text: str) -> None:
     assert text in refusal(write(tmp_path, data))
+
+
+@pytest.mark.parametrize("text", ["node", "graph", "xla_", "module", "let"])
+def test_a_name_of_another_format_in_a_dump(tmp_path: Path, text: str) -> None:
+    assert text in load(write(tmp_path, HLO.replace("%main", f"%{text}").encode())).entry.name
+    entry = HLO.partition("\n\n")[2].replace("ENTRY %main (p: f32[2]) -> f32[2]", f"{text}1")
+    assert load(write(tmp_path, entry.encode())).entry.name == f"{text}1"
 
 
 def test_a_file_over_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

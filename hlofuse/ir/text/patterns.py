@@ -147,7 +147,6 @@ OPERAND = re.compile(
 _PARAMETER = rf"%?{NAME}: (?:{PRIMITIVE}\[(?:\d{{1,18}}+(?:,\d{{1,18}}+)*+)?\](?![{{])|({_PLAIN_SHAPE}))"
 _PARAMETERS = rf"\((?:(?:/\*index=\d++\*/)?{_PARAMETER}(?:, (?=[%/A-Za-z_])|(?=\))))*+\)"
 HEAD = re.compile(rf"(ENTRY )?(%?)({NAME}) (?:({_PARAMETERS}) -> ({_SHAPE}) )?\{{\n", re.ASCII)
-PARAMETERS_OF_HEAD = re.compile(rf"({NAME}): ({_PLAIN_SHAPE})", re.ASCII)
 PARAMETER_SHAPE = re.compile(rf"{NAME}: ({_PLAIN_SHAPE})", re.ASCII)
 _COMMENTS = r"(?:[ \t\n]++|//[^\r\n\0]*+|/\*(?:[^*\0]++|\*(?!/))*+\*/)*+"
 END = re.compile(rf"\}}(?:, execution_thread=\"([\w.\-]*+)\")?( // [^\r\n\0]*+)?{_COMMENTS}", re.ASCII)

@@ -1,0 +1,249 @@
+"""Texts with a part of a module: cut short, or copied without the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from hlofuse.format.escape import printable
+from hlofuse.format.units import plural
+from hlofuse.inputs.backend import backend_of
+from hlofuse.inputs.module_lines import CLOSE, HEAD, HEAD_BEGINS
+from hlofuse.inputs.suggest import close_matches
+from hlofuse.ir.attributes.attributes import Attributes
+from hlofuse.ir.errors import HlofuseError, HloParseError
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import OPCODES
+from hlofuse.ir.shape import Shape
+from hlofuse.ir.text.grammar import parse_shape
+from hlofuse.ir.text.patterns import JSON, NAME, STRING, nested_pattern
+from hlofuse.ir.text.shapes import ShapeCache
+from hlofuse.pipelines.identity import Fact
+from hlofuse.pipelines.stage import Stage
+
+_PARENTHESES = nested_pattern(r"\(", r"\)", r'[^()\n"]++', 6)
+_LINE = re.compile(
+    rf"(?:^|(?<=[\s>|`\"'+:(]))(?:ROOT )?%?({NAME}) = "
+    rf"([a-z]\w*+\[[^\]\n]*+\](?:\{{[^}}\n]*+\}})?|{_PARENTHESES}) ([a-z][a-z0-9\-]*+)(\(.*)",
+    re.ASCII,
+)
+_OPERANDS = re.compile(_PARENTHESES)
+_ATTRIBUTE = re.compile(
+    rf", ([a-z_][\w\-]*+)=({STRING}|{JSON}|\[[^\]\n]*+\][^,\s]*+|[^,{{}}\"\[\s]++|.++)", re.ASCII
+)
+_CALLED = re.compile(
+    rf"\b(?:calls|to_apply|condition|body|select|scatter|true_computation|false_computation)=%?({NAME})"
+    rf"|\b(?:branch|called)_computations=\{{([^{{}}]*+)\}}",
+    re.ASCII,
+)
+_LEFT_OUT = re.compile(r"[\s/#*\[(<%]*+(?:\.{2,}|…)[^=]*")
+_PREFIX = re.compile(
+    r"^(?:[IWEFD]\d{4} [\d:.]+ +\d+ [^\s\]]+\] ?|\[?\d{4}-\d\d-\d\d[ T][\d:.,]+(?:Z|[+\-]\d\d:?\d\d)?\]?:? ?"
+    r"(?:[IWEF] )?(?:[^\s\]]+:\d+\] ?)?|(?:> ?)+|[+|] )",
+    re.ASCII,
+)
+_CREATED_BY_FUSION = re.compile(
+    r"(?:fused_computation|wrapped_[a-z_\d]+_computation)(?:\.\d+)*(?:\.clone(?:\.\d+)*)?", re.ASCII
+)
+_STAGES = {
+    Stage.BEFORE: "{}module before optimizations",
+    Stage.INPUT: "{}module at the fusion input",
+    Stage.FUSED: "fused {}module",
+    Stage.SCHEDULED: "{}module after all passes",
+}
+
+
+@dataclass(slots=True)
+class Fragment:
+    """The instructions of one computation, or those that stand in none."""
+
+    computation: Computation
+    first: int
+    """The number of its first line in the text, from 0."""
+    is_entry: bool = False
+    is_whole: bool = False
+    """True if its end is in the text, and nothing in it is left out."""
+    lines: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Part:
+    """A text without the whole of a module's entry: nothing that runs can be counted."""
+
+    module: Module
+    """It has no entry, and no instruction has operands."""
+    fragments: list[Fragment] = field(default_factory=list)
+    cut: Instruction | None = None
+    """The last instruction, if the text ends in it."""
+    left_out: bool = False
+    absent: list[str] = field(default_factory=list)
+    """Names of called computations that are not in the text."""
+    end: int = 0
+    """The number of its last line with an instruction, from 1."""
+    name: str = ""
+    """The name of the input in messages."""
+
+    @property
+    def backend(self) -> Fact | None:
+        """The backend, also by the instruction in which the text ends; None without evidence."""
+        return backend_of(self.module)
+
+    @property
+    def stage(self) -> Stage | None:
+        """The stage, if something in the text shows it."""
+        if self.module.is_scheduled:
+            return Stage.SCHEDULED
+        created = any(i.fusion_kind in ("kLoop", "kInput", "kOutput") for i in self.module.instructions())
+        named = any(_CREATED_BY_FUSION.fullmatch(p.computation.name) for p in self.fragments)
+        return Stage.FUSED if created or named else None
+
+    @property
+    def entry(self) -> Fragment | None:
+        """The entry computation, of which some is in the text."""
+        return next((p for p in self.fragments if p.is_entry), None)
+
+    @property
+    def is_empty(self) -> bool:
+        """True if there is no instruction in the text."""
+        return not any(self.module.instructions())
+
+    @property
+    def problem(self) -> str:
+        """Why the module is not whole, in words without a full stop."""
+        entry = self.entry
+        if entry is None and (self.cut is not None or self.module.name):
+            return f"the text ends before the module's entry, {self._place}"
+        if entry is None:
+            return "the module's entry is not in the text"
+        if self.left_out:
+            return "lines of it are left out"
+        if not entry.is_whole:
+            return f"the text ends inside the module's entry, {self._place}"
+        more = f" and {len(self.absent) - 1} more" if len(self.absent) > 1 else ""
+        return f"{printable(self.absent[0])}{more} is not in the text"
+
+    @property
+    def _place(self) -> str:
+        return f"{'in' if self.cut is not None else 'after'} line {self.end}"
+
+    @property
+    def contents(self) -> str:
+        """`2 computations of a fused GPU module`."""
+        named = [p for p in self.fragments if p.computation.name]
+        loose = sum(len(list(p.computation)) for p in self.fragments if not p.computation.name)
+        found = [plural(len(named), "computation")] if named else []
+        if loose or not found:
+            found.append(plural(loose, "instruction"))
+        backend = self.backend
+        shown = f"{backend.value.upper()} " if backend is not None else ""
+        kind = _STAGES[self.stage].format(shown) if self.stage is not None else f"{shown}module"
+        article = "an" if kind[0] in "aeio" else "a"
+        return f"{' and '.join(found)} of {article} {kind}"
+
+
+class PartError(HlofuseError):
+    """The input is a part of a module; `explain`, `kernels` and `stats` say which."""
+
+    def __init__(self, part: Part) -> None:
+        super().__init__(f"{printable(part.name)} has {part.contents}: {part.problem}; give the whole module")
+        self.part = part
+
+
+def read_part(lines: Sequence[str], first: int = 0, header: str = "") -> Part:
+    """The computations and instructions in `lines`, the first of which has number `first` in the text.
+
+    `header` is the line that begins with HloModule; empty without one.
+    """
+    name, _, attributes = header.removeprefix("HloModule ").partition(",")
+    found = Part(Module(name.strip(), Attributes(raw=_attributes(f",{attributes}"))))
+    shapes = ShapeCache(_lenient_shape)
+    called: dict[str, None] = {}
+    inside: Fragment | None = None
+    for number, line in enumerate(lines, first):
+        written = _PREFIX.sub("", line, count=1)
+        match = _LINE.search(written)
+        if match is not None and match[3] in OPCODES:
+            if inside is None and (not found.fragments or found.fragments[-1].computation.name):
+                _add_fragment(found, "", number)
+            fragment = found.fragments[-1]
+            fragment.lines.append(written)
+            instruction = _instruction(match, shapes)
+            found.end, found.cut = number + 1, None
+            if _is_complete(match[4]):
+                fragment.computation.append_unnumbered(instruction)
+                called.update(dict.fromkeys(_called(match[4])))
+            else:
+                found.cut = instruction
+        elif HEAD.fullmatch(written) or HEAD_BEGINS.fullmatch(written):
+            tokens = written.replace("ENTRY ", "").split()
+            inside = _add_fragment(found, tokens[0].lstrip("%"), number)
+            inside.is_entry = written.lstrip().startswith("ENTRY ")
+            inside.lines.append(written)
+        elif inside is not None and CLOSE.fullmatch(written):
+            inside.is_whole = True
+            inside.lines.append("}")
+            inside = None
+        elif _LEFT_OUT.fullmatch(written) and found.fragments:
+            found.left_out = True
+        elif inside is not None:
+            inside.lines.append(written)
+    there = [p.computation.name for p in found.fragments]
+    found.absent = [name for name in called if name not in there and not close_matches(name, there)]
+    if found.cut is not None:
+        last = Computation("")
+        last.append_unnumbered(found.cut)
+        found.module.computations.append(last)
+    return found
+
+
+def _add_fragment(part: Part, name: str, first: int) -> Fragment:
+    fragment = Fragment(Computation(name), first)
+    part.fragments.append(fragment)
+    part.module.computations.append(fragment.computation)
+    return fragment
+
+
+def _instruction(match: re.Match[str], shapes: ShapeCache) -> Instruction:
+    """The instruction of a line, without its operands."""
+    name, shape, opcode, rest = match.groups()
+    operands = _OPERANDS.match(rest)
+    attributes = _attributes(rest[operands.end() :] if operands is not None else "")
+    return Instruction(name, shapes[shape], opcode, (), Attributes(raw=attributes))
+
+
+def _called(rest: str) -> Iterator[str]:
+    """The names of the computations that an instruction calls."""
+    for one, several in _CALLED.findall(rest):
+        yield from filter(None, (name.strip(" %") for name in (one, *several.split(","))))
+
+
+def _attributes(text: str) -> dict[str, str]:
+    """The attributes of a line, the last one perhaps cut."""
+    return dict(_ATTRIBUTE.findall(text))
+
+
+def _lenient_shape(text: str) -> Shape:
+    try:
+        return parse_shape(text)
+    except HloParseError:
+        return Shape("opaque")
+
+
+def _is_complete(rest: str) -> bool:
+    """True for the operands and attributes of an instruction that ends with its line."""
+    plain = re.sub(STRING, "", rest)
+    return (
+        '"' not in plain
+        and all(plain.count(a) == plain.count(b) for a, b in ("()", "{}", "[]"))
+        and re.search(r"[=,]\s*$|, ?[a-z_\-]*$", plain) is None
+    )
+
+
+def whole_text(part: Part) -> str | None:
+    """The text of a module without a header whose computations are all there; None for a part."""
+    entry = part.entry
+    if entry is None or not entry.is_whole or part.left_out or part.absent:
+        return None
+    blocks = ["\n".join(p.lines) for p in part.fragments if p.computation.name and p.is_whole]
+    return f"HloModule module_{entry.computation.name}\n\n" + "\n\n".join(blocks) + "\n"
