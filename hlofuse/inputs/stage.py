@@ -17,7 +17,7 @@ from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Given, ShownStage
+from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Given, ShownStage, Source
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS, before_fusion
 
@@ -72,7 +72,9 @@ def stage_of(module: Module, target: str = "cpu", given: Given = NOTHING_GIVEN) 
             evidence = f"from the file name: after {printable(str(dump_file.after))}"
             return ShownStage(FUSED, backend, evidence, right, "directory")
     if _in_corpus(module):
-        return ShownStage(INPUT, backend, "before.hlo, next to after.hlo", right, "directory")
+        stamp = companions_of(module).stamp
+        source: Source = "directory" if stamp is None else "stamp"
+        return ShownStage(INPUT, backend, "before.hlo, next to after.hlo", right, source)
     name, evidence = _by_contents(module, target, backend, given)
     return ShownStage(name, backend, evidence, right)
 
@@ -106,6 +108,9 @@ def _by_contents(module: Module, target: str, backend: str | None, given: Given)
     if counts is not None:
         before, after = counts
         return BEFORE, f"XLA's passes before fusion change it ({before} → {after} operations)"
+    work = _work_not_repeated(module, target)
+    if work:
+        return BEFORE, work
     return INPUT, "XLA's passes before fusion do not change it"
 
 
@@ -306,9 +311,17 @@ def _passes_before_fusion_change(module: Module, target: str, given: Given) -> t
         lowerings = dict[str, Compilation]()
         counts = (_counts_if_changed(module, name, given, lowerings) for name in tried)
         found[target] = next((c for c in counts if c is not None), None)
-        if found[target] is not None:
-            module.findings["lowerings"] = lowerings
+        module.findings["lowerings"] = lowerings
     return found[target]
+
+
+def _work_not_repeated(module: Module, target: str) -> str:
+    """Operations that XLA rewrites before fusion in a pass that is not repeated; empty without such."""
+    lowering: Compilation | None = module.findings.get("lowerings", {}).get(target)
+    found = lowering.span(Stage.INPUT).not_repeated if lowering is not None else {}
+    for name, opcodes in found.items():
+        return f"XLA's {name}, which is not repeated, rewrites {', '.join(sorted(opcodes))} before fusion"
+    return ""
 
 
 def _counts_if_changed(

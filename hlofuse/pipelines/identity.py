@@ -149,11 +149,13 @@ class Identity:
         if not self.release.is_open:
             return ""
         found = self.differences
-        shown = [name for name in found if name.isupper() or "_" not in name][:_SHOWN] or found[:_SHOWN]
-        more = f", … {len(found) - len(shown)} more" if len(found) > len(shown) else ""
+        shown = [name for name in found if name.isupper() or "_" not in name][:_SHOWN]
+        more = f"… {len(found) - len(shown)} more" if len(found) > len(shown) else ""
+        if not shown:  # fields of `Release`, whose names no user knows
+            more = f"{len(found)} {'detail' if len(found) == 1 else 'details'} of XLA's passes"
         verb = "differs" if len(found) == 1 else "differ"
         end = f"{verb} within XLA {self.release.value}; give --xla to choose the release"
-        return f"{', '.join(shown)}{more} {end}" if found else ""
+        return f"{', '.join(filter(None, (*shown, more)))} {end}" if found else ""
 
     def to_json(self) -> dict[str, Any]:
         """The fields that begin every JSON report: `module`, `stage`, `xla`, and the evidence of each."""

@@ -29,11 +29,11 @@ def cut(line: str, width: int) -> str:
 def identity_lines(head: Head, width: int) -> tuple[str, str]:
     """The line about the module's identity; then what does not fit, and the least certain fact."""
     line = identity_line(head.identity, head.order, head.follows_log)
-    line, _, least = line.rpartition(". Least certain: ")
+    line, _, least = line.partition(". Least certain: ")
     first, *others = line.split(" · ")
     while others and len(first) + 3 + len(others[0]) <= width:
         first += f" · {others.pop(0)}"
-    return first, ". ".join(filter(None, (" · ".join(others), f"Least certain: {least}")))
+    return first, ". ".join(filter(None, (" · ".join(others), f"Least certain: {least}" if least else "")))
 
 
 def totals_line(t: Totals) -> str:
