@@ -31,6 +31,9 @@ _COMMENTS = r"(?:[ \t\n]++|//[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/)*+"
 _COMMENT_LINES = re.compile(_COMMENTS)
 _START = re.compile(rf"{_COMMENTS}HloModule ")
 _HEADER = re.compile(rf"HloModule ({NAME})(?:,[^\n]*+)?[ \t]*+(?=\n|\Z)", re.ASCII)
+_ATTRIBUTES = re.compile(
+    rf"HloModule {NAME}, (?:is_scheduled|entry_computation_layout|input_output_alias)=.*", re.ASCII
+)
 _QUOTE = re.compile(r"""([bBuU]?['"])(?:\\n|\s)*+$""")
 _STRING = r"""(['"])((?:(?!\1)[^\\\n]|\\.)*+)\1"""
 _LITERAL = re.compile(rf"\s*[bBuU]?{_STRING}")
@@ -98,6 +101,12 @@ def find_module(text: str, name: str, module: str | None = None) -> Excerpt:
         return Excerpt(text, text)
     chosen = _pick(modules, name, module)
     return _excerpt(text, name, modules, chosen, literals.get(id(chosen)), start is not None)
+
+
+def header_in(text: str) -> str:
+    """The first line with a header that has attributes, from HloModule on; empty without one."""
+    header = _ATTRIBUTES.search(text)
+    return header[0] if header is not None else ""
 
 
 _SINGLE = "--module needs a dump directory or a file with several modules; this input is a single module"

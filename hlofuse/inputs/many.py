@@ -13,7 +13,7 @@ from hlofuse.inputs.choose_target import choose_target, target_of_files
 from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.copied import mlir_in, plain, without_unreadable_metadata
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, require_case
-from hlofuse.inputs.excerpt import Excerpt, OtherFormatError, find_module
+from hlofuse.inputs.excerpt import Excerpt, OtherFormatError, find_module, header_in
 from hlofuse.inputs.part import PartError, read_part, whole_text
 from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.inputs.release import marks_of_bytes
@@ -186,7 +186,7 @@ def _parsed_as_copied(
         problem = error if copy != text else problem
     readable, count = without_unreadable_metadata(found.text)
     attempts = [(readable, f"metadata of {plural(count, 'instruction')} left out")] if count else []
-    part = read_part(found.text.split("\n"), header=found.header)
+    part = read_part(found.text.split("\n"), header=found.header or header_in(copy))
     whole = whole_text(part)
     if whole is not None and not found.header:
         attempts.append((without_unreadable_metadata(whole)[0], "found in a longer text without HloModule"))

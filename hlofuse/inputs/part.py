@@ -105,17 +105,17 @@ class Part:
 
     @property
     def is_empty(self) -> bool:
-        """True if there is no instruction in the text."""
-        return not any(self.module.instructions())
+        """True if there is no instruction and no header in the text."""
+        return not self.module.name and not any(self.module.instructions())
 
     @property
     def problem(self) -> str:
         """Why the module is not whole, in words without a full stop."""
         entry = self.entry
-        if entry is None and (self.cut is not None or self.module.name):
+        if entry is None and self.module.name:
             return f"the text ends before the module's entry, {self._place}"
         if entry is None:
-            return "the module's entry is not in the text"
+            return "the module's entry is not in the text, or not the whole of it"
         if self.left_out:
             return "lines of it are left out"
         if not entry.is_whole:
@@ -133,8 +133,10 @@ class Part:
         named = [p for p in self.fragments if p.computation.name]
         loose = sum(len(list(p.computation)) for p in self.fragments if not p.computation.name)
         found = [plural(len(named), "computation")] if named else []
-        if loose or not found:
+        if loose:
             found.append(plural(loose, "instruction"))
+        if not found:
+            found.append("the header" if self.cut is None else "the beginning of an instruction")
         backend = self.backend
         shown = f"{backend.value.upper()} " if backend is not None else ""
         kind = _STAGES[self.stage].format(shown) if self.stage is not None else f"{shown}module"
@@ -232,7 +234,7 @@ def _lenient_shape(text: str) -> Shape:
 
 def _is_complete(rest: str) -> bool:
     """True for the operands and attributes of an instruction that ends with its line."""
-    plain = re.sub(STRING, "", rest)
+    plain = re.sub(STRING, "string", rest)
     return (
         '"' not in plain
         and all(plain.count(a) == plain.count(b) for a, b in ("()", "{}", "[]"))

@@ -38,7 +38,10 @@ ENTRY = """ENTRY %main (p: f32[2,4], q: f32[2]) -> f32[2] {
 HEADER = "HloModule jit_f, entry_computation_layout={(f32[2,4]{1,0}, f32[2]{0})->f32[2]{0}}\n"
 HLO = f"{HEADER}\n{SUM}\n{ENTRY}"
 INSIDE, BEFORE = "the text ends inside the module's entry", "the text ends before the module's entry"
-ABSENT = "the module's entry is not in the text"
+ABSENT = "the module's entry is not in the text, or not the whole of it"
+
+
+CALL = '  %c = f32[2]{0} custom-call(%p), custom_call_target="__cublas$gemm", backend_config={"op'
 
 
 def part_of(text: str) -> Part:
@@ -71,6 +74,19 @@ def part_of(text: str) -> Part:
 def test_what_there_is_and_why_it_is_not_all(text: str, contents: str, problem: str) -> None:
     part = part_of(text)
     assert (part.contents, part.problem) == (f"{contents} of a module", problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "contents"),
+    [
+        (f"The first line is\n\n{HEADER}\nand so on\n", "the header of a module"),
+        (HEADER[:60], "the header of a module"),
+        ("HloModule m, is_scheduled=true, entry_compu", "the header of a module after all passes"),
+        (f"a.cc:7] {CALL}", "the beginning of an instruction of a GPU module"),
+    ],
+)
+def test_less_than_an_instruction(text: str, contents: str) -> None:
+    assert part_of(text).contents == contents
 
 
 def test_only_whole_lines_count() -> None:
@@ -118,7 +134,6 @@ def test_without_the_word_entry(text: str, is_whole: bool) -> None:
         assert part_of(text).entry is None
 
 
-CALL = '  %c = f32[2]{0} custom-call(%p), custom_call_target="__cublas$gemm", backend_config={"op'
 CONFIG = '  %d = f32[2]{0} dot(%p, %p), backend_config={"operation_queue_id":"0","fusi'
 
 
@@ -174,6 +189,7 @@ LINE = "%e = f32[2]{0} exponential(%p)"
         f"XlaRuntimeError: INTERNAL: {LINE} has no layout",
         f"  XLA label: `{LINE}`",
         f'  ROOT {LINE}, metadata={{op_name="it is "quoted""}}',
+        f'12 cycles :: 2.4 usec :: {LINE}, backend_config="{{\\"a\\":1}}"',
         LINE.replace(" = ", "\u00a0=\u00a0"),
         LINE.replace("%e", "\x1b[32m%e\x1b[0m"),
     ],

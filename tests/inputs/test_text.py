@@ -67,6 +67,7 @@ def test_a_missing_file_is_named_with_its_likes(tmp_path: Path) -> None:
         (gzip.compress(HLO.encode(), mtime=0)[:30] + b"garbage", "not a complete gzip file"),
         (b"module @jit_f {\n  func.func public @main() {}\n}", "is StableHLO (MLIR), not HLO text"),
         (b"[Sync]\nTensorsGraphInfo:\n\nIR {\n  %0 = f32[] aten::tanh()\n}\n", "XLA_SAVE_TENSORS_FMT=hlo"),
+        (b"Tensor: id=1\nIR {\n  %0 = f32[] aten::tanh()\n}\n", "XLA_SAVE_TENSORS_FMT=hlo"),
         (b"BufferAssignment:\nallocation 0", "buffer assignment"),
         (b"{ lambda ; a:f32[2]. let\n    b:f32[2] = neg a\n  in (b,) }\n", "a jaxpr, not HLO"),
         (b"{ lambda a:f32[2]; b:f32[2]. let c:f32[2] = mul a b in (c,) }\n", "a jaxpr, not HLO"),
