@@ -186,7 +186,9 @@ def _parsed_as_copied(
         problem = error if copy != text else problem
     readable, count = without_unreadable_metadata(found.text)
     attempts = [(readable, f"metadata of {plural(count, 'instruction')} left out")] if count else []
-    part = read_part(found.text.split("\n"), header=found.header or header_in(copy))
+    part = read_part(found.text.split("\n"), header=found.header)
+    if part.is_empty:
+        part = read_part([], header=header_in(copy))
     whole = whole_text(part)
     if whole is not None and not found.header:
         attempts.append((without_unreadable_metadata(whole)[0], "found in a longer text without HloModule"))

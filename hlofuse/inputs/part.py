@@ -112,6 +112,8 @@ class Part:
     def problem(self) -> str:
         """Why the module is not whole, in words without a full stop."""
         entry = self.entry
+        if not self.end:
+            return "only the header is in the text"
         if entry is None and self.module.name:
             return f"the text ends before the module's entry, {self._place}"
         if entry is None:

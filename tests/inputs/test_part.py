@@ -42,6 +42,7 @@ ABSENT = "the module's entry is not in the text, or not the whole of it"
 
 
 CALL = '  %c = f32[2]{0} custom-call(%p), custom_call_target="__cublas$gemm", backend_config={"op'
+LINE = "%e = f32[2]{0} exponential(%p)"
 
 
 def part_of(text: str) -> Part:
@@ -79,6 +80,7 @@ def test_what_there_is_and_why_it_is_not_all(text: str, contents: str, problem: 
 @pytest.mark.parametrize(
     ("text", "contents"),
     [
+        (f"{LINE}\n}}\n\nHloModule other, is_scheduled=true\n\n%fus", "1 instruction of a module"),
         (f"The first line is\n\n{HEADER}\nand so on\n", "the header of a module"),
         (HEADER[:60], "the header of a module"),
         ("HloModule m, is_scheduled=true, entry_compu", "the header of a module after all passes"),
@@ -86,7 +88,9 @@ def test_what_there_is_and_why_it_is_not_all(text: str, contents: str, problem: 
     ],
 )
 def test_less_than_an_instruction(text: str, contents: str) -> None:
-    assert part_of(text).contents == contents
+    part = part_of(text)
+    assert part.contents == contents
+    assert (part.problem == "only the header is in the text") == ("header" in contents)
 
 
 def test_only_whole_lines_count() -> None:
@@ -174,9 +178,6 @@ def test_a_wrong_module_is_no_part() -> None:
         load_text(HLO.replace("to_apply=%sum", "to_apply=%sums"))
     with pytest.raises(HloParseError, match="did you mean negate"):
         load_text("x = f32[2] negat(f32[2] y)")
-
-
-LINE = "%e = f32[2]{0} exponential(%p)"
 
 
 @pytest.mark.parametrize(
