@@ -182,6 +182,7 @@ def read_part(lines: Sequence[str], first: int = 0, header: str = "") -> Part:
         elif HEAD.fullmatch(written) or HEAD_BEGINS.fullmatch(written):
             tokens = written.replace("ENTRY ", "").split()
             inside = _add_fragment(found, tokens[0].lstrip("%"), number)
+            found.end = number + 1
             inside.is_entry = written.lstrip().startswith("ENTRY ")
             inside.lines.append(written)
         elif inside is not None and CLOSE.fullmatch(written):

@@ -59,7 +59,7 @@ def part_of(text: str) -> Part:
         (HLO[:-2], "2 computations", f"{INSIDE}, after line 15"),
         (HLO[: HLO.index("  %q")] + "  ...\n", "2 computations", "lines of it are left out"),
         ("```\n" + HLO[: HLO.index("  %q")] + "```\n", "2 computations", f"{INSIDE}, after line 14"),
-        (HLO[: HLO.index("q: f32")], "2 computations", f"{INSIDE}, after line 6"),
+        (HLO[: HLO.index("q: f32")], "2 computations", f"{INSIDE}, after line 9"),
         (HLO[: HLO.index("ENTRY")], "1 computation", f"{BEFORE}, after line 6"),
         (HLO[: HLO.index("  ROOT %s")], "1 computation", f"{BEFORE}, after line 5"),
         (SUM, "1 computation", ABSENT),
