@@ -148,7 +148,10 @@ def test_several_modules_are_listed_and_one_is_chosen(tmp_path: Path, hlofuse: R
 def test_wrong_input(tmp_path: Path, hlofuse: Run) -> None:
     (tmp_path / "host0").mkdir()
     write(tmp_path / "host0", ALL)
-    assert "host0" in hlofuse("timeline", tmp_path).err  # dumps one folder below
+    assert "module_0000.jit_f" in hlofuse("timeline", tmp_path).out  # dumps one folder below
+    (tmp_path / "other").mkdir()
+    write(tmp_path / "other", ALL, "module_0000.jit_g")
+    assert "give one of them" in hlofuse("timeline", tmp_path).err
     single = hlofuse("timeline", tmp_path / "host0" / f"module_0000.jit_f.{STAGES[0]}.txt")
     assert (single.status, "is a single dump" in single.err) == (2, True)
     assert hlofuse("timeline", tmp_path / "nowhere").status == 2
