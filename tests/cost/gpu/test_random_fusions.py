@@ -54,7 +54,8 @@ ROWS = (
 
 def program(choose: random.Random) -> str:
     """Squares `s`, halves `h` and rows `v` of earlier ones; all that nobody reads is a result."""
-    squares, rows, lines, unread = ["x", "y"], ["v"], [HEAD], {}
+    squares, rows, lines = ["x", "y"], ["v"], [HEAD]
+    unread: dict[str, str] = {}
     for n in range(choose.randrange(6, 14)):
         drawn = {"s": choose.choice(squares[-4:]), "t": choose.choice(squares[-4:])}
         drawn |= {"v": choose.choice(rows[-3:]), "w": choose.choice(rows[-3:])}

@@ -172,3 +172,77 @@ ENTRY e { x = f32[8] parameter(0)
     assert support.refusal(fusion) is None
     append_producer(fusion, producer)
     assert support.refusal(fusion) == "Unsupported opcode dynamic-slice"
+
+
+def dot(left: str, right: str, result: str, algorithm: str = "", device: str = "h100_sxm") -> str | None:
+    """XLA's reason against a product of these types; None if it is supported."""
+    dimensions = "lhs_contracting_dims={1}, rhs_contracting_dims={0}"
+    line = f"{result}[4,5] dot(p0, p1), {dimensions}" + (f", algorithm={algorithm}" if algorithm else "")
+    product = operation(line, f"{left}[4,3]", f"{right}[3,5]")
+    return TritonSupport(load_device(device), RELEASE).refusal(product)
+
+
+SAME = "Dot operation only supports same types for lhs and rhs."
+INTEGERS = "Dot operation does not support these integer types."
+HOPPER = "Dot operation for F8E4M3FN is not supported before Hopper."
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "result", "device", "reason"),
+    [
+        ("bf16", "bf16", "f32", "h100_sxm", None),
+        ("f64", "f64", "f64", "h100_sxm", None),
+        ("f16", "bf16", "f32", "h100_sxm", SAME),
+        ("f8e5m2", "f8e4m3fn", "f32", "h100_sxm", None),
+        ("f8e4m3fn", "f8e5m2", "f32", "a100_sxm_40", HOPPER),
+        ("f8e5m2", "f8e5m2", "f32", "a100_sxm_40", None),
+        ("f8e5m2", "f8e5m2", "f8e4m3fn", "a100_sxm_40", HOPPER),
+        ("s8", "s8", "s32", "h100_sxm", None),
+        ("s8", "s8", "s8", "h100_sxm", INTEGERS),
+        ("s16", "s16", "s32", "h100_sxm", INTEGERS),
+        ("s8", "s8", "s4", "h100_sxm", "4-bit integer is not supported."),
+        ("f8e5m2fnuz", "f8e4m3fnuz", "f32", "mi350", None),
+    ],
+)
+def test_types_of_products(left: str, right: str, result: str, device: str, reason: str | None) -> None:
+    assert dot(left, right, result, device=device) == reason
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "types", "device", "reason"),
+    [
+        ("dot_bf16_bf16_f32", "bf16 bf16 f32", "h100_sxm", None),
+        ("dot_bf16_bf16_f32_x3", "f32 f32 f32", "h100_sxm", None),
+        ("dot_f64_f64_f64", "f64 f64 f64", "h100_sxm", None),
+        ("dot_f64_f64_f64", "f32 f32 f64", "h100_sxm", None),
+        (
+            "dot_f64_f64_f64",
+            "bf16 bf16 f64",
+            "h100_sxm",
+            "Unsupported BF16 on GPUs on ROCm and before Blackwell",
+        ),
+        ("dot_f64_f64_f64", "bf16 bf16 f64", "b200", None),
+        ("dot_f32_f32_f32", "bf16 bf16 f32", "h100_sxm", None),
+        ("dot_f64_f64_f64", "f64 f64 f64", "mi350", "Unsupported dot algorithm: ALG_DOT_F64_F64_F64"),
+        ("dot_bf16_bf16_bf16", "bf16 bf16 bf16", "mi350", None),
+        (
+            "dot_bf16_bf16_bf16",
+            "bf16 bf16 bf16",
+            "h100_sxm",
+            "Unsupported dot algorithm: ALG_DOT_BF16_BF16_BF16",
+        ),
+        (
+            "dot_any_f8_any_f8_f32",
+            "f8e5m2 f8e5m2 f32",
+            "h100_sxm",
+            "Unsupported dot algorithm: ALG_DOT_ANY_F8_ANY_F8_F32",
+        ),
+        ("dot_f64_f64_f64", "f8e5m2 f8e5m2 f64", "b200", "Unsupported lhs conversion"),
+        ("dot_f64_f64_f64", "f64 f64 f8e5m2", "b200", "Unsupported result conversion"),
+    ],
+)
+def test_algorithms_of_products(algorithm: str, types: str, device: str, reason: str | None) -> None:
+    left, right, result = types.split()
+    ending = f" for dot algorithm ALG_{algorithm.upper()}"
+    wanted = reason if reason is None or "algorithm" in reason else reason + ending
+    assert dot(left, right, result, algorithm, device) == wanted
