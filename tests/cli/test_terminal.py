@@ -185,7 +185,6 @@ BAD_INPUTS = {
     "garbage.hlo": b"\x00\x01\x02\x03" * 100,
     "prose.txt": b"Dear all,\nplease find attached.\n",
     "latin.hlo": b"HloModule m\xe9\n",
-    "cut.hlo": b"HloModule m\n\nENTRY %main (p: f32[2]) -> f32[2] {\n  %p = f32[2]{0} param",
     "cut.gz": gzip.compress(b"HloModule m\n" * 100)[:-9],
     "nested.hlo": b"HloModule m\n\nENTRY %main () -> f32[] {\n  ROOT %t = " + b"(" * 10_000 + b"\n}\n",
 }
@@ -201,6 +200,22 @@ def test_bad_input_is_a_clear_error(hlofuse: Run, tmp_path: Path, name: str, com
     assert name in result.err
     assert "Traceback" not in result.err
     assert "internal error" not in result.err
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_cut_module_is_a_part_without_figures_or_a_clear_error(
+    hlofuse: Run, tmp_path: Path, command: list[str]
+) -> None:
+    path = tmp_path / "cut.hlo"
+    path.write_bytes(b"HloModule m\n\nENTRY %main (p: f32[2]) -> f32[2] {\n  %p = f32[2]{0} param")
+    result = hlofuse(command[0], path, *command[1:])
+    if command[0] in ("explain", "kernels", "why", "stats", "what-if"):
+        assert result.status == 0
+        assert "m: 1 computation of a module" in result.out
+        assert "Kernels, time and bytes are known of a whole module only." in result.out
+    else:
+        assert (result.status, result.out) == (2, "")
+        assert "cut.hlo" in result.err
 
 
 @pytest.mark.parametrize("command", COMMANDS)
