@@ -59,6 +59,9 @@ def traffic(kernel: Instruction, cost: Cost) -> Cost:
             del results[1:]  # workspace, as bytes of others are
         read = sum(map(_array_bytes, dict.fromkeys(kernel.operands)))
         written = sum(shape_size(r) for k, r in enumerate(results) if not k or r.element_type != "u8")
+    elif kernel.is_opaque:
+        read = sum(map(_array_bytes, dict.fromkeys(kernel.operands)))
+        written = _array_bytes(kernel)
     else:
         return cost
     return Cost(cost.flops, cost.transcendentals, read, written, cost.unknown)

@@ -98,6 +98,8 @@ def _notes(
     contradiction = _contradicted_by(module, backend)
     if contradiction is not None:
         found.append(f"{contradiction}, but is replayed for {backend.value.upper()}")
+    if module.unknown is not None:
+        found.append(module.unknown.note)
     if unfollowed:
         found.append(f"the replay ignores {', '.join(map(printable, unfollowed))}")
     partitions = partitions_of(module)

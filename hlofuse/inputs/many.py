@@ -23,6 +23,7 @@ from hlofuse.inputs.wire_format import MLIR, PROTO, ForeignError, foreign_form, 
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.shape_check import first_misfit, misfit_error
+from hlofuse.ir.text.newer import check_config_fields
 from hlofuse.ir.text.reader import parse_module
 
 STAGES = ("input", "output")
@@ -105,6 +106,7 @@ def load(
     *,
     target: str | None = None,
     limit: int | None = None,
+    strict: bool = False,
 ) -> Module:
     """Read a module from a text dump (also gzipped), `-`, a dump directory or a corpus folder.
 
@@ -116,7 +118,8 @@ def load(
 
     A directory gives the module at the input of the fusion passes of `target`, by default that of the dumps'
     names; `module` picks by name, also from a file with several modules. `limit` bounds the bytes of text
-    read (default: 1 GiB or HLOFUSE_MAX_INPUT_BYTES).
+    read (default: 1 GiB or HLOFUSE_MAX_INPUT_BYTES). Parts of a text that the grammar does not know, perhaps
+    of a newer XLA, are listed in `module.unknown`; with `strict` they are errors.
 
     Raises `HlofuseError` (`HloParseError` for a place in the text) with a message for the user.
     """
@@ -129,15 +132,15 @@ def load(
         file, note = _find_input(file, module, target or choose_target(there).name)
         module = None
     name = "<stdin>" if str(path) == "-" else str(file)
-    found = _module_in(read_bytes(file, limit), name, input_name(path), module)
+    found = _module_in(read_bytes(file, limit), name, input_name(path), module, strict)
     found.text_note = found.text_note or note or None
     found.findings["companions"] = Companions(name, given=there.path)
     return found
 
 
-def load_text(text: str, module: str | None = None) -> Module:
+def load_text(text: str, module: str | None = None, *, strict: bool = False) -> Module:
     """Read a module from text, as `load` reads it from standard input."""
-    return _module_in(text.encode(), "<stdin>", "the text", module)
+    return _module_in(text.encode(), "<stdin>", "the text", module, strict)
 
 
 def dump_text(path: str | os.PathLike[str]) -> str:
@@ -152,15 +155,15 @@ def _text_of(data: bytes, called_as: str) -> tuple[str, str | None]:
     return (hlo_text(data, form, called_as) if form else decode(data, called_as, as_module=False)), form
 
 
-def _module_in(data: bytes, name: str, called_as: str, module: str | None) -> Module:
+def _module_in(data: bytes, name: str, called_as: str, module: str | None, strict: bool) -> Module:
     try:
         text, form = _text_of(data, called_as)
-        parsed = _parsed(find_module(text, called_as, module), name)
+        parsed = _parsed(find_module(text, called_as, module), name, strict)
         parsed.lowered_from = form if form != PROTO else None
         if form:
             parsed.findings["release_marks"] = marks_of_bytes(data, form)
     except _UNREADABLE as error:
-        if foreign_form(data) not in (None, MLIR):
+        if strict or foreign_form(data) not in (None, MLIR):
             raise
         copy = decode(data, called_as, as_module=False)
         parsed = _parsed_as_copied(copy, name, called_as, module, error)
@@ -226,12 +229,16 @@ _NEURONS = "API_VERSION_UNSPECIFIED"
 """Neuron's value of `api_version`. It means the default, and XLA's parser refuses it."""
 
 
-def _parsed(found: Excerpt, name: str) -> Module:
+def _parsed(found: Excerpt, name: str, strict: bool = False) -> Module:
     """The module; `PartError` for a part of one, HloParseError also where its shapes do not fit."""
     if found.part is not None:
         raise PartError(found.part)
     try:
-        module = parse_module(found.text, name)
+        module = parse_module(found.text, name, strict=strict)
+    except HloParseError as error:
+        raise found.locate(error) from None
+    try:
+        check_config_fields(found.text, module, name, strict=strict)
     except HloParseError as error:
         raise found.locate(error) from None
     misfit = first_misfit(module)

@@ -14,6 +14,7 @@ def copy_module(module: Module) -> Module:
     new.filename = module.filename
     new.lowered_from = module.lowered_from
     new.text_note = module.text_note
+    new.unknown = module.unknown
     new.order_source = module.order_source
     new.print_options = module.print_options
     frames = module._stack_frames

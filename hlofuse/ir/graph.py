@@ -20,6 +20,7 @@ from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.origin import NO_ORIGIN, Origin, joined
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.stack_frames import SourceLocation, StackFrames
+from hlofuse.ir.unknown import OPAQUE, Unknown
 
 OrderSource: TypeAlias = typing.Literal["xla", "replayed", "estimated", "text"]
 """XLA's ids; its earlier passes, repeated; an estimate; the order of the text."""
@@ -97,7 +98,7 @@ class Instruction:
     origin: Origin
     """Names of the instructions of the run's input that it comes from; a fusion has that of its result."""
     payload: str | None
-    """The text between the parentheses of a parameter or constant."""
+    """The text in the parentheses of a parameter or constant; the opcode as written of an opaque one."""
     _control: tuple[list[Instruction], list[Instruction]] | None
     """Control predecessors and successors; hardly any instruction has them."""
     _places: dict[Instruction, int] | None
@@ -151,6 +152,19 @@ class Instruction:
     def fused_root(self) -> Instruction:
         """The root inside a fusion (`fused_expression_root`)."""
         return self.called[0][1].root
+
+    @property
+    def is_opaque(self) -> bool:
+        """True for an unknown opcode: a custom call with a side effect; `payload` is the written opcode."""
+        return self.opcode == "custom-call" and self.payload is not None
+
+    @property
+    def written_attributes(self) -> Attributes:
+        """The attributes as printed: of an unknown opcode, without those of a custom call."""
+        attributes = self.attributes
+        if self.is_opaque and attributes.raw(OPAQUE[0]) == f'"{self.payload}"':
+            return attributes.without(*OPAQUE)
+        return attributes
 
     @property
     def fusion_kind(self) -> str | None:
@@ -705,6 +719,8 @@ class Module:
         """The form of a program that it was lowered from (StableHLO); None for a module that XLA wrote."""
         self.text_note: str | None = None
         """The place of the module in a longer text, and its truncation; None for a text of its own."""
+        self.unknown: Unknown | None = None
+        """The parts of the text that the grammar does not know; None where it knows all."""
         self.print_options = PrintOptions()
         """The form in which the module was written, also the default for printing."""
         self.computation_order: ComputationOrder | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -27,6 +28,8 @@ BIT_WIDTH: dict[str, int] = {
     ),
 }
 ARRAY_TYPES: frozenset[str] = frozenset(BIT_WIDTH)
+OTHER_TYPES: frozenset[str] = frozenset({"buffer", "invalid", "opaque", "token", "tuple"})
+"""Types of what has no elements; any other name is an array's, of a newer XLA where it is not known."""
 FLOATING_TYPES: frozenset[str] = frozenset(t for t in BIT_WIDTH if t[0] in "fb")
 INTEGER_TYPES: frozenset[str] = frozenset(t for t in BIT_WIDTH if t[0] in "su" and t[1:].isdigit())
 COMPLEX_TYPES: frozenset[str] = frozenset({"c64", "c128"})
@@ -37,6 +40,8 @@ ELEMENT_TYPES = """
     f6e2m3fn
     """.split()
 """Ordered by number (`xla/xla_data.proto: PrimitiveType`)."""
+
+_FIRST_NUMBER = re.compile(r"[0-9]{1,3}")
 
 POINTER_SIZE = 8
 UNBOUNDED = -1
@@ -62,10 +67,8 @@ class Layout:
 
     def _call(self, letter: str) -> str | None:
         """The argument of `letter(...)` in the suffix."""
-        start = self.suffix.find(letter + "(")
-        if start < 0:
-            return None
-        return self.suffix[start + len(letter) + 1 : self.suffix.index(")", start)]
+        found = re.search(rf"(?<![A-Z]){letter}\(([^)]*)", self.suffix)
+        return found[1] if found is not None else None
 
     @property
     def element_size_in_bits(self) -> int:
@@ -113,7 +116,7 @@ class Shape:
 
     @cached_property
     def is_array(self) -> bool:
-        return self.element_type in BIT_WIDTH
+        return self.element_type not in OTHER_TYPES
 
     @cached_property
     def is_tuple(self) -> bool:
@@ -153,8 +156,22 @@ class Shape:
 
     @property
     def bit_width(self) -> int:
-        """Bits of one element; 0 for what is not an array."""
-        return BIT_WIDTH.get(self.element_type, 0)
+        """Bits of one element; 0 for what is not an array.
+
+        Those of a type that is not bits are the number in its name, as in all known ones.
+        """
+        bits = BIT_WIDTH.get(self.element_type)
+        if bits is not None or not self.is_array:
+            return bits or 0
+        digits = _FIRST_NUMBER.search(self.element_type)
+        return int(digits[0]) if digits is not None else 0
+
+    @cached_property
+    def has_unknown_type(self) -> bool:
+        """True if it, or an element of the tuple, is of a type that is not known: nor are its bytes."""
+        if self.tuple_shapes:
+            return any(s.has_unknown_type for s in self.tuple_shapes)
+        return self.is_array and self.element_type not in BIT_WIDTH
 
     @cached_property
     def byte_size(self) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_operands, with_trait
-from hlofuse.ir.shape import FLOATING_TYPES, UNBOUNDED, Shape
+from hlofuse.ir.shape import ARRAY_TYPES, FLOATING_TYPES, UNBOUNDED, Shape
 from hlofuse.ir.text.errors import Rejected, locate
 from hlofuse.ir.text.infer import RULES
 from hlofuse.ir.text.infer_windows import Given, Unfit
@@ -115,7 +115,11 @@ def _arithmetic(x: Instruction) -> str | None:
     for o in x.operands:
         if o.shape is not shape:
             types = o.shape.element_type, shape.element_type
-            if types[0] != types[1] and not FLOATING_TYPES.issuperset(types):
+            if (
+                types[0] != types[1]
+                and not FLOATING_TYPES.issuperset(types)
+                and ARRAY_TYPES.issuperset(types)
+            ):
                 return f"takes operands of {types[1]}, the type of its result, but {o.name} is {o.shape}"
     return _check_elementwise(x, x.operands)
 

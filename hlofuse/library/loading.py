@@ -162,10 +162,10 @@ def measured(options: ReplayOptions, read: Callable[[], Module]) -> Measured | N
 
 def _module(options: ReplayOptions) -> Module:
     if isinstance(options.given, str):
-        return load_text(options.given, options.module)
+        return load_text(options.given, options.module, strict=options.strict)
     if options.given is not None:
         return copy_module(options.given)
-    return load(options.input, options.module, target=options.target)
+    return load(options.input, options.module, target=options.target, strict=options.strict)
 
 
 def _device(

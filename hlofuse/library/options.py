@@ -107,6 +107,9 @@ class ReplayOptions:
     assume_input: bool = flag(
         "--assume-input", "Same as --stage fusion-input: replay the fusion passes on any module."
     )
+    strict: bool = flag(
+        "--strict", "Refuse text with attributes, fields, types or opcodes that are not known."
+    )
     profile: str | None = _option(
         "--profile",
         "PATH",

@@ -204,7 +204,7 @@ def plot_passes(replay: Compilation, times: KernelTimes | None, alerts: tuple[st
             idle += 1
             continue
         last = number == len(replay.passes)
-        module = replay.after if last else parse_module(done.module_text)
+        module = replay.after if last else parse_module(done.module_text, strict=False)
         rows.append(_pass_row(f"{number}. {done.name}", module, times))
     rows.append(_pass_row("final module", replay.final, times))
     columns = [Column("kernels", lambda v: f"{v:,.0f}"), Column("bytes moved", bytes_text)]

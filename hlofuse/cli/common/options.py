@@ -101,9 +101,12 @@ target_options = _of_replay("target", "xla", "device", "option", "order", "ids")
 xla_flags_option = _of_replay("xla_flags")
 stage_options = _of_replay("stage", "xla_flags", "assume_input")
 what_if_options = _of_replay("overrides", "disable", "enable", "rules", "passes")
-replay_options: Decorator[Any] = stacked(
+strict_option = _of_replay("strict")
+shared_replay_options: Decorator[Any] = stacked(
     module_option, target_options, what_if_options, stage_options, _of_replay("xla_trace")
 )
+"""The options of a replay that no question has as its own."""
+replay_options: Decorator[Any] = stacked(shared_replay_options, strict_option)
 """The options that make a ReplayOptions, the INPUT argument not among them."""
 
 measured_options: Decorator[Any] = stacked(profile_option, replay_options)

@@ -10,14 +10,14 @@ import click
 
 from hlofuse.cli.common.options import (
     Decorator,
-    measured_options,
     module_option,
     parameter,
     profile_option,
-    replay_options,
     report_options,
+    shared_replay_options,
     stacked,
     stage_options,
+    strict_option,
     target_options,
 )
 from hlofuse.cli.common.output import Output
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     pass
 
 _READING: dict[str, Decorator[Any]] = {
-    "replay": replay_options,
-    "measured": measured_options,
+    "replay": shared_replay_options,
+    "measured": stacked(profile_option, shared_replay_options),
     "dumps": stacked(module_option, profile_option),
     "search": stacked(profile_option, module_option, target_options, stage_options),
 }
@@ -70,7 +70,10 @@ def command_of(
     )
     specs = {**own, **question.shown}.items()
     decorators: list[Decorator[Any]] = [inputs, *(parameter(spec, key) for key, spec in specs)]
-    decorators += [*more, _READING[question.reading], output]
+    decorators += [*more, _READING[question.reading]]
+    if question.reading in ("replay", "measured") and "strict" not in own:  # `check` is strict in another way
+        decorators.append(strict_option)
+    decorators.append(output)
     function: Callable[..., Any] = command
     for decorator in reversed(decorators):
         function = decorator(function)

@@ -19,7 +19,9 @@ from hlofuse.ir.attributes.window import (
     Window,
     WindowDimension,
 )
+from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.text.grammar import parse_attribute
+from hlofuse.ir.text.loose import METADATA_FIELDS, readable_metadata, readable_shapes
 from hlofuse.ir.text.text import bad_escape, unquote
 
 _INTEGER = re.compile(r"-?[0-9]{1,18}")
@@ -121,7 +123,9 @@ def metadata(text: str) -> OpMetadata:
             raise Uncommon
         fields[key] = int(number) if number else unquote(f'"{quoted}"')
     if not fields.keys() <= _METADATA_NAMES:
-        raise Uncommon
+        if not METADATA_FIELDS.isdisjoint(fields.keys() - _METADATA_NAMES):
+            raise Uncommon
+        fields = {key: value for key, value in fields.items() if key in _METADATA_NAMES}
     return OpMetadata.of(fields)
 
 
@@ -218,7 +222,14 @@ def parse_value(name: str, text: str) -> Any:
 
 @lru_cache(maxsize=4096)
 def _by_grammar(name: str, text: str) -> Any:
-    return parse_attribute(name, text)
+    try:
+        return parse_attribute(name, text)
+    except HloParseError:
+        # The text of a newer XLA was accepted with the parts that are not known: those are left out.
+        remaining = readable_shapes(readable_metadata(text) if name == "metadata" else text)
+        if remaining == text:
+            raise
+        return parse_attribute(name, remaining)
 
 
 def _table() -> dict[str, Callable[[str], Any]]:

@@ -59,6 +59,9 @@ _OPCODE = re.compile(r"[^=\n]*= *(?:\(.*?\)|[^ (]+) +([a-z][a-z0-9\-]*)\(")
 _TYPE_LIKE = re.compile(r"(?:[suf]|bf|c|i|u?int|float|pred|bool|token|opaque|double|half|bfloat)[0-9a-z]*")
 
 
+_UNKNOWN_WITH_WORD = re.compile(r", *([A-Za-z_][\w.\-]*)=[A-Za-z_][\w.\-]*+\s*+\Z", re.ASCII)
+_LOOKED_BACK = 500
+
 _EXPECTED = Path(__file__).with_name("expected.toml")
 
 
@@ -82,16 +85,17 @@ def _found_text(token: Token) -> str:
     return "".join(c if c.isprintable() else " " for c in shown)
 
 
-def _type_error(token: Token) -> Rejected:
-    width = re.fullmatch(r"(float|uint|int|i)([0-9]+)", token)
-    if token in texts(_EXPECTED)["type"]:
-        hint = f"; did you mean {texts(_EXPECTED)['type'][token]}?"
+def type_error(position: int, word: str) -> Rejected:
+    """The error about an unknown element type, with the one that may be meant."""
+    width = re.fullmatch(r"(float|uint|int|i)([0-9]+)", word)
+    if word in texts(_EXPECTED)["type"]:
+        hint = f"; did you mean {texts(_EXPECTED)['type'][word]}?"
     elif width:
         letter = {"float": "f", "uint": "u"}.get(width[1], "s")
         hint = f"; did you mean {letter}{width[2]}?"
     else:
-        hint = suggestion(token, ARRAY_TYPES)
-    return Rejected(token.start_pos or 0, f"unknown element type {token}{hint}")
+        hint = suggestion(word, ARRAY_TYPES)
+    return Rejected(position, f"unknown element type {word}{hint}")
 
 
 def unexpected_token(error: UnexpectedToken, text: str) -> Rejected:
@@ -111,9 +115,9 @@ def unexpected_token(error: UnexpectedToken, text: str) -> Rejected:
     found = _found_text(token)
 
     if kind == "IDENT" and "PRIMITIVE" in expected and following == "[" and _TYPE_LIKE.fullmatch(token):
-        return _type_error(token)
+        return type_error(position, token)
     if kind == "LSQB" and last is not None and last.type == "IDENT":
-        return _type_error(last)
+        return type_error(last.start_pos or 0, last)
     if last is not None and last.type.startswith("KEY"):
         if "COMMA" in expected and "INT" not in expected:
             opcode = _OPCODE.match(text, text.rfind("\n", 0, position) + 1, position)
@@ -123,6 +127,11 @@ def unexpected_token(error: UnexpectedToken, text: str) -> Rejected:
             return Rejected(last.start_pos or 0, f"unknown attribute {last[:-1]}{hint}")
         wanted = texts(_EXPECTED)["value"].get(last.type) or expectation(expected)
         return Rejected(position, f"{last[:-1]} needs a value: expected {wanted}, found {found}")
+    word = _UNKNOWN_WITH_WORD.search(text, max(0, position - _LOOKED_BACK), position)
+    if word is not None and word[1] not in all_attributes():
+        # The word after a key that is not known was read as the name of what follows.
+        hint = suggestion(word[1], all_attributes())
+        return Rejected(word.start(1), f"unknown attribute {word[1]}{hint}")
     if kind.startswith("KEY"):
         line_start = text[text.rfind("\n", 0, position) + 1 : position].split("//")[0].strip()
         if "PRIMITIVE" in expected and "RPAR" in expected:

@@ -132,12 +132,19 @@ _NESTED = "|".join(
         nested_pattern(r"\(", r"\)", rf'[^(){{}}\n"]++|{_LAID_OUT}', 6),
     )
 )
-INSTRUCTION = re.compile(
-    rf"^ *+(ROOT )?%?({NAME}) = ({_SHAPE}) ([a-z][a-z0-9\-]*+)"
-    rf"\(([^(){{}}\"\n]*+(?:(?:{_NESTED})[^(){{}}\"\n]*+)*+)\)"
-    rf"(|, [^\n]*+)\n",
-    re.ASCII | re.MULTILINE,
-)
+
+
+def instruction_pattern(opcode: str, end: str = "\n") -> re.Pattern[str]:
+    """The pattern of an instruction: ROOT, name, shape, opcode, text in parentheses, attributes."""
+    return re.compile(
+        rf"^ *+(ROOT )?%?({NAME}) = ({_SHAPE}) ({opcode})"
+        rf"\(([^(){{}}\"\n]*+(?:(?:{_NESTED})[^(){{}}\"\n]*+)*+)\)"
+        rf"(|, [^\n]*+){end}",
+        re.ASCII | re.MULTILINE,
+    )
+
+
+INSTRUCTION = instruction_pattern(r"[a-z][a-z0-9\-]*+")
 _PLAIN_SHAPE = rf"(?:[a-z][a-z0-9]*+\[[\d,<=?]*+\](?:\{{[^{{}}\n]*+\}})?|{_PARENTHESES})"
 OPERAND = re.compile(
     rf"(?:/\*index=\d++\*/)?(?:({_PLAIN_SHAPE}) )?%?({NAME})((?:#\d{{1,9}}+)*+)(?:, (?!$)|$)", re.ASCII

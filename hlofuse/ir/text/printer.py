@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator
 
 from hlofuse.ir.attributes.metadata import quote
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES, PrintOptions
+from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.stack_frames import StackFrames
 
-_CALLED = frozenset(CALLED_COMPUTATION_ATTRIBUTES)
 _DEFAULT = PrintOptions()
 # Attributes XLA prints after the control predecessors.
 _LAST = ("statistics", "result_accuracy", "origin", "metadata", "backend_config")
@@ -144,8 +143,9 @@ class _InstructionPrinter:
 
     def text(self, x: Instruction) -> str:
         """`name = shape opcode(operands), attributes`."""
-        inner = self._payload(x) if x.payload is not None else self._operands(x)
-        return f"{self._name(x)} = {self._shape(x.shape)} {x.opcode}({inner}){self._attributes(x)}"
+        inner = self._payload(x) if x.payload is not None and not x.is_opaque else self._operands(x)
+        opcode = x.payload if x.is_opaque else x.opcode
+        return f"{self._name(x)} = {self._shape(x.shape)} {opcode}({inner}){self._attributes(x)}"
 
     def _name(self, x: Instruction) -> str:
         if self.options.canonical_names:
@@ -189,7 +189,7 @@ class _InstructionPrinter:
 
     def _attributes(self, x: Instruction) -> str:
         options = self.options
-        attributes = x.attributes
+        attributes = x.written_attributes if x.is_opaque else x.attributes
         plain = options.percent and options.metadata and options.backend_config
         if plain and not x.called and x._control is None and "control-predecessors" not in attributes.text:
             return attributes.text
@@ -208,7 +208,7 @@ class _InstructionPrinter:
                 name == "backend_config" and not options.backend_config
             ):
                 continue
-            if name in _CALLED and name in called:
+            if name in called:
                 value = self._called_text(called[name], braced=value.startswith("{"))
             parts.append(f", {name}={value}")
         return "".join(parts) + control

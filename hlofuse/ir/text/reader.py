@@ -1,5 +1,7 @@
 """Reads a dump: the fast path where its patterns fit, the grammar for the rest."""
 
+from functools import partial
+
 from hlofuse.ir.collector import no_collection
 from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Module
@@ -8,6 +10,7 @@ from hlofuse.ir.text.computation_reader import Body
 from hlofuse.ir.text.errors import Rejected
 from hlofuse.ir.text.fast import read_fast
 from hlofuse.ir.text.grammar import parse_attributes, parse_rule, parse_shape
+from hlofuse.ir.text.newer import read_newer
 from hlofuse.ir.text.patterns import FastPathMiss
 from hlofuse.ir.text.signatures import COMMON
 from hlofuse.ir.text.text import bare
@@ -94,11 +97,17 @@ class GrammarFallback:
 
 
 @no_collection()
-def parse_module(text: str, filename: str | None = None) -> Module:
-    """Read a dump; raises `HloParseError` for text that is not HLO (`ParseAndReturnUnverifiedModule`)."""
+def parse_module(text: str, filename: str | None = None, *, strict: bool = True) -> Module:
+    """Read a dump; raises `HloParseError` for text that is not HLO (`ParseAndReturnUnverifiedModule`).
+
+    Without `strict`, parts that the grammar does not know stay as written; `module.unknown` lists them.
+    """
     try:
         module = read_fast(text, GrammarFallback())
     except FastPathMiss:
+        newer = None if strict else read_newer(text, partial(parse_module, filename=filename), filename)
+        if newer is not None:
+            return newer
         # lark is slow to import, and an ordinary text does without.
         from hlofuse.ir.text.build import parse_by_grammar
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from hlofuse.account import Account, KernelTimes
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.async_ops import wrapped_operation
+from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import kernel_source
 from hlofuse.compilation import Compilation
 from hlofuse.cost.combined import model_of
@@ -129,6 +130,13 @@ def _notes(rules: Iterable[Callable[[Q], Verdict | None]], candidate: Q) -> tupl
     return tuple(Note(v.rule, v.figures) for rule in rules if (v := rule(candidate)) is not None)
 
 
+def _has_unknown_bytes(kernel: Instruction, cost: Cost) -> bool:
+    """True for a custom call, and where an element type is not known."""
+    if any(x.shape.has_unknown_type for x in (kernel, *kernel.operands)):
+        return True
+    return bool(cost.unknown) and not kernel.is_opaque
+
+
 def _choice(
     kernel: Instruction,
     module: Module,
@@ -154,7 +162,7 @@ def _choice(
         launch[0] if launch is not None else None,
         launch[1] if launch is not None else None,
         None,
-        None if cost.unknown else int(cost.bytes_accessed),
+        None if _has_unknown_bytes(kernel, cost) else int(cost.bytes_accessed),
         source_text(source) if source is not None else None,
         layer_of(kernel.op_name),
     )
