@@ -8,8 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-# Bits of one element (`primitive_util::BitWidth`); pred occupies a byte in memory.
-BIT_WIDTH: dict[str, int] = {
+
+class _BitWidths(dict[str, int]):
+    """The bits of a type that is not known are the number in its name, as in other names; else a byte."""
+
+    def __missing__(self, name: str) -> int:
+        digits = re.search("[1-9][0-9]{0,2}", name)
+        return int(digits[0]) if digits is not None else 8
+
+
+_WIDTHS: dict[str, int] = {
     "pred": 8,
     **{f"s{n}": n for n in (1, 2, 4, 8, 16, 32, 64)},
     **{f"u{n}": n for n in (1, 2, 4, 8, 16, 32, 64)},
@@ -27,6 +35,8 @@ BIT_WIDTH: dict[str, int] = {
         8,
     ),
 }
+BIT_WIDTH = _BitWidths(_WIDTHS)
+"""Bits of one element (`primitive_util::BitWidth`); pred occupies a byte in memory."""
 ARRAY_TYPES: frozenset[str] = frozenset(BIT_WIDTH)
 OTHER_TYPES: frozenset[str] = frozenset({"buffer", "invalid", "opaque", "token", "tuple"})
 """Types of what has no elements; any other name is an array's, of a newer XLA where it is not known."""
@@ -41,7 +51,11 @@ ELEMENT_TYPES = """
     """.split()
 """Ordered by number (`xla/xla_data.proto: PrimitiveType`)."""
 
-_FIRST_NUMBER = re.compile(r"[0-9]{1,3}")
+
+def type_number(element_type: str) -> int:
+    """The number of a type in XLA's order; one that is not known comes last."""
+    return ELEMENT_TYPES.index(element_type) if element_type in ELEMENT_TYPES else len(ELEMENT_TYPES)
+
 
 POINTER_SIZE = 8
 UNBOUNDED = -1
@@ -156,15 +170,8 @@ class Shape:
 
     @property
     def bit_width(self) -> int:
-        """Bits of one element; 0 for what is not an array.
-
-        Those of a type that is not bits are the number in its name, as in all known ones.
-        """
-        bits = BIT_WIDTH.get(self.element_type)
-        if bits is not None or not self.is_array:
-            return bits or 0
-        digits = _FIRST_NUMBER.search(self.element_type)
-        return int(digits[0]) if digits is not None else 0
+        """Bits of one element; 0 for what is not an array."""
+        return BIT_WIDTH[self.element_type] if self.is_array else 0
 
     @cached_property
     def has_unknown_type(self) -> bool:

@@ -19,7 +19,7 @@ from hlofuse.passes.dce import HloDCE
 from hlofuse.trace import OnlySkipped
 
 from ..parse.cases import cases
-from ..running import Run
+from ..running import Golden, Run
 from .newer_texts import KINDS, invent, problem_of
 
 MODULE = """HloModule m, is_scheduled=true, entry_computation_layout={(f32[8]{0})->f32[8]{0}}
@@ -138,6 +138,17 @@ def test_bytes_of_an_unknown_element_type_are_not_known(tmp_path: Path, hlofuse:
     path.write_text(MODULE.replace("%e = f32", "%e = f12e3m8", 1))
     found = json.loads(hlofuse("kernels", path, "--stage", "after-fusion", "--format", "json").out)
     assert {k["name"]: k["bytes_accessed"] for k in found["kernels"]} == {"n": 64, "e": None, "r": None}
+
+
+def test_note_of_a_report(
+    tmp_path: Path, hlofuse: Run, golden: Golden, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = MODULE
+    for kind in ("attribute", "metadata field", "element type", "opcode"):
+        text = text.replace(*NEWER[kind][:2], 1)
+    (tmp_path / "newer.hlo").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    golden("kernels/newer.txt", hlofuse("kernels", "newer.hlo", "--target", "cpu").out)
 
 
 def test_strict_of_the_command(tmp_path: Path, hlofuse: Run) -> None:

@@ -12,7 +12,7 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.ir.fusing import fuse_in_place_of, merge_fusion_into_multi_output
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.horizontal import join_fusions
-from hlofuse.ir.shape import ELEMENT_TYPES, Shape
+from hlofuse.ir.shape import Shape, type_number
 from hlofuse.passes.base import DevicePass
 from hlofuse.rules import horizontal_fusion as rules
 from hlofuse.rules.catalogue import Knob, Rule
@@ -189,7 +189,7 @@ class _LoopDriver:
 def _sorting_key(kernel: Instruction) -> tuple[int, int, int, int]:
     outputs = outputs_of(kernel)
     first = outputs[0].shape
-    number = ELEMENT_TYPES.index(first.element_type)
+    number = type_number(first.element_type)
     return number, len(outputs), instruction_count(kernel), first.element_count
 
 
