@@ -181,3 +181,42 @@ def test_scatters(slices: int, release: str) -> None:
     found = launch(line, "f32[1000,64]", f"s32[{slices},1]", f"f32[{slices},64]", release=release)
     each = 4 if release != "0.4.35" and slices * 64 >= MANY else 1
     assert (found.kind, found.blocks, found.threads) == ("scatter", slices * 64 // (128 * each), 128)
+
+
+TRITON_CONFIG = (
+    '{"fusion_backend_config":{"kind":"__triton","block_level_fusion_config":'
+    '{"num_warps":"4","output_tiles":[{"sizes":["16","64"]}]}}}'
+)
+
+
+@pytest.mark.parametrize(
+    ("config", "wanted"),
+    [
+        (TRITON_CONFIG, Launch("triton", 7 * 2, 4 * 32)),
+        ('{"fusion_backend_config":{"kind":"__triton_gemm"}}', Launch("triton", 79, 128)),
+        ('{"fusion_backend_config":{"kind":"__custom_fusion"}}', Launch("custom", 79, 128)),
+        ('{"fusion_backend_config":{"kind":"__cudnn$fusion"}}', Launch("cudnn", 79, 128)),
+        ('{"fusion_backend_config":{"kind":"other"}}', Launch("loop", 79, 128)),
+    ],
+)
+def test_a_backend_config_names_the_emitter(config: str, wanted: Launch) -> None:
+    module = parse_module(
+        f"""{REGIONS}c {{
+  p0 = f32[100,101] parameter(0)
+  ROOT r = f32[100,101] negate(p0)
+}}
+ENTRY e {{
+  p0 = f32[100,101] parameter(0)
+  ROOT f = f32[100,101] fusion(p0), kind=kCustom, calls=c, backend_config={config}
+}}
+"""
+    )
+    assert kernel_model(H100, release_of("0.11.1")).launch(module.entry.root) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [("12", (12, 0, 0)), ("12.9", (12, 9, 0)), ("12.9.1", (12, 9, 1)), ("12.9.1.4", (12, 9, 1))],
+)
+def test_a_toolkit_has_three_numbers(text: str, version: tuple[int, int, int]) -> None:
+    assert B200.with_overrides({"toolkit_version": text}).toolkit_version == version
