@@ -591,3 +591,20 @@ def test_what_no_time_is_known_of() -> None:
     assert dot_of(((0,), (1,), (2,), (0,)), (3, 8, 4), (4, 3, 5), ("f32", "f32", "f32")) == Dot(
         3, 8, 5, 4, "f32", "f32", "f32"
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "operands", "flops"),
+    [
+        ("f32[99,64] concatenate(p0, p1), dimensions={0}", ("f32[33,64]", "f32[66,64]"), 6),
+        ("f32[64,99] concatenate(p0, p1), dimensions={1}", ("f32[64,33]", "f32[64,66]"), 400),
+        ("f32[64,98] concatenate(p0, p1), dimensions={1}", ("f32[64,32]", "f32[64,66]"), 6),
+        (
+            "f32[4,5] dot(p0, p1), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+            ("f32[4,7]", "f32[7,5]"),
+            14,
+        ),
+    ],
+)
+def test_work_for_an_element(line: str, operands: tuple[str, ...], flops: int) -> None:
+    assert OpKinds(H100, RELEASE).inside(instruction(line, *operands)).flops == flops
