@@ -26,6 +26,7 @@ def marks() -> dict[str, dict[str, Any]]:
     found = tomllib.loads(Path(__file__).with_name("backend_marks.toml").read_text(encoding="utf-8"))
     for table in ("calls", "platforms"):
         found[table] = {name: tuple(prefixes) for name, prefixes in found[table].items()}
+    found["calls"]["gpu"] = sum(found["platforms"].values(), found["calls"]["gpu"])
     return found
 
 

@@ -109,7 +109,7 @@ class Companions:
             directory = DumpDirectory(self.folder)
             chosen = directory.pick(self.module) if self.module is not None else directory.main()
             label = f"{chosen.label}." if chosen is not None else ""
-            return [n for n in os.listdir(self.folder) if n.startswith(label)]
+            return [n for n in os.listdir(directory.path) if n.startswith(label)]
         if self.file is not None:
             start = f"module_{self.file.module_id:04d}.{self.file.module}."
             return [n for n in os.listdir(self.folder) if start in n]

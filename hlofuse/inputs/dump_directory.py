@@ -225,7 +225,7 @@ class DumpDirectory:
             return
         below = [(f, _dumped_modules(f, _listed_names(f))) for f in folders_with_dumps(self.path)]
         if below and len({tuple(sorted(m.name for m in modules)) for _, modules in below}) == 1:
-            self.hosts, self.modules = len(below), below[0][1]
+            self.hosts, (self.path, self.modules) = len(below), below[0]
         if self.modules:
             return
         text = next((name for name in names if name.endswith((".hlo", ".hlo.gz"))), None)

@@ -235,9 +235,6 @@ def _parsed(found: Excerpt, name: str, strict: bool = False) -> Module:
         raise PartError(found.part)
     try:
         module = parse_module(found.text, name, strict=strict)
-    except HloParseError as error:
-        raise found.locate(error) from None
-    try:
         check_config_fields(found.text, module, name, strict=strict)
     except HloParseError as error:
         raise found.locate(error) from None

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.inputs import DumpDirectory, load, stage_of
+from hlofuse.inputs import DumpDirectory, choose_target, load, stage_of
+from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.dump_names import read_name
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import passes_of
@@ -153,6 +154,14 @@ def test_hosts_with_the_same_modules_are_one_directory(tmp_path: Path) -> None:
     found = load(tmp_path)
     assert found.name == "f_host0"
     assert found.text_note == "host0, the first of 2 folders with the same modules"
+
+
+def test_the_target_of_hosts_is_that_of_their_dumps(tmp_path: Path) -> None:
+    for host in ("host0", "host1"):
+        (tmp_path / host).mkdir()
+        dump(tmp_path / host, ["sm_9.0_gpu_after_optimizations"])
+    assert choose_target(Companions(tmp_path)).name == "gpu"
+    assert load(tmp_path).name == "ssm_9"
 
 
 def test_a_corpus_is_picked_from_by_name(samples: Path) -> None:
