@@ -1,0 +1,126 @@
+"""Properties of the samples and captures here: reports agree, and n of m is a part.
+
+Every module takes part with `FIGURES_EVERY=1`; without, some of each archive do.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hlofuse as library
+
+from ..running import Run
+
+ROOT = Path(__file__).parents[2]
+EVERY = int(os.environ.get("FIGURES_EVERY", "0"))
+CPU = ("--target", "cpu")
+H100 = ("--target", "gpu", "--device", "h100_sxm")
+BEFORE, AT_FUSION, FINAL = ("before-optimizations", "fusion-input", "scheduled")
+ARCHIVES = {
+    "cpu": ("before.hlo", AT_FUSION, CPU, 60),
+    "cpu-unoptimized": ("before.hlo", BEFORE, CPU, 60),
+    "cpu-final": ("final.hlo", FINAL, CPU, 30),
+    "gpu": ("before.hlo", AT_FUSION, H100, 90),
+    "gpu-models": ("before.hlo", AT_FUSION, H100, 8),
+    "gpu-h100_sxm-unoptimized": ("before.hlo", BEFORE, H100, 60),
+    "gpu-h100_sxm-final": ("final.hlo", FINAL, H100, 30),
+    "h200": ("before.hlo", AT_FUSION, (), 1),
+}
+"""The file of a program, its stage, the target, and how many programs stand for one that takes part."""
+TOTALS = ("kernels", "launches", "bytes", "time_us")
+_PART = re.compile(r"(?<![\w.])([\d,]+) of ([\d,]+)(?![\w.])")
+
+
+@dataclass(frozen=True)
+class Program:
+    path: Path
+    options: tuple[str, ...]
+
+
+def _samples() -> list[Program]:
+    found = sorted({p.parent for p in (ROOT / "samples").rglob("before.hlo*")})
+    device = {"gpu": ("--device", "h100_sxm"), "gpu-legacy": ("--device", "a100_sxm_40")}
+    return [Program(p, device.get(p.parent.name, ())) for p in found]
+
+
+def _packed(folder: Path, archive: str) -> list[Program]:
+    file, stage, target, every = ARCHIVES[archive]
+    with tarfile.open(ROOT / "tests" / "data" / f"{archive}.tar.xz") as tar:
+        names = sorted(n for n in tar.getnames() if n.rpartition("/")[2] == file)
+        if archive.startswith("gpu-models") or archive == "gpu":
+            names = [n for n in names if n.startswith("h100_sxm/")]
+        chosen = names[:: EVERY or every]
+        folders = {n.rpartition("/")[0] for n in chosen}
+        tar.extractall(folder, [m for m in tar if m.name.rpartition("/")[0] in folders], filter="data")
+    return [Program(folder / n, (*target, "--stage", stage) if target else ()) for n in chosen]
+
+
+def _recipes(folder: Path) -> list[Program]:
+    found = []
+    for archive in sorted((ROOT / "tests" / "recipes" / "data").iterdir())[:: EVERY or 5]:
+        with tarfile.open(archive) as tar:
+            tar.extractall(folder / archive.stem, filter="data")
+        for path in sorted((folder / archive.stem).rglob("before/input.hlo")):
+            device = path.parent.parent.name
+            how = CPU if device == "cpu" else ("--target", "gpu", "--device", device)
+            found.append(Program(path, (*how, "--stage", AT_FUSION)))
+    return found
+
+
+@pytest.mark.parametrize("source", ["samples", "recipes", *ARCHIVES])
+def test_figures_agree(source: str, hlofuse: Run, tmp_path: Path) -> None:
+    if source == "samples":
+        programs = _samples()
+    else:
+        programs = _recipes(tmp_path) if source == "recipes" else _packed(tmp_path, source)
+    assert programs
+    wrong = [
+        f"{program.path.relative_to(tmp_path) if tmp_path in program.path.parents else program.path}: {line}"
+        for program in programs
+        for line in _faults(program, hlofuse)
+    ]
+    assert not wrong, "\n".join(wrong)
+
+
+def _faults(program: Program, hlofuse: Run) -> list[str]:
+    def report(command: str, *more: str) -> Any:
+        return json.loads(hlofuse(command, program.path, *program.options, *more, "--format", "json").out)
+
+    explained = report("explain")
+    totals, found = explained["totals"], []
+    (checked,) = report("check", "--max-kernels", "100000")["modules"]
+    figures = checked["figures"]
+    others = {
+        "kernels": report("kernels")["totals"],
+        "library": library.open(str(program.path), **_options(program)).explain().to_json()["totals"],
+        "check": {"kernels": figures["kernels"], "bytes": figures["bytes"], "time_us": figures["us"]},
+    }
+    for name, other in others.items():
+        for key in TOTALS:
+            if key in other and not _equal(other[key], totals[key]):
+                found.append(f"{key}: explain {totals[key]}, {name} {other[key]}")
+    screen = hlofuse("explain", program.path, *program.options, columns=200).out
+    for part in _PART.finditer(screen):
+        n, m = (int(x.replace(",", "")) for x in part.groups())
+        if n > m:
+            found.append(part[0])
+    return found
+
+
+def _options(program: Program) -> dict[str, Any]:
+    given = program.options
+    return dict(zip((o[2:] for o in given[::2]), given[1::2], strict=True))
+
+
+def _equal(one: float | None, other: float | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return abs(one - other) <= 0.011 if isinstance(one, float) else one == other
