@@ -28,7 +28,7 @@ def capture(
     """Compile a JAX function ahead of time and store the input and output of XLA's fusion passes.
 
     function: jitted or not. arguments: arrays or jax.ShapeDtypeStruct, of which only shape and type count, in
-    any pytree; also a sharding over an AbstractMesh, which divides the program over that many devices.
+    any pytree; also a sharding over a mesh, abstract or of several devices, which divides the program.
     target: cpu (default), gpu with `device` (a name of `hlofuse devices` or a file) or tpu with `topology`
     (default v5e:2x2). out: the folder to write; default: a new temporary one, which is not removed. flags:
     further XLA_FLAGS. until_fusion: end XLA after its fusion passes, without the code and the module after
@@ -67,8 +67,11 @@ def shape_only(leaf: Any) -> Any:
 
     if not is_array(leaf):
         return leaf
-    sharding = getattr(leaf, "sharding", None)
+    sharding: Any = getattr(leaf, "sharding", None)
+    mesh: Any = getattr(sharding, "mesh", None)
     abstract_mesh = getattr(jax.sharding, "AbstractMesh", ())  # since JAX 0.4.36
-    abstract = sharding if isinstance(getattr(sharding, "mesh", None), abstract_mesh) else None
+    abstract = sharding if isinstance(mesh, abstract_mesh) else None
+    if abstract is None and abstract_mesh and getattr(mesh, "size", 1) > 1:
+        abstract = jax.sharding.NamedSharding(mesh.abstract_mesh, sharding.spec)
     weak_type = getattr(leaf, "weak_type", False)
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=weak_type, sharding=abstract)

@@ -30,6 +30,17 @@ from hlofuse.inputs.profile.files import PROFILE
 from hlofuse.inputs.text import decode, input_name, read_bytes
 from hlofuse.inputs.wire_format import BYTECODE, MLIR, PROTO, foreign_form, module_proto
 
+
+class TooFewDevices(CaptureError):
+    """The program failed with the one device that it found; `needed` is the number it needs, or 0."""
+
+    def __init__(self, message: str, needed: int) -> None:
+        super().__init__(message)
+        self.needed = needed
+
+
+_COUNTS = (8, 4, 2, 16, 32, 64)
+"""Numbers of devices to try for a program that needs several: those of one host first."""
 CHILD = Path(__file__).with_name("ahead_of_time")
 _PROFILED = Path(__file__).with_name("profiled.py")
 _DUMP = "--xla_dump_to={folder} --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_text --xla_dump_hlo_as_proto"
@@ -99,13 +110,18 @@ def compile_request(
                 raise CaptureError(_aborted(done)) from None
             answer.unlink()
             if "problem" in output:
-                raise CaptureError(_failure_text(output["problem"], destination, python))
+                message = _failure_text(output["problem"], destination, python)
+                if "devices_needed" in output:
+                    raise TooFewDevices(message, output["devices_needed"])
+                raise CaptureError(message)
             found["versions"] = output.get("versions", {})
             found["flags_of_release"] = output.get("flags_of_release", "")
             found["unknown_fields"] = output.get("unknown_fields", [])
             found["names"] = output.get("names", [])
             found["compiled"] += output.get("compiled", [])
             found["errors"].update(output.get("errors", {}))
+            if "devices_needed" in output and not found["compiled"] and len(found["names"]) == 1:
+                raise TooFewDevices(next(iter(found["errors"].values())), output["devices_needed"])
             at = output.get("started")
             if done.returncode == 0 or at is None or at in request_["done"]:
                 return found
@@ -345,6 +361,42 @@ def _capture(
     flags: str,
     until_fusion: bool,
     jobs: int | None = None,
+) -> Capture:
+    """The capture; on as many devices as a program needs that fails with one, if no mesh was requested."""
+    try:
+        return _capture_on(request, destination, out, python, flags, until_fusion, jobs)
+    except TooFewDevices as error:
+        refusal = error
+    counts = list(_COUNTS) if refusal.needed == 0 else [refusal.needed] * (refusal.needed > 1)
+    while counts:
+        count = counts.pop(0)
+        larger = replace(destination, mesh=((None, count),))
+        tried = {**request, "takes_all": count != refusal.needed}
+        try:
+            captured = _capture_on(tried, larger, out, python, flags, until_fusion, jobs)
+        except TooFewDevices as error:
+            refusal.needed = error.needed
+            counts.insert(0, error.needed)
+            continue
+        except CaptureError:
+            continue
+        captured.warnings.append(
+            f"the program needs several devices and was compiled for {count}; --mesh N sets their number"
+        )
+        return captured
+    raise CaptureError(
+        f"{refusal}\nJAX has one device here: give the number that the program runs on, as in --mesh 8"
+    )
+
+
+def _capture_on(
+    request: dict[str, Any],
+    destination: Destination,
+    out: Path,
+    python: str | None,
+    flags: str,
+    until_fusion: bool,
+    jobs: int | None,
 ) -> Capture:
     more = f"{flags_of(destination)} {flags}".strip()
     more = f"{only_fusion(destination.target)} {more}".rstrip() if until_fusion else more

@@ -126,3 +126,66 @@ def test_an_axis_that_the_mesh_does_not_name(hlofuse: Run, program: Path) -> Non
     refused = hlofuse("capture", "program.py:f", "--args", "f32[8], {'w': f32[64@data]}", "--mesh", "4")
     assert refused.status == 2
     assert "--args: the mesh has no axis data; define it with --mesh data=2" in refused.err
+
+
+MESHES = """
+import jax, jax.numpy as jnp, numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+def placed(devices):
+    return NamedSharding(Mesh(np.array(devices).reshape(2, -1), ("x", "y")), P("x", "y"))
+
+def four():
+    return jax.ShapeDtypeStruct((8, 8), jnp.float32, sharding=placed(jax.devices()[:4])), 3
+
+def six():
+    two_by_three = NamedSharding(Mesh(np.array(jax.devices()[:6]).reshape(2, 3), ("x", "y")), P("x", "y"))
+    return jax.ShapeDtypeStruct((8, 9), jnp.float32, sharding=two_by_three), 3
+
+def every():
+    mesh = Mesh(np.array(jax.devices()), ("x",))
+    return jax.ShapeDtypeStruct((8, 8), jnp.float32, sharding=NamedSharding(mesh, P("x"))), 3
+
+def arrays():
+    return jax.device_put(jnp.ones((8, 8)), placed(jax.devices())), 3
+
+def f(x, n):
+    return x.sum() * n
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mesh", "parameter"),
+    [
+        ("four", "4", "f32[4,4]"),
+        ("every", "4", "f32[2,8]"),
+        ("arrays", "4", "f32[4,4]"),
+        ("four", None, "f32[4,4]"),
+        ("six", None, "f32[4,3]"),
+        ("arrays", None, "f32[4,2]"),  # any even number would do: as many as a host has
+    ],
+)
+def test_arguments_stay_on_the_mesh_of_the_program(
+    hlofuse: Run, program: Path, arguments: str, mesh: str | None, parameter: str
+) -> None:
+    (program / "meshes.py").write_text(MESHES)
+    options = ["--args-from", arguments, *(["--mesh", mesh] if mesh else [])]
+    result = hlofuse("capture", "meshes.py:f", *options, "-o", "out", "--until-fusion")
+    count = mesh or {"four": "4", "six": "6", "arrays": "8"}[arguments]
+    warned = f"the program needs several devices and was compiled for {count}; --mesh N sets their number"
+    assert (result.status, warned in result.err) == (0, mesh is None)
+    (before,) = program.glob("out/*/before.hlo")
+    text = before.read_text()
+    assert f"num_partitions={count}" in text
+    assert "all-reduce(" in text
+    assert re.search(rf"= {re.escape(parameter)}\S* parameter\(0\)", text) is not None
+
+
+def test_a_mesh_of_all_devices_needs_their_number(hlofuse: Run, program: Path) -> None:
+    (program / "meshes.py").write_text(MESHES)
+    refused = hlofuse("capture", "meshes.py:f", "--args-from", "every", "-o", "out")
+    assert refused.status == 2
+    assert "its arguments are placed on a mesh of one device" in refused.err
+    assert "give the number that the program runs on, as in --mesh 8" in refused.err
+    assert not (program / "out").exists()
+    assert hlofuse("capture", "meshes.py:f", "--args-from", "every", "--mesh", "1", "-o", "out").status == 0

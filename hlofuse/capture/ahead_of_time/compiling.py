@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from .devices import Devices
+from .devices import Devices, alone
 
 PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
 
@@ -59,13 +59,16 @@ def _lower(jitted: Any, arguments: tuple[Any, ...], devices: Devices) -> Any:
     placed = jax.tree.map(lambda leaf: _shape_with_sharding(leaf, devices), arguments)
     try:
         return jitted.trace(*placed).lower(lowering_platforms=platforms)
-    except ValueError:
-        if devices.mesh is None:
+    except Exception as error:
+        if devices.mesh is not None and not isinstance(error, ValueError):
             raise
-        plain = jax.tree.map(_unplaced, arguments)
         try:
-            return jitted.trace(*plain).lower(lowering_platforms=platforms)
-        except ValueError:
+            if devices.mesh is None:  # perhaps it asks which device it is traced for
+                with _axes(alone(devices)):
+                    return jitted.trace(*placed).lower(lowering_platforms=platforms)
+            placed = jax.tree.map(_unplaced_by_default, arguments, placed)
+            return jitted.trace(*placed).lower(lowering_platforms=platforms)
+        except Exception:
             pass
         raise
 
@@ -83,17 +86,26 @@ def _shape_with_sharding(leaf: Any, devices: Devices) -> Any:
     spec = jax.sharding.PartitionSpec(*getattr(leaf, "axes", ()))
     if devices.mesh is None:
         where: Any = jax.sharding.SingleDeviceSharding(devices.all[0])
-    elif isinstance(leaf, jax.ShapeDtypeStruct) and leaf.sharding is not None:
+    elif _is_placed(leaf):
         where = leaf.sharding
     else:
         where = jax.sharding.NamedSharding(devices.mesh, spec)
     return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=where)
 
 
-def _unplaced(leaf: Any) -> Any:
+def _is_placed(leaf: Any) -> bool:
     import jax
 
-    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype) if is_array(leaf) else leaf
+    return isinstance(leaf, jax.ShapeDtypeStruct) and leaf.sharding is not None
+
+
+def _unplaced_by_default(leaf: Any, placed: Any) -> Any:
+    """The shape `placed` of a leaf, without its sharding unless the program or the request gave it."""
+    import jax
+
+    if not is_array(leaf) or _is_placed(leaf) or hasattr(leaf, "axes"):
+        return placed
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
 
 
 def _named(function: Any, name: str) -> Any:

@@ -31,6 +31,8 @@ class Devices:
     """True if the request named the axes of the mesh, which the function may then use."""
     unknown_fields: list[str] = field(default_factory=list)
     """Fields of the GPU's description omitted because this XLA does not know them."""
+    are_counted: bool = False
+    """True once the program has asked JAX for its devices, without a requested mesh."""
 
 
 def version_of(package: str) -> str:
@@ -83,6 +85,8 @@ def devices_of(request: dict[str, Any]) -> Devices:
                 PROGRAM, (f"--mesh needs {count} devices, but there are {len(devices.all)} {target} devices")
             )
         _set_mesh(devices, axes, count)
+    else:
+        _note_counting(devices)
     return devices
 
 
@@ -177,6 +181,43 @@ def _set_mesh(devices: Devices, axes: list[tuple[str | None, int]], count: int) 
     jax.device_count = jax.local_device_count = lambda *_, **__: len(found)
     jax.make_mesh = _with_devices(jax.make_mesh, found)
     mesh_utils.create_device_mesh = _with_devices(mesh_utils.create_device_mesh, found)
+
+
+def alone(devices: Devices) -> Devices:
+    """The first of them as a mesh of one device, which tells a traced function what it runs on."""
+    import jax
+    import numpy
+
+    mesh = jax.sharding.Mesh(numpy.array(devices.all[:1]), ("devices",))
+    return Devices(devices.target, devices.all[:1], mesh, is_named=True)
+
+
+def _note_counting(devices: Devices) -> None:
+    """Set `are_counted` when the program asks for JAX's devices: the one that it finds may be too few."""
+    jax = sys.modules.get("jax")
+
+    def noting(function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        def with_note(*arguments: Any, **named: Any) -> Any:
+            devices.are_counted = True
+            return function(*arguments, **named)
+
+        return with_note
+
+    for name in ("devices", "local_devices", "device_count", "local_device_count", "make_mesh"):
+        if hasattr(jax, name):
+            setattr(jax, name, noting(getattr(jax, name)))
+
+
+def devices_needed(arguments: Any) -> int:
+    """The number of devices of the largest mesh on which an argument is placed; 0 for none."""
+    if not arguments:
+        return 0
+    import jax
+
+    shardings = (getattr(leaf, "sharding", None) for leaf in jax.tree.leaves(arguments))
+    sizes = [s.mesh.size for s in shardings if isinstance(s, jax.sharding.NamedSharding)]
+    return max(sizes, default=0)
 
 
 def _with_devices(function: Callable[..., Any], devices: list[Any]) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from .compiling import compile_function, compile_module, read_module
-from .devices import Devices, add_flags, devices_of, find_nvcc, version_of
+from .devices import Devices, add_flags, devices_needed, devices_of, find_nvcc, version_of
 from .problem import MISSING, Problem
 from .programs import functions, resolve
 
@@ -64,7 +64,14 @@ def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
     devices = devices_of(request)
     answer["unknown_fields"] = devices.unknown_fields
     modules = request.get("modules")
-    todo: list[tuple[str, Any]] = [(m["name"], m["path"]) for m in modules] if modules else functions(request)
+    try:
+        todo: list[tuple[str, Any]] = (
+            [(m["name"], m["path"]) for m in modules] if modules else functions(request)
+        )
+    except Problem:
+        if devices.are_counted:
+            answer["devices_needed"] = 0
+        raise
     answer["names"] = [name for name, _ in todo]
     if "alone" in request:
         todo = todo[request["alone"] :][:1]
@@ -84,11 +91,22 @@ def _compile(
             compile_module(read_module(Path(program)), devices, watch.begin)
         else:
             function, arguments = resolve(program)
+            needed = devices_needed(arguments)
+            if devices.mesh is None:
+                is_wrong = needed > 1 or (needed == 1 and devices.are_counted)
+            else:
+                is_wrong = bool(request.get("takes_all")) and 0 < needed < len(devices.all)
+            if is_wrong:
+                answer["devices_needed"] = needed
+                number = "one device" if needed == 1 else f"{needed} devices"
+                raise ValueError(f"its arguments are placed on a mesh of {number}")
             compile_function(name, function, arguments, devices, watch.begin)
         answer["compiled"].append(name)
     except Exception as error:  # what the compiler refuses late has left its dumps
         watch.end_if_past()
         answer["errors"][name] = f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"
+        if devices.are_counted:
+            answer.setdefault("devices_needed", 0)
 
 
 class _Watch:

@@ -36,14 +36,9 @@ def functions(request: dict[str, Any]) -> list[tuple[str, Any]]:
             f"{name} is of type {kind}; expected a function, or a mapping of names to (function, arguments)",
         )
     if request.get("arguments_from"):
-        import jax
-
         make = _attribute(module, request["arguments_from"], request["where"])
         try:
-            try:
-                arguments = jax.eval_shape(lambda: tuple(make()))
-            except TypeError:  # it gives shapes itself, perhaps with shardings
-                arguments = tuple(make())
+            arguments = _shapes(make)
         except Exception as error:
             message = f"{request['arguments_from']}() raised {type(error).__name__}: {str(error)[:300]}"
             raise Problem(PROGRAM, message) from None
@@ -51,6 +46,36 @@ def functions(request: dict[str, Any]) -> list[tuple[str, Any]]:
         arguments = tuple(_argument(a) for a in request["arguments"])
         _check_call(found, arguments, name)
     return [(getattr(found, "__name__", name), (found, arguments))]
+
+
+def _shapes(make: Any) -> tuple[Any, ...]:
+    """The shapes of the arguments that `make` returns, with the shardings that it gives or puts them on."""
+    import jax
+
+    described: list[Any] = []
+
+    def arrays() -> list[Any]:
+        """The leaves; a description is no result of a traced function."""
+        leaves, tree = jax.tree.flatten(tuple(make()))
+        described[:] = [tree, *(leaf if isinstance(leaf, jax.ShapeDtypeStruct) else None for leaf in leaves)]
+        return [0 if isinstance(leaf, jax.ShapeDtypeStruct) else leaf for leaf in leaves]
+
+    traced, shapes = jax.make_jaxpr(arrays, return_shape=True)()
+    placed = {id(out): _placement(e.params) for e in traced.jaxpr.eqns for out in e.outvars}
+    tree, *own = described
+    found = [
+        jax.ShapeDtypeStruct(shape.shape, shape.dtype, sharding=placed.get(id(out))) if leaf is None else leaf
+        for leaf, shape, out in zip(own, shapes, traced.jaxpr.outvars, strict=True)
+    ]
+    return tuple(jax.tree.unflatten(tree, found))
+
+
+def _placement(params: dict[str, Any]) -> Any:
+    """The mesh placement that a traced operation gives its result; None where it gives none."""
+    import jax
+
+    given = (params.get("sharding"), *(params.get("devices") or ()))
+    return next((s for s in given if isinstance(s, jax.sharding.NamedSharding)), None)
 
 
 def resolve(entry: Any) -> tuple[Any, tuple[Any, ...]]:
