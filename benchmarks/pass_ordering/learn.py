@@ -26,10 +26,11 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 
 from hlofuse.gym.benchmark import benchmark, manifest
-from hlofuse.gym.env import NUMBERS, HloPassEnv
+from hlofuse.gym.env import HloPassEnv
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.search.actions import ACTIONS
+from hlofuse.search.policy import NUMBERS
 
 LARGEST, STEPS, SIZES = 750, 16, (1024, 3072)
 """Instructions of a module to learn on, actions in an episode, and nodes and edges of a graph there."""

@@ -32,17 +32,22 @@ class Store:
     """The folder of a run while it is written."""
 
     def __init__(self, folder: Path) -> None:
-        """HlofuseError for a folder that cannot be written. Parts of other schemas stay and are not read."""
+        """HlofuseError for a folder that cannot be written, or without the packages that write it.
+
+        The folder is created with the first part. Parts of other schemas stay and are not read.
+        """
         if ":/" in str(folder):
             raise HlofuseError(f"{printable(str(folder))} is in a store; write a folder here, then copy it")
         self.folder = folder
         self._parts = folder / f"parts-{VERSION}"
         self._waiting: Rows = {}
         self._since = time.monotonic()
-        try:
-            self._parts.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise HlofuseError(f"cannot write {printable(str(folder))}: {error.strerror}") from None
+        for needed in ("duckdb", "pyarrow"):
+            package(needed)
+        above = next(p for p in (self._parts, *self._parts.absolute().parents) if p.exists())
+        if not (above.is_dir() and os.access(above, os.W_OK)):
+            reason = "cannot be written" if above.is_dir() else "is not a directory"
+            raise HlofuseError(f"cannot write {printable(str(folder))}: {printable(str(above))} {reason}")
         names = [p.name.partition("-")[0] for p in self._parts.glob("*-modules.parquet")]
         self._next = max(map(int, names), default=-1) + 1
 
@@ -64,6 +69,10 @@ class Store:
     def flush(self) -> None:
         """Write what has been added as a part."""
         if self._waiting:
+            try:
+                self._parts.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise HlofuseError(f"cannot write {printable(str(self.folder))}: {error.strerror}") from None
             for name, schema in reversed(tables().items()):
                 rows = self._waiting.get(name, [])
                 path = self._parts / f"{self._next:06d}-{name}.parquet"

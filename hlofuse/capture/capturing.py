@@ -43,6 +43,7 @@ _COUNTS = (8, 4, 2, 16, 32, 64)
 """Numbers of devices to try for a program that needs several: those of one host first."""
 CHILD = Path(__file__).with_name("ahead_of_time")
 _PROFILED = Path(__file__).with_name("profiled.py")
+_DUMP_TO = re.compile(r"--xla_dump_to=(?!DIR( |$))\S*")
 _DUMP = "--xla_dump_to={folder} --xla_dump_hlo_pass_re=.* --xla_dump_hlo_as_text --xla_dump_hlo_as_proto"
 _EXTRA = {
     "cpu": 'pip install "hlofuse[capture]"',
@@ -53,7 +54,10 @@ _BRINGS = {"cpu": "jax and jaxlib", "gpu": "the CUDA plugin of JAX", "tpu": "lib
 
 
 def flags_for(dump: Path, more: str = "") -> str:
-    """XLA_FLAGS that write all needed dumps into `dump`, after the user's own."""
+    """XLA_FLAGS that write all needed dumps into `dump`, after the user's own; `CaptureError` where `more`
+    names another folder for them."""
+    if _DUMP_TO.search(more):
+        raise CaptureError("--flags cannot set --xla_dump_to: the dumps go to the folder that -o names")
     if any(c.isspace() for c in str(dump)):
         raise CaptureError(f"XLA_FLAGS cannot contain a directory with spaces: {printable(str(dump))}")
     # XLA takes the last of several: a --xla_dump_to of the user's would leave nothing here.
@@ -474,6 +478,9 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
             more = "\n(capture without --until-fusion to dump all passes)" if captured.until_fusion else ""
             raise CaptureError(f"nothing was compiled for {destination.text}{_reasons(captured)}{more}")
         return
+    if other := _DUMP_TO.search(captured.flags):
+        place = printable(f"{other[0]}, where nothing was written: it is all in {out}")
+        captured.warnings.append(f"XLA_FLAGS has {place}")
     doubt = doubt_about(captured.versions.get("jaxlib"))
     if doubt is not None:
         captured.warnings.append(doubt)

@@ -6,25 +6,30 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common.options import limit_option, replay_options, report_options
+from hlofuse.cli.common.options import limit_option, measured_options, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.request import report_on
 
 
 @click.command("model-error")
-@click.argument("profile", metavar="PROFILE", type=click.Path())
-@click.argument("input", metavar="[DUMP]", required=False, type=click.Path(allow_dash=True))
+@click.argument("first", metavar="PROFILE", type=click.Path())
+@click.argument("second", metavar="[DUMP]", required=False, type=click.Path(allow_dash=True))
 @limit_option(20, "Kernels shown; 0 shows all.")
-@replay_options
+@measured_options
 @report_options
-def command(profile: str, input: str | None, limit: int, out: Output, **request: Any) -> int:
+def command(first: str, second: str | None, limit: int, out: Output, **request: Any) -> int:
     """Compare XLA's estimate of each kernel with its time in PROFILE, worst first.
+
+    PROFILE DUMP and DUMP --profile PROFILE mean the same.
 
     The kernels are those of the module in the profile, the costliest or --module; with DUMP those of its
     replay. On a GPU the estimate is that of XLA's time model, or of its measured rates of matrix products;
     library calls have a lower bound only. XLA:CPU has no time model: the bandwidth of the best kernel stands
     in for one, which shows the kernels that are slow for what they move.
     """
-    options = request if input is None else {**request, "profile": profile}
-    out.show(report_on(input or profile, options).model_error, limit=limit)
+    if second is not None and request["profile"] is not None:
+        raise click.UsageError("two profiles: give PROFILE DUMP, or DUMP --profile PROFILE")
+    if second is not None:
+        request["profile"] = first
+    out.show(report_on(second or first, request).model_error, limit=limit)
     return 0

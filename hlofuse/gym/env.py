@@ -18,8 +18,8 @@ from hlofuse.gym.benchmark import Source, benchmark, expanded
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
-from hlofuse.ir.opcodes import OPCODES
 from hlofuse.search.actions import ACTIONS
+from hlofuse.search.policy import COUNTS, NUMBERS, counts_array
 from hlofuse.search.space import Objective
 from hlofuse.search.strategies import LONGEST
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from hlofuse.judge.judge import Judgement
 
 END = "stop"
-NUMBERS = {opcode: n for n, opcode in enumerate(sorted(OPCODES))}
-"""The place of an opcode in the counts, and its number in the graph."""
 
 
 class HloPassEnv(gymnasium.Env[Any, int]):
@@ -151,12 +149,8 @@ class HloPassEnv(gymnasium.Env[Any, int]):
 
 
 def counts_space() -> spaces.Box:
-    """log(1 + n) for the instructions of each opcode, then for the computations and the steps so far."""
-    return spaces.Box(0.0, 32.0, (len(NUMBERS) + 2,), np.float32)
-
-
-def counts_array(counts: Counter[str], computations: int, steps: int) -> np.ndarray:
-    return np.log1p(np.array([*map(counts.__getitem__, NUMBERS), computations, steps], np.float32))
+    """The bounds of `counts_array`."""
+    return spaces.Box(0.0, 32.0, (COUNTS,), np.float32)
 
 
 def graph_space(nodes: int, edges: int) -> spaces.Dict:

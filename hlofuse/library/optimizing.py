@@ -7,13 +7,13 @@ import time
 from typing import TYPE_CHECKING, Any, get_args
 
 from hlofuse.format.terminal import print_command
-from hlofuse.gym.policy import load_policy
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.common.profile import joined_line, profile_json
 from hlofuse.search.fusion_plan import OBJECTIVES, search_fusion_plan
+from hlofuse.search.policy import load_policy
 from hlofuse.search.report import found_json, plan_json, print_found, print_plan
 from hlofuse.search.space import Objective, Space
 from hlofuse.search.strategies import METHODS, result_of, search

@@ -327,7 +327,12 @@ def test_wrong_calls_are_refused(hlofuse: Run, dumps: Path, tmp_path: Path) -> N
         assert result.err.startswith("error: ")
     for options in (("--address", "here"), ("--target", "none"), ("--device", "none"), ("--xla", "99")):
         assert hlofuse("batch", dumps, "-o", tmp_path / "out", *options).status == 2
+    assert not (tmp_path / "out").exists()
     assert "is in a store" in hlofuse("batch", dumps, "-o", "s3://bucket/out").err
+    (tmp_path / "file").touch()
+    result = hlofuse("batch", dumps, "-o", tmp_path / "file" / "out")
+    assert result.status == 2
+    assert "file is not a directory" in result.err
 
 
 def test_units_are_found_by_names_alone(dumps: Path) -> None:

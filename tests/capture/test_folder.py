@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hlofuse.capture.capturing import flags_for
+from hlofuse.capture.model import CaptureError
 from hlofuse.inputs.companions import device_in_dump
 from hlofuse.releases import NAMES as NAMED
 
@@ -248,8 +249,13 @@ def test_a_command_that_runs(hlofuse: Run, tmp_path: Path, monkeypatch: pytest.M
     assert "the jaxlib release that compiled this is unknown" in result.err
 
 
-def test_capture_s_own_dump_folder_counts_and_flags_are_stored(tmp_path: Path) -> None:
+def test_capture_s_own_dump_folder_counts_and_flags_are_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """XLA takes the last of several `--xla_dump_to`."""
-    flags = flags_for(tmp_path, "--xla_dump_to=elsewhere --xla_cpu_enable_fast_math=true").split()
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=elsewhere")
+    flags = flags_for(tmp_path, "--xla_cpu_enable_fast_math=true").split()
     assert [f for f in flags if f.startswith("--xla_dump_to=")][-1] == f"--xla_dump_to={tmp_path}"
     assert "--xla_cpu_enable_fast_math=true" in flags
+    with pytest.raises(CaptureError, match="--flags cannot set --xla_dump_to"):
+        flags_for(tmp_path, "--xla_dump_to=elsewhere --xla_cpu_enable_fast_math=true")

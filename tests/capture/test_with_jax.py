@@ -57,6 +57,19 @@ def test_what_is_wrong_with_the_program_is_said(hlofuse: Run, program: Path) -> 
     assert sorted(p.name for p in program.iterdir() if p.name != "__pycache__") == ["program.py"]
 
 
+def test_dumps_go_to_one_folder(hlofuse: Run, program: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = ("capture", "program.py:f", "--args", "f32[64,32], {'w': f32[32]}", "-o", "out")
+    refused = hlofuse(*call, "--flags=--xla_dump_to=other")
+    assert (refused.status, refused.out) == (2, "")
+    assert "--flags cannot set --xla_dump_to: the dumps go to the folder that -o names" in refused.err
+    assert not (program / "out").exists()
+    monkeypatch.setenv("XLA_FLAGS", "--xla_dump_to=other")
+    warned = hlofuse(*call)
+    assert warned.status == 0
+    assert "XLA_FLAGS has --xla_dump_to=other, where nothing was written: it is all in out" in warned.err
+    assert not (program / "other").exists()
+
+
 def test_from_python(program: Path) -> None:
     import jax.numpy as jnp
 

@@ -449,6 +449,32 @@ def test_a_script_is_run_with_dump_and_profile(tmp_path: Path, status: int, hlof
     assert (whole["profile"], whole["kernels"]) == (document["profile"], document["kernels"])
 
 
+OWN_TRACE = """\
+import sys, jax, jax.numpy as jnp
+step = jax.jit(lambda x: jnp.tanh(x @ x) + 1)
+x = step(jnp.ones((64, 64)))
+with jax.profiler.trace(sys.argv[1]):
+    for _ in range(4):
+        x = step(x)
+    x.block_until_ready()
+step(x)
+"""
+
+
+def test_a_script_that_profiles_itself_keeps_its_profile(tmp_path: Path, hlofuse: Run) -> None:
+    pytest.importorskip("jax", reason="needs jax")
+    script, log, out = tmp_path / "train.py", tmp_path / "log", tmp_path / "captured"
+    script.write_text(OWN_TRACE)
+    result = hlofuse("capture", "--run", "-o", out, script, "--", log, JAX_PLATFORMS="cpu")
+    assert (result.status, result.err) == (0, "")
+    folder = next(f for f in out.iterdir() if (f / "before.hlo").exists() and "lambda" in f.name)
+    (own,) = log.glob("plugins/profile/*/*.xplane.pb")
+    for input in (folder, own):
+        document = json.loads(hlofuse("explain", input, "--format", "json").out)
+        assert document["profile"]["runs"] == 4
+        assert document["profile"]["found"]["share"] == 1.0
+
+
 def test_a_script_that_is_not_there_is_one_sentence(tmp_path: Path, hlofuse: Run) -> None:
     result = hlofuse("capture", "--run", "-o", tmp_path / "out", tmp_path / "no.py")
     assert (result.status, result.err.strip()) == (2, f"error: {tmp_path / 'no.py'}: no such script")

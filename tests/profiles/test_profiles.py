@@ -121,6 +121,11 @@ def test_the_library_has_the_same(recorded: Path, hlofuse: Run) -> None:
     )
     compared = json.loads(hlofuse("model-error", profile, dump, "--format", "json").out)
     assert report.model_error.to_json() == compared
+    named = hlofuse("model-error", dump, "--profile", profile, "--format", "json")
+    assert json.loads(named.out) == compared
+    twice = hlofuse("model-error", profile, dump, "--profile", profile)
+    assert (twice.status, twice.out) == (2, "")
+    assert "give PROFILE DUMP, or DUMP --profile PROFILE" in twice.err
 
 
 def test_another_operation_of_the_same_name_is_not_joined(recorded: Path) -> None:

@@ -1,4 +1,4 @@
-"""A policy that sb3-contrib has learned in the environment, for `hlofuse optimize --search policy`."""
+"""A policy that sb3-contrib has learned in `hlofuse.gym`, for `hlofuse optimize --search policy`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,20 @@ from collections import Counter
 
 import numpy as np
 
-from hlofuse.gym.env import counts_array, counts_space
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.opcodes import OPCODES
 from hlofuse.search.actions import ACTIONS
 from hlofuse.search.space import Moves, Space
 from hlofuse.search.strategies import Policy
+
+NUMBERS = {opcode: n for n, opcode in enumerate(sorted(OPCODES))}
+"""The place of an opcode in the counts, and its number in the graph."""
+COUNTS = len(NUMBERS) + 2
+
+
+def counts_array(counts: Counter[str], computations: int, steps: int) -> np.ndarray:
+    """log(1 + n) for the instructions of each opcode, then for the computations and the steps so far."""
+    return np.log1p(np.array([*map(counts.__getitem__, NUMBERS), computations, steps], np.float32))
 
 
 def load_policy(file: str) -> Policy:
@@ -29,7 +38,7 @@ def load_policy(file: str) -> Policy:
     except (OSError, ValueError, KeyError) as error:
         raise HlofuseError(f"{file}: not a saved MaskablePPO: {error}") from None
     names = tuple(ACTIONS)
-    if model.observation_space != counts_space() or model.action_space.n != len(names) + 1:
+    if model.observation_space.shape != (COUNTS,) or model.action_space.n != len(names) + 1:
         raise HlofuseError(f"{file}: trained with different passes or observations than this version's")
 
     def policy(space: Space, moves: Moves) -> str | None:
