@@ -1,10 +1,11 @@
 """The instructions of a final module that are launched, and as what (XLA calls these thunks)."""
 
 import json
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from hlofuse.analysis.async_ops import is_async_end, wrapped_opcode
+from hlofuse.analysis.async_ops import ends_of, is_async_end, wrapped_opcode
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target, is_annotation
@@ -230,15 +231,27 @@ def _custom_call(call: Instruction) -> Launch | None:
 
 # What is started together.
 
-_IN_COMMAND_BUFFERS = frozenset({"kernel", "copy", "memset"})
+_DYNAMIC_SLICE = "DYNAMIC_SLICE_FUSION"
+COMMANDS = frozenset({"FUSION", "CUBLAS", "CUBLASLT", "CUDNN", "CUSTOM_CALL", _DYNAMIC_SLICE, "CONDITIONAL"})
+"""Types of commands (`DebugOptions::CommandBufferCmdType`) that command buffers hold by default."""
+_COMMAND_OF_KIND = {
+    "kernel": "FUSION",
+    "copy": "FUSION",
+    "memset": "FUSION",
+    "collective": "COLLECTIVES",
+}
+_COMMAND_OF_CONTROL = {"while": "WHILE", "conditional": "CONDITIONAL"}
+_Fit: TypeAlias = Literal["in", "out", "open", "nothing"]
 
 
-def command_buffers(module: Module, smallest: int = 5) -> list[list[Instruction]] | None:
-    """The instructions of each CUDA graph of a final GPU module, of at least `smallest` launches.
+def command_buffers(
+    module: Module, commands: Container[str] = COMMANDS, smallest: int = 5
+) -> list[list[Instruction]] | None:
+    """The launches of each CUDA graph of a final GPU module, of at least `smallest` commands.
 
-    By `CommandBufferConversionPass` (`xla/backends/gpu/runtime/command_buffer_conversion_pass.cc`) by
-    default. Of libraries only cuBLAS counts, since XLA queries others at run time. None where it depends on
-    an order that the module does not have yet, on the version of CUDA, on a branch, or on the number of
+    By `CommandBufferConversionPass` (`xla/backends/gpu/runtime/command_buffer_conversion_pass.cc`), where
+    `commands` are enabled. Of libraries only cuBLAS counts, since XLA queries others at run time. None where
+    it depends on an order that the module does not have yet, on the version of CUDA, or on the number of
     launches of a sort.
     """
     found: list[list[Instruction]] = []
@@ -246,29 +259,60 @@ def command_buffers(module: Module, smallest: int = 5) -> list[list[Instruction]
     for computation in launched_computations(module):
         if computation in conditions:
             continue
+        order = list(computation)
+        fits = {x: _fit(x, commands) for x in order}
+        apart = _apart(order, fits)
         depends, runs, several = False, list[list[Instruction]]([[]]), set[Instruction]()
-        for instruction in computation:
-            launch = launch_of(instruction, "gpu")
-            if instruction.opcode in ("async-start", "conditional"):
-                depends = True
-            elif launch is not None and _in_command_buffers(instruction, launch):
-                runs[-1].append(instruction)
-                if launch.note and launch.kind != "library":
-                    several.add(instruction)
-            elif launch is not None or instruction.opcode in CONTROL_FLOW:
-                depends |= copied_dynamic_slice(instruction) is not None or not module.is_scheduled
+        for x in order:
+            if fits[x] in ("out", "open") or x in apart:
+                depends |= fits[x] == "open" or not module.is_scheduled
                 runs.append([])
+            elif fits[x] == "in" or is_async_end(x.opcode):
+                runs[-1].append(x)
+                launch = launch_of(x, "gpu")
+                if launch is not None and launch.note and launch.kind != "library":
+                    several.add(x)
         if depends and sum(map(len, runs)) + len(several) >= smallest:
             return None
         for run in runs:
-            if len(run) >= smallest:
-                found.append(run)
+            if len(run) >= max(smallest, 1):
+                found.append([x for x in run if not is_async_end(x.opcode)])
             elif not several.isdisjoint(run):
                 return None
     return found
 
 
-def _in_command_buffers(instruction: Instruction, launch: Launch) -> bool:
-    if launch.kind == "library":
-        return instruction.opcode == "custom-call" and launch.note == "cuBLAS"
-    return launch.kind in _IN_COMMAND_BUFFERS and copied_dynamic_slice(instruction) is None
+def _fit(x: Instruction, commands: Container[str]) -> _Fit:
+    """`in` for a command, `out` for what ends their sequence, `open` where the version of CUDA decides."""
+    if x.opcode == "async-start":
+        return "open"
+    if x.opcode in CONTROL_FLOW:
+        if _COMMAND_OF_CONTROL.get(x.opcode) not in commands:
+            return "out"
+        inside = {_fit(y, commands) for _, c in x.called for y in c}
+        return "out" if "out" in inside else "open"
+    launch = launch_of(x, "gpu")
+    if launch is None:
+        return "nothing"
+    if copied_dynamic_slice(x) is not None:
+        return "open" if _DYNAMIC_SLICE in commands else "out"
+    if launch.kind != "library":
+        return "in" if _COMMAND_OF_KIND.get(launch.kind) in commands else "out"
+    if x.opcode != "custom-call" or launch.note != "cuBLAS":
+        return "out"
+    return "in" if ("CUBLASLT" if "$lt$" in custom_call_target(x) else "CUBLAS") in commands else "out"
+
+
+def _apart(order: Sequence[Instruction], fits: Mapping[Instruction, _Fit]) -> set[Instruction]:
+    """Asynchronous operations and their ends with something between them that is no command.
+
+    A buffer has both ends or none (`CheckAsyncRegion`).
+    """
+    place = {x: k for k, x in enumerate(order)}
+    found: set[Instruction] = set()
+    for x in order:
+        ends = [e for e in ends_of(x) if e in place] if x.opcode.endswith("-start") else []
+        last = max((place[e] for e in ends), default=0)
+        if any(fits[y] in ("out", "open") for y in order[place[x] : last + 1]):
+            found.update((x, *ends))
+    return found

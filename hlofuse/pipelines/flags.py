@@ -84,15 +84,27 @@ def ynn_kinds(flags: Iterable[str]) -> frozenset[str]:
     `-reduce` takes one from the default, `+dot` adds one, a list without signs replaces all.
     """
     value = value_of(flags, YNN_KINDS)
+    kinds = _chosen(value.lower() if value is not None else None, DEFAULT_KINDS, "library_fusion_type_")
+    return kinds - {"invalid"}
+
+
+def command_types(flags: Iterable[str], default: frozenset[str]) -> frozenset[str]:
+    """The types of commands in command buffers: `default` as `xla_gpu_enable_command_buffer` changes it."""
+    value = value_of(flags, COMMAND_BUFFERS)
+    return _chosen(value.upper() if value is not None else None, default)
+
+
+def _chosen(value: str | None, default: frozenset[str], prefix: str = "") -> frozenset[str]:
+    """The names that a list chooses: signs change `default`, a list without signs replaces it."""
     if value is None:
-        return DEFAULT_KINDS
-    parts = [w.strip().lower().removeprefix("library_fusion_type_") for w in value.split(",") if w.strip()]
-    if any(w[:1] in "+-" for w in parts):
-        kinds = set(DEFAULT_KINDS)
-        for word in parts:
-            (kinds.discard if word.startswith("-") else kinds.add)(word.lstrip("+-"))
-        return frozenset(kinds)
-    return frozenset(parts) - {"invalid"}
+        return default
+    parts = [w.strip() for w in value.split(",") if w.strip()]
+    if not any(w[:1] in "+-" for w in parts):
+        return frozenset(w.removeprefix(prefix) for w in parts)
+    names = set(default)
+    for part in parts:
+        (names.discard if part.startswith("-") else names.add)(part.lstrip("+-").removeprefix(prefix))
+    return frozenset(names)
 
 
 def _name(flag: str) -> str:

@@ -14,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.analysis.launches import command_buffers, launch_of, launches
+from hlofuse.analysis.launches import COMMANDS, command_buffers, launch_of, launches
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.wire_format import ids_of_proto
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.base import Pass, UnimplementedPass
+from hlofuse.pipelines.flags import COMMAND_BUFFERS, command_types
 from hlofuse.pipelines.gpu.after_fusion import after_fusion
 from hlofuse.reports.verify import compare_final
 from hlofuse.trace import Recorder
@@ -196,6 +197,53 @@ ENTRY e {{
     # Without a schedule it counts only where nothing stands between the launches.
     unordered = command_buffers(parse_module(text.replace(", is_scheduled=true", "")))
     assert (unordered is None) == (last.startswith("custom-call") and "cublas" not in last)
+
+
+# Six kernels, an all-reduce of one of them, and three more; the last is between its start and its done.
+SUMMED = """HloModule m, is_scheduled=true
+plus {
+  p = f32[] parameter(0)
+  q = f32[] parameter(1)
+  ROOT s = f32[] add(p, q)
+}
+ENTRY e {
+  x = f32[8,8]{1,0} parameter(0)
+  a = f32[8,8]{1,0} add(x, x)
+  b = f32[8,8]{1,0} negate(x)
+  c = f32[8,8]{1,0} abs(x)
+  d = f32[8,8]{1,0} sine(x)
+  f = f32[8,8]{1,0} subtract(x, x)
+  r = f32[8,8]{1,0} all-reduce(f), to_apply=plus
+  g = f32[8,8]{1,0} add(r, x)
+  h = f32[8,8]{1,0} negate(g)
+  i = f32[8,8]{1,0} sine(h)
+  ROOT t = (f32[8,8]{1,0}, f32[8,8]{1,0}) tuple(r, i)
+}"""
+STARTED = SUMMED.replace("all-reduce(", "all-reduce-start(").replace("add(r, x)", "add(x, x)")
+DONE = "  e = f32[8,8]{1,0} all-reduce-done(r)"
+STARTED = STARTED.replace("  ROOT t", f"{DONE}\n  ROOT t").replace("tuple(r, i)", "tuple(e, i)")
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "numbers"),
+    [
+        (SUMMED, None, [5]),
+        (SUMMED, "+collectives", [9]),
+        (SUMMED, "COLLECTIVES,CUBLAS,FUSION", [9]),
+        (SUMMED, "-FUSION", []),
+        (SUMMED, "+COLLECTIVES,-FUSION", []),
+        (SUMMED, "CUBLAS", []),
+        (SUMMED, "", []),
+        # A buffer has both the start and the end of an asynchronous operation, or none of them.
+        (STARTED, None, [5]),
+        (STARTED, "+COLLECTIVES", [9]),
+        (STARTED.replace("sine(h)", 'custom-call(h), custom_call_target="theirs"'), "+COLLECTIVES", [5]),
+    ],
+)
+def test_a_flag_says_which_commands_are_in_buffers(text: str, value: str | None, numbers: list[int]) -> None:
+    flags = () if value is None else (f"--{COMMAND_BUFFERS}={value}",)
+    found = command_buffers(parse_module(text), command_types(flags, COMMANDS))
+    assert [len(own) for own in found or []] == numbers
 
 
 def test_a_module_that_is_not_final_has_launches_too() -> None:

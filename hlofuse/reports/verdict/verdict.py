@@ -6,10 +6,10 @@ from functools import partial
 from hlofuse.account import Account, KernelTimes, Launched, Observed
 from hlofuse.account.bound import fusion_floor
 from hlofuse.account.measured import share
-from hlofuse.analysis.launches import command_buffers
+from hlofuse.analysis.launches import COMMANDS, command_buffers
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.pipelines.flags import COMMAND_BUFFERS, SMALLEST_COMMAND_BUFFER, value_of
+from hlofuse.pipelines.flags import SMALLEST_COMMAND_BUFFER, command_types, value_of
 from hlofuse.releases import Release, Span
 from hlofuse.reports.advice.recipe import Situation
 from hlofuse.reports.common.facts import Facts, place_of
@@ -31,6 +31,8 @@ _KINDS = {
 }
 _CONVERTS_LAUNCHES = Span(since="0.8")
 """Before, command buffers are calls in the final module."""
+_HAS_CONDITIONALS = Span(since="0.10.2")
+"""Command buffers hold conditionals by default."""
 
 
 def verdict(
@@ -151,14 +153,15 @@ def _in_command_buffers(account: Account, final: Module, release: str, flags: Se
 
     `final` is XLA's own final module, where that is at hand, and else that of the account.
     """
-    chosen, smallest = value_of(flags, COMMAND_BUFFERS), value_of(flags, SMALLEST_COMMAND_BUFFER) or "5"
+    smallest = value_of(flags, SMALLEST_COMMAND_BUFFER) or "5"
     if account.backend != "gpu" or not _CONVERTS_LAUNCHES.includes(release) or not smallest.isdecimal():
         return None
-    found = command_buffers(final, int(smallest)) if chosen is None else [] if chosen == "" else None
-    if found is None:
+    default = COMMANDS if _HAS_CONDITIONALS.includes(release) else COMMANDS - {"CONDITIONAL"}
+    counted = account if final is account.module else Account(final, backend="gpu")
+    found = command_buffers(final, command_types(flags, default), int(smallest))
+    if found is None or counted.totals.launches != account.totals.launches:
         return None
-    runs = account.runs if final is account.module else Account(final, backend="gpu").runs
-    return sum(runs(i.computation) for own in found for i in own if i.computation is not None)
+    return sum(counted.runs(i.computation) for own in found for i in own if i.computation is not None)
 
 
 def _shares(account: Account, fused: Callable[[Instruction], bool], together: int | None) -> Iterable[Share]:
