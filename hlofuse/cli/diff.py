@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -11,10 +10,20 @@ import click
 from hlofuse.cli.common.options import limit_option, module_option, option, profile_option, report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.progress import progress_bar
-from hlofuse.cli.common.request import TERMINAL, report_on
-from hlofuse.inputs.profile import is_profile
+from hlofuse.cli.common.request import TERMINAL, options_of
+from hlofuse.inputs.many import Many, modules_at
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.side_by_side import SECTIONS, accounts_of, check_devices, check_releases, read_both
+from hlofuse.library.listener import SILENT
+from hlofuse.library.report import Report
+from hlofuse.library.side_by_side import (
+    SECTIONS,
+    check_devices,
+    check_releases,
+    compared,
+    differences,
+    is_folder,
+)
+from hlofuse.reports.diff import many as summary
 
 
 @click.command("diff")
@@ -59,59 +68,41 @@ def command(
     Any two modules compare: before and after a pass, two XLA releases, two devices, two versions of a
     program. Instructions are matched by structure; names and order never count as differences.
 
-    Two directories are compared module by module, by name, with one summary. Two profiles, or two dumps with
-    --profile and --profile-after, are compared kernel by kernel, by measured time.
+    Two directories are compared by their final kernels: XLA's own, or replayed where its final module was
+    not dumped. Of several modules there is one summary, by name. Two profiles, or two dumps with --profile
+    and --profile-after, are compared kernel by kernel, by measured time.
 
     Exit status 0: same, 1: different, 2: wrong input or call.
     """
-    from hlofuse.library.side_by_side import compared
-
     if out.file is not None and out.file.suffix.lower() in (".html", ".svg"):
         other = "explore" if out.file.suffix.lower() == ".html" else "render"
         raise HlofuseError(
             f"diff writes text, JSON or Markdown; hlofuse {other} BEFORE AFTER -o {out.file.name} shows both"
         )
-    releases = xla, xla_after or xla
-    accounts = partial(accounts_of, device=device, device_after=device_after, releases=releases)
     check_devices(device, device_after)
-    check_releases(releases)
-    directories = all(os.path.isdir(path) and not is_profile(path) for path in (before, after))
-    if stage is not None and not directories:
+    check_releases((xla, xla_after))
+    if before == after == "-":
+        raise HlofuseError("only one of BEFORE and AFTER can be standard input")
+    of_before = {"module": module, "device": device, "xla": xla, "profile": profile}
+    of_after = {"device": device_after or device, "xla": xla_after or xla, "profile": profile_after}
+    listener = replace(TERMINAL, note=SILENT.note)  # the first lines have the device and its evidence
+    requests = options_of(before, of_before), options_of(after, of_before | of_after)
+    first, second = (Report(replace(options, listener=listener)) for options in requests)
+    folders = is_folder(first.options) and is_folder(second.options)
+    if stage is not None and not folders:
         raise HlofuseError("--stage needs two directories")
-    if directories:
-        stage = stage or "output"
     measured = profile is not None or profile_after is not None
-    if stage is not None and module is None and not measured and not _is_one(before, after):
-        from hlofuse.diff.batch import diff_many
-        from hlofuse.reports.diff import many
-
+    old, new = (modules_at(Path(p), stage or "final") if folders else Many() for p in (before, after))
+    if module is None and not measured and max(len(old.files), len(new.files)) > 1:
         with progress_bar("comparing") as progress:
-            pairs = diff_many(Path(before), Path(after), stage, accounts, metadata, progress)
+            pairs = differences(first, second, old, new, metadata, progress)
         if not quiet:
             out.report(
-                text=lambda console: many.draw(pairs, console, limit=limit), json=lambda: many.as_dict(pairs)
+                text=lambda console: summary.draw(pairs, console, limit=limit),
+                json=lambda: summary.as_dict(pairs),
             )
         return 0 if pairs.same else 1
-    if measured:
-        of_before = {"module": module, "device": device, "xla": xla, "profile": profile}
-        of_after = {"device": device_after or device, "xla": releases[1], "profile": profile_after}
-        second = report_on(after, of_before | of_after)
-        found = report_on(before, of_before).diff(second, metadata=metadata)
-    else:
-        found = compared(
-            *read_both(before, after, module, TERMINAL, stage),
-            devices=(device, device_after),
-            releases=releases,
-            metadata=metadata,
-            listener=TERMINAL,
-        )
+    found = compared(first, second, stage=stage, metadata=metadata)
     if not quiet:
         out.show(found, limit=limit, only=only or SECTIONS)
     return 0 if found.data.same else 1
-
-
-def _is_one(before: str, after: str) -> bool:
-    """Folders of one program each, which need no pairing."""
-    from hlofuse.inputs.dump_directory import is_corpus_case
-
-    return all(is_corpus_case(Path(path)) for path in (before, after))

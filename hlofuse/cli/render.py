@@ -14,18 +14,17 @@ from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, measured_options, option
 from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
-from hlofuse.cli.common.request import TERMINAL, announce, report_on, warn
-from hlofuse.diff import diff
+from hlofuse.cli.common.request import announce, report_on, warn
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.drawing import shown_view
-from hlofuse.library.side_by_side import pair_of_diff, read_both
+from hlofuse.library.side_by_side import pair_of
 from hlofuse.render import format_of, render
 from hlofuse.render.drawing import VIEWERS
 from hlofuse.render.engine import require_engine
 from hlofuse.render.viewers import to_model_explorer, to_trace
 
 if TYPE_CHECKING:
-    from hlofuse.library.options import ReplayOptions
+    from hlofuse.library.report import Report
     from hlofuse.render import ModulePair
     from hlofuse.render.viewers import LaunchedModule
 
@@ -94,8 +93,8 @@ def command(
 ) -> None:
     """Draw the module in INPUT and its fusions: one frame per kernel, bytes on the edges.
 
-    With AFTER, a second module, both are drawn side by side as they are, numbered by AFTER's
-    kernels.
+    With AFTER, a second module, both are drawn side by side, numbered by AFTER's kernels: files as they are,
+    directories as their final modules.
 
     An SVG fits the window of a browser; the wheel zooms and dragging pans. Of a large module --focus draws
     the neighbourhood of one kernel. With --animate it shows up to 150 decisions, without zoom or pan.
@@ -118,7 +117,7 @@ def command(
     else:
         require_engine(form)
     report = report_on(input, request)
-    pair = None if after is None else _pair(report.options, after)
+    pair = None if after is None else _pair(report, after)
     if pair is None:
         view = view if animate else shown_view(report, view)
         if view == "before":  # the module as it is
@@ -165,11 +164,11 @@ def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:
         save(Path(output), content, how)
 
 
-def _pair(options: ReplayOptions, after: str) -> ModulePair:
-    """Two modules as they are, and what of the one is what of the other."""
+def _pair(report: Report, after: str) -> ModulePair:
+    """Two modules, and what of the one is what of the other."""
+    options = report.options
     given = [flag for flag in options.input_arguments[1:] if flag.startswith("--") and flag != "--module"]
     if given:
         raise HlofuseError(f"{given[0]} needs a replay, but BEFORE and AFTER are drawn as they are")
-    modules = read_both(options.input, after, options.module, TERMINAL)
     with spinner("comparing"):
-        return pair_of_diff(diff(*modules))
+        return pair_of(report, report_on(after, {"module": options.module}))

@@ -1,16 +1,29 @@
 """Launches and costs of either side: a diff itself compares modules as they are."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from hlofuse.account import Account, Launched
 from hlofuse.analysis.kernels import is_kernel
 from hlofuse.diff.model import Added, FusionChange, FusionKind, ModuleDiff, Removed
 from hlofuse.ir import Instruction
 from hlofuse.matching.structure import TRIVIAL
+
+Counted: TypeAlias = Literal["xla", "replayed"]
+FlagChange: TypeAlias = tuple[str, str | None, str | None]
+"""An XLA flag, and its values on both sides; None where it has its default."""
+
+
+def changed_flags(before: Iterable[str] | None, after: Iterable[str] | None) -> tuple[FlagChange, ...]:
+    """The flags with another value in AFTER, but those of dumps; none where one side states no flags."""
+    if before is None or after is None:
+        return ()
+    old, new = ({n: v for n, _, v in (f.partition("=") for f in side)} for side in (before, after))
+    names = (n for n in {**old, **new} if not n.startswith("--xla_dump_"))
+    return tuple((n, old.get(n), new.get(n)) for n in names if old.get(n) != new.get(n))
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +35,16 @@ class Accounts:
     """The accounts of the two compared modules."""
     devices: tuple[str, str] | None = None
     """The devices of the estimated times, if any."""
+    counted: tuple[Counted | None, Counted | None] = (None, None)
+    """`xla` or `replayed`: whose final modules `before` and `after` are of; None for other modules."""
+    flags: tuple[FlagChange, ...] = ()
+    """The flags that differ, where both sides state their flags."""
+
+    @property
+    def temporary_bytes(self) -> tuple[int, int] | None:
+        """Peak temporary memory before and after; None where one of the two is not known."""
+        before, after = self.before.totals.peak_temporary_bytes, self.after.totals.peak_temporary_bytes
+        return (before, after) if before is not None and after is not None else None
 
     @property
     def timing(self) -> Literal["measured", "estimated"] | None:

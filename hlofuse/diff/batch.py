@@ -3,12 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from hlofuse.diff.accounts import Accounts
-from hlofuse.diff.compare import diff
+from hlofuse.diff.accounts import Accounts, FlagChange
 from hlofuse.diff.model import FusionKind, ModuleDiff, only_annotations
-from hlofuse.inputs.many import load, modules_at
+from hlofuse.inputs.many import Many
 from hlofuse.ir import HlofuseError
 
 
@@ -23,6 +21,9 @@ class ModuleChange:
     unknown: tuple[int, int] = (0, 0)
     """Custom calls, which `bytes` leave out."""
     us: tuple[float, float] | None = None
+    temporary: tuple[int, int] | None = None
+    """Bytes of temporary memory at its peak; None where one side's is not known."""
+    flags: tuple[FlagChange, ...] = ()
     same: bool = False
     same_program: bool = False
     """Nothing but fusions differs, or notes for later passes and the runtime."""
@@ -57,18 +58,15 @@ class BatchDiff:
 
 
 def diff_many(
-    before_folder: Path,
-    after_folder: Path,
-    stage: str,
-    accounts: Callable[[ModuleDiff], Accounts],
-    metadata: bool,
+    old: Many,
+    new: Many,
+    compare: Callable[[str], tuple[ModuleDiff, Accounts]],
     progress: Callable[[int, int], None],
 ) -> BatchDiff:
-    """Compare what has the same name in both directories; one module at a time is in memory.
+    """Compare what has the same name on both sides; one module at a time is in memory.
 
     A module that cannot be read is reported in its row, not raised. HlofuseError where no name matches.
     """
-    old, new = modules_at(before_folder, stage), modules_at(after_folder, stage)
     before, after = old.files, new.files
     both = [name for name in before if name in after]
     if not both:
@@ -78,8 +76,7 @@ def diff_many(
         progress(done, len(both))
         files = str(before[name]), str(after[name])
         try:
-            found = diff(load(before[name]), load(after[name]), metadata=metadata)
-            rows.append(_row(name, files, found, accounts(found)))
+            rows.append(_row(name, files, *compare(name)))
         except HlofuseError as e:
             rows.append(ModuleChange(name, files, error=str(e).split("\n")[0]))
     rows.sort(key=lambda r: (r.error is not None, r.same, -r.weight, r.name))
@@ -100,6 +97,8 @@ def _row(name: str, files: tuple[str, str], found: ModuleDiff, accounts: Account
         (b.cost.bytes_accessed, a.cost.bytes_accessed),
         (b.cost.unknown, a.cost.unknown),
         (b.us, a.us) if b.us is not None and a.us is not None else None,
+        accounts.temporary_bytes,
+        accounts.flags,
         found.same,
         not found.edits or only_annotations(found.edits),
         Counter(change.kind for change in found.fusions),

@@ -23,7 +23,7 @@ from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.profile import device_of, is_profile, read_profile
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.pipelines.flags import from_debug_options, merged, parse_flags
+from hlofuse.pipelines.flags import from_debug_options, merged, split_flags, that_change_fusion
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
@@ -144,16 +144,21 @@ class Companions:
             return RecordedDevice(device, f"device {device.name}: from XLA's fusion log next to the module")
         return _stamped_device(self.stamp) if self.stamp is not None else None
 
-    @cached_property
+    @property
     def flags(self) -> tuple[str, ...]:
         """XLA flags that change fusion, from a capture's stamp and the `debug_options` next to a module."""
+        return that_change_fusion(self.all_flags or ())
+
+    @cached_property
+    def all_flags(self) -> tuple[str, ...] | None:
+        """Every XLA flag of the stamp and of `debug_options`; None where neither is there."""
         path = self._next_to("debug_options", "debug_options", any_of_case=True)
-        is_there = path is not None and path.stat().st_size  # empty where all flags have their defaults
-        found = from_debug_options(read_text(path, as_module=False)) if path is not None and is_there else ()
+        is_filled = path is not None and path.stat().st_size  # empty where all flags have their defaults
+        found = from_debug_options(read_text(path, as_module=False)) if path is not None and is_filled else ()
         if self.stamp is None:
-            return found
+            return None if path is None else found
         try:
-            return merged(parse_flags(self.stamp.flags), found)
+            return merged(split_flags(self.stamp.flags), found)
         except HlofuseError:  # edited by hand
             return found
 

@@ -8,11 +8,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hlofuse.format.escape import printable
-from hlofuse.format.units import plural
+from hlofuse.format.units import listing, plural
 from hlofuse.inputs.choose_target import choose_target, target_of_files
 from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.copied import mlir_in, plain, without_unreadable_metadata
-from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, corpus_file, require_case
+from hlofuse.inputs.dump_directory import (
+    DumpDirectory,
+    corpus_cases,
+    corpus_file,
+    is_corpus_case,
+    require_case,
+)
 from hlofuse.inputs.excerpt import Excerpt, OtherFormatError, find_module, header_in
 from hlofuse.inputs.part import PartError, read_part, whole_text
 from hlofuse.inputs.profile import is_profile, read_profile
@@ -26,8 +32,13 @@ from hlofuse.ir.shape_check import first_misfit, misfit_error
 from hlofuse.ir.text.newer import check_config_fields
 from hlofuse.ir.text.reader import parse_module
 
-STAGES = ("input", "output")
-"""Stages relative to the fusion passes."""
+STAGES = ("input", "output", "final")
+"""Stages relative to the fusion passes; `final` is after all passes."""
+_CORPUS_FILES = {
+    "input": ["before"],
+    "output": ["after"],
+    "final": ["after_optimizations", "after", "before"],
+}
 _SUFFIXES = (".hlo", ".hlo.gz", ".txt", ".txt.gz")
 
 
@@ -36,36 +47,46 @@ class Many:
     files: dict[str, Path] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     """Modules without a dump of the stage, each with the reason."""
+    stage: str = ""
+    """One of `STAGES`; empty for files without stages."""
+    fused: set[Path] = field(default_factory=set)
+    """Files of the stage `final` that are those after fusion, the latest that there are."""
 
-    def pick(self, name: str) -> Path:
-        """The module of that name (`jit_f` or `f`); raises `HlofuseError` for an unknown name."""
+    def pick(self, name: str | None = None) -> Path:
+        """The module of that name (`jit_f` or `f`), or the only one; `HlofuseError` for another name."""
         for candidate in (name, f"jit_{name}"):
             if candidate in self.files:
                 return self.files[candidate]
-        raise HlofuseError(f"no module {printable(name)} at that stage{did_you_mean(name, self.files)}")
+        if name is None and len(self.files) == 1:
+            return next(iter(self.files.values()))
+        if name is None and self.files:
+            raise HlofuseError(f"several modules; select one with --module: {listing(list(self.files), 12)}")
+        problem = f"no module {printable(name)} at that stage{did_you_mean(name, self.files)}" if name else ""
+        raise HlofuseError("\n".join(filter(None, (problem, *self.skipped[:10]))))
 
 
 def modules_at(path: Path, stage: str = "output") -> Many:
     """The modules of a corpus, a dump directory, or a directory of text dumps, at the fusion passes' `stage`.
 
-    A directory of plain files has no stages: all files are used. Raises `HlofuseError` for one without
-    modules.
+    For the stage `final` it is XLA's module after all passes, else the latest that is there. A directory of
+    plain files has no stages: all files are used. Raises `HlofuseError` for one without modules.
     """
-    found = Many()
-    cases = corpus_cases(path)
+    found = Many(stage=stage)
+    cases = [path] if is_corpus_case(path) else corpus_cases(path)
     if cases:
-        name = "after" if stage == "output" else "before"
+        stems = _CORPUS_FILES[stage]
         for folder in cases:
-            file = corpus_file(folder, name)
+            file = next(filter(None, (corpus_file(folder, stem) for stem in stems)), None)
             if file is None:
-                found.skipped.append(f"{printable(folder.name)} has no {name}.hlo")
+                found.skipped.append(f"{printable(str(folder))} has no {stems[0]}.hlo")
             else:
-                found.files[folder.name] = file
+                found.files[folder.resolve().name] = file
+                if stage == "final" and file.name.startswith("after.hlo"):
+                    found.fused.add(file)
         return found
     plain = {_stem(f): f for f in sorted(path.iterdir()) if f.is_file() and _stem(f)}
     if plain and not any(f.name.startswith("module_") or ".module_" in f.name for f in plain.values()):
-        found.files = plain
-        return found
+        return Many(plain)
     directory = DumpDirectory(path)
     chosen = target_of_files(Companions(path))
     target = chosen.name if chosen is not None else "cpu"
@@ -75,7 +96,9 @@ def modules_at(path: Path, stage: str = "output") -> Many:
             before, passes = module.stages(target)
         except HlofuseError as e:
             # Of --xla_dump_to alone: the module before optimizations and after.
-            whole = module.finished if stage == "output" else module.whole.get("before_optimizations")
+            unoptimized, whole = module.whole.get("before_optimizations"), module.finished
+            if stage == "input" or (stage == "final" and whole is None):
+                whole = unoptimized
             if whole is None:
                 found.skipped.append(str(e).split("\n")[0])
                 continue
@@ -83,7 +106,12 @@ def modules_at(path: Path, stage: str = "output") -> Many:
         # Numbers of modules differ from run to run, their order less.
         seen[module.name] += 1
         label = module.name if count[module.name] == 1 else f"{module.name}#{seen[module.name]}"
-        found.files[label] = passes[-1][1] if passes and stage == "output" else before
+        file = passes[-1][1] if passes and stage != "input" else before
+        if stage == "final" and module.finished is not None:
+            file = module.finished
+        elif stage == "final" and passes:
+            found.fused.add(file)
+        found.files[label] = file
     if not found.files:
         raise HlofuseError("\n".join([f"{printable(str(path))}: nothing to compare:", *found.skipped[:10]]))
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -127,23 +128,17 @@ class Report(Program):
         return upgraded(self.options, to, compiled.options if compiled is not None else None)
 
     def diff(self, other: Report | Module, *, metadata: bool = False) -> Answer[ModuleDiff]:
-        """The differences of another module, as `hlofuse diff`: both as they were read.
+        """The differences of another module, as `hlofuse diff`: files as they were read, directories as they
+        run.
 
         With `metadata` op_name and source lines count as differences. Times are those of each one's device.
         With profiles the kernels that run are compared, by measured time.
         """
         from hlofuse.library.side_by_side import compared
 
-        second = other.options if isinstance(other, Report) else self.options
-        return compared(
-            self.module,
-            other.module if isinstance(other, Report) else other,
-            devices=(self.options.device, second.device),
-            releases=(self.options.xla, second.xla),
-            runs=(self, other) if isinstance(other, Report) and (self.measured or other.measured) else None,
-            metadata=metadata,
-            listener=self._listener,
-        )
+        if not isinstance(other, Report):
+            other = Report(replace(self.options, given=other, module=None))
+        return compared(self, other, metadata=metadata)
 
     # To look at.
 

@@ -1,28 +1,26 @@
-"""Two modules: read, compared as they are, and drawn side by side."""
+"""Two modules: read, compared as they are or as they run, and drawn side by side."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hlofuse.account import Account
-from hlofuse.account.running import running
+from hlofuse.account.running import account_on
 from hlofuse.diff import diff
-from hlofuse.diff.accounts import Accounts, final_kernels
-from hlofuse.format.escape import printable
-from hlofuse.inputs import load
-from hlofuse.inputs.companions import companions_of
-from hlofuse.inputs.dump_directory import corpus_file
-from hlofuse.inputs.identity import identify_file
-from hlofuse.inputs.many import modules_at
+from hlofuse.diff.accounts import Accounts, Counted, changed_flags, final_kernels
+from hlofuse.diff.batch import diff_many
+from hlofuse.inputs.companions import Companions, companions_of
+from hlofuse.inputs.many import Many, modules_at
 from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
-from hlofuse.library.listener import Listener
+from hlofuse.library.program import Program
 from hlofuse.pipelines import device_of
+from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import nearest
 from hlofuse.reports.common.head import Head, head_lines
 from hlofuse.reports.diff.json import as_dict
@@ -31,50 +29,76 @@ from hlofuse.reports.diff.phrases import verdict
 from hlofuse.reports.diff.text import draw as draw_summary
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from rich.console import Console
 
+    from hlofuse.account import Account
     from hlofuse.diff import ModuleDiff
-    from hlofuse.diff.accounts import Accounts
-    from hlofuse.ir.graph import Module
-    from hlofuse.library.program import Program
+    from hlofuse.diff.batch import BatchDiff
+    from hlofuse.library.options import ReplayOptions
     from hlofuse.render import ModulePair
 
 SECTIONS = ("kernels", "fusions", "sources", "instructions", "header")  # those of `reports.diff.phrases`
 
 
-def read_both(
-    before: str, after: str, module: str | None, listener: Listener, stage: str | None = None
-) -> tuple[Module, Module]:
-    """BEFORE and AFTER; `module` picks from directories and from two files of several modules;
-    of two directories the fusion passes' `stage`.
+def is_folder(options: ReplayOptions) -> bool:
+    """True if the input is a directory of modules."""
+    return options.given is None and os.path.isdir(options.input) and not is_profile(options.input)
 
-    Of two profiles it is the costliest program of BEFORE, and that of its name in AFTER.
-    HlofuseError for what cannot be read.
+
+def side_in(modules: Many, options: ReplayOptions) -> Program:
+    """The module of a directory that the options name; of several without a name the main one.
+
+    With changes to XLA, and for another device, it is the replay of the directory: no file shows that.
     """
-    if before == after == "-":
-        raise HlofuseError("only one of BEFORE and AFTER can be standard input")
-    if module is None and is_profile(before) and is_profile(after):
-        module = read_profile(before).pick().name
-    two_files = not any(map(os.path.isdir, (before, after)))
-    if stage is not None:
-        before, after = (_of_stage(path, module, stage) for path in (before, after))
-        module = None
-    with listener.activity("reading"):
-        first, second = [
-            load(path, module if two_files or os.path.isdir(path) else None) for path in (before, after)
-        ]
-    for read in (first, second):
-        if read.text_note is not None:
-            listener.note(f"{read.name}: {read.text_note}")
-    return first, second
+    if options.module is None and len(modules.files) > 1:
+        return Program(options)
+    file = modules.pick(options.module)
+    recorded = Companions(file).recorded_device if options.device is not None else None
+    is_other = recorded is not None and recorded.device.name != options.device
+    if modules.stage == "final" and (is_other or options.takes_any_stage):
+        return Program(options)
+    stage = str(Stage.FUSED) if file in modules.fused else options.stage
+    return Program(replace(options, input=str(file), module=None, stage=stage))
 
 
-def pair_of_diff(diff: ModuleDiff) -> ModulePair:
-    """The two modules for a picture side by side."""
+def both_sides(before: Program, after: Program, stage: str | None = None) -> tuple[Program, Program, bool]:
+    """BEFORE and AFTER as they are compared, and True if what they launch is.
+
+    Directories give their modules at `stage`, the final ones unless asked otherwise; so does a directory next
+    to a file with a fused module. Of two profiles it is the costliest program of BEFORE, and that of its name
+    in AFTER. HlofuseError for what cannot be read.
+    """
+    sides = [before, after]
+    if before.options.module is None and all(is_profile(p.options.input) for p in sides):
+        name = read_profile(before.options.input).pick().name
+        sides = [Program(replace(p.options, module=name)) for p in sides]
+    folders = [is_folder(p.options) for p in sides]
+    if sum(folders) == 1:  # `module` picks from the directory
+        file = sides[folders.index(False)]
+        file = sides[folders.index(False)] = Program(replace(file.options, module=None))
+        folders = [folder and file.is_fused for folder in folders]
+    launched = any(p.options.profile is not None for p in sides)
+    for k, program in enumerate(sides):
+        if folders[k]:
+            modules = modules_at(Path(program.options.input), stage or "final")
+            sides[k], launched = side_in(modules, program.options), launched or modules.stage == "final"
+    launched = launched or any("profile" in p.module.findings for p in sides)
+    return sides[0], sides[1], launched
+
+
+def pair_of(before: Program, after: Program) -> ModulePair:
+    """The two modules that `diff` compares, for a picture side by side."""
     from hlofuse.render import ModulePair
 
-    found = final_kernels(diff)
-    return ModulePair(diff.before.module, diff.after.module, found.kernels, verdict(diff), found.notes)
+    found, accounts = difference(*both_sides(before, after))
+    drawn = accounts().compared
+    totals = drawn[0].totals, drawn[1].totals
+    kernels = final_kernels(found)
+    return ModulePair(
+        found.before.module, found.after.module, kernels.kernels, verdict(found), kernels.notes, totals=totals
+    )
 
 
 def check_devices(before: str | None, after: str | None) -> None:
@@ -93,77 +117,82 @@ def check_releases(releases: Iterable[str | None]) -> None:
             nearest(release)
 
 
-def accounts_of(
-    diff: ModuleDiff,
-    *,
-    device: str | None,
-    device_after: str | None,
-    releases: tuple[str | None, str | None] = (None, None),
-) -> Accounts:
-    """The launches of either side, after repeating the remaining passes.
+def difference(
+    before: Program, after: Program, launched: bool, metadata: bool = False
+) -> tuple[ModuleDiff, Callable[[], Accounts]]:
+    """The differences of AFTER, and the launches of either side, which are counted when they are first read.
 
-    Devices and releases are those of the call, else those in the dumps.
+    With `launched` the final modules are compared, else the modules as they were read.
     """
-
-    modules = diff.before.module, diff.after.module
-    finals: list[Account] = []
-    compared: list[Account] = []
-    names: list[str] = []
-    unfused: list[bool] = []
-    for module, name, xla in zip(modules, (device, device_after or device), releases, strict=True):
-        identity = identify_file(module, xla)
-        recorded = companions_of(module).recorded_device if name is None else None
-        on = device_of("gpu", name)[0] if name is not None else recorded.device if recorded else None
-        final, as_it_is = running(module, identity, on)
-        unfused.append(not identity.shown.is_fused)
-        finals.append(final)
-        compared.append(as_it_is)
-        names += [on.name] if on is not None else []
-    devices = (names[0], names[1]) if len(names) == 2 else None
-    if unfused[0] != unfused[1]:  # what the passes between the two do is the question
-        finals = compared
-    return Accounts(finals[0], finals[1], (compared[0], compared[1]), devices)
-
-
-def _of_stage(path: str, module: str | None, stage: str) -> str:
-    if module is None:
-        name = "after" if stage == "output" else "before"
-        file = corpus_file(Path(path), name)
-        if file is None:
-            raise HlofuseError(f"{printable(path)} has no {name}.hlo")
-        return str(file)
-    return str(modules_at(Path(path), stage).pick(module))
-
-
-def compared(
-    before: Module,
-    after: Module,
-    *,
-    devices: tuple[str | None, str | None] = (None, None),
-    releases: tuple[str | None, str | None] = (None, None),
-    runs: tuple[Program, Program] | None = None,
-    metadata: bool = False,
-    listener: Listener,
-) -> Answer[ModuleDiff]:
-    """The differences of AFTER; times where devices are given or found next to the modules.
-
-    With `runs` the launched kernels of both sides are compared, with their measured times.
-    """
-
-    launched = None if runs is None else (runs[0].account, runs[1].account)
-    pair = (before, after) if launched is None else (launched[0].module, launched[1].module)
-    with listener.activity("comparing"):
-        found = diff(*pair, metadata=metadata)
+    pair = (
+        (_final_account(before).module, _final_account(after).module)
+        if launched
+        else (before.module, after.module)
+    )
+    found = diff(*pair, metadata=metadata)
 
     @cache
     def accounts() -> Accounts:
-        if runs is not None and launched is not None:
-            before_on, after_on = (p.loaded.device for p in runs)
-            on = (before_on.name, after_on.name) if before_on and after_on else None
-            return Accounts(*launched, launched, on)
-        return accounts_of(found, device=devices[0], device_after=devices[1], releases=releases)
+        finals = _final_account(before), _final_account(after)
+        as_read = finals if launched else (_account_as_read(before), _account_as_read(after))
+        counted: tuple[Counted | None, Counted | None] = before.counted, after.counted
+        if not launched and before.is_fused != after.is_fused:  # what the passes between the two do is asked
+            finals, counted = as_read, (None, None)
+        on = [p.loaded.device for p in (before, after)]
+        timed = all(account.totals.us is not None for account in finals)
+        devices = (on[0].name, on[1].name) if timed and on[0] and on[1] else None
+        flags = changed_flags(*(companions_of(p.module).all_flags for p in (before, after)))
+        return Accounts(*finals, as_read, devices, counted, flags)
 
-    heads = [Head(identify_file(m, xla)) for m, xla in zip((before, after), releases, strict=True)]
+    return found, accounts
+
+
+def _is_replayable(side: Program) -> bool:
+    """True for a module before fusion whose passes are replayed: their target is public, the device known."""
+    return not side.is_fused and side.identity.is_replayed and side.loaded.config is not None
+
+
+def _final_account(side: Program) -> Account:
+    """The launches of the final module; of the module as it was read where no pass is replayed."""
+    return side.account if _is_replayable(side) else side.running[0]
+
+
+def _account_as_read(side: Program) -> Account:
+    if not _is_replayable(side):
+        return side.running[1]
+    return account_on(side.module, side.loaded.device, side.identity.backend.value, side.loaded.release)
+
+
+def differences(
+    before: Program,
+    after: Program,
+    old: Many,
+    new: Many,
+    metadata: bool,
+    progress: Callable[[int, int], None],
+) -> BatchDiff:
+    """The differences of the modules of two directories, by name, as `both_sides` compares them."""
+
+    def one(name: str) -> tuple[ModuleDiff, Accounts]:
+        first = side_in(old, replace(before.options, module=name))
+        second = side_in(new, replace(after.options, module=name))
+        found, accounts = difference(first, second, old.stage == new.stage == "final", metadata)
+        return found, accounts()
+
+    return diff_many(old, new, one, progress)
+
+
+def compared(
+    before: Program, after: Program, *, stage: str | None = None, metadata: bool = False
+) -> Answer[ModuleDiff]:
+    """The differences of AFTER, by kernels that run where both are; see `both_sides`.
+
+    Times are those of the device that is given or recorded with each module, or those of profiles.
+    """
+    before, after, launched = both_sides(before, after, stage)
+    with before.options.listener.activity("comparing"):
+        found, accounts = difference(before, after, launched, metadata)
+    heads = [Head(p.identity) for p in (before, after)]
 
     def draw(console: Console, limit: int = 20, only: Sequence[str] = SECTIONS) -> None:
         for line in head_lines(heads):

@@ -33,13 +33,18 @@ _CHANGES_FUSION = (
 
 def parse_flags(text: str) -> tuple[str, ...]:
     """The flags in a value of XLA_FLAGS that change what fuses; HlofuseError for a word that is no flag."""
+    return that_change_fusion(split_flags(text))
+
+
+def split_flags(text: str) -> tuple[str, ...]:
+    """All flags in a value of XLA_FLAGS; HlofuseError for a word that is no flag."""
     try:
         parts = shlex.split(text)
     except ValueError as error:
         raise HlofuseError(f"--xla-flags: {error}") from None
     if wrong := next((w for w in parts if not w.startswith("--")), None):
         raise HlofuseError(f"--xla-flags: expected --NAME=VALUE, found {wrong!r}")
-    return that_change_fusion(w if "=" in w else f"{w}=true" for w in parts)
+    return tuple(w if "=" in w else f"{w}=true" for w in parts)
 
 
 def that_change_fusion(flags: Iterable[str]) -> tuple[str, ...]:
@@ -112,7 +117,7 @@ def _name(flag: str) -> str:
 
 
 def from_debug_options(text: str) -> tuple[str, ...]:
-    """The flags that change what fuses in a dump's `debug_options`, which lists those not at their default.
+    """The flags in a dump's `debug_options`, which lists those not at their default.
 
     A flag that stands there several times is a list.
     """
@@ -121,4 +126,4 @@ def from_debug_options(text: str) -> tuple[str, ...]:
         name, colon, value = line.partition(":")
         if colon and name.startswith("xla_"):
             found.setdefault(name.strip(), []).append(value.strip().strip('"'))
-    return that_change_fusion(f"--{name}={','.join(values)}" for name, values in found.items())
+    return tuple(f"--{name}={','.join(values)}" for name, values in found.items())

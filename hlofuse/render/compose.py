@@ -155,7 +155,7 @@ def _totals(module: Module) -> str:
 
 
 def _change(pair: ModulePair) -> str:
-    before, after = Account(pair.before).totals, Account(pair.after).totals
+    before, after = pair.totals or (Account(pair.before).totals, Account(pair.after).totals)
     head = f"{pair.title}: " if pair.same_names else ""
     moved = before.cost.bytes_accessed, after.cost.bytes_accessed
     return (

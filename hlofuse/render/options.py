@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from hlofuse.account import Totals
 from hlofuse.compilation import Compilation
 from hlofuse.ir import HlofuseError, Instruction, Module
 from hlofuse.ir.grouping import grouped
@@ -47,6 +48,8 @@ class ModulePair:
     notes: Mapping[Instruction, str] = field(default_factory=dict)
     """Short labels of instructions on either side: `split`, `new`…"""
     same_names: bool = False
+    totals: tuple[Totals, Totals] | None = None
+    """The totals of the two, where they are counted already."""
 
 
 def _inside(instruction: Instruction) -> Iterable[str]:

@@ -98,8 +98,10 @@ def test_why_diff_timeline_and_sweep_are_the_same_too(hlofuse: Run, monkeypatch:
     assert plain(report.why(name)) == document(hlofuse, "why", path, name)
     assert plain(report.why(*pair)) == document(hlofuse, "why", path, *pair)
     assert plain(report.explain(name)) == document(hlofuse, "explain", path, name)
-    compared = document(hlofuse, "diff", f"{path}/before.hlo", f"{other}/before.hlo")
-    assert plain(report.diff(library.open(other))) == compared
+    assert plain(report.diff(library.open(other))) == document(hlofuse, "diff", path, other)
+    files = f"{path}/before.hlo", f"{other}/before.hlo"
+    of_files = library.open(files[0]).diff(library.open(files[1]))
+    assert plain(of_files) == document(hlofuse, "diff", *files)
     assert plain(report.timeline()) == document(hlofuse, "timeline", path)
     assert plain(report.trace_op(name)) == document(hlofuse, "trace-op", path, name)
     swept = document(hlofuse, "what-if", path, "--sweep", "launch_overhead_us=1,2")

@@ -1,12 +1,13 @@
 """The report for programs: everything in the diff, as JSON. The schema is in docs/json-diff.md."""
 
+from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
 from hlofuse.account import Account
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import outermost_loops
-from hlofuse.diff.accounts import Accounts, measured_changes
+from hlofuse.diff.accounts import Accounts, FlagChange, measured_changes
 from hlofuse.diff.lines import moved_lines
 from hlofuse.diff.model import (
     Added,
@@ -24,6 +25,7 @@ from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module
 from hlofuse.matching.graph import Occurrence
 from hlofuse.reports.common.json import totals_json
+from hlofuse.reports.common.model import Counted
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.diff.model import by_source
 
@@ -37,8 +39,9 @@ def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         **fields(diff, "same same_program"),
-        "before": _side(diff.before, accounts.before, devices[0]),
-        "after": _side(diff.after, accounts.after, devices[1]),
+        "before": _side(diff.before, accounts.before, devices[0], accounts.counted[0]),
+        "after": _side(diff.after, accounts.after, devices[1], accounts.counted[1]),
+        "flags": flags_json(accounts.flags),
         "timing": accounts.timing,
         "kernels": [
             {
@@ -70,12 +73,17 @@ def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
     }
 
 
-def _side(side: ModuleSide, account: Account, device: str | None) -> dict[str, Any]:
+def flags_json(changes: Iterable[FlagChange]) -> dict[str, list[str | None]]:
+    """Flags by name, with their values on both sides."""
+    return {name.removeprefix("--"): list(values) for name, *values in changes}
+
+
+def _side(side: ModuleSide, account: Account, device: str | None, counted: Counted | None) -> dict[str, Any]:
     return {
         **fields(side, "module=module.name file=module.filename"),
         "device": device,
         **fields(side, "instructions fusions"),
-        "totals": totals_json(account.totals),
+        "totals": totals_json(account.totals, counted),
         "computations_not_compared": side.unreachable,
         "loops": [asdict(loop) for loop in outermost_loops(side.module)],
         **({"profile": profile_json(account.measured)} if account.measured is not None else {}),

@@ -13,7 +13,8 @@ from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
 from hlofuse.format.terminal import print_command
 from hlofuse.format.units import more, plural
-from hlofuse.reports.diff.phrases import change_of, count_change_of, limited, time_change_of
+from hlofuse.reports.diff.json import flags_json
+from hlofuse.reports.diff.phrases import change_of, count_change_of, flags_note, limited, time_change_of
 
 _MARK = " *"
 SCHEMA = "hlofuse.diff-many/3"
@@ -49,6 +50,8 @@ def totals(found: BatchDiff) -> list[tuple[str, str]]:
     unknown = _sum(m.unknown for m in modules)
     if any(unknown):
         rows.append(("custom calls not counted", count_change_of(*unknown)))
+    if any(m.temporary for m in modules):
+        rows.append(("temporary memory", change_of(*_sum(m.temporary or (0, 0) for m in modules), "B")))
     if timed := [m.us for m in modules if m.us is not None]:
         before, after = (sum(pair[k] for pair in timed) for k in (0, 1))
         rows.append(("estimated time", time_change_of(before, after)))
@@ -60,6 +63,7 @@ def totals(found: BatchDiff) -> list[tuple[str, str]]:
 def notes(found: BatchDiff) -> list[str]:
     """Modules missing on a side, and unreadable ones."""
     lines = [f"only in BEFORE: {', '.join(found.only_before)}" if found.only_before else ""]
+    lines.append(flags_note(dict.fromkeys(flag for m in found.compared for flag in m.flags)))
     lines += [f"only in AFTER: {', '.join(found.only_after)}" if found.only_after else ""]
     lines += [f"{m.name}: {m.error}" for m in found.modules if m.error is not None]
     if any(m.unknown[0] != m.unknown[1] for m in found.compared):
@@ -108,6 +112,8 @@ def as_dict(found: BatchDiff) -> dict[str, object]:
 def _module(m: ModuleChange) -> dict[str, object]:
     return {
         **fields(m, "name files same same_program kernels bytes custom_calls_not_counted=unknown"),
+        "temporary_bytes": m.temporary,
+        "flags": flags_json(m.flags),
         "us": [round(us, 3) for us in m.us] if m.us is not None else None,
         "fusions": {str(kind): n for kind, n in (m.fusions or {}).items()},
         "error": m.error,

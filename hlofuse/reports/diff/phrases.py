@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hlofuse.analysis.kernels import outermost_loops
-from hlofuse.diff.accounts import Accounts
+from hlofuse.diff.accounts import Accounts, FlagChange
 from hlofuse.diff.model import Detail, FusionChange, FusionKind, Kind, ModuleDiff, only_annotations
 from hlofuse.format.escape import shorten
 from hlofuse.format.paths import layer_of, shown_file
@@ -96,9 +96,9 @@ def _layers(instructions: Iterable[Instruction], limit: int = 2) -> str:
 
 def change_of(before: float, after: float, unit: str = "") -> str:
     """`12 MB → 4 MB (−67%)`, the difference itself for small ones; `12` where nothing changed."""
-    if before == after:
-        return quantity(after, unit)
     delta = after - before
+    if abs(delta) <= max(before, after) * 1e-4:
+        return quantity(after, unit)
     sign = "+" if delta > 0 else "−"
     if max(before, after) < 1000 or not before:
         relative = f"{sign}{quantity(abs(delta), unit)}"
@@ -311,6 +311,8 @@ def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
         ("bytes", change_of(b.cost.bytes_accessed, a.cost.bytes_accessed, "B")),
         ("FLOP", change_of(b.cost.flops, a.cost.flops)),
     ]
+    if temporary := accounts.temporary_bytes:
+        pairs.append(("temporary memory", change_of(*temporary, "B")))
     if b.cost.unknown or a.cost.unknown:
         pairs.append(("custom calls not counted:", count_change_of(b.cost.unknown, a.cost.unknown)))
     if accounts.timing == "measured" and b.measured_us is not None and a.measured_us is not None:
@@ -340,6 +342,24 @@ def loop_notes(accounts: Accounts) -> list[str]:
     if before == after:
         return [before] if before else []
     return [f"{word}: {line or 'no loops'}" for word, line in (("before", before), ("after", after))]
+
+
+def flags_note(changes: Iterable[FlagChange]) -> str:
+    """`XLA flags that differ: --xla_x 3 → 4, --xla_y default → true`; empty for none."""
+    texts = []
+    for name, *sides in changes:
+        before, after = ("default" if v is None else shorten(v, LONGEST_VALUE) for v in sides)
+        texts.append(f"{name} {before} {ARROW} {after}")
+    return f"XLA flags that differ: {listing(texts, 6)}" if texts else ""
+
+
+def side_notes(accounts: Accounts) -> Iterator[str]:
+    """The flags that differ, and the side whose final module is replayed next to XLA's own on the other."""
+    if note := flags_note(accounts.flags):
+        yield note
+    if set(accounts.counted) == {"xla", "replayed"}:
+        side = "before" if accounts.counted[0] == "replayed" else "after"
+        yield f"{side}: final kernels are replayed, since the input has no module after all passes"
 
 
 def figures_line(summary: Summary) -> str:

@@ -15,7 +15,15 @@ from hlofuse.matching.graph import Matched
 from hlofuse.reports.diff import phrases
 from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import Summary
-from hlofuse.reports.diff.phrases import ALL, figures_line, limited, loop_notes, profile_notes, verdict
+from hlofuse.reports.diff.phrases import (
+    ALL,
+    figures_line,
+    limited,
+    loop_notes,
+    profile_notes,
+    side_notes,
+    verdict,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -52,7 +60,7 @@ class _Report:
         s, diff = self.summary, self.summary.diff
         self._print(verdict(diff), "bold green" if diff.same else "bold")
         self._print(figures_line(s))
-        for note in (*loop_notes(s.accounts), *profile_notes(s.accounts)):
+        for note in (*side_notes(s.accounts), *loop_notes(s.accounts), *profile_notes(s.accounts)):
             self._print(note)
         if "kernels" in only and s.measured:
             self._head("kernels, measured", "slower first; time of one run")
