@@ -13,7 +13,7 @@ NO_BREAK = "\ue000"
 
 _NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?"
 _TOGETHER = re.compile(
-    rf"(?:\best\. )?(?:≥ )?[−+]?{_NUMBER} (?:[kMGTPE]?B|[kMGTPE]|µs|ms|s|%)(?!\w)"  # 12.5 MB
+    rf"(?:\best\. )?(?:[≥>] )?[−+]?<?{_NUMBER} (?:[kMGTPE]?B|[kMGTPE]|µs|ms|s|%)(?!\w)"  # 12.5 MB
     r"(?: FLOP| transcendentals| moved)?"
     rf"|[\w.-]+ ×{_NUMBER}"  # reduce ×2
     rf"|{_NUMBER} × {_NUMBER}"  # 2 × 128

@@ -26,11 +26,23 @@ def bytes_text(value: float) -> str:
     return quantity(value, "B")
 
 
+_SMALLEST_US = 0.005
+"""Below this a time of two decimals would read as nothing."""
+
+
 def us_text(value: float, at_least: bool = False) -> str:
-    """`12.34 µs`, `45,678 µs`: always in microseconds, so that any two compare; `≥ ` before a lower bound."""
+    """A number of microseconds as `12.34 µs`, `5.50 ms` or `1.25 s`; `≥ ` before a lower bound."""
     size = abs(value)
-    text = f"{size:,.{0 if size >= 999.5 else 1 if size >= 99.95 else 2}f} µs"
-    text = f"−{text}" if value < 0 and any(c in "123456789" for c in text) else text
+    if size < _SMALLEST_US:
+        return "0 µs" if not value else "> 0 µs" if at_least else "<0.01 µs"
+    unit = "µs"
+    for larger in ("ms", "s"):
+        if size >= 999.5:
+            size, unit = size / 1000, larger
+    whole = 999.5 if unit == "µs" else 99.95
+    text = (
+        f"{'−' if value < 0 else ''}{size:,.{2 if size < whole / 10.0 else 1 if size < whole else 0}f} {unit}"
+    )
     return f"≥ {text}" if at_least else text
 
 

@@ -33,18 +33,32 @@ def test_bytes(value: int, text: str) -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (-0.001, "0.00 µs"),
+        (0, "0 µs"),
+        (0.005, "0.01 µs"),
         (12.345, "12.35 µs"),
-        (123.4, "123.4 µs"),
-        (9_999, "9,999 µs"),
-        (9_999.5, "10,000 µs"),
-        (2_669_600, "2,669,600 µs"),
-        (-12_345_678, "−12,345,678 µs"),
+        (99.94, "99.94 µs"),
+        (99.96, "100.0 µs"),
+        (999.4, "999.4 µs"),
+        (999.5, "1.00 ms"),
+        (5_500, "5.50 ms"),
+        (9_994, "9.99 ms"),
+        (9_996, "10.0 ms"),
+        (999_499, "999 ms"),
+        (999_500, "1.00 s"),
+        (2_669_600, "2.67 s"),
+        (-12_345_678, "−12.3 s"),
+        (7_200_000_000, "7,200 s"),
     ],
 )
 def test_times(value: float, text: str) -> None:
     assert us_text(value) == text
-    assert us_text(value, at_least=True) == f"≥ {text}"
+    assert us_text(value, at_least=True) == (f"≥ {text}" if value else text)
+
+
+def test_a_time_never_reads_as_nothing() -> None:
+    for value in (0.0049, -0.001, 1e-9):
+        assert us_text(value) == "<0.01 µs"
+        assert us_text(value, at_least=True) == "> 0 µs"
 
 
 def test_counts() -> None:

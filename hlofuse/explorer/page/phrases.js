@@ -4,12 +4,16 @@ const KIND_TEXTS = { fuse: "fused", ineligible: "refused", priority: "estimated"
 
 function timeText(us) {
   if (us === null || us === undefined) return "–";
-  const size = Math.abs(us), sign = us < 0 ? "−" : "";
-  return `${sign}${size >= 999.5 ? numberText(Math.round(size)) : size.toFixed(size >= 99.95 ? 1 : 2)} µs`;
+  if (Math.abs(us) < 0.005) return us === 0 ? "0 µs" : "<0.01 µs";
+  let size = Math.abs(us), unit = "µs";
+  for (const larger of ["ms", "s"]) if (size >= 999.5) { size /= 1000; unit = larger; }
+  const whole = unit === "µs" ? 999.5 : 99.95;
+  const digits = size < whole / 10 ? 2 : size < whole ? 1 : 0;
+  return `${us < 0 ? "−" : ""}${digits ? size.toFixed(digits) : numberText(Math.round(size))} ${unit}`;
 }
 
 // `≥` marks a lower bound: XLA has no estimate, or one below what any device can reach.
-const kernelTime = (kernel, us = kernel.us) => (us === null ? "" : `${kernel.floor ? "≥ " : ""}${timeText(us)}`);
+const kernelTime = (kernel, us = kernel.us) => (us === null ? "" : `${!kernel.floor ? "" : us && us < 0.005 ? "> " : "≥ "}${kernel.floor && us && us < 0.005 ? "0 µs" : timeText(us)}`);
 
 const launchedText = (figures) => (figures && figures.us !== null ? `${kernelTime(figures)}, launch included` : "");
 

@@ -28,8 +28,8 @@ def roofline(k: KernelTime) -> str:
         by_model = f"XLA's model, which omits some of the traffic, gives {us_text(k.us)}"
         return f"at least {us_text(k.us_floor)} + launch ({by_model}); {printable(k.emitter)}{launch}"
     return (
-        f"{us_text(k.us)} + launch, {k.bound_by}-bound{factor} (compute {_bare(k.us_compute)}, memory"
-        f" {_bare(k.us_memory)}); {printable(k.emitter)}{launch}"
+        f"{us_text(k.us)} + launch, {k.bound_by}-bound{factor} (compute {us_text(k.us_compute)}, memory"
+        f" {us_text(k.us_memory)}); {printable(k.emitter)}{launch}"
     )
 
 
@@ -40,10 +40,6 @@ def _access(k: KernelTime) -> str:
     if k.emitter == "triton":
         return "by tiles"
     return "coalesced" if k.coalesced else "uncoalesced reads"
-
-
-def _bare(value: float) -> str:
-    return us_text(value).removesuffix(" µs")
 
 
 def factor_text(factor: float) -> str:

@@ -124,8 +124,8 @@ def _percent(value: float) -> str:
 
 def us_difference(before: float, after: float) -> str:
     """`−4.20 µs`; nothing where nothing changed."""
-    text = us_text(abs(after - before))
-    return "" if text == us_text(0.0) else f"{'+' if after > before else '−'}{text}"
+    change = round(after - before, 2)
+    return f"{'+' if change > 0 else '−'}{us_text(abs(after - before))}" if change else ""
 
 
 def count_change_of(before: int, after: int) -> str:

@@ -95,7 +95,7 @@ def bound_lines(v: Verdict) -> Iterator[str]:
     if (left := v.scaled_us_left) is not None:
         total, most, how, lower = v.totals.measured_us or 0.0, left, f", {SCALED}", f"{lower} est."
         low = (v.best.scaled_us_saved if v.best is not None else None) or 0
-    if text(most) == text(0):
+    if round(most, 2) == 0:
         yield "Fusion has nothing left to save"
     elif most <= _NOTHING_LEFT * total:
         yield f"Fusion is near its optimum: at most {text(most)}{_part(most, total)} left to save{how}"
