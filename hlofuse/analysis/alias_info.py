@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 _MAY_BE_IN_PLACE = frozenset(
     """
-    all-reduce-start collective-permute collective-permute-start custom-call dynamic-update-slice fusion
-    ragged-all-to-all scatter set-dimension-size
+    all-reduce-start async-start collective-permute collective-permute-start custom-call dynamic-update-slice
+    fusion ragged-all-to-all scatter set-dimension-size
     """.split()
 )
 

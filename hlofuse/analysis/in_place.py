@@ -139,7 +139,7 @@ def in_place_pairs(instruction: Instruction, release: Release) -> list[InPlacePa
     if opcode in ("scatter", "all-reduce-start"):
         count = (len(instruction.operands) - 1) // 2 if opcode == "scatter" else len(instruction.operands)
         return [InPlacePair((k,) if count > 1 else (), k, ()) for k in range(count)]
-    if opcode == "custom-call":
+    if opcode in ("custom-call", "async-start"):
         return [*_declared_pairs(instruction)]
     if opcode == "ragged-all-to-all":
         return [InPlacePair((), 1, ())]

@@ -130,6 +130,9 @@ _OTHERS: dict[str, dict[str, str]] = {
         "dot-library-rewriter": "cpu.ynnpack:LibraryRewriter",
     },
     "gpu": {
+        "all-reduce-contiguous": "collectives:AllReduceContiguous",
+        "async-collective-creator": "collectives:AsyncCollectiveCreator",
+        "gpu-convert-async-collectives-to-sync": "collectives:ConvertAsyncCollectivesToSync",
         "loop-schedule-linearizer": "copy_insertion.buffer_alias:LoopScheduleLinearizer",
         "post-scheduling-copy-insertion": "copy_insertion.copy_insertion:PostSchedulingCopyInsertion",
         "fusion-wrapper": "fusion.fusion_wrapper:GpuFusionWrapper",

@@ -14,6 +14,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
+from hlofuse.passes.collectives import CollectiveCombiner
 from hlofuse.passes.cpu.ynnpack import LibraryRewriter, is_computed_by_ynn
 from hlofuse.passes.dot.dot_operands import OperandUpcaster
 from hlofuse.passes.float.conversions import ChangeOpDataType
@@ -169,7 +170,9 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
     return (
         _LISTS.pipeline(
             "HLO_passes_after_layout_assignment",
-            UnimplementedPass("cpu-all-reduce-combiner", ("all-reduce",)),
+            CollectiveCombiner(
+                name="cpu-all-reduce-combiner", opcode="all-reduce", max_bytes=None, max_count=256
+            ),
             "tuple-simplifier",
             FixedPoint(simplify),
             "cpu-parallel-task-assigner",

@@ -13,8 +13,26 @@ YNN_KINDS = "xla_cpu_experimental_ynn_fusion_type"
 TRITON_MULTI_OUTPUT = "xla_gpu_unsupported_enable_triton_multi_output_fusion"
 COMMAND_BUFFERS = "xla_gpu_enable_command_buffer"
 SMALLEST_COMMAND_BUFFER = "xla_gpu_graph_min_graph_size"
+COMBINED_COUNT = "xla_gpu_collective_combine_threshold_count"
+_COMBINERS = (
+    COMBINED_COUNT,
+    *(
+        f"xla_gpu_{kind}_combine_threshold_bytes"
+        for kind in ("all_gather", "all_reduce", "reduce_scatter", "collective_permute")
+    ),
+    "xla_gpu_enable_all_gather_combine_by_dim",
+    "xla_gpu_enable_reduce_scatter_combine_by_dim",
+)
+"""Flags of the passes that combine collectives."""
 
-_HONOURED = (DISABLED, YNN_KINDS, TRITON_MULTI_OUTPUT, COMMAND_BUFFERS, SMALLEST_COMMAND_BUFFER)
+_HONOURED = (
+    DISABLED,
+    YNN_KINDS,
+    TRITON_MULTI_OUTPUT,
+    COMMAND_BUFFERS,
+    SMALLEST_COMMAND_BUFFER,
+    *_COMBINERS,
+)
 _DEFAULTS = ("--xla_gpu_enable_priority_fusion=true",)
 DEFAULT_KINDS = frozenset({"reduce", "individual_convolution", "individual_dot"})
 _CHANGES_FUSION = (
@@ -76,6 +94,14 @@ def not_honoured(flags: Iterable[str]) -> tuple[str, ...]:
 def value_of(flags: Iterable[str], name: str) -> str | None:
     """The value of a flag; None where it is not among them."""
     return next((f.partition("=")[2] for f in flags if _name(f) == name), None)
+
+
+def number_of(flags: Iterable[str], name: str, default: int) -> int:
+    """The value of a flag that is a number; the default where it is not among them or not a number."""
+    try:
+        return int(value_of(flags, name) or default)
+    except ValueError:
+        return default
 
 
 def disabled_passes(flags: Iterable[str]) -> frozenset[str]:

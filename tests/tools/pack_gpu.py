@@ -20,8 +20,8 @@ from .packing import pack
 from .wire import message, varint
 
 LIMIT = 1_450_000
-_TABLES = re.compile(r"^(FileNames|FunctionNames|FileLocations|StackFrames)\n(?:.+\n)*\n?", re.MULTILINE)
-_METADATA = re.compile(r', metadata=\{(?:[^{}"]|"[^"]*")*\}')
+TABLES = re.compile(r"^(FileNames|FunctionNames|FileLocations|StackFrames)\n(?:.+\n)*\n?", re.MULTILINE)
+METADATA = re.compile(r', metadata=\{(?:[^{}"]|"[^"]*")*\}')
 _SHARDING = re.compile(r", sharding=\{replicated\}")
 _MESH = re.compile(r', frontend_attributes=\{xla\.sdy\.sharding="[^"]*"\}')
 _HEADER = re.compile(r", (?:allow_spmd_\w+=\{[^}]*\}|frontend_attributes=\{.*\})")
@@ -30,9 +30,9 @@ _HEADER = re.compile(r", (?:allow_spmd_\w+=\{[^}]*\}|frontend_attributes=\{.*\})
 def lean(text: str, *, metadata: bool) -> str:
     """The module without what no pass looks at, and without metadata unless asked for."""
     head, _, rest = text.partition("\n")
-    rest = _TABLES.sub("", rest.lstrip("\n"))
+    rest = TABLES.sub("", rest.lstrip("\n"))
     rest = _MESH.sub("", _SHARDING.sub("", rest))
-    return _HEADER.sub("", head) + "\n\n" + (rest if metadata else _METADATA.sub("", rest))
+    return _HEADER.sub("", head) + "\n\n" + (rest if metadata else METADATA.sub("", rest))
 
 
 def lean_proto(ids: UniqueIds) -> bytes:

@@ -1,26 +1,50 @@
 """The passes that XLA:GPU runs after fusion, in order (`xla/service/gpu/gpu_compiler.cc`).
 
-`RunPostFusionPasses` to `RunPostSchedulingPipelines`, with the options that are on by default, for one
-partition and compiled ahead of time. Left out are passes that change no program by default, such as those for
-double buffering, asynchronous dots, rematerialization and collectives of several partitions that need no
-combining, and passes that only write backend configs.
+`RunPostFusionPasses` to `RunPostSchedulingPipelines`, with the options that are on by default and compiled
+ahead of time. Left out are passes that change no program by default, such as those for double buffering and
+asynchronous dots, and passes that only write backend configs.
 """
 
 from functools import partial
 
 from hlofuse.cost.gpu.backend_config import is_tuned_product
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.opcodes import with_trait
 from hlofuse.passes.base import Pipeline, UnimplementedPass
+from hlofuse.passes.collectives import DEFAULT_BYTES, DEFAULT_COUNT, CollectiveCombiner, can_overlap
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
+from hlofuse.pipelines.flags import COMBINED_COUNT, number_of, value_of
 from hlofuse.pipelines.gpu.steps import ALGSIMP_AFTER_FUSION, pass_lists
 from hlofuse.releases import AROUND_FUSION
 
-_COLLECTIVES = tuple(sorted(with_trait("collective")))
+_COMBINERS = {
+    "all-gather": "gpu-all-gather-combiner",
+    "all-reduce": "gpu-all-reduce-combiner",
+    "reduce-scatter": "gpu-reduce-scatter-combiner",
+    "collective-permute": "collective-permute-combiner",
+}
+
+
+def _combiners(flags: tuple[str, ...]) -> list[CollectiveCombiner]:
+    """`AddCollectiveCombinerPasses`, with the thresholds that flags set."""
+    count = number_of(flags, COMBINED_COUNT, DEFAULT_COUNT)
+    combiners = []
+    for opcode, name in _COMBINERS.items():
+        prefix = "xla_gpu_" + opcode.replace("-", "_")
+        combiners.append(
+            CollectiveCombiner(
+                name=name,
+                opcode=opcode,
+                max_bytes=number_of(flags, f"{prefix}_combine_threshold_bytes", DEFAULT_BYTES),
+                max_count=count,
+                by_dimension=value_of(flags, f"xla_gpu_enable_{opcode.replace('-', '_')}_combine_by_dim")
+                == "true",
+            )
+        )
+    return combiners
 
 
 def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) -> tuple[Pipeline, ...]:
-    """The pipelines for one device; none unless it is NVIDIA's. No flag changes the list."""
+    """The pipelines for one device; none unless it is NVIDIA's. Flags set the thresholds of combiners."""
     if device is None or device.platform != "CUDA":
         return ()
     lists = pass_lists(device, alias_info=partial(GpuAliasInfo, device, AROUND_FUSION))
@@ -33,14 +57,10 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
             UnimplementedPass("dus-accumulator-zero-init-elimination"),
             "dce",
             "tuple-simplifier",
-            UnimplementedPass("gpu-all-gather-combiner", ("all-gather",)),
-            UnimplementedPass("gpu-all-reduce-combiner", ("all-reduce",)),
-            UnimplementedPass("gpu-reduce-scatter-combiner", ("reduce-scatter",)),
-            UnimplementedPass("collective-permute-combiner", ("collective-permute",)),
+            *_combiners(flags),
+            "all-reduce-contiguous",
         ),
-        lists.pipeline(
-            "async-collective-conversion", UnimplementedPass("async-collective-creator", _COLLECTIVES)
-        ),
+        lists.pipeline("async-collective-conversion", "async-collective-creator"),
         lists.pipeline(
             "post-fusion-simplification-pipeline_optimization",
             ALGSIMP_AFTER_FUSION,
@@ -68,12 +88,15 @@ def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) 
             *(("dynamic-slice-copy-fusion-async-wrapper",) if ampere else ()),
             UnimplementedPass("gpu-copy-async-wrapper"),
         ),
-        lists.pipeline("latency-hiding-scheduler", UnimplementedPass("latency-hiding-scheduler")),
+        lists.pipeline(
+            "latency-hiding-scheduler",
+            UnimplementedPass("latency-hiding-scheduler", ("async-start",), can_overlap),
+        ),
         # `RunPostSchedulingCopyInsertion`: what the order of execution spares.
         lists.pipeline("scheduled-gpu-module", "post-scheduling-copy-insertion"),
         lists.pipeline(
             "post-scheduling-passes",
-            UnimplementedPass("gpu-convert-async-collectives-to-sync"),
+            "gpu-convert-async-collectives-to-sync",
             UnimplementedPass("rematerialization"),
             "cse_barrier_expander",
             "fusion-wrapper",

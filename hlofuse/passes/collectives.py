@@ -1,0 +1,354 @@
+"""Collectives that XLA combines, and their asynchronous form."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.analysis.replica_groups import replica_groups
+from hlofuse.ir.attributes.metadata import OpMetadata, quote
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.removing import move_control_dependencies, replace_instruction, set_attribute
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import Pass
+from hlofuse.passes.common import make
+from hlofuse.passes.common.asynchronous import make_asynchronous
+from hlofuse.passes.common.shapes import array, permuted
+from hlofuse.trace import Recorder
+
+DEFAULT_BYTES = (30 << 20) + 7
+"""`kDefaultAllReduceCombineThreshold` and those of the other kinds (`xla/service/collective_utils.h`)."""
+DEFAULT_COUNT = 2048
+_COMBINED = "Collectives of the same devices are combined up to the threshold in bytes"
+_CONTIGUOUS = "The operands of a combined all-reduce are copied into one buffer"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CollectiveCombiner(Pass):
+    """Independent collectives of one kind over the same devices become one with a tuple of results
+    (`CombineInstructionsByKey` in `xla/service/collective_combiner_utils.h`)."""
+
+    name: str = field(compare=False)
+    opcode: str = field(compare=False)
+    max_bytes: int | None = DEFAULT_BYTES
+    """The size of the results of one; None for no limit, 0 to combine nothing."""
+    max_count: int = DEFAULT_COUNT
+    by_dimension: bool = False
+    """Combine only those that gather or scatter the same dimension."""
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        if self.max_bytes == 0 or self.max_count <= 0 or _is_constrained(module, self.opcode):
+            return changed
+        for computation in module.non_fusion_computations():
+            keys = {x: key for x in computation if x.opcode == self.opcode and (key := self._key(x))}
+            while len(keys) > 1:
+                chosen = self._next(computation, keys)
+                if len(chosen) > 1:
+                    combined = self._combine(chosen)
+                    names = [x.name for x in chosen]
+                    recorder.rewrite(computation.name, names, [combined], rule="", reason=_COMBINED)
+                    changed = True
+        return changed
+
+    def _key(self, x: Instruction) -> Hashable | None:
+        """Equal for two that may be combined; None for one that may not."""
+        frontend = x.attributes.get("frontend_attributes") or {}
+        own = (frontend.get("combiner_key"), frontend.get("collective_group_key") or None)
+        if x.opcode == "collective-permute":
+            return (x.attributes.raw("source_target_pairs"), own)
+        groups = x.attributes.raw("replica_groups") or "{}"
+        devices = (
+            x.attributes.raw("channel_id") is not None,
+            x.attributes.raw("use_global_device_ids") == "true",
+            replica_groups(groups) or groups,
+        )
+        dimension = x.attributes.raw("dimensions") if self.by_dimension else None
+        if x.opcode == "all-gather":
+            return (devices, dimension, own)
+        function = x.called_computations[0]
+        if x.control_predecessors or x.control_successors:
+            return None
+        if len(function.parameters) != 2 or len(function.instructions) != 3:
+            return None
+        if x.opcode == "all-reduce" and "_scheduling_group_id" in frontend:
+            return None
+        root = function.root
+        return (root.opcode, root.shape.element_type, devices, dimension, own)
+
+    def _next(self, computation: Computation, keys: dict[Instruction, Hashable]) -> list[Instruction]:
+        """The next ones to combine; they and those that can never be are taken from `keys`."""
+        chosen: list[Instruction] = []
+        reached: set[Instruction] = set()
+        group, total = None, 0
+        for x in computation.post_order():
+            if reached and not reached.isdisjoint((*x.operands, *x.control_predecessors)):
+                reached.add(x)
+            if x not in keys or (chosen and keys[x] != group):
+                continue
+            if not chosen:
+                group = keys[x]
+            size = x.shape.byte_size if x.shape.is_array else 0
+            if len(x.operands) != 1 or (self.max_bytes is not None and size > self.max_bytes):
+                del keys[x]
+                continue
+            if x in reached or (self.max_bytes is not None and total + size > self.max_bytes):
+                break
+            del keys[x]
+            chosen.append(x)
+            reached.add(x)
+            total += size
+            if len(chosen) >= self.max_count:
+                break
+        return chosen
+
+    def _combine(self, chosen: Sequence[Instruction]) -> Instruction:
+        first = chosen[0]
+        dimension = _most_frequent_dimension(chosen)
+        orders = [_swap(x, dimension) for x in chosen]
+        operands = [
+            x.operands[0]
+            if order is None
+            else make.added(first, "bitcast", permuted(x.operands[0].shape, order), x.operands)
+            for x, order in zip(chosen, orders, strict=True)
+        ]
+        results = [
+            x.shape if order is None else permuted(x.shape, order)
+            for x, order in zip(chosen, orders, strict=True)
+        ]
+        dimensions = {} if dimension is None else {"dimensions": make.numbers([dimension])}
+        combined = _like(first, operands, Shape.tuple_of(results), **dimensions)
+        _merge_attributes(combined, chosen)
+        for k, (x, order) in enumerate(zip(chosen, orders, strict=True)):
+            element = make.added(x, "get-tuple-element", results[k], [combined], index=str(k))
+            if order is not None:
+                element = make.added(x, "bitcast", x.shape, [element])
+            replace_instruction(x, element, has_side_effect)
+        return combined
+
+
+def _is_constrained(module: Module, opcode: str) -> bool:
+    """`ContainsLayoutConstrainedCollective`; collective-permutes have no such option."""
+    return any(
+        x.opcode == opcode and x.attributes.raw("constrain_layout") == "true" for x in module.instructions()
+    )
+
+
+def _like(x: Instruction, operands: Sequence[Instruction], shape: Shape, **attributes: str) -> Instruction:
+    """A collective over the same devices without what is known of `x` alone."""
+    alone = ("metadata", "sharding", "frontend_attributes", "backend_config", "control-predecessors")
+    raw = {key: text for key, text in x.attributes.raw_items.items() if key not in alone}
+    return make.added(x, x.opcode, shape, operands, called=x.called, raw_attributes={**raw, **attributes})
+
+
+def _most_frequent_dimension(chosen: Sequence[Instruction]) -> int | None:
+    """`FindMostFrequentGatherDim`: the dimension of most, where every result has it; None without one."""
+    dimensions = [d for x in chosen if (d := _dimension(x)) is not None]
+    if not dimensions:
+        return None
+    found = min(dimensions, key=lambda d: (-dimensions.count(d), d))
+    return found if found < min(len(x.shape.dimensions) for x in chosen) else 0
+
+
+def _dimension(x: Instruction) -> int | None:
+    """The dimension that is gathered or scattered."""
+    if x.opcode not in ("all-gather", "reduce-scatter"):
+        return None
+    return int(x.attributes.get("dimensions")[0])
+
+
+def _swap(x: Instruction, dimension: int | None) -> list[int] | None:
+    """The order of dimensions that puts the one of `x` at `dimension`; None where it is there."""
+    own = _dimension(x)
+    if own is None or dimension is None or own == dimension:
+        return None
+    order = list(range(len(x.shape.dimensions)))
+    order[own], order[dimension] = dimension, own
+    return order
+
+
+def _merge_attributes(combined: Instruction, chosen: Sequence[Instruction]) -> None:
+    """`MergeFrontendAttributes` and `MergeMetadata`."""
+    values: dict[str, set[str]] = {}
+    for x in chosen:
+        for key, value in (x.attributes.get("frontend_attributes") or {}).items():
+            values.setdefault(key, set()).add(value)
+    if values:
+        text = ",".join(f"{key}={quote(','.join(sorted(values[key])))}" for key in sorted(values))
+        set_attribute(combined, "frontend_attributes", "{" + text + "}")
+    first: Any = chosen[0].attributes.get("metadata") or OpMetadata()
+    names = [x.op_name for x in chosen if x.op_name]
+    sources = [
+        f"{m.source_file}:{m.source_line or 0}"
+        for x in chosen
+        if (m := x.attributes.get("metadata")) and m.source_file
+    ]
+    if sources:
+        first = replace(first, source_file=",".join(sources), source_line=None, source_end_line=None)
+    if names:
+        first = replace(first, op_name=_common_name(names))
+    if first != OpMetadata():
+        set_attribute(combined, "metadata", str(first))
+
+
+def _common_name(names: Sequence[str]) -> str:
+    """The common scopes once, then each name's rest."""
+    if len(set(names)) == 1:
+        return names[0]
+    shared = 0
+    for letters in zip(*names, strict=False):
+        if len(set(letters)) > 1:
+            break
+        shared += 1
+    scopes = names[0][: names[0].rfind("/", 0, shared) + 1]
+    return f"{scopes}({':'.join(n[len(scopes) :] for n in names)})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllReduceContiguous(Pass):
+    """An all-reduce of several operands becomes one of their concatenation
+    (`xla/hlo/transforms/collectives/all_reduce_contiguous.cc`)."""
+
+    name = "all-reduce-contiguous"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        if _is_constrained(module, "all-reduce"):
+            return False
+        found = [
+            x
+            for c in module.non_fusion_computations()
+            for x in c
+            if x.opcode == "all-reduce" and len(x.operands) > 1
+        ]
+        for x in found:
+            computation = x.computation
+            assert computation is not None
+            whole = _make_contiguous(x)
+            recorder.rewrite(computation.name, [x.name], [whole], rule="", reason=_CONTIGUOUS)
+        return bool(found)
+
+
+def _make_contiguous(x: Instruction) -> Instruction:
+    element_type = x.operands[0].shape.element_type
+    shapes = [array(element_type, [o.shape.element_count]) for o in x.operands]
+    flat = [make.added(x, "bitcast", s, [o]) for o, s in zip(x.operands, shapes, strict=True)]
+    total = array(element_type, [sum(o.shape.element_count for o in x.operands)])
+    joined = make.added(x, "concatenate", total, flat, dimensions="{0}")
+    whole = _like(x, [joined], total)
+    for name, text in x.attributes.given("metadata", "frontend_attributes").items():
+        set_attribute(whole, name, text)
+    outputs, start = [], 0
+    for operand, shape in zip(x.operands, shapes, strict=True):
+        end = start + shape.dimensions[0]
+        part = make.added(x, "slice", shape, [whole], slice=f"{{[{start}:{end}]}}")
+        outputs.append(make.added(x, "bitcast", operand.shape, [part]))
+        start = end
+    results = make.added(x, "tuple", Shape.tuple_of([o.shape for o in outputs]), outputs)
+    replace_instruction(x, results, has_side_effect)
+    return whole
+
+
+_ASYNCHRONOUS = frozenset(
+    """
+    all-gather all-reduce all-to-all collective-broadcast collective-permute ragged-all-to-all reduce-scatter
+    """.split()
+)
+_IN_PLACE_OPERANDS = 4
+"""Of a collective-permute that writes into one of its operands."""
+_STARTED = "Other work may run between its start and its done"
+_JOINED = "Nothing can run between the start and the done"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AsyncCollectiveCreator(Pass):
+    """Collectives become a start and a done, with the options of `RunAsyncCollectivesConversionPasses`
+    (`xla/hlo/transforms/collectives/async_collective_creator.cc`)."""
+
+    name = "async-collective-creator"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            if any(caller.opcode == "async-start" for caller in computation.callers):
+                continue
+            for x in [x for x in computation if x.opcode in _ASYNCHRONOUS]:
+                name = x.name
+                start, done = make_asynchronous(x, x.opcode, (), **_aliasing(x))
+                recorder.rewrite(computation.name, [name], [start, done], rule="", reason=_STARTED)
+                changed = True
+        return changed
+
+
+def _aliasing(x: Instruction) -> dict[str, str]:
+    """The operands whose memory holds the results."""
+    if x.opcode == "collective-permute" and len(x.operands) == _IN_PLACE_OPERANDS:
+        first = 1
+    elif x.opcode == "all-reduce":
+        first = 0
+    else:
+        return {}
+    count = len(x.shape.tuple_shapes) if x.shape.is_tuple else 0
+    pairs = [f"{{1, {k}}}: ({k}, {{}})" for k in range(count)] or [f"{{1}}: ({first}, {{}})"]
+    return {"output_to_operand_aliasing": "{" + ", ".join(pairs) + "}"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConvertAsyncCollectivesToSync(Pass):
+    """A start and its done become one again where no other work could run before the done
+    (`xla/hlo/transforms/collectives/convert_async_collectives_to_sync.cc`).
+
+    XLA's order of execution, which is not repeated, may place no work there either.
+    """
+
+    name = "gpu-convert-async-collectives-to-sync"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        for computation in module.non_fusion_computations():
+            for start in [x for x in computation if _is_collective_start(x) and not can_overlap(x)]:
+                done = start.users[0]
+                names = [start.name, done.name]
+                x = start.called_computations[0].root.clone(start.operands)
+                for name, text in done.attributes.given("frontend_attributes", "metadata").items():
+                    set_attribute(x, name, text)
+                computation.add_instruction(x)
+                move_control_dependencies(done, x)
+                move_control_dependencies(start, x)
+                done.replace_all_uses_with(x)
+                computation.remove_instruction(done)
+                computation.remove_instruction(start)
+                recorder.rewrite(computation.name, names, [x], rule="", reason=_JOINED)
+                changed = True
+        return changed
+
+
+def _is_collective_start(x: Instruction) -> bool:
+    """True for the start of a collective that one done ends."""
+    if x.opcode != "async-start" or len(x.users) != 1 or x.users[0].opcode != "async-done":
+        return False
+    return x.called_computations[0].root.opcode in _ASYNCHRONOUS
+
+
+def can_overlap(start: Instruction) -> bool:
+    """True for the start of a collective with work that could run before its done.
+
+    Other collectives are no such work: XLA lets none of them keep the two parts separate.
+    """
+    computation = start.computation
+    if computation is None or not _is_collective_start(start):
+        return False
+    order = computation.post_order()
+    after, before = {start}, {start}
+    for x in order:
+        if not after.isdisjoint((*x.operands, *x.control_predecessors)):
+            after.add(x)
+    for x in reversed(order):
+        if x in before:
+            before.update(x.operands, x.control_predecessors)
+    return any(x not in after and x not in before and _is_work(x) for x in order)
+
+
+def _is_work(x: Instruction) -> bool:
+    if x.opcode in ("bitcast", "constant", "get-tuple-element", "parameter", "tuple"):
+        return False
+    return not _is_collective_start(x.operands[0] if x.opcode == "async-done" else x)

@@ -1,0 +1,222 @@
+"""Collectives after fusion: what XLA combines, and their asynchronous form.
+
+`collectives.hlo` and `collectives_cpu.hlo` have small modules as they leave fusion and as they are launched;
+`tests/data/partitioned.tar.xz` has 22 partitioned programs from the fusion input on, for each backend.
+`tests/tools/pack_partitioned.py` makes them.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from collections import Counter
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hlofuse.analysis.launches import launches
+from hlofuse.analysis.replica_groups import replica_groups
+from hlofuse.compilation import CompilationInput, compile, replay_config
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.inputs.wire_format import ids_of_proto
+from hlofuse.ir.graph import Module
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.passes.collectives import (
+    DEFAULT_BYTES,
+    AsyncCollectiveCreator,
+    CollectiveCombiner,
+    ConvertAsyncCollectivesToSync,
+    can_overlap,
+)
+from hlofuse.pipelines.flags import parse_flags
+from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import after_fusion
+from hlofuse.reports.verify import compare_final
+from hlofuse.trace import Recorder
+
+from ..fixtures import Case, read_cases
+from ..running import finished
+from ..tools.module_checks import check_module
+
+HERE = Path(__file__).parent
+ARCHIVE = HERE.parent / "data" / "partitioned.tar.xz"
+DEVICE = load_device("h100_sxm")
+GPU_CASES = read_cases(HERE / "collectives.hlo")
+CPU_CASES = read_cases(HERE / "collectives_cpu.hlo")
+SCHEDULER = "latency-hiding-scheduler"
+SPARED_BY_SCHEDULE = {"sum_in_loop"}
+"""Programs with a copy that XLA finds to be needless once it has an order of execution."""
+
+
+@cache
+def archive() -> dict[str, dict[str, bytes]]:
+    programs: dict[str, dict[str, bytes]] = {}
+    with tarfile.open(ARCHIVE) as tar:
+        for member in tar:
+            program, _, file = member.name.rpartition("/")
+            content = tar.extractfile(member)
+            assert content is not None
+            programs.setdefault(program, {})[file] = content.read()
+    return programs
+
+
+def module(program: str, file: str) -> Module:
+    return parse_module(archive()[program][file].decode(), file)
+
+
+def collectives(final: Module, backend: str) -> Counter[tuple[str, int, int]]:
+    """Kind, number of operands and bytes of every collective that is launched."""
+    found: Counter[tuple[str, int, int]] = Counter()
+    for x, launch in launches(final, backend):
+        if launch.kind == "collective":
+            inner = x.called_computations[0].root if x.opcode == "async-start" else x
+            found[inner.opcode, len(x.operands), sum(o.shape.byte_size for o in x.operands)] += 1
+    return found
+
+
+@pytest.mark.parametrize("case", GPU_CASES, ids=str)
+def test_small_modules_launch_what_xla_does_on_gpu(case: Case) -> None:
+    done = finished(case.module(), "gpu", DEVICE)
+    check_module(done.final)
+    found = compare_final(done.final, case.expected("h100_sxm"), "gpu")
+    assert found.same_kernels, (found.only_xla, found.only_actual)
+    assert found.same_copies or case.name in SPARED_BY_SCHEDULE
+    # Names tell whether a collective is started; that rests on the order of execution.
+    assert not found.renamed or SCHEDULER in done.span(Stage.SCHEDULED).not_repeated
+
+
+@pytest.mark.parametrize("case", CPU_CASES, ids=str)
+def test_small_modules_launch_what_xla_does_on_cpu(case: Case) -> None:
+    final = finished(case.module(), "cpu").final
+    found = compare_final(final, case.expected("cpu"), "cpu")
+    assert found.agrees
+    assert not found.renamed
+
+
+@pytest.mark.parametrize("program", sorted(archive()))
+def test_partitioned_programs_launch_what_xla_does(program: str) -> None:
+    backend = program.partition("/")[0]
+    before, expected = module(program, "before.hlo"), module(program, "final.hlo")
+    config = replay_config(backend, DEVICE if backend == "gpu" else None)
+    ids = ids_of_proto(archive()[program]["before.hlo.pb"])
+    final = compile(CompilationInput(before, ids=ids), config, until=Stage.SCHEDULED).final
+    check_module(final)
+    found = compare_final(final, expected, backend)
+    assert found.same_kernels, (found.only_xla, found.only_actual)
+    assert found.same_copies, (found.only_xla, found.only_actual)
+    assert collectives(final, backend) == collectives(expected, backend)
+    assert collectives(final, backend)
+
+
+GATHERS = """HloModule m, num_partitions=8
+ENTRY e {
+  a = f32[4,2]{1,0} parameter(0)
+  b = f32[4,2]{1,0} parameter(1)
+  c = f32[4,2]{1,0} parameter(2)
+  p = f32[32,2]{1,0} all-gather(a), replica_groups=[1,8]<=[8], dimensions={0}
+  q = f32[4,16]{1,0} all-gather(b), replica_groups={{0,1,2,3,4,5,6,7}}, dimensions={1}
+  r = f32[32,2]{1,0} all-gather(c), replica_groups={{0,1,2,3,4,5,6,7}}, dimensions={0}
+  ROOT t = (f32[32,2]{1,0}, f32[4,16]{1,0}, f32[32,2]{1,0}) tuple(p, q, r)
+}
+"""
+
+
+def gathers(**options: object) -> list[int]:
+    """The numbers of operands of the all-gathers left."""
+    m = parse_module(GATHERS)
+    CollectiveCombiner(name="x", opcode="all-gather", **options).run(m, Recorder())  # type: ignore[arg-type]
+    check_module(m)
+    return sorted(len(x.operands) for x in m.entry if x.opcode == "all-gather")
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        ({}, [3]),
+        ({"by_dimension": True}, [1, 2]),
+        ({"max_count": 2}, [1, 2]),
+        ({"max_count": 0}, [1, 1, 1]),
+        ({"max_bytes": 0}, [1, 1, 1]),
+        ({"max_bytes": 3 * 256}, [3]),
+        ({"max_bytes": 3 * 256 - 1}, [1, 2]),
+        ({"max_bytes": 2 * 256 - 1}, [1, 1, 1]),
+        ({"max_bytes": 255}, [1, 1, 1]),
+        ({"max_bytes": None}, [3]),
+    ],
+)
+def test_thresholds_bound_what_is_combined(options: dict[str, object], left: list[int]) -> None:
+    assert gathers(**options) == left
+
+
+def test_constrained_layouts_keep_collectives_separate() -> None:
+    m = parse_module(GATHERS.replace("dimensions={1}", "constrain_layout=true, dimensions={1}"))
+    assert not CollectiveCombiner(name="x", opcode="all-gather").run(m, Recorder())
+
+
+@pytest.mark.parametrize(
+    ("flag", "changed"),
+    [
+        ("--xla_gpu_all_gather_combine_threshold_bytes=5", ("max_bytes", 5)),
+        ("--xla_gpu_collective_combine_threshold_count=3", ("max_count", 3)),
+        ("--xla_gpu_enable_all_gather_combine_by_dim=true", ("by_dimension", True)),
+        ("--xla_gpu_all_reduce_combine_threshold_bytes=5", ("max_bytes", DEFAULT_BYTES)),
+    ],
+)
+def test_flags_set_the_thresholds(flag: str, changed: tuple[str, object]) -> None:
+    steps = [s for p in after_fusion("gpu", DEVICE, parse_flags(flag)) for s in p.steps]
+    combiner = next(s for s in steps if s.name == "gpu-all-gather-combiner")
+    assert getattr(combiner, changed[0]) == changed[1]
+
+
+@pytest.mark.parametrize(
+    ("other", "overlaps"),
+    [
+        ("negate(x)", True),
+        ("negate(r)", False),
+        ("bitcast(x)", False),
+        ("all-reduce(x), replica_groups={}, to_apply=add", False),
+    ],
+)
+def test_a_start_stays_where_other_work_can_run_before_its_done(other: str, overlaps: bool) -> None:
+    m = parse_module(f"""HloModule m, num_partitions=8
+add {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}}
+ENTRY e {{
+  x = f32[8]{{0}} parameter(0)
+  p = f32[8]{{0}} sine(x)
+  r = f32[8]{{0}} all-reduce(p), replica_groups={{}}, to_apply=add
+  o = f32[8]{{0}} {other}
+  ROOT t = (f32[8]{{0}}, f32[8]{{0}}) tuple(r, o)
+}}
+""")
+    assert AsyncCollectiveCreator().run(m, Recorder())
+    starts = [x for x in m.entry if x.opcode == "async-start"]
+    assert can_overlap(starts[0]) == overlaps
+    ConvertAsyncCollectivesToSync().run(m, Recorder())
+    check_module(m)
+    left = [x.called_computations[0].root.opcode for x in m.entry if x.opcode == "async-start"]
+    # With another all-reduce, the sine can run during that one.
+    assert left == (["all-reduce"] if overlaps or other.startswith("all-reduce") else [])
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("{}", ()),
+        ("{{0,1},{2,3}}", ((0, 1), (2, 3))),
+        ("[2,4]<=[8]", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ("[4,2]<=[2,4]T(1,0)", ((0, 4), (1, 5), (2, 6), (3, 7))),
+        ("mesh['a'=2,'b'=4] {'b'}", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ("mesh['a'=2,'b'=1,'c'=4] {'a'}", ((0, 4), (1, 5), (2, 6), (3, 7))),
+        ("mesh['a'=2,'b'=2] {'b','a'}", ((0, 2, 1, 3),)),
+        ("mesh['a'=8] {'a':(1)2,'a':(4)2}", ((0, 1, 4, 5), (2, 3, 6, 7))),
+        ("mesh['a'=4,'b'=2], device_ids=([2,2,2]T(0,2,1)) {'a':(2)2}", ((0, 1), (2, 3), (4, 5), (6, 7))),
+        ("mesh['a'=2,'b'=2] {}", ((0,), (1,), (2,), (3,))),
+        ("somewhere", None),
+    ],
+)
+def test_replica_groups_are_read_in_every_form(text: str, groups: object) -> None:
+    assert replica_groups(text) == groups
