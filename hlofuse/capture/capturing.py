@@ -230,6 +230,13 @@ def _others(one: Any, count: int, jobs: int | None) -> Iterator[tuple[dict[str, 
 _ENDINGS = {None: "hlo", PROTO: "pb", MLIR: "mlir", BYTECODE: "mlirbc"}
 
 
+def function_in(program: str) -> tuple[str, str] | None:
+    """The file or module, and the function, of `script.py:function`; None for a file."""
+    where, _, name = program.rpartition(":")
+    is_function = where and name.replace(".", "").isidentifier() and not Path(program).exists()
+    return (where, name) if is_function else None
+
+
 def capture_function(
     where: str,
     name: str,

@@ -10,10 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.capture.arguments import parse_arguments, parse_mesh
-from hlofuse.capture.capturing import capture_command, capture_function, capture_modules, module_names
+from hlofuse.capture.capturing import (
+    capture_command,
+    capture_function,
+    capture_modules,
+    function_in,
+    module_names,
+)
 from hlofuse.capture.model import Destination
 from hlofuse.cli.common.messages import message
-from hlofuse.cli.common.options import option
+from hlofuse.cli.common.options import arguments_options, option
 from hlofuse.cli.common.progress import spinner
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
@@ -25,16 +31,7 @@ if TYPE_CHECKING:
 
 @click.command("capture")
 @click.argument("program", metavar="PROGRAM", nargs=-1, required=True, type=click.UNPROCESSED)
-@option(
-    "--args arguments",
-    "SHAPES",
-    'Shapes of the function\'s arguments: "f32[128,512], s32[]"; lists, tuples and dictionaries nest.',
-)
-@option(
-    "--args-from",
-    "NAME",
-    "A function in the same file that returns the arguments; only their shapes are used.",
-)
+@arguments_options
 @click.option("--only", multiple=True, metavar="NAME", help="Compile only this program of a mapping.")
 @option(
     "--target",
@@ -162,16 +159,16 @@ def _compile(
     program: str, destination: Destination, output: Path | None, arguments: str | None, how: dict[str, Any]
 ) -> Capture:
     """The capture of a function (`how`: further arguments of `capture_function`), or of a file."""
-    where, colon, name = program.rpartition(":")
+    function = function_in(program)
     ending = f"{destination.target}-{destination.device}" if destination.device else destination.target
     ending = Path(ending).name.replace(":", "-")
-    if colon and where and name.replace(".", "").isidentifier() and not Path(program).exists():
+    if function is not None:
         if arguments is not None and how["arguments_from"] is not None:
             raise click.UsageError("--args and --args-from exclude each other")
         parsed = parse_arguments(arguments or "")
         with spinner(f"compiling for {destination.text}"):
-            out = output or Path(f"{name}-{ending}")
-            return capture_function(where, name, destination, out, arguments=parsed, **how)
+            out = output or Path(f"{function[1]}-{ending}")
+            return capture_function(*function, destination, out, arguments=parsed, **how)
     file = Path(program)
     if not file.is_file():
         raise HlofuseError(

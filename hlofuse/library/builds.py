@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from hlofuse.format.escape import printable
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.loading import Loaded, config_of, on_device, read
 from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions
-from hlofuse.releases import NEWEST, nearest, release_of
+from hlofuse.releases import NAMED, NAMES, NEWEST, nearest, release_of
 from hlofuse.reports.comparison.json import comparison_json
 from hlofuse.reports.comparison.reasons import compare_builds
 from hlofuse.reports.comparison.text import print_comparison
@@ -39,20 +42,47 @@ def devices_compared(report: Program, device: str) -> Answer[Any]:
     )
 
 
-def upgraded(options: ReplayOptions, to: str | None, compiled: ReplayOptions | None) -> Answer[list[Upgrade]]:
-    """Every module of the input by its release and by `to`, the newest for None; worst first.
+def checked_release(flag: str, text: str | None) -> tuple[str | None, str]:
+    """The named release of a user's version and a note where it is another one; None for `auto` and None.
 
-    `compiled` has the same modules as the other release brings them to fusion.
+    HlofuseError, with the releases that there are, for others and for those after the newest series.
     """
+    if text in (None, "auto"):
+        return None, ""
+    with suppress(HlofuseError):
+        name, note = nearest(text)
+        if not note or name != NEWEST or note.startswith(f"{NAMED[-1].series}."):
+            return name, note
+    raise HlofuseError(f"{flag} {printable(text)}: no such release; there are {', '.join(NAMES)}")
 
-    requests = list(each_module(options, finished=False))
-    to, note = nearest(to if to is not None else NEWEST)
+
+def check_upgrade(old: str | None, new: str | None, *, compiled: bool) -> tuple[str | None, str]:
+    """The release to upgrade to (None where the call has none) and a note on it.
+
+    HlofuseError for an unknown release, and where both sides would be the same: `compiled` is a second side.
+    """
+    (from_release, _), (to_release, note) = checked_release("--from", old), checked_release("--to", new)
+    if to_release is None and from_release in (None, NEWEST) and not compiled:
+        raise HlofuseError(f"Nothing to compare: give --from or --to, one of {', '.join(NAMES)}")
+    return to_release, note
+
+
+def upgraded(options: ReplayOptions, to: str | None, compiled: ReplayOptions | None) -> Answer[list[Upgrade]]:
+    """Every module of the input by its release and by `to`; worst first.
+
+    `compiled` has the same modules as the other release brings them to fusion. Without `to` that is the
+    release of `compiled`, else the newest. HlofuseError where no other release is given.
+    """
+    to, note = check_upgrade(options.xla, to, compiled=compiled is not None)
     options.listener.note(note)
-    new, others = release_of(to), {}
+    requests, others = list(each_module(options, finished=False)), {}
     if compiled is not None:
         for one, name in each_module(replace(compiled, xla=to), finished=False):
             loaded = read(one)
             others[name or loaded.module.name] = loaded.replay()
+            to = to or loaded.release.name
+    to = to or NEWEST
+    new = release_of(to)
     found, heads = [], []
     with options.listener.progress("replaying") as progress:
         for number, (one, name) in enumerate(requests, 1):

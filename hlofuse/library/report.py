@@ -119,9 +119,10 @@ class Report(Program):
         return replayed_until(self, until).text
 
     def upgrade(self, to: str | None = None, compiled: Report | None = None) -> Answer[list[Upgrade]]:
-        """The fusions of another release of XLA, as `hlofuse upgrade`; the newest unless `to` names one.
+        """The fusions of another release of XLA, as `hlofuse upgrade`.
 
         `compiled` is the program as that release compiled it; its passes before fusion then count too.
+        Without `to` it is the release of `compiled`, or the newest for a report with `xla`.
         """
         from hlofuse.library.builds import upgraded
 

@@ -6,6 +6,8 @@ import json
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from hlofuse.ir.texts import texts
 from hlofuse.pipelines.differences import differences, groups
 from hlofuse.releases import NAMES, behaviours, release_of
@@ -59,6 +61,45 @@ def test_nothing_differs_between_a_release_and_itself(hlofuse: Run, samples: Pat
     assert result.status == 0
     assert "0 of" in result.out
     assert "give --from and --to" in hlofuse("upgrade", *call, "--xla", "0.8.3").err
+
+
+@pytest.mark.parametrize("given", [[], ["--from", "0.12.0.1"], ["--from", "auto"]])
+def test_without_another_release_there_is_nothing_to_compare(
+    hlofuse: Run, samples: Path, given: list[str]
+) -> None:
+    result = hlofuse("upgrade", samples / "cpu" / "softmax", *given)
+    assert (result.status, result.out) == (2, "")
+    assert "Nothing to compare: give --from or --to, one of 0.4.35, " in result.err
+
+
+@pytest.mark.parametrize("release", ["0.13", "0.99", "1.0.0", "0.4.13", "newest"])
+@pytest.mark.parametrize("flag", ["--from", "--to"])
+def test_an_unknown_release_is_refused_with_those_there_are(
+    hlofuse: Run, samples: Path, flag: str, release: str
+) -> None:
+    result = hlofuse("upgrade", samples / "cpu" / "softmax", flag, release)
+    assert (result.status, result.out) == (2, "")
+    assert f"{flag} {release}: no such release; there are 0.4.35, " in result.err
+    assert NAMES[-1] in result.err
+
+
+def test_a_release_between_known_ones_is_the_nearest(hlofuse: Run, samples: Path) -> None:
+    for release in ("0.8.0", "0.12.5"):
+        result = hlofuse("upgrade", samples / "cpu" / "softmax", "--to", release)
+        assert result.status in (0, 1)
+        assert f"{release} is replayed as" in result.err
+
+
+def test_a_second_capture_says_the_release(hlofuse: Run, samples: Path) -> None:
+    sides = (samples / "cpu" / "softmax", samples / "cpu" / "gpt2_block")
+    found = json.loads(hlofuse("upgrade", *sides, "--format", "json").out)
+    assert (found["from"], found["to"]) == ("0.11.1", "0.11.1")
+
+
+def test_arguments_are_those_of_a_function(hlofuse: Run, samples: Path) -> None:
+    result = hlofuse("upgrade", samples / "cpu" / "softmax", "--to", "0.12", "--args", "f32[8]")
+    assert result.status == 2
+    assert "need script.py:function" in result.err
 
 
 def test_each_difference_can_be_turned() -> None:

@@ -56,6 +56,21 @@ def limit_option(default: int, meaning: str) -> Callable[[F], F]:
     return option("--limit", "N", meaning, default=default, type=click.IntRange(min=0))
 
 
+arguments_options: Decorator[Any] = stacked(
+    option(
+        "--args arguments",
+        "SHAPES",
+        'Shapes of the function\'s arguments: "f32[128,512], s32[]"; lists, tuples and dictionaries nest.',
+    ),
+    option(
+        "--args-from",
+        "NAME",
+        "A function in the same file that returns the arguments; only their shapes are used.",
+    ),
+)
+"""The arguments of a function that is compiled."""
+
+
 until_option = option(
     "--until",
     ["fusion", "end"],
