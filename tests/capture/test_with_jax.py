@@ -36,7 +36,7 @@ def test_our_replay_is_what_was_captured(hlofuse: Run, program: Path) -> None:
         "capture", "program.py:f", "--args", "f32[64,32], {'w': f32[32]}", "--verify", "-o", "out"
     )
     assert (result.status, result.err) == (0, "")
-    assert "1 of 1 module exact on target cpu" in result.out
+    assert "Kernels agree: 1 of 1\n  exact on target cpu" in result.out
     repeated_call = hlofuse("capture", "program.py:f", "--args-from", "shapes", "-o", "again")
     assert repeated_call.status == 0
     assert (program / "again/f/before.hlo").read_text() == (program / "out/f/before.hlo").read_text()

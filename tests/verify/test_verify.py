@@ -103,7 +103,7 @@ def test_a_module_that_cannot_be_read_does_not_stop_the_rest(hlofuse: Run, broke
     (broken / "softmax" / "before.hlo").write_text("HloModule broken\n\nENTRY %main {\n  nonsense\n}\n")
     result = hlofuse("verify", broken, "-j1")
     assert result.status == 1
-    assert "1 of 1 module exact" in result.out
+    assert "Kernels agree: 1 of 1\n" in result.out
     assert "softmax  not compared" in result.out
 
 
@@ -164,11 +164,7 @@ def test_two_files_that_do_not_belong_together_are_told(hlofuse: Run, samples: P
     assert (right.status, "AFTER" in right.out) == (0, False)
 
 
-def test_final_modules_are_compared_by_what_they_launch(hlofuse: Run, tmp_path: Path) -> None:
-    case = next(c for c in read_cases(AFTER_FUSION) if c.name == "several_heroes")
-    folder = tmp_path / "several_heroes"
-    folder.mkdir()
-    before = """HloModule jit_several_heroes
+TWO_RESULTS = """HloModule jit_several_heroes
 
 ENTRY %e (x: f32[64,32], y: f32[64,32]) -> (f32[64,32], f32[64,32]) {
   %x = f32[64,32]{1,0} parameter(0)
@@ -180,7 +176,13 @@ ENTRY %e (x: f32[64,32], y: f32[64,32]) -> (f32[64,32], f32[64,32]) {
   ROOT %t.1 = (f32[64,32]{1,0}, f32[64,32]{1,0}) tuple(%d.1, %s.1)
 }
 """
-    (folder / "before.hlo").write_text(before)
+
+
+def test_final_modules_are_compared_by_what_they_launch(hlofuse: Run, tmp_path: Path) -> None:
+    case = next(c for c in read_cases(AFTER_FUSION) if c.name == "several_heroes")
+    folder = tmp_path / "several_heroes"
+    folder.mkdir()
+    (folder / "before.hlo").write_text(TWO_RESULTS)
     final = folder / "after_optimizations.hlo"
     final.write_text(case.section("EXPECT", "h100_sxm"))
     given = ("--until", "end", "--target", "gpu", "--device", "h100_sxm")
@@ -198,3 +200,21 @@ ENTRY %e (x: f32[64,32], y: f32[64,32]) -> (f32[64,32], f32[64,32]) {
     result = hlofuse("verify", folder, *given)
     assert result.status == 2
     assert "no after_optimizations.hlo" in result.err
+
+
+def test_kernels_lead_and_the_order_of_results_is_a_note(hlofuse: Run, tmp_path: Path) -> None:
+    before, after = tmp_path / "before.hlo", tmp_path / "after.hlo"
+    before.write_text(TWO_RESULTS)
+    assert hlofuse("replay", before, "--target", "gpu", "--device", "h100_sxm", "-o", after).status == 0
+    call = ("verify", before, after, "--target", "gpu", "--device", "h100_sxm")
+    assert "\nKernels agree: 1 of 1\n  exact on target gpu   1 of 1\n" in hlofuse(*call).out
+    text = after.read_text()
+    for old, new in ((", index=0", ", index=@"), (", index=1", ", index=0"), (", index=@", ", index=1")):
+        text = text.replace(old, new)
+    after.write_text(text.replace("tuple(%d.2, %s.2.clone.1)", "tuple(%s.2.clone.1, %d.2)"))
+    result = hlofuse(*call)
+    assert result.status == 1
+    assert "\nKernels agree: 1 of 1 (order of results inside one kernel differs)\n" in result.out
+    assert json.loads(hlofuse(*call, "--format", "json").out)["verdicts"][0]["reordered"] == 1
+    after.write_text(after.read_text().replace("divide(", "maximum("))
+    assert "\nKernels agree: 0 of 1\n" in hlofuse(*call).out

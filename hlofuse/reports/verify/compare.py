@@ -78,6 +78,7 @@ def verify_module(
         _note(before, after, actual, target, other_device) if not exact else None,
         not_dumped,
         actual.order_source,
+        reordered=compare.reordered(end, after) if partition and not exact else 0,
     )
 
 
@@ -116,6 +117,11 @@ class _Comparison:
         if self._strict.module(actual).key == self._strict.module(xla).key:
             return True, True
         return False, self._loose.module(actual).key == self._loose.module(xla).key
+
+    def reordered(self, actual: Module, xla: Module) -> int:
+        """XLA's kernels that `actual`, which has the same up to the order of results, has in another one."""
+        own, expected = (Counter(map(self._strict.kernel, kernels(m))) for m in (actual, xla))
+        return (expected - own).total()
 
     def difference(
         self, actual: Module, xla: Module, pass_name: str | None, run: Compilation

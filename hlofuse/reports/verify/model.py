@@ -138,6 +138,13 @@ class Verdict:
     head: Head | None = None
     final: FinalVerdict | None = None
     """The final modules compared; None where those at the end of fusion were."""
+    reordered: int = 0
+    """Kernels with XLA's results in another order."""
+
+    @property
+    def same_kernels(self) -> bool:
+        """The same kernels, up to the order of results and to names."""
+        return self.error is None and (self.final.same_kernels if self.final is not None else self.partition)
 
     @property
     def agrees(self) -> bool:

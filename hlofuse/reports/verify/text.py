@@ -20,10 +20,7 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
     compared = report.compared
     if finals := [v.final for v in compared if v.final is not None]:
         return _final_rows(report, finals)
-    rows = [
-        ("modules", f"{report.exact} of {len(compared)} exact"),
-        ("up to the order of results", f"{sum(v.partition for v in compared)} of {len(compared)}"),
-    ]
+    rows = [_exact_row(report)]
     passes = grouped((p.name, p.exact) for v in compared for p in v.passes)
     rows += [(f"after {printable(name)}", f"{sum(ok)} of {len(ok)}") for name, ok in passes.items()]
     rows += _record_rows(report)
@@ -32,14 +29,26 @@ def summary_rows(report: Report) -> list[tuple[str, str]]:
     return rows
 
 
+def _exact_row(report: Report) -> tuple[str, str]:
+    return f"exact on target {report.target}", f"{report.exact} of {len(report.compared)}"
+
+
+def headline(report: Report) -> str:
+    """`Kernels agree: 1 of 1`: the modules with XLA's kernels, up to the order of results."""
+    same, compared = [v for v in report.compared if v.same_kernels], len(report.compared)
+    reordered = sum(v.reordered for v in same)
+    where = "one kernel" if reordered == 1 else plural(reordered, "kernel")
+    note = f" (order of results inside {where} differs)" if reordered else ""
+    return f"Kernels agree: {len(same)} of {compared if compared == 1 else plural(compared, 'module')}{note}"
+
+
 def _final_rows(report: Report, finals: list[FinalVerdict]) -> list[tuple[str, str]]:
     """The same for final modules."""
     named, total = sum(f.named for f in finals), sum(f.kernels for f in finals)
     count = len(finals)
     return [
-        ("modules", f"{report.exact} of {len(report.compared)} exact"),
+        _exact_row(report),
         ("the same kernel names", f"{sum(f.same_names for f in finals)} of {count}"),
-        ("the same kernels", f"{sum(f.same_kernels for f in finals)} of {count}"),
         ("the same copies", f"{sum(f.same_copies for f in finals)} of {count}"),
         ("names of kernels", f"{named:,} of {total:,}"),
     ]
@@ -152,17 +161,12 @@ def side_text(side: KernelSide | None) -> str:
 
 def print_report(report: Report, console: Console, *, limit: int = 10, every: bool = False) -> None:
     """The summary, then modules that differ; `every` lists the others, too."""
-    compared = len(report.compared)
-    agree = report.exact
-    style = "bold green" if report.agrees else "bold red"
-    console.print(
-        Text(f"{agree} of {plural(compared, 'module')} exact on target {report.target}", style=style)
-    )
+    console.print(Text(headline(report), style="bold green" if report.agrees else "bold red"))
     if line := release_line(report):
         console.print(Text(line))
-    if compared:
+    if report.compared:
         table = Table.grid(padding=(0, 2, 0, 0))
-        for what, count in summary_rows(report)[1:]:
+        for what, count in summary_rows(report):
             table.add_row(Text(what), Text(count))
         indented(console, table)
     if undumped := undumped_line(report):
