@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hlofuse.analysis.async_ops import is_async_end
 from hlofuse.analysis.custom_calls import is_annotation
 from hlofuse.analysis.elementwise import moves_no_data
+from hlofuse.analysis.trip_counts import counted_trips
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.stack_frames import SourceLocation
@@ -169,15 +170,15 @@ def runs_in(caller: Instruction, attribute: str) -> bool:
     return caller.opcode != "while" or attribute == "body" or trip_count_of(caller) is None
 
 
-# How often a loop runs, where XLA has found it out (`known_trip_count` of its backend configuration).
+# How often a loop runs: as XLA found out (`known_trip_count` of its backend configuration), or counted.
 
 _TRIPS = re.compile(r'"known_trip_count"\s*:\s*\{\s*"n"\s*:\s*"?(\d+)')
 
 
 def trip_count_of(loop: Instruction) -> int | None:
-    """None where the dump does not say."""
+    """Its iterations; None where neither XLA nor constants in the module say."""
     found = _TRIPS.search(loop.attributes.raw("backend_config") or "")
-    return int(found[1]) if found else None
+    return int(found[1]) if found else counted_trips(loop) if loop.opcode == "while" else None
 
 
 # Trip counts multiply; of a conditional the slowest branch counts.

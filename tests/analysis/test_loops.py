@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import re
 
+import pytest
+
 from hlofuse.account import Account
-from hlofuse.analysis.kernels import Loop, outermost_loops
+from hlofuse.analysis.kernels import Loop, outermost_loops, trip_count_of
 from hlofuse.ir import parse_module
 from hlofuse.reports.stats.model import statistics
 
@@ -98,3 +101,138 @@ ENTRY main {
 
 def test_the_outermost_loops_tell_the_kernels_of_one_turn() -> None:
     assert outermost_loops(parse_module(NESTED)) == (Loop("outer", 5, 2), Loop("endless", None, 1))
+
+
+COUNTING = """HloModule m
+
+step (a: TYPE[], b: TYPE[]) -> TYPE[] {
+  a = TYPE[] parameter(0)
+  b = TYPE[] parameter(1)
+  ROOT sum = TYPE[] add(a, b)
+}
+
+less (c: TYPE[], d: TYPE[]) -> pred[] {
+  c = TYPE[] parameter(0)
+  d = TYPE[] parameter(1)
+  ROOT go = pred[] compare(c, d), direction=DIRECTION
+}
+
+body {
+  p = (f32[8], TYPE[], TYPE[]) parameter(0)
+  x = f32[8] get-tuple-element(p), index=0
+  i = TYPE[] get-tuple-element(p), index=1
+  end = TYPE[] get-tuple-element(p), index=2
+  one = TYPE[] constant(STEP)
+  read = TYPE[] copy(i)
+  next = TYPE[] fusion(read, one), kind=kLoop, calls=step
+  y = f32[8] negate(x)
+  ROOT carried = (f32[8], TYPE[], TYPE[]) tuple(y, next, end)
+}
+
+condition {
+  q = (f32[8], TYPE[], TYPE[]) parameter(0)
+  j = TYPE[] get-tuple-element(q), index=1
+  bound = TYPE[] get-tuple-element(q), index=2
+  ROOT goes = pred[] fusion(j, bound), kind=kLoop, calls=less
+}
+
+ENTRY main {
+  v = f32[8] parameter(0)
+  start = s32[] constant(START)
+  copied = s32[] copy(start)
+  converted = TYPE[] convert(copied)
+  end = TYPE[] constant(END)
+  two = (TYPE[], TYPE[]) tuple(end, converted)
+  first = TYPE[] get-tuple-element(two), index=1
+  init = (f32[8], TYPE[], TYPE[]) tuple(v, first, end)
+  ROOT loop = (f32[8], TYPE[], TYPE[]) while(init), condition=condition, body=body
+}
+"""
+
+
+def counting(start: int, step: int, end: int, direction: str = "LT", type: str = "s8") -> str:
+    values = {"TYPE": type, "START": start, "STEP": step, "END": end, "DIRECTION": direction}
+    return re.sub("TYPE|START|STEP|END|DIRECTION", lambda m: str(values[m[0]]), COUNTING)
+
+
+def counted(start: int, step: int, end: int, direction: str) -> int | None:
+    """The iterations of such a loop over s8, run; None for one that wraps around."""
+    goes_on = getattr(operator, direction.lower())
+    trips = 0
+    while goes_on(start, end):
+        start, trips = start + step, trips + 1
+        if not -128 <= start <= 127:
+            return None
+    return trips
+
+
+@pytest.mark.parametrize("direction", ["LT", "LE", "GT", "GE", "EQ", "NE"])
+def test_a_loop_without_annotation_is_counted(direction: str) -> None:
+    """Behind copies, conversions, tuples and fusions; a loop that wraps around or has no end is not."""
+    for start in (-128, -3, 0, 1, 7, 126, 127):
+        for end in (-128, -4, 0, 1, 8, 127):
+            for step in (-3, -1, 1, 2, 100):
+                (loop,) = outermost_loops(parse_module(counting(start, step, end, direction)))
+                assert loop.trips == counted(start, step, end, direction), (start, step, end)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("start = s32[] constant(0)", "start = s32[] parameter(1)"),
+        ("one = s8[] constant(1)", "one = s8[] copy(i)"),
+        ("one = s8[] constant(1)", "one = s8[] constant(0)"),
+        ("tuple(y, next, end)", "tuple(y, next, next)"),
+        ("tuple(y, next, end)", "tuple(y, end, next)"),
+        ("ROOT goes = pred[] fusion", "goes = pred[] fusion"),
+        ("copied = s32[] copy(start)", "copied = f32[] convert(start)"),
+        ("start = s32[] constant(0)", "start = s32[] constant(257)"),
+    ],
+)
+def test_a_loop_of_unknown_length_is_not_counted(old: str, new: str) -> None:
+    text = counting(0, 1, 8)
+    assert old in text
+    text = text.replace(old, new)
+    if "ROOT goes" in old:  # a second condition may end it earlier
+        never = '  never = pred[] custom-call(j), custom_call_target="f"'
+        more = f"{never}\n  ROOT both = pred[] and(goes, never)\n}}"
+        text = text.replace("calls=less\n}", f"calls=less\n{more}")
+    (loop,) = outermost_loops(parse_module(text))
+    assert loop.trips is None
+
+
+def test_a_bound_of_an_enclosing_loop_is_found() -> None:
+    """The inner loop counts to an element that the outer one carries as it is."""
+    text = counting(0, 2, 9)
+    outer = """
+outer_body {
+  o = (f32[8], s8[], s8[]) parameter(0)
+  from = s8[] constant(5)
+  bound.1 = s8[] get-tuple-element(o), index=2
+  n = s8[] get-tuple-element(o), index=1
+  unit = s8[] constant(1)
+  m = s8[] add(n, unit)
+  z = f32[8] get-tuple-element(o), index=0
+  again = (f32[8], s8[], s8[]) tuple(z, from, bound.1)
+  inner = (f32[8], s8[], s8[]) while(again), condition=condition, body=body
+  z.1 = f32[8] get-tuple-element(inner), index=0
+  kept = s8[] get-tuple-element(inner), index=2
+  ROOT out = (f32[8], s8[], s8[]) tuple(z.1, m, kept)
+}
+
+outer_condition {
+  oc = (f32[8], s8[], s8[]) parameter(0)
+  oj = s8[] get-tuple-element(oc), index=1
+  ob = s8[] get-tuple-element(oc), index=2
+  ROOT og = pred[] compare(oj, ob), direction=LT
+}
+
+ENTRY main"""
+    text = text.replace("\nENTRY main", outer)
+    text = text.replace(
+        "while(init), condition=condition, body=body",
+        "while(init), condition=outer_condition, body=outer_body",
+    )
+    module = parse_module(text)
+    trips = {i.name: trip_count_of(i) for i in module.instructions() if i.opcode == "while"}
+    assert trips == {"inner": 2, "loop": 9}
