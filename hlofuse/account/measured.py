@@ -45,25 +45,20 @@ class Measured:
         return time.total_us / self.runs if time is not None else None
 
 
-def attach(
-    module: Module, profile: Profile, final: Module | None = None, names: Mapping[str, str] | None = None
-) -> None:
+def attach(module: Module, profile: Profile) -> None:
     """Join a final module with its times in the profile; raises `HlofuseError` where there are none.
 
-    Of several programs of that name, the one with most time in common is used. `final` is XLA's own final
-    module, where `module` is a replay's, with `names` of `module` by those of `final`.
+    Of several programs of that name, the one with most time in common is used.
     """
     # A profile without XLA's ranges has names of kernels alone.
     same = [m for m in profile.modules if m.name in (module.name, "")] or [profile.pick(module.name)]
-    joins = [_join(final or module, profile, source) for source in same]
-    if names is not None:
-        joins = [_rename(join, module, names) for join in joins]
+    joins = [_join(module, profile, source) for source in same]
     module.findings[_FINDING] = max(joins, key=lambda j: j.found_us)
 
 
 def share(module: Module, replay: Compilation, names: Mapping[str, str] | None = None) -> None:
     """Copy a module's measured times to a replay's final module; `names` maps the names where they differ."""
-    found, final = measured_of(module), replay.final
+    found, final = measured_of(module), replay.replayed_final
     final.findings[_FINDING] = found if found is None or names is None else _rename(found, final, names)
 
 

@@ -359,5 +359,5 @@ def account_of(
 
 
 def final_account(observed: Observed, *, with_peak: bool = True) -> Account:
-    """Launches of a replay's final module, with peak memory only on request."""
-    return account_of(observed.replay, observed.costs, observed.replay.final, is_final=with_peak)
+    """Launches of a replay's own final module, with peak memory only on request."""
+    return account_of(observed.replay, observed.costs, observed.replay.replayed_final, is_final=with_peak)

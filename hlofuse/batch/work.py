@@ -122,7 +122,7 @@ def _rows(report: Report, with_verdict: bool) -> Rows:
         profile = profile_of_replay(loaded.module.name, report.facts, root)
         edges = [_edge(e) for e in refused_edges(report.facts, root)]
         row["before"] = totals_json(report.facts.totals_before)
-        result = compare_with_result(report.identity.file, report.replay.target, report.replay.after)
+        result = compare_with_result(report.replay)
         row["xla_result"] = result.to_json() if result is not None else {}
     suggestions = []
     if with_verdict:

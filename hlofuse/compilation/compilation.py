@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from hlofuse.compilation.spans import PassObserver, PassResult, Span, finish, lo
 from hlofuse.ir.collector import no_collection
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
+from hlofuse.matching.pairs import match
 from hlofuse.order import is_open, restore, source_of
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.stage import Stage
@@ -119,7 +120,10 @@ class Compilation:
     """Rules of plugins that took part, by code."""
     recorded_order: RecordedOrder | None = field(default=None, repr=False)
     """XLA's fusion log after it was followed; None where there was none."""
-    _names_at_fusion: dict[str, str] | None = field(default=None, repr=False)
+    find_final: Callable[[], Module | None] | None = field(default=None, repr=False)
+    """Reads XLA's own final module, which then is the last stage; None where XLA ran otherwise."""
+    _final: Module | None = field(default=None, repr=False)
+    _names_at_fusion: Mapping[str, str] | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, module: Module, stage: Stage, config: ReplayConfig) -> Compilation:
@@ -207,8 +211,24 @@ class Compilation:
 
     @property
     def final(self) -> Module:
-        """The module that is launched."""
+        """The module that is launched: XLA's own, where it is at hand, else that of the replay."""
+        if self._final is None:
+            found = self.find_final() if self.find_final is not None else None
+            self._final = found or self.replayed_final
+        return self._final
+
+    @property
+    def replayed_final(self) -> Module:
+        """The module after all passes of the replay."""
         return self.at(Stage.SCHEDULED)
+
+    @property
+    def has_xla_final(self) -> bool:
+        """True if `final` is XLA's own module."""
+        if self.find_final is None:
+            return False
+        final, last = self.final, self.spans.get(Stage.SCHEDULED)
+        return last is None or final is not last.module
 
     @property
     def target(self) -> str:
@@ -250,8 +270,20 @@ class Compilation:
     def names_at_fusion(self) -> Mapping[str, str]:
         """Final names to names at the end of fusion, without instructions that were created since."""
         if self._names_at_fusion is None:
-            self._names_at_fusion = _names_at_fusion(self.after, self.final)
+            final = self.final
+            is_own = self.has_xla_final
+            names = match(self.after, final).names if is_own else _names_at_fusion(self.after, final)
+            self._names_at_fusion = names
         return self._names_at_fusion
+
+    @property
+    def final_names(self) -> Mapping[str, str]:
+        """Names at the end of fusion to final names; of several the same name, else the first."""
+        found: dict[str, str] = {}
+        for final, name in self.names_at_fusion.items():
+            if final == name or name not in found:
+                found[name] = final
+        return found
 
     @property
     def fusion_input(self) -> CompilationInput:
@@ -329,4 +361,4 @@ def _copied(run: Compilation) -> Compilation:
         **run.spans,
         Stage.FUSED: replace(fused, module=copy_module(fused.module), passes=[*fused.passes]),
     }
-    return replace(run, spans=spans, _names_at_fusion=None)
+    return replace(run, spans=spans, find_final=None, _final=None, _names_at_fusion=None)

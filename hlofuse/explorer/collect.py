@@ -24,8 +24,8 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.final_names import FinalNames, LaunchedNames, final_names
 from hlofuse.reports.common.head import identity_line
+from hlofuse.reports.common.names import renamed_kernels
 from hlofuse.reports.common.phrases import headline
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.explain.explain import explain, record_check
@@ -241,19 +241,18 @@ _SLOWEST = 5
 def page_of(
     replays: dict[str, Observed],
     passes: Passes | None = None,
-    names: Callable[[Compilation], FinalNames] = final_names,
     unoptimized: Callable[[Compilation], Module | None] = lambda _: None,
     source: str | None = None,
 ) -> Page:
     """One run, or two to be compared: what distinguishes each from the other, and the replay.
 
-    `passes` is what every pass of the compilation did, where its dumps are at hand; `names` finds XLA's final
-    names of a replay, `unoptimized` its module before optimizations; `source` says where to look for the
-    user's program, which the page then contains (`SourceFiles`).
+    `passes` is what every pass of the compilation did, where its dumps are at hand; `unoptimized` loads a
+    replay's module before optimizations; `source` says where to look for the user's program, which the page
+    then contains (`SourceFiles`).
     """
     files = SourceFiles(source)
     runs = tuple(
-        _Collector(label, observed, names, partial(unoptimized, observed.replay), files).run()
+        _Collector(label, observed, partial(unoptimized, observed.replay), files).run()
         for label, observed in replays.items()
     )
     quoted = {d.event.rule or "" for run in runs for d in run.decisions} | {
@@ -280,7 +279,6 @@ class _Collector:
         self,
         label: str,
         observed: Observed,
-        names: Callable[[Compilation], FinalNames],
         unoptimized: Callable[[], Module | None],
         files: SourceFiles,
     ) -> None:
@@ -289,9 +287,7 @@ class _Collector:
         self.replay = observed.replay
         self.note = observed.note
         self.costs = observed.costs
-        found = names(observed.replay)
-        self.names = LaunchedNames(observed.replay, found)
-        self.facts = Facts(observed.replay, observed.costs, found)
+        self.facts = Facts(observed.replay, observed.costs)
         self.explained = explain(
             observed.replay,
             what_if=observed.changes,
@@ -332,7 +328,9 @@ class _Collector:
             boxes.count,
             tuple(boxes.ends_as(b) for b in range(boxes.count)),
             regions_of(boxes, operations),
-            tuple((printable(name), printable(final)) for name, final in self.names.renamed().items()),
+            tuple(
+                (printable(name), printable(final)) for name, final in renamed_kernels(self.replay).items()
+            ),
             tuple(page_kernels(self.facts, boxes.current(), self.files)),
             tuple(_refused_edges(e, decisions)),
             before,
@@ -349,11 +347,8 @@ class _Collector:
 
     def _verdict(self) -> Iterator[str]:
         """As `hlofuse explain` opens."""
-        identity = self.replay.input.identity
-        if identity is not None and not self.explained.what_if:
-            result = compare_with_result(identity.file, self.replay.target, self.replay.after)
-            if result is not None:
-                yield result.line
+        if (result := compare_with_result(self.replay)) is not None:
+            yield result.line
         yield from (line.strip() for line, _ in verdict_lines(self.verdict, _WIDE) if line)
 
     def _operations(self) -> Iterator[Operation]:

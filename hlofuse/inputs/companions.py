@@ -215,6 +215,10 @@ class Companions:
         recorded = self.recorded_device if device is not None else None
         return recorded is None or recorded.device.name == device
 
+    def is_written_by(self, release: str | None) -> bool:
+        """False if XLA's results next to a module need not be of the release, where one is given."""
+        return release is None or (self.stamp is not None and self.stamp.jaxlib == release)
+
     def _next_to(self, ending: str, *corpus_names: str, any_of_case: bool = False) -> Path | None:
         """The file with that ending of a dump, or the first of these names in the folder of a corpus program.
 

@@ -13,7 +13,7 @@ from hlofuse.judge.judge import Judge
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.loading import config_of
-from hlofuse.library.naming import final_names_of, resolver_of, unoptimized_of, with_events
+from hlofuse.library.naming import resolver_of, unoptimized_of, with_events
 from hlofuse.library.program import Program
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.json import totals_json
@@ -81,19 +81,19 @@ def _ranked(
     observed = found.observed
     assert observed is not None
     with_events(observed.replay)
-    facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay, options.listener))
+    facts = Facts(observed.replay, observed.costs)
     unoptimized = partial(unoptimized_of, observed.replay)
     answer = verdict(observed, facts, ranking=found, unoptimized=unoptimized, about_all=name is None)
     rows = [
-        *(with_module(facts.account_after, other, path) for other, path in others),
-        *(with_flags(observed, facts.account_after, flags, unoptimized()) for flags in also_flags),
+        *(with_module(facts.account_replayed, other, path) for other, path in others),
+        *(with_flags(observed, facts.account_replayed, flags, unoptimized()) for flags in also_flags),
     ]
     return Answer(
         "what-if",
         lambda: found,
         json=lambda data: {
             **ranking_json(data),
-            "totals": totals_json(data.after, "replayed"),
+            "totals": totals_json(answer.totals, "xla" if observed.replay.has_xla_final else "replayed"),
             **verdict_json(answer),
             "also": changes_json(rows),
         },
@@ -109,7 +109,7 @@ def _ranked(
 
 def _around(name: str, observed: Observed) -> Explanation:
     """The decisions about the kernels of a name."""
-    facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay))
+    facts = Facts(observed.replay, observed.costs)
     return selected(explain(observed.replay, facts=facts), name, resolver_of(facts))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from hlofuse.format.units import listing
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.grouping import grouped
 from hlofuse.library.loading import on_device
-from hlofuse.library.naming import drawn_name, final_names_of, renamed_kernels, unoptimized_of
+from hlofuse.library.naming import drawn_name, unoptimized_of
 from hlofuse.plot.bars import plot_kernels, plot_passes
 from hlofuse.plot.roofline import plot_roofline
 from hlofuse.releases import nearest
@@ -22,7 +23,8 @@ from hlofuse.render import Options, render
 from hlofuse.render.animate import Decision, animation
 from hlofuse.render.options import pair_of
 from hlofuse.render.viewers import LaunchedModule
-from hlofuse.reports.common.final_names import LaunchedNames
+from hlofuse.reports.common.model import both_names
+from hlofuse.reports.common.names import renamed_kernels
 from hlofuse.reports.common.phrases import figures_text
 from hlofuse.reports.common.refusals import refusals
 from hlofuse.reports.common.unoptimized import BRIEF
@@ -121,16 +123,14 @@ def shown_view(program: Program, view: str | None = None) -> str:
 
 def launched(program: Program, view: str | None) -> LaunchedModule:
     """`Report.launched`."""
-    at_fusion, final = dict[str, str](), dict[str, str]()
+    at_fusion: Mapping[str, str] = {}
     if shown_view(program, view) == "before":
         account = program.account_as_it_is
     else:
-        names, account = LaunchedNames(program.replay, program.names), program.facts.account_after
-        at_fusion = dict(program.replay.names_at_fusion)
-        final = {i.name: names.of(i.name)[1] for i in account.module.instructions()}
+        account, at_fusion = program.facts.account_after, program.replay.names_at_fusion
     device = program.loaded.device
     title = f"{account.backend} {device.name}" if device is not None else account.backend
-    return LaunchedModule(account, title, at_fusion, final)
+    return LaunchedModule(account, title, at_fusion)
 
 
 def plotted(program: Program, kind: str) -> Plot:
@@ -147,7 +147,7 @@ def plotted(program: Program, kind: str) -> Plot:
     pair = pair_of(replay)
     if kind == "passes":
         return plot_passes(replay, times, alerts)
-    labels = LaunchedNames(replay, final_names_of(replay, program.options.listener)).shown()
+    labels = {final: both_names(final, name) for final, name in replay.names_at_fusion.items()}
     if kind == "kernels":
         backend = replay.config.build.backend
         account = times.account if times is not None else partial(Account, backend=backend)
@@ -175,7 +175,7 @@ def explored(
         with listener.progress("comparing dumps") as progress:
             passes = passes_of(sequence, before, progress)
     with listener.activity("writing"):
-        page = page_of(replays, passes, final_names_of, unoptimized_of, source)
+        page = page_of(replays, passes, unoptimized_of, source)
         html = page_html(page)
     if source is not None:
         embedded = listing([f.name for f in page.files if f.text], 5)

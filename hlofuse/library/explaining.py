@@ -14,7 +14,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.builds import devices_compared
 from hlofuse.library.heads import head_of
-from hlofuse.library.naming import has_own_result, resolver_of
+from hlofuse.library.naming import resolver_of
 from hlofuse.library.other_stages import answer_of_another_stage
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.comparison.text import print_difference
@@ -55,10 +55,7 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
 
     _check_names(observed.replay, only_pass, computation)
     details = details or only_pass is not None or computation is not None
-    identity, result = observed.replay.input.identity, None
-    if identity is not None and has_own_result(observed.replay):
-        result = compare_with_result(identity.file, observed.replay.target, observed.replay.after)
-    head = head_of(observed.replay, result=result, names=report.names)
+    head = head_of(observed.replay, result=compare_with_result(observed.replay), names=True)
     record = record_check(observed)
     notes = [observed.note] if observed.note else []
     if record is not None and (record.agreed != record.records or record.disagreements):

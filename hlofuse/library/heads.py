@@ -12,11 +12,10 @@ from hlofuse.inputs.identity import identify_file
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.stage import Stage
-from hlofuse.reports.common.head import Head
+from hlofuse.reports.common.head import Head, NamesSource
 
 if TYPE_CHECKING:
     from hlofuse.library.loading import Loaded
-    from hlofuse.reports.common.final_names import FinalNames, LaunchedNames
     from hlofuse.reports.common.xla_result import XlaResult
 
     ReportedModule: TypeAlias = Compilation | Loaded
@@ -28,7 +27,7 @@ def head_of(
     *,
     replayed: bool = True,
     result: XlaResult | None = None,
-    names: FinalNames | LaunchedNames | None = None,
+    names: bool = False,
 ) -> Head | None:
     """The head of a module that is `replayed`, or taken as it is; None where a library call gave it."""
     identity, config = reported.input.identity, reported.config
@@ -39,10 +38,12 @@ def head_of(
     order = reported.order_source if TARGETS[config.target].depends_on_order else None
     if order is not None and identity.shown.name is Stage.BEFORE:
         order = "replayed"
-    source = names.source if names is not None else None
-    head = Head(identity, order, reported.follows_log, config.build, result, source)
+    head = Head(identity, order, reported.follows_log, config.build, result)
     if isinstance(reported, Compilation):
-        return replace(head, not_repeated=lambda: tuple(reported.span(Stage.SCHEDULED).not_repeated))
+        source: NamesSource | None = ("dump" if reported.has_xla_final else "replayed") if names else None
+        return replace(
+            head, final_names=source, not_repeated=lambda: tuple(reported.span(Stage.SCHEDULED).not_repeated)
+        )
     return head
 
 

@@ -9,7 +9,6 @@ from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import resolver_of
 from hlofuse.pipelines import device_of
-from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.kernels import KernelSelection, kernel_selection
@@ -32,7 +31,7 @@ def kernels(report: Program, options: Kernels) -> Answer[KernelSelection]:
         print_selection(found, ordered[: limit or None], console)
 
     as_it_is = not found.replayed
-    head = head_of(report.loaded, replayed=False) if as_it_is else head_of(report.replay, names=report.names)
+    head = head_of(report.loaded, replayed=False) if as_it_is else head_of(report.replay, names=True)
     return Answer(
         "kernels",
         lambda: found,
@@ -65,6 +64,5 @@ def _selection(report: Program, name: str | None) -> KernelSelection:
         device=device,
         replay=replay,
         what_if=report.observed.changes,
-        names=LaunchedNames(replay, report.names),
     )
     return found if name is None else found.only(name, resolver_of(report.facts).launched(name))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ from hlofuse.pipelines.identity import Fact, Given
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import after_fusion
 from hlofuse.releases import AROUND_FUSION, release_of
-from hlofuse.reports.common.unoptimized import lowering_note
+from hlofuse.reports.common.unoptimized import lowering_note, with_xla_final
 from hlofuse.trace.priority_record import PriorityRecord, read_priority_record
 
 if TYPE_CHECKING:
@@ -133,7 +134,14 @@ def read(
     )
     log_file = log_file if log is None else None
     loaded = Loaded(
-        input, target, config, log_file, device_note=note, listener=options.listener, profile=profile
+        input,
+        target,
+        config,
+        log_file,
+        device_note=note,
+        listener=options.listener,
+        profile=profile,
+        is_xla_run=not flags and companions_of(module).is_written_by(release if options.xla else None),
     )
     return loaded if any_stage else at_fusion_input(options, loaded)
 
@@ -384,6 +392,8 @@ class Loaded:
     """The device and its source; empty where the call or XLA's target configuration names it."""
     listener: Listener = field(default=SILENT, compare=False, repr=False)
     profile: Profile | None = field(default=None, repr=False)
+    is_xla_run: bool = False
+    """XLA's results next to the module are of this release and these flags."""
 
     @property
     def module(self) -> Module:
@@ -440,9 +450,13 @@ class Loaded:
         return observed
 
     def attach(self, replay: Compilation) -> None:
-        """Join what the replay launches with the profile, where there is one."""
-        from hlofuse.library.naming import attach_profile
+        """Join the replay with XLA's own final module and the profile, where they are at hand."""
+        from hlofuse.library.naming import attach_profile, is_own_result, xla_final
 
+        if self.is_xla_run and is_own_result(replay):
+            replay.find_final = partial(xla_final, replay)
+            if companions_of(self.module).final_module(self.target) is not None:
+                replay.input = replace(replay.input, note=with_xla_final(replay.input.note))
         if self.profile is not None:
             attach_profile(replay, self.profile)
 
@@ -451,7 +465,10 @@ class Loaded:
 
         assert self.config is not None
         with self.listener.activity("replaying"):
-            return compile(self.input, self.config, observers)
+            done = compile(self.input, self.config, observers)
+        if not self.changes:
+            self.attach(done)
+        return done
 
     def _with_log(self, one_of_many: bool) -> CompilationInput:
         if self.log_file is None or self.config is None:

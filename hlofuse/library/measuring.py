@@ -20,7 +20,7 @@ from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.loading import Defaults, at_fusion_input, read
 from hlofuse.library.modules import each_module, has_several
-from hlofuse.library.naming import final_names_of, unoptimized_of
+from hlofuse.library.naming import unoptimized_of
 from hlofuse.library.options import ReplayOptions
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.check import Baseline, check_modules, read_baseline
@@ -93,7 +93,7 @@ def _one(request: ReplayOptions, name: str | None, root: Path, baseline: Mapping
     measured = None if loaded.changes else loaded.profile
     own = replace(loaded, config=replace(loaded.config, xla=None), profile=measured)
     observed = own.observe(one_of_many=True)
-    facts = Facts(observed.replay, observed.costs, final_names_of(observed.replay))
+    facts = Facts(observed.replay, observed.costs)
     profile = profile_of_replay(name or module.name, facts, root)
     return Measured(
         profile,

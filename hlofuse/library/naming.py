@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hlofuse.account.measured import attach
+from hlofuse.account.measured import attach, share
 from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.inputs import load
 from hlofuse.inputs.companions import Companions
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
-from hlofuse.library.listener import SILENT, Listener
+from hlofuse.library.listener import Listener
 from hlofuse.pipelines.stage import Stage
 
 if TYPE_CHECKING:
@@ -20,40 +20,26 @@ if TYPE_CHECKING:
 
     from hlofuse.inputs.profile import Profile
     from hlofuse.reports.common.facts import Facts
-    from hlofuse.reports.common.final_names import FinalNames
     from hlofuse.reports.common.names import Names
     from hlofuse.trace import Event
 
 
-def final_names_of(replay: Compilation, listener: Listener = SILENT) -> FinalNames:
-    """XLA's final names: from its final module next to the input, else from the replay."""
-    from hlofuse.reports.common.final_names import final_names
-
-    path = _companions(replay).final_module(replay.target) if has_own_result(replay) else None
-    with listener.activity("matching names"):
-        try:
-            final = load(path) if path is not None else None
-        except HlofuseError:  # damaged, or cut short
-            final = None
-        return final_names(replay, final)
+def xla_final(replay: Compilation) -> Module | None:
+    """XLA's own final module of this compilation next to the input; None without one."""
+    path = _companions(replay).final_module(replay.target)
+    try:
+        return load(path) if path is not None else None
+    except HlofuseError:  # damaged, or cut short
+        return None
 
 
 def attach_profile(replay: Compilation, profile: Profile) -> None:
-    """Join what a replay launches with a profile, through XLA's final module where that is at hand."""
+    """Join what a replay launches with a profile, and what XLA's final module does where that is at hand."""
     from hlofuse.matching.pairs import match
 
-    launched, names = replay.final, final_names_of(replay)
-    if names.source == "dump":
-        attach(launched, profile, names.module, match(launched, names.module).names)
-    else:
-        attach(launched, profile)
-
-
-def renamed_kernels(replay: Compilation) -> dict[str, str]:
-    """By their names at the end of fusion the final ones of kernels that have another."""
-    from hlofuse.reports.common.final_names import LaunchedNames
-
-    return LaunchedNames(replay, final_names_of(replay)).renamed()
+    attach(replay.final, profile)
+    if replay.has_xla_final:
+        share(replay.final, replay, match(replay.replayed_final, replay.final).names)
 
 
 def resolver_of(facts: Facts) -> Names:
@@ -107,7 +93,7 @@ def _under(names: Mapping[str, str], event: Event) -> Event:
     )
 
 
-def has_own_result(replay: Compilation) -> bool:
+def is_own_result(replay: Compilation) -> bool:
     """False if what XLA left next to the input cannot be the result of this replay."""
     config, identity = replay.config, replay.input.identity
     # A device that was not requested was read from these files: no need to read it again.
@@ -139,7 +125,7 @@ def drawn_name(drawn: Module | Compilation, view: str, name: str, listener: List
     if isinstance(drawn, Module):
         found = [i.name for i in matching(drawn, name)]
     else:
-        facts = Facts(drawn, names=final_names_of(drawn))
+        facts = Facts(drawn)
         try:
             meanings = resolver_of(facts).find(name)
         except HlofuseError:  # may be a part, or a computation of the other side

@@ -11,7 +11,7 @@ from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.stage import StageError
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.loading import at_fusion_input, is_before_optimizations, read
-from hlofuse.library.naming import final_names_of, unoptimized_of, with_events
+from hlofuse.library.naming import unoptimized_of, with_events
 from hlofuse.pipelines import NEEDS_DEVICE
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from hlofuse.library.options import ReplayOptions
     from hlofuse.pipelines.identity import Identity
     from hlofuse.reports.common.facts import Facts
-    from hlofuse.reports.common.final_names import FinalNames
     from hlofuse.reports.common.model import Counted
     from hlofuse.reports.comparison.model import Comparison
     from hlofuse.reports.verdict.model import Verdict
@@ -107,16 +106,11 @@ class Program:
         return self.replayed.replay
 
     @cached_property
-    def names(self) -> FinalNames:
-        """XLA's final names of kernels, which a profiler shows."""
-        return final_names_of(self.replayed.replay, self._listener)
-
-    @cached_property
     def facts(self) -> Facts:
         """Facts about the replay for reports."""
         from hlofuse.reports.common.facts import Facts
 
-        return Facts(self.observed.replay, self.observed.costs, self.names)
+        return Facts(self.observed.replay, self.observed.costs)
 
     def unoptimized(self) -> Module | None:
         return unoptimized_of(self.replayed.replay)
@@ -166,7 +160,9 @@ class Program:
     @property
     def counted(self) -> Counted:
         """Whose final module `account` and `totals` are of."""
-        return "xla" if self.is_fused and self.account_as_it_is.module is self.module else "replayed"
+        if self.is_fused:
+            return "xla" if self.account_as_it_is.module is self.module else "replayed"
+        return "xla" if self.replay.has_xla_final else "replayed"
 
     @cached_property
     def verdict_as_it_is(self) -> Verdict:

@@ -10,7 +10,6 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.loading import with_change
-from hlofuse.library.naming import final_names_of
 from hlofuse.reports.why import PairAnswer
 from hlofuse.reports.why.confirm import confirmed
 from hlofuse.reports.why.json import answers_json
@@ -27,7 +26,7 @@ def why(report: Program, options: Why) -> Answer[list[Found]]:
     """The answer of `why`, confirmed by replays where a knob decides."""
     name, other, observed = options.name, options.other, report.observed
     found = _by_own_names(report, name, other) or answers(
-        observed.replay, name, other, costs=observed.costs, names=report.names, unoptimized=report.unoptimized
+        observed.replay, name, other, costs=observed.costs, unoptimized=report.unoptimized
     )
     found = confirmed(found, observed, lambda change: with_change(report.options, observed, change))
     queries = (name,) if other is None else (name, other)
@@ -41,7 +40,7 @@ def why(report: Program, options: Why) -> Answer[list[Found]]:
         rows_of=_decisions,
         entries_of=lambda data: data,
         note=observed.note,
-        heads=[head_of(report.replay, names=report.names)],
+        heads=[head_of(report.replay, names=True)],
         differences=[report.difference],
     )
 
@@ -68,8 +67,8 @@ def _by_own_names(report: Program, name: str, other: str | None) -> list[Found]:
         pass
     queries = (name,) if other is None else (name, other)
     try:
-        names = final_names_of(observed.xla.replay)
-        own = [names.names_at_fusion.get(n.strip().lstrip("%"), n) for n in queries]
+        names = observed.xla.replay.names_at_fusion
+        own = [names.get(n.strip().lstrip("%"), n) for n in queries]
         translated = in_the_input(own, observed.xla.replay)
         found = answers(observed.replay, *translated, costs=observed.costs)
     except HlofuseError:

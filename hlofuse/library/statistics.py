@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.pipelines import TARGETS
-from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.stats import ModuleStatistics, statistics
 from hlofuse.reports.stats.json import statistics_json
 from hlofuse.reports.stats.text import print_statistics
@@ -27,12 +26,9 @@ def stats(reports: Sequence[Program], options: Stats) -> Answer[list[ModuleStati
     for report in reports:
         given = report.options
         if options.after or given.changes_xla or (given.profile is not None and not report.is_fused):
-            names = LaunchedNames(report.replay, report.names)
-            module, note, head = (
-                report.replay.final,
-                report.replay.input.note,
-                head_of(report.replay, names=names),
-            )
+            replay = report.replay
+            names, module, note = replay.names_at_fusion, replay.final, replay.input.note
+            head = head_of(replay, names=True)
             differences.append(report.difference)
         else:
             names, module, note = None, report.module, report.loaded.note

@@ -33,8 +33,6 @@ class LaunchedModule:
     title: str
     names_at_fusion: Mapping[str, str]
     """Names at fusion by final names, without later additions."""
-    final_names: Mapping[str, str]
-    """Final names by the names in the module, where XLA's own final module has another."""
 
     @property
     def time(self) -> str:
@@ -50,7 +48,7 @@ class LaunchedModule:
 
     def name(self, i: Instruction) -> str:
         """The name that a profiler shows."""
-        return printable(self.final_names.get(i.name, i.name))
+        return printable(i.name)
 
     def facts(self, row: Launched) -> dict[str, Any]:
         """A kernel's figures for one run, and its source."""

@@ -279,7 +279,7 @@ class _Plans:
         if not plan and self.attach is not None:
             self.attach(done)
         model = model_of(self._device, config.release, self._cache)
-        account = KernelTimes(self._device, config.release, model).account(done.final)
+        account = KernelTimes(self._device, config.release, model).account(done.replayed_final)
         value = OBJECTIVES[self.objective](self.default.account if plan else account, account)
         self.best = min(self.best, value)
         self.seen.add(plan)

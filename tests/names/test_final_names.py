@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hlofuse.analysis.kernels import kernels
-from hlofuse.compilation import compile, replay_config
+from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.matching.pairs import match
-from hlofuse.reports.common.final_names import final_names
 
 from ..running import Golden, Run, find
 
@@ -110,10 +109,9 @@ def test_results_that_are_copied_inside_the_kernel() -> None:
 
 def test_without_a_final_module_the_passes_after_fusion_are_replayed() -> None:
     done = compile(parse_module(AFTER))
-    names = final_names(done)
-    assert names.source == "replayed"
-    assert set(names.names_at_fusion.values()) <= {i.name for i in done.after.instructions()}
-    assert find(names.module, names.of("fusion.1")).opcode == "fusion"
+    assert not done.has_xla_final
+    assert set(done.names_at_fusion.values()) <= {i.name for i in done.after.instructions()}
+    assert find(done.final, done.final_names["fusion.1"]).opcode == "fusion"
 
 
 def test_reports_show_the_final_name_first(gpt2_whole: Path, hlofuse: Run, golden: Golden) -> None:
@@ -144,14 +142,6 @@ def test_rows_of_json_have_both_names_and_the_source(gpt2_whole: Path, hlofuse: 
         document = json.loads(hlofuse(*command, gpt2_whole, "--device", "h100_sxm", "--format", "json").out)
         assert document["final_names"] == "dump"
         assert str(row["source"]).startswith("programs.py:305")
-
-
-def test_a_what_if_run_does_not_borrow_names() -> None:
-    """XLA's final module is not what other settings leave."""
-    module = parse_module(AFTER)
-    assert final_names(compile(module), module).source == "dump"
-    changed = compile(module, replay_config("cpu", passes="fusion"))
-    assert final_names(changed, module).source == "replayed"
 
 
 BOTH = "loop_multiply_fusion (fusion.21)"

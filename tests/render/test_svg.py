@@ -104,7 +104,7 @@ def test_svg_holds_names_as_data(text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_other_viewers_get_names_as_data(text: str) -> None:
-    launched = LaunchedModule(Account(hostile_module(text)), "cpu", {}, {})
+    launched = LaunchedModule(Account(hostile_module(text)), "cpu", {})
     for written in (*to_model_explorer(launched), to_trace(launched)):
         json.loads(written)
         decoded = json.dumps(json.loads(written), ensure_ascii=False)

@@ -51,7 +51,7 @@ HOSTILE = FUSED.replace("jit(f)/norm", "jit(f)/a//../<img src=x>")
 def launched(module: Module, *, timed: bool = False) -> LaunchedModule:
     device = device_of("gpu", "h100_sxm")[0] if timed else None
     account = KernelTimes(device, RELEASE).account(module) if device is not None else Account(module)
-    return LaunchedModule(account, "gpu", {}, {})
+    return LaunchedModule(account, "gpu", {})
 
 
 def graph_of(module: Module, **options: bool) -> tuple[dict[str, Any], dict[str, Any]]:

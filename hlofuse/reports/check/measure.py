@@ -16,7 +16,6 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.reports.check.model import BaselineKernel, Figures, Profile, RefusedEdge, Where
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.explain.explain import explain
 
@@ -28,8 +27,8 @@ def profile_of_replay(name: str, facts: Facts, root: Path) -> Profile:
     replay = facts.replay
     release = replay.config.release.title
     found = _profile(name, facts.account_after, replay.target, replay.device, release, root)
-    names = LaunchedNames(replay, facts.names)
-    kernels = (replace(k, input_name=names.of(k.name)[0], name=names.of(k.name)[1]) for k in found.kernels)
+    names = replay.names_at_fusion
+    kernels = (replace(k, input_name=names.get(k.name, k.name)) for k in found.kernels)
     return replace(found, kernels=tuple(kernels))
 
 

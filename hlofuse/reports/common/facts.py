@@ -1,6 +1,6 @@
 """Facts about a replay for several parts of an explanation."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, repeat
@@ -13,7 +13,6 @@ from hlofuse.analysis.kernels import is_kernel, kernel_source, launched_computat
 from hlofuse.compilation import Compilation
 from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.reports.common.final_names import FinalNames, LaunchedNames
 from hlofuse.reports.common.lineage import Lineage
 from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, RuleText
 from hlofuse.rules.catalogue import catalogue
@@ -32,12 +31,12 @@ class Facts:
     """Facts about a replay for several parts of an explanation, cached."""
 
     def __init__(
-        self, replay: Compilation, costs: Costs | None = None, names: FinalNames | None = None
+        self, replay: Compilation, costs: Costs | None = None, *, with_final_names: bool = True
     ) -> None:
+        """A report without `with_final_names` shows names at fusion alone."""
         self.replay = replay
         self.costs = costs
-        self.names = names
-        """XLA's final names; None where a report shows none."""
+        self._with_final_names = with_final_names
         self.lineage = Lineage(replay.before, replay.after, replay.events)
         self.before = {i.name: i for i in replay.before.instructions()}
         self.after = {i.name: i for c in _outer(replay.after) for i in c}
@@ -59,7 +58,15 @@ class Facts:
 
     @cached_property
     def account_after(self) -> Account:
+        """The launches of the final module: XLA's own, where it is at hand."""
         return self._account(self.replay.final, is_final=True)
+
+    @cached_property
+    def account_replayed(self) -> Account:
+        """The launches of the replay's final module, with which other replays are compared."""
+        if not self.replay.has_xla_final:
+            return self.account_after
+        return self._account(self.replay.replayed_final, is_final=True)
 
     @property
     def totals_before(self) -> Totals:
@@ -145,16 +152,13 @@ class Facts:
             found = self._explained[name] = dict.fromkeys(chain.from_iterable(of_each))
         return found
 
-    @cached_property
-    def _launched_names(self) -> LaunchedNames:
-        return LaunchedNames(self.replay, self.names)
-
     def final_place(self, instruction: Instruction) -> Place:
         """The location of an instruction of the final module for a reader."""
-        name, final_name = self._launched_names.of(instruction.name)
-        if instruction.name in self.replay.names_at_fusion:
+        final_name = instruction.name
+        name = self.replay.names_at_fusion.get(final_name)
+        if name is not None:
             return replace(self.place(name), shape=str(instruction.shape), final=final_name)
-        return place_of(instruction, self.replay.final, name, final_name)
+        return place_of(instruction, self.replay.final, final_name, final_name)
 
     @cached_property
     def _launched_as(self) -> dict[str, Launched]:
@@ -222,8 +226,11 @@ class Facts:
 
     def final_name_of(self, name: str) -> str | None:
         """XLA's final name of an instruction of the module after fusion; None for others, or if unknown."""
-        has_name = self.names is not None and name in self.after and self.names.knows(name)
-        return self.names.of(name) if has_name and self.names is not None else None
+        return self._final_names.get(name) if name in self.after else None
+
+    @cached_property
+    def _final_names(self) -> Mapping[str, str]:
+        return self.replay.final_names if self._with_final_names else {}
 
 
 def final_kernel(row: Launched, place: Place, at_fusion: str | None) -> FinalKernel:

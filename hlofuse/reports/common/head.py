@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
@@ -13,10 +13,10 @@ from hlofuse.pipelines.identity import Identity
 if TYPE_CHECKING:
     from hlofuse.ir.graph import OrderSource
     from hlofuse.pipelines.device import XlaBuild
-    from hlofuse.reports.common.final_names import NamesSource
     from hlofuse.reports.common.xla_result import XlaResult
 
-
+NamesSource: TypeAlias = Literal["dump", "replayed"]
+"""`dump`: XLA's final module; `replayed`: the passes after fusion."""
 _STAGES = {
     "before-optimizations": "before optimizations",
     "fusion-input": "fusion input",

@@ -122,6 +122,12 @@ class Named:
     """Its rewrites before fusion, where the name is of the module before optimizations."""
 
 
+def renamed_kernels(replay: Compilation) -> dict[str, str]:
+    """By their names at the end of fusion the final ones of kernels that have another."""
+    names = ((k.name, replay.names_at_fusion.get(k.name, k.name)) for k in kernels(replay.final))
+    return {at_fusion: final for final, at_fusion in names if at_fusion != final}
+
+
 class Names:
     def __init__(self, facts: Facts, unoptimized: Callable[[], Module | None] | None = None) -> None:
         """`unoptimized` loads the module before optimizations where the replay did not begin there."""
@@ -139,7 +145,7 @@ class Names:
         """Everything that the name means, kernels first. HlofuseError with suggestions without any."""
         plain = plain_name(text)
         found = self._exact(plain) or self._described(text) or self._before_optimizations(plain, text)
-        if not found and self.facts.names is not None and self.facts.names.module.find(plain) is not None:
+        if not found and self.facts.replay.final.find(plain) is not None:
             found = [Named(plain, "added after fusion")]
         if not found:
             raise HlofuseError(self._not_found(plain))
@@ -178,10 +184,9 @@ class Names:
         if plain not in facts.before:
             found = self._unoptimized_name(plain, self.facts.replay.input.unoptimized)
         own = plain in facts.before or plain in facts.after or plain in self._created
-        if facts.names is not None:
-            name = facts.names.names_at_fusion.get(plain)
-            if name is not None and name != plain and (name in facts.after or not (own or found)):
-                found.insert(0, Named(name, "final name"))
+        name = facts.replay.names_at_fusion.get(plain)
+        if name is not None and name != plain and (name in facts.after or not (own or found)):
+            found.insert(0, Named(name, "final name"))
         if not found or own:
             # Also a clone inside a fusion that kept no original's name.
             is_there = own or facts.replay.after.find(plain) is not None
@@ -264,9 +269,7 @@ class Names:
 
     def _not_found(self, plain: str) -> str:
         facts = self.facts
-        there = {*facts.before, *facts.after, *self._created}
-        if facts.names is not None:
-            there.update(facts.names.names_at_fusion)
+        there = {*facts.before, *facts.after, *self._created, *facts.replay.names_at_fusion}
         if self.unoptimized is not None:
             there.update(i.name for i in self.unoptimized.instructions())
         return not_found(facts.replay.before, plain, there)

@@ -12,6 +12,7 @@ BRIEF = "approximate: from a module before optimizations"
 """The note where there is room for one line."""
 
 _BEFORE = "APPROXIMATE: this is a module before optimizations. "
+_COUNTED = "Figures are those of XLA's final module; the decisions are replayed from before optimizations. "
 _BASIC = (
     "Calls were inlined; tuples, duplicate and unused operations and reshapes were simplified. XLA's other"
     " passes before fusion were not replayed."
@@ -26,6 +27,11 @@ def lowering_note(lowering: Compilation) -> str:
     worth = _worth(lowering) if before_fusion(target, lowering.config.device) else _BASIC
     hint = _EXACT_HINT.format(flags=FUSION_STAGES[target].flags) if target in FUSION_STAGES else ""
     return _BEFORE + worth + hint
+
+
+def with_xla_final(note: str) -> str:
+    """The note of a replay whose figures are of XLA's own final module."""
+    return note.replace(_BEFORE, _COUNTED)
 
 
 def _worth(lowering: Compilation) -> str:

@@ -1,20 +1,24 @@
 """Comparison of a replay with XLA's own result next to the input."""
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hlofuse.analysis.kernels import kernels
+from hlofuse.analysis.launches import launches
+from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
-from hlofuse.format.units import plural
-from hlofuse.inputs.companions import Companions
+from hlofuse.format.units import listing, plural
+from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.many import load
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.matching.kernels import outline
+from hlofuse.pipelines.stage import Stage
+
+_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,44 +26,73 @@ class XlaResult:
     """XLA's kernels, and how many of them a replay has as well."""
 
     file: str
-    after_all_passes: bool
-    """The file shows the module after all passes: those after fusion add copies and rename."""
+    is_final: bool
+    """The file shows the module after all passes; else after fusion."""
     kernels: int
-    """XLA's, without copies where passes after fusion may have added them."""
+    """XLA's."""
     replayed: int
     same: int
     """XLA's kernels that hold the same operations as one of the replay, each paired once."""
+    only_xla: tuple[str, ...]
+    """The names of XLA's other kernels."""
+    only_replayed: tuple[str, ...]
+    """The names of the replay's other kernels, each with the pass after fusion that created it."""
 
     @property
     def line(self) -> str:
-        """One sentence for the reader of a report."""
-        name = printable(Path(self.file).name)
-        stage, end = ("", ", copies excluded") if self.after_all_passes else (" after fusion", "")
-        if self.same == self.kernels == self.replayed:
-            return f"XLA's own result{stage} has the same {plural(self.kernels, 'kernel')} ({name}{end})"
-        return (
-            f"XLA's own result{stage} has {plural(self.kernels, 'kernel')}, the replay {self.replayed:,};"
-            f" {self.same:,} match ({name}{end})"
-        )
+        """The comparison for the reader of a report."""
+        kind = "final module" if self.is_final else "fusion result"
+        result = f"XLA's {kind} ({printable(Path(self.file).name)})"
+        if not self.only_xla and not self.only_replayed:
+            end = "" if self.is_final else "; later passes replayed"
+            return f"{result} has the same {plural(self.kernels, 'kernel')}{end}"
+        figures = "Figures are XLA's." if self.is_final else "Figures are those of the replay."
+        sides = [("only in XLA's", self.only_xla), ("only in the replay", self.only_replayed)]
+        listed = "; ".join(f"{side}: {listing([*map(printable, own)], _SHOWN)}" for side, own in sides if own)
+        counts = f"{plural(self.kernels, 'kernel')}, the replay {self.replayed:,}"
+        return f"{result} has {counts}; {self.same:,} match. {figures} {listed[0].upper()}{listed[1:]}"
 
     def to_json(self) -> dict[str, Any]:
-        """`file`, `kernels`, `replayed` and `same`."""
-        return fields(self, "file kernels replayed same")
+        """`file`, `kernels`, `replayed`, `same`, `only_xla` and `only_replayed`."""
+        return fields(self, "file kernels replayed same only_xla only_replayed")
 
 
-def compare_with_result(filename: str | None, target: str, after: Module) -> XlaResult | None:
-    """The comparison with `after`, a replay's result; None without XLA's result next to the file."""
-    found = Companions(filename).fusion_result(target)
-    if found is None:
+def compare_with_result(replay: Compilation) -> XlaResult | None:
+    """XLA's own final module against that of a replay, or else both after fusion.
+
+    None without XLA's own result of this compilation next to the input.
+    """
+    if replay.find_final is None:
         return None
-    path, after_all_passes = found
+    if replay.has_xla_final:
+        return _compared(replay, replay.final, replay.replayed_final)
+    found = companions_of(replay.input.module).fusion_result(replay.target)
     try:
-        expected = _outlines(load(path), not after_all_passes)
+        return _compared(replay, load(found[0]), replay.after) if found is not None and not found[1] else None
     except HlofuseError:
         return None
-    own = _outlines(after, not after_all_passes)
-    return XlaResult(str(path), after_all_passes, expected.total(), own.total(), (expected & own).total())
 
 
-def _outlines(module: Module, with_copies: bool) -> Counter[Hashable]:
-    return Counter(outline(k) for k in kernels(module) if with_copies or k.opcode != "copy")
+def _compared(replay: Compilation, expected: Module, actual: Module) -> XlaResult:
+    passes = dict[str, str]()
+    is_final = replay.has_xla_final
+    if is_final:
+        for p in replay.span(Stage.SCHEDULED).passes:
+            passes |= {name: p.name for e in p.events for name in e.added}
+    backend = replay.config.build.backend
+    xla, own = ([(outline(k), k.name) for k, _ in launches(m, backend)] for m in (expected, actual))
+    only_xla, only_own = list(_others(xla, own)), list(_others(own, xla))
+    named = (f"{n} ({passes[n]})" if n in passes else n for n in only_own)
+    same = len(xla) - len(only_xla)
+    file = expected.filename or ""
+    return XlaResult(file, is_final, len(xla), len(own), same, tuple(only_xla), tuple(named))
+
+
+def _others(side: Iterable[tuple[Hashable, str]], other: Iterable[tuple[Hashable, str]]) -> Iterable[str]:
+    """The names on one side whose outlines the other lacks, each of which counts once."""
+    left = Counter(key for key, _ in other)
+    for key, name in side:
+        if left[key]:
+            left[key] -= 1
+        else:
+            yield name

@@ -98,12 +98,12 @@ class Result:
     @property
     def totals(self) -> Totals:
         """The module as the passes leave it."""
-        return self.facts.totals_after
+        return self.facts.account_replayed.totals
 
 
 def result_of(observed: Observed) -> Result:
     """Kernels, bytes and time of a replay, and the edges inside its kernels."""
-    facts = Facts(observed.replay, observed.costs)
+    facts = Facts(observed.replay, observed.costs, with_final_names=False)
     return Result(facts, edges_inside(facts))
 
 
@@ -115,7 +115,7 @@ def compare(xla: Result, replayed: Result, changes: tuple[str, ...]) -> Comparis
         ranked = sorted(names, key=lambda e: (order[e[1]], order[e[0]]))
         return tuple(changed_edge(e, xla.facts, fused_on, unfused_on) for e in ranked)
 
-    saving = scaled_saving(xla.facts.account_after, replayed.facts.account_after)
+    saving = scaled_saving(xla.facts.account_replayed, replayed.facts.account_replayed)
     config = xla.facts.replay.config
     return Comparison(
         xla.facts.replay.before.name,

@@ -11,7 +11,6 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts, final_kernel, place_of
-from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.model import FinalKernel, Place, Refusal, RuleText, us_at_stake
 from hlofuse.reports.common.names import Names
 from hlofuse.reports.common.refusals import refusals
@@ -40,15 +39,14 @@ def explain(
     costs: Costs | None = None,
     record: RecordCheck | None = None,
     facts: Facts | None = None,
-    names: FinalNames | None = None,
 ) -> Explanation:
     """Say what a replay means.
 
     `only_pass` and `computation` keep the decisions of that pass or computation alone; the totals stay
     those of the module. `what_if` names overrides the replay was created with; `costs` come with it from
-    `observed_replay`; so do `facts`, where they are known already. `names` are XLA's final names.
+    `observed_replay`; so do `facts`, where they are known already.
     """
-    facts = facts or Facts(replay, costs, names)
+    facts = facts or Facts(replay, costs)
     stories = [_story(p, facts, computation) for p in replay.passes]
     stories = [p for p in _counted_once(stories) if only_pass is None or p.name == only_pass]
     earlier, later = (

@@ -18,7 +18,6 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
 from hlofuse.releases import Release
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Note
 from hlofuse.rules import cpu_emitters, gpu_emitters
 from hlofuse.rules.evaluate import first_verdict
@@ -41,13 +40,11 @@ def kernel_selection(
     device: DeviceDescription | None = None,
     replay: Compilation | None = None,
     what_if: tuple[str, ...] = (),
-    names: LaunchedNames | None = None,
 ) -> KernelSelection:
     """The emitter or library of each kernel of a fused module: not known of a GPU without a device, or of a
     backend without a target.
 
-    `replay` is the one that created the module; `what_if` are its changes,
-    `names` both names of what it launches.
+    `replay` is the one whose final module this is; `what_if` are its changes.
     """
     costs = KernelCosts()
     replayed = TARGETS.get(target)
@@ -64,9 +61,9 @@ def kernel_selection(
         choice = choose(kernel, module, costs)
         choice = replace(choice, us=row.us, is_floor=row.is_floor, measured=row.measured)
         found.append(replace(choice, runs=row.runs, per_iteration=row.per_iteration))
-    if names is not None:
-        both = [names.of(k.name) for k in found]
-        found = [replace(k, name=old, final=new) for k, (old, new) in zip(found, both, strict=True)]
+    if replay is not None:
+        names = replay.names_at_fusion
+        found = [replace(k, name=names.get(k.name, k.name), final=k.name) for k in found]
     if replay is not None and (replay.fusion_input.events or replay.events_after_fusion):
         facts = Facts(replay)
         found = [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hlofuse.account import Account, Launched, Totals
@@ -15,7 +15,6 @@ from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.pipelines import TARGETS
-from hlofuse.reports.common.final_names import LaunchedNames
 from hlofuse.reports.common.model import both_names
 
 
@@ -83,9 +82,12 @@ def statistics(
     *,
     heaviest: int | None = 10,
     target: str = "cpu",
-    names: LaunchedNames | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> ModuleStatistics:
-    """The figures of `module`, with that many of its largest kernels, None for all; `names`: final ones."""
+    """The figures of `module`, with that many of its largest kernels, None for all.
+
+    `names` are those at fusion, by final names.
+    """
     account = Account(module, backend=TARGETS[target].backend)
     executed = launched_computations(module)
     bodies = sum(c.fusion is not None for c in module.computations)
@@ -133,11 +135,11 @@ def operations_inside(instruction: Instruction) -> int:
     return sum(i.opcode not in free for i in instruction.fused_computation)
 
 
-def _kernel(row: Launched, module: Module, names: LaunchedNames | None) -> KernelStatistics:
+def _kernel(row: Launched, module: Module, names: Mapping[str, str] | None) -> KernelStatistics:
     k = row.instruction
     source = kernel_source(k, module)
     computation_name = k.computation.name if k.computation is not None else ""
-    name, final = names.of(k.name) if names is not None else (k.name, None)
+    name, final = (names.get(k.name, k.name), k.name) if names is not None else (k.name, None)
     line, inside = source_text(source) if source else None, operations_inside(k)
     return KernelStatistics(name, computation_name, inside, row, line, layer_of(k.op_name), final)
 

@@ -52,7 +52,7 @@ def of_recipes(situation: Situation, observed: Observed, ranking: Ranking | None
             attempt = tried(observed.replay.input, observed.replay.config, recipe, findings, observed.cache)
             if attempt is not None:
                 changed, findings = final_account(attempt[0]), list(attempt[1])
-                accounts = situation.facts.account_after, changed
+                accounts = situation.facts.account_replayed, changed
                 trial = trial_of(accounts[0].totals, changed.totals, "replayed", accounts)
             elif recipe.rewrite is None and findings[0].rule in relaxed:
                 trial = relaxed[findings[0].rule].trial
@@ -105,13 +105,13 @@ def of_flags(
         return
     own = config.build.flags
     base = compiled(module, observed, own)
-    if base is None or base.totals.kernels != facts.totals_after.kernels:
+    if base is None or base.totals.kernels != facts.account_replayed.totals.kernels:
         return
     for flag, (text, rule) in candidates.items():
         after = compiled(module, observed, merged(own, (flag,)))
         if after is None:
             continue
-        accounts = facts.account_after, after
+        accounts = facts.account_replayed, after
         trial = trial_of(base.totals, after.totals, "replayed with the flag", accounts)
         if base.bounded_work != after.bounded_work:  # there is only a lower bound of its time
             if trial.us_saved is None or trial.us_saved < 0:
@@ -207,7 +207,7 @@ def tried_around(
 
     One of several places in equal kernels is replayed. None where nothing could be replayed.
     """
-    config, cache, account = observed.replay.config, observed.cache, cutter.facts.account_after
+    config, cache, account = observed.replay.config, observed.cache, cutter.facts.account_replayed
     changed, helped = account.totals, list[Finding]()
     scaled: float | None = 0.0
     is_tried = False
@@ -223,7 +223,7 @@ def tried_around(
         if attempt is None:
             continue
         is_tried = True
-        share(account.module, base.replay, names)
+        share(cutter.facts.account_after.module, base.replay, names)
         accounts = final_account(base, with_peak=False), final_account(attempt[0], with_peak=False)
         before, after = (a.totals for a in accounts)
         runs, trial = cutter.runs(places[0]) * len(places), trial_of(before, after, "", accounts)

@@ -90,7 +90,7 @@ class Cutter:
         None where the cut was fused otherwise than the whole module.
         """
         lineage, found = Lineage(replay.before, replay.after, replay.events), {}
-        final = {n: f for f, n in replay.names_at_fusion.items()}
+        final = replay.final_names
         for name in launched(replay.after):
             if _ELSEWHERE not in (inside := frozenset(lineage.members(name))):
                 if inside not in self._by_content:
@@ -100,7 +100,7 @@ class Cutter:
 
     @cached_property
     def _by_content(self) -> dict[frozenset[str], str]:
-        final = {n: f for f, n in self.facts.replay.names_at_fusion.items()}
+        final = self.facts.replay.final_names
         members = self.facts.lineage.members
         return {frozenset(members(k)): final.get(k, k) for k in self.facts.launched_after}
 

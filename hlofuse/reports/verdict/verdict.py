@@ -54,7 +54,7 @@ def verdict(
     flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
     tries = len(facts.before) <= TRIED_UP_TO
     if ranking is None and tries:
-        join, cache = partial(share, account.module), observed.cache
+        join, cache = partial(share, facts.account_replayed.module), observed.cache
         ranking = rank(observed.replay.input, config, attach=join, cache=cache)
     refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
@@ -72,10 +72,9 @@ def verdict(
     timed = account.totals.us is not None
     untried = [s for s in suggestions if s.trial is UNKNOWN or (timed and s.flag and not s.trial.us_saved)]
     suggestions = [s for s in suggestions if s not in untried]
-    helpful = _rank(suggestions, account)
+    helpful = _rank(suggestions, facts.account_replayed)
     best, best_of = _best(helpful, ranking)
-    final = facts.names.module if facts.names is not None else account.module
-    together = _in_command_buffers(account, final, config.release.name, config.build.flags)
+    together = _in_command_buffers(account, config.release.name, config.build.flags)
     return Verdict(
         account.totals,
         tuple(_shares(account, fused, together)),
@@ -104,7 +103,7 @@ def verdict_as_it_is(
         if r.runs or r.measured_us
     ]
     times = KernelTimes(device, release).kernel if device is not None else None
-    together = _in_command_buffers(account, account.module, release.name, flags)
+    together = _in_command_buffers(account, release.name, flags)
     shares, floor = tuple(_shares(account, fused, together)), fusion_floor(account, fused, flops, device)
     kernels = grouped_kernels(rows, times)
     return Verdict(
@@ -148,20 +147,16 @@ def _best(suggestions: Sequence[Suggestion], ranking: Ranking | None) -> tuple[T
     return max(found, key=lambda pair: pair[0].gain, default=(None, ""))
 
 
-def _in_command_buffers(account: Account, final: Module, release: str, flags: Sequence[str]) -> int | None:
-    """The number of a GPU's launches in command buffers; None where that is not known.
-
-    `final` is XLA's own final module, where that is at hand, and else that of the account.
-    """
+def _in_command_buffers(account: Account, release: str, flags: Sequence[str]) -> int | None:
+    """The number of a GPU's launches in command buffers; None where that is not known."""
     smallest = value_of(flags, SMALLEST_COMMAND_BUFFER) or "5"
     if account.backend != "gpu" or not _CONVERTS_LAUNCHES.includes(release) or not smallest.isdecimal():
         return None
     default = COMMANDS if _HAS_CONDITIONALS.includes(release) else COMMANDS - {"CONDITIONAL"}
-    counted = account if final is account.module else Account(final, backend="gpu")
-    found = command_buffers(final, command_types(flags, default), int(smallest))
-    if found is None or counted.totals.launches != account.totals.launches:
+    found = command_buffers(account.module, command_types(flags, default), int(smallest))
+    if found is None:
         return None
-    return sum(counted.runs(i.computation) for own in found for i in own if i.computation is not None)
+    return sum(account.runs(i.computation) for own in found for i in own if i.computation is not None)
 
 
 def _shares(account: Account, fused: Callable[[Instruction], bool], together: int | None) -> Iterable[Share]:

@@ -15,7 +15,6 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.origin import names_in, own_name
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.final_names import FinalNames
 from hlofuse.reports.common.lineage import Lineage, readers, through_views, view_read
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.names import Named, Names, holder_of, runs_in
@@ -36,10 +35,9 @@ def why(
     other: str | None = None,
     *,
     costs: Costs | None = None,
-    names: FinalNames | None = None,
 ) -> Answer:
     """The first of `answers`: all there is where the names have one meaning each."""
-    return answers(replay, name, other, costs=costs, names=names)[0]
+    return answers(replay, name, other, costs=costs)[0]
 
 
 def answers(
@@ -48,17 +46,15 @@ def answers(
     other: str | None = None,
     *,
     costs: Costs | None = None,
-    names: FinalNames | None = None,
     unoptimized: Callable[[], Module | None] | None = None,
 ) -> list[Answer]:
     """The story of everything that `name` means, or what was decided about `name` and `other`.
 
-    `common/names.py` says what a name is; XLA's final names are known where `names` are given. Of two names
-    with several meanings the pairs that are neighbours are answered. `unoptimized` loads the module before
-    optimizations.
+    `common/names.py` says what a name is. Of two names with several meanings the pairs that are neighbours
+    are answered. `unoptimized` loads the module before optimizations.
     HlofuseError with suggestions for a name without any meaning.
     """
-    facts = Facts(replay, costs, names)
+    facts = Facts(replay, costs)
     resolver = Names(facts, unoptimized)
     found = [resolver.find(text) for text in ((name,) if other is None else (name, other))]
     if other is None:
@@ -100,8 +96,7 @@ def _story_of(named: Named, resolver: Names, decided: _Decided) -> Story:
 
 def _added_after_fusion(name: str, facts: Facts) -> Story:
     """The story of a copy or another instruction of XLA's final module, which no fusion pass has seen."""
-    assert facts.names is not None
-    module = facts.names.module
+    module = facts.replay.final
     found = module.find(name)
     assert found is not None
     source = module.source_of(found)
