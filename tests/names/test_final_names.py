@@ -7,6 +7,8 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from hlofuse.analysis.kernels import kernels
 from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
@@ -142,6 +144,52 @@ def test_rows_of_json_have_both_names_and_the_source(gpt2_whole: Path, hlofuse: 
         document = json.loads(hlofuse(*command, gpt2_whole, "--device", "h100_sxm", "--format", "json").out)
         assert document["final_names"] == "dump"
         assert str(row["source"]).startswith("programs.py:305")
+
+
+@pytest.mark.parametrize(("target", "archive"), [("cpu", "cpu"), ("h100_sxm", "gpu-h100_sxm")])
+def test_xlas_final_module_is_what_is_counted(
+    target: str, archive: str, tmp_path: Path, hlofuse: Run
+) -> None:
+    """Its kernels, launches and bytes, under its names; the replay gives the reasons."""
+    for kind, file, into in (("final", "final.hlo", "programs"), ("unoptimized", "before.hlo", ".")):
+        with tarfile.open(ARCHIVE.with_name(f"{archive}-{kind}.tar.xz")) as tar:
+            tar.extractall(tmp_path / into, [m for m in tar if m.name.endswith(f"/{file}")], filter="data")
+    both = [f.parent for f in sorted(tmp_path.rglob("final.hlo")) if f.with_name("before.hlo").exists()]
+    for folder in both[::12]:
+        final = folder / "final.hlo"
+        device = () if target == "cpu" else ("--device", target)
+        alone = json.loads(hlofuse("kernels", final, *device, "--format", "json").out)
+        final.rename(folder / "after_optimizations.hlo")
+        before = (folder / "before.hlo").rename(folder / "before_optimizations.hlo")
+        found = json.loads(hlofuse("kernels", before, *device, "--format", "json").out)
+        assert found["totals"] == {**alone["totals"], "from": "xla"}, folder
+        assert [k["name"] for k in found["kernels"]] == [k["name"] for k in alone["kernels"]], folder
+        screen = hlofuse("explain", before, *device, columns=200).out
+        assert "XLA's final module (after_optimizations.hlo) has " in screen, folder
+    assert len(both) > 40
+
+
+def test_a_final_module_that_differs_is_counted_and_the_difference_named(
+    tmp_path: Path, hlofuse: Run
+) -> None:
+    (tmp_path / "before.hlo").write_text(AFTER)
+    final = AFTER.replace("HloModule m", "HloModule m, is_scheduled=true")
+    final = final.replace("  ROOT %t", "  %again = f32[8]{0} copy(%fusion)\n  ROOT %t")
+    (tmp_path / "after_optimizations.hlo").write_text(
+        final.replace("tuple(%fusion.1, %fusion)", "tuple(%fusion.1, %again)")
+    )
+    (tmp_path / "hlofuse.json").write_text(
+        '{"schema": "hlofuse.stamp/1", "backend": "cpu", "jaxlib": "0.11.1"}'
+    )
+    how = ("--stage", "fusion-input", "--format", "json")
+    found = json.loads(hlofuse("explain", tmp_path / "before.hlo", *how).out)
+    assert (found["totals"]["kernels"], found["totals"]["from"]) == (3, "xla")
+    assert found["xla_result"]["only_xla"] == ["again"]
+    # Another release, or flags that XLA was not given, would not have this result.
+    for other in (("--xla", "0.10.2"), ("--xla-flags", "--xla_disable_hlo_passes=fusion")):
+        changed = json.loads(hlofuse("explain", tmp_path / "before.hlo", *how, *other).out)
+        assert (changed["totals"]["kernels"], changed["totals"]["from"]) == (2, "replayed"), other
+        assert "xla_result" not in changed
 
 
 BOTH = "loop_multiply_fusion (fusion.21)"
