@@ -32,7 +32,12 @@ _ORDERS = {
 
 
 def identity_line(
-    identity: Identity, order: OrderSource | None = None, follows_log: bool = False, *, name: bool = True
+    identity: Identity,
+    order: OrderSource | None = None,
+    follows_log: bool = False,
+    *,
+    name: bool = True,
+    kernels: NamesSource | None = None,
 ) -> str:
     """`jit_f: input of fusion · gpu h100_sxm · XLA 0.11.1 · order replayed. Least certain: …`."""
     backend = identity.backend.value + (f" {identity.device.value}" if identity.device is not None else "")
@@ -43,6 +48,8 @@ def identity_line(
         parts.append(
             f"order {shown.partition(' (')[0]}, ties from XLA's log" if follows_log else f"order {shown}"
         )
+    if kernels == "replayed":
+        parts.append("kernels replayed")
     if identity.front_end:
         parts.append(f"from {identity.front_end}")
     if identity.partitions > 1:
@@ -77,6 +84,19 @@ class Head:
     not_repeated: Callable[[], Sequence[str]] = tuple
     """The passes that would change the module and are not replayed."""
 
+    def line(self, *, name: bool = True) -> str:
+        """The line about the module's identity, and whether its kernels are those of a replay."""
+        kernels = self.final_names if self.result is None else None
+        return identity_line(self.identity, self.order, self.follows_log, name=name, kernels=kernels)
+
+    @property
+    def result_lines(self) -> list[str]:
+        """The comparison with XLA's own result, and the passes after fusion that are missing without it."""
+        lines = [self.result.line] if self.result is not None else []
+        if self.final_names == "replayed" and (missing := self.not_repeated()):
+            lines.append(f"Not replayed after fusion: {', '.join(missing)}. XLA's kernels may differ")
+        return lines
+
     def to_json(self) -> dict[str, Any]:
         """`module`, `stage`, `xla`, `order`, `not_repeated`, `notes` and the rest of `Identity.to_json`."""
         found = self.identity.to_json()
@@ -95,12 +115,12 @@ def head_lines(heads: Sequence[Head]) -> list[str]:
     """The line of each module; modules that differ only in name share one."""
     by_line: dict[str, list[Head]] = {}
     for h in heads:
-        by_line.setdefault(identity_line(h.identity, h.order, h.follows_log, name=False), []).append(h)
+        by_line.setdefault(h.line(name=False), []).append(h)
     lines = [
         f"{printable(group[0].identity.module) if len(group) == 1 else plural(len(group), 'module')}: {line}"
         for line, group in by_line.items()
     ]
-    return lines + [h.result.line for h in heads if h.result is not None]
+    return lines + [line for h in heads for line in h.result_lines]
 
 
 def with_heads(document: dict[str, Any], heads: Sequence[Head]) -> dict[str, Any]:

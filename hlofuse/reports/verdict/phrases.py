@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from hlofuse.account import Totals
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.units import bytes_text, listing, plural, us_text
-from hlofuse.reports.common.head import Head, identity_line
+from hlofuse.reports.common.head import Head
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.explain.model import HotKernel
 from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
@@ -28,7 +28,7 @@ def cut(line: str, width: int) -> str:
 
 def identity_lines(head: Head, width: int) -> tuple[str, str]:
     """The line about the module's identity; then what does not fit, and the least certain fact."""
-    line = identity_line(head.identity, head.order, head.follows_log)
+    line = head.line()
     line, _, least = line.partition(". Least certain: ")
     first, *others = line.split(" · ")
     while others and len(first) + 3 + len(others[0]) <= width:

@@ -76,8 +76,7 @@ def _head(
         line, least = phrases.identity_lines(head, width)
         yield line, "dim"
         yield least, "dim"
-        if head.result is not None:
-            yield head.result.line, "dim"
+        yield from ((line, "dim") for line in head.result_lines)
         notes += [f"Note: {text}" for text in head.identity.notes]
     if difference is not None:
         yield from ((line, "bold yellow") for line in difference_lines(difference)[:2])
