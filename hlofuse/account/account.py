@@ -9,6 +9,15 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from hlofuse.account.collectives import (
+    Collective,
+    Exchange,
+    Overlap,
+    collectives_of,
+    exchange_of,
+    exposed_us,
+    overlaps,
+)
 from hlofuse.account.measured import measured_of
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.alias_info import AliasInfo
@@ -44,7 +53,8 @@ class Launched:
     cost: Cost
     """Cost of one run: XLA's count, with the bytes that have to move (`account/traffic.py`)."""
     us: float | None
-    """Microseconds of one run with its launch; None without a device."""
+    """Microseconds of one run with its launch, of a collective those that no kernel hides; None without a
+    device."""
     is_floor: bool
     """True if `us` is a lower bound: XLA has no estimate, or an impossible one."""
     measured: MeasuredTime | None = None
@@ -80,6 +90,10 @@ class Totals:
     """Microseconds of one run from a profile; None without one."""
     scaled_saving_us: float | None = None
     """For a changed module, `scaled_saving` relative to the measured one."""
+    exposed_collectives_us: float | None = None
+    """Microseconds of collectives that no kernel hides; 0 without collectives, None if not known."""
+    exposed_is_floor: bool = False
+    """True if `exposed_collectives_us` is a lower bound."""
     peak_temporary_bytes: int | None = None
     """The maximum of live bytes without arguments, results and constants; None before the final module.
 
@@ -119,10 +133,47 @@ class Account:
         """The module's times in a profile; None without one."""
 
     @cached_property
-    def _rows_by_computation(self) -> dict[Computation, list[Launched]]:
-        """Launches of each computation in one of its runs."""
+    def _rows_alone(self) -> dict[Computation, list[Launched]]:
+        """Launches of each computation in one of its runs, each with its time if nothing else ran."""
         computations = launched_computations(self.module)
         return {c: [row for i in c if (row := self._row(i)) is not None] for c in computations}
+
+    @cached_property
+    def _exchanges(self) -> dict[Instruction, Exchange]:
+        """The communication of each collective that is launched."""
+        launched = (r.instruction for own in self._rows_alone.values() for r in own if r.kind == "collective")
+        return {i: e for i in launched if (e := exchange_of(i, self.module)) is not None}
+
+    @cached_property
+    def _overlaps(self) -> dict[Instruction, Overlap]:
+        """What hides each collective; empty without a schedule, except on the CPU, where nothing does."""
+        if self.backend == "cpu":
+            return {i: Overlap(False) for i in self._exchanges}
+        if not self._exchanges or self.module.attributes.raw("is_scheduled") != "true":
+            return {}
+        order = [c for c in self.module.computation_post_order() if c in self._rows_alone]
+        launches = {r.instruction: r.us for own in self._rows_alone.values() for r in own}
+        return overlaps(order, launches, self._exchanges, self.launch_overhead_us or 0.0)
+
+    @cached_property
+    def _rows_by_computation(self) -> dict[Computation, list[Launched]]:
+        """As `_rows_alone`; a collective has only the time that nothing hides."""
+        rows, overhead = self._rows_alone, self.launch_overhead_us
+        if overhead is None or not self._overlaps:
+            return rows
+        exposed = {i: o.exposed_us + overhead for i, o in self._overlaps.items() if o.exposed_us is not None}
+        return {c: [replace(r, us=exposed.get(r.instruction, r.us)) for r in own] for c, own in rows.items()}
+
+    @cached_property
+    def collectives(self) -> tuple[Collective, ...]:
+        """The collectives that the module launches, in the order of `rows`."""
+        overhead = self.launch_overhead_us or 0.0
+        alone = {r.instruction: r.us for own in self._rows_alone.values() for r in own}
+        times = {i: None if (us := alone[i]) is None else us - overhead for i in self._exchanges}
+        runs = {r.instruction: r.runs for r in self.rows}
+        # The bytes of a copy are all that it does.
+        floors = {r.instruction for r in self.rows if r.is_floor and r.kind not in ("copy", "memset")}
+        return collectives_of(self.module, runs, self._exchanges, self._overlaps, times, floors)
 
     @cached_property
     def _run_counts(self) -> tuple[dict[Computation, int], set[Computation]]:
@@ -166,6 +217,9 @@ class Account:
     @cached_property
     def totals(self) -> Totals:
         totals = totals_of(self.rows, timed=self._estimate is not None)
+        exposed = exposed_us(self.collectives)
+        if exposed is not None:
+            totals = replace(totals, exposed_collectives_us=exposed[0], exposed_is_floor=not exposed[1])
         if self.measured is not None:
             totals = replace(totals, measured_us=sum(r.measured_us or 0.0 for r in self.rows))
         if not self._is_final:
@@ -191,10 +245,14 @@ class Account:
         us, is_floor = None, False
         open_ended = is_small_call(instruction) and bool(self.costs.inside(instruction)[1])
         if self._device is not None and self._estimate is not None:
-            from hlofuse.account.floor import floor_us, modelled_product_us  # slow to import
+            from hlofuse.account.floor import collective_us, floor_us, modelled_product_us  # slow to import
 
             modelled, floor = self._estimate(instruction), floor_us(instruction, cost, self._device)
-            if modelled is None:
+            if modelled is None and launch.kind == "collective":
+                exchange = exchange_of(instruction, self.module)
+                if exchange is not None:
+                    modelled = collective_us(self._device, exchange.kind, exchange.size, exchange.groups)
+            elif modelled is None:
                 modelled = modelled_product_us(instruction, self._device)
             # A rounding of the model is no blind spot of it.
             is_floor = modelled is None or modelled < floor * 0.98

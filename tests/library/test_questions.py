@@ -22,7 +22,14 @@ from ..running import Run
 METHODS = {"kernels": "kernels_of", "stats": "stats_of"}
 TOTALS = {
     *("kernels", "launches", "bytes", "flop", "time_us", "measured_us", "estimated_us", "unknown"),
-    *("exposed_collectives_us", "copies", "temporary_bytes", "memory_bytes", "from"),
+    *(
+        "exposed_collectives_us",
+        "exposed_collectives_kind",
+        "copies",
+        "temporary_bytes",
+        "memory_bytes",
+        "from",
+    ),
 }
 HEAD = ["schema", "module", "stage", "xla", "order", "not_repeated", "notes"]
 

@@ -22,8 +22,7 @@ def tabled_product_us(device: DeviceDescription, sizes: Sizes, lhs: str, rhs: st
     clamped to 256–4096. XLA's table has one result type for each pair of operands, and its treatment of
     other types is an order of magnitude too slow: here the result may have any type.
     """
-    is_b200 = device.is_blackwell and "B200" in device.name.split()  # as GetDeviceSpecificProfileName has it
-    rates = _rates("sm_100_B200" if is_b200 else device.op_profile, f"{lhs}x{rhs}")
+    rates = _rates(rate_profile(device), f"{lhs}x{rhs}")
     if not rates or min(sizes) <= 0:
         return None
     around = [(1 << n.bit_length() - 1, 1 << (n - 1).bit_length()) for n in sizes]
@@ -32,6 +31,12 @@ def tabled_product_us(device: DeviceDescription, sizes: Sizes, lhs: str, rhs: st
     weights = {corner: 1 / (1 + math.dist(corner, sizes) ** 2) for corner in corners}
     weighted = math.fsum(rates[corner] * weight for corner, weight in weights.items())
     return 2 * math.prod(sizes) * math.fsum(weights.values()) / weighted / 1e3
+
+
+def rate_profile(device: DeviceDescription) -> str:
+    """The name of the device's measurements (`GetDeviceSpecificProfileName`)."""
+    is_b200 = device.is_blackwell and "B200" in device.name.split()
+    return "sm_100_B200" if is_b200 else device.op_profile
 
 
 @cache

@@ -1,0 +1,432 @@
+"""Collectives of a module: participants, bytes on the wire, time, and what runs meanwhile."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from itertools import product
+
+from hlofuse.analysis.async_ops import is_async_end, start_of, wrapped_operation
+from hlofuse.analysis.elementwise import shape_size
+from hlofuse.analysis.kernels import CONTROL_FLOW, runs_in, trip_count_of
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.opcodes import with_trait
+
+_KINDS = with_trait("collective") | {"send", "recv"}
+_OF_ONE_OPERAND = frozenset({"collective-permute", "send"})
+"""Further operands are buffers, places and contexts."""
+_OF_PARTITIONS = frozenset({"all-to-all", "ragged-all-to-all", "collective-broadcast"})
+"""With a channel their groups are of partitions."""
+Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """The communication of one collective."""
+
+    kind: str
+    """The opcode that is not asynchronous."""
+    groups: Groups
+    """The devices that take part, by group; the source and target of each pair of a permute."""
+    participants: int
+    """Devices of a group; of a permute, those in any pair."""
+    bytes_on_wire: int | None
+    """Bytes that a device sends by the ring algorithm; None where the sizes are known at run time only."""
+    size: int
+    """Bytes that enter a device or leave it, whichever are more."""
+
+
+def exchange_of(instruction: Instruction, module: Module) -> Exchange | None:
+    """The communication that an instruction performs or starts; None for any other.
+
+    A device in a ring of n sends 2(n−1)/n of an array for an all-reduce, (n−1)/n of the whole for an
+    all-gather, a reduce-scatter and an all-to-all, and the whole for a permute.
+    """
+    operation = wrapped_operation(instruction) or instruction
+    kind = operation.opcode.removesuffix("-start")
+    if kind not in _KINDS:
+        return None
+    groups, n = _participants(operation, kind, module)
+    operands = operation.operands[:1] if kind in _OF_ONE_OPERAND else operation.operands
+    size = sum(shape_size(leaf) for o in operands for _, leaf in o.shape.leaves() if leaf.is_array)
+    if kind == "ragged-all-to-all":
+        return Exchange(kind, groups, n, None, size)
+    if kind in ("all-gather", "recv"):
+        size = size * n if kind == "all-gather" else 0  # a recv is the other side of a send
+    wire = {"all-reduce": 2 * size * (n - 1) // n, "collective-broadcast": size if n > 1 else 0}
+    if kind in ("collective-permute", "send"):
+        wire[kind] = size if kind == "send" or any(a != b for a, b in groups) else 0
+    return Exchange(kind, groups, n, wire.get(kind, size * (n - 1) // n), size)
+
+
+def _participants(operation: Instruction, kind: str, module: Module) -> tuple[Groups, int]:
+    """The groups, or pairs, and the number of devices in one (`GetCollectiveOpGroupMode`)."""
+    raw = operation.attributes.raw
+    replicas, partitions = (int(module.attributes.raw(n) or 1) for n in ("replica_count", "num_partitions"))
+    if (pairs := raw("source_target_pairs")) is not None:
+        found = tuple((int(a), int(b)) for a, b in re.findall(r"\{(\d+),\s*(\d+)\}", pairs))
+        return found, max(len({d for pair in found for d in pair}), 1)
+    groups = replica_groups(raw("replica_groups") or "{}")
+    has_channel, is_global = raw("channel_id") is not None, raw("use_global_device_ids") == "true"
+    if has_channel and is_global:
+        every, factor = replicas * partitions, 1
+    elif has_channel and kind not in _OF_PARTITIONS:
+        every, factor = replicas, partitions  # each group holds all partitions of its replicas
+    else:
+        every, factor = partitions if has_channel else replicas, 1
+    groups = groups or (tuple(range(every)),)
+    if factor > 1:
+        groups = tuple(tuple(r * partitions + p for r in g for p in range(partitions)) for g in groups)
+    return groups, max(map(len, groups))
+
+
+_IOTA = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_MESH = re.compile(r"mesh\[([^\]]*)\](?:,\s*device_ids=\(([^)]*\)?[^)]*)\))?\s*\{([^}]*)\}")
+_AXIS = re.compile(r"(?:'([^']*)'|\b(\d+))(?:=(\d+)|:\((\d+)\)(\d+))?")
+
+
+def replica_groups(text: str) -> Groups:
+    """The groups of devices that `replica_groups` names, in any of XLA's notations; () for all devices.
+
+    `{{0,1},{2,3}}`, `[2,2]<=[4]`, `[2,2]<=[2,2]T(1,0)` (`IotaReplicaGroupList`) and
+    `mesh['x'=2,'y'=2], device_ids=([2,2]T(1,0)) {'y'}` (`MeshAxesReplicaGroupList`); an axis may be a part of
+    one, `'x':(1)2`.
+    """
+    if (mesh := _MESH.match(text)) is not None:
+        return _groups_of_axes(*mesh.groups())
+    if text.startswith("maximal_mesh"):
+        return (tuple(_integers(text)[:1]),)
+    if "<=" in text:
+        size = _integers(text[: text.index("]")])[-1]
+        ids = _iota(text[text.index("<=") + 2 :])
+        return tuple(tuple(ids[k : k + size]) for k in range(0, len(ids), size))
+    return tuple(tuple(_integers(group)) for group in re.findall(r"\{([\d,\s]+)\}", text))
+
+
+def _integers(text: str) -> list[int]:
+    return [int(n) for n in re.findall(r"\d+", text)]
+
+
+def _iota(text: str) -> list[int]:
+    """The numbers 0, 1, … reshaped and transposed as `[4,2]T(1,0)` says, in order."""
+    found = _IOTA.match(text)
+    if found is None:
+        return _integers(text)
+    dims = _integers(found[1])
+    order = _integers(found[2]) if found[2] else range(len(dims))
+    strides = [math.prod(dims[d + 1 :]) for d in range(len(dims))]
+    indices = product(*(range(dims[d]) for d in order))
+    return [sum(i * strides[d] for i, d in zip(index, order, strict=True)) for index in indices]
+
+
+def _groups_of_axes(axes: str, assignment: str | None, grouped: str) -> Groups:
+    """The devices of a mesh that differ in the grouped axes only; an axis may be split into parts."""
+    sizes = {name: int(size) for name, _, size, _, _ in _AXIS.findall(axes)}
+    ids = _iota(assignment) if assignment else list(range(math.prod(sizes.values())))
+    parts = [
+        (name := given or list(sizes)[int(number)], int(before or 1), int(part or sizes[name]))
+        for given, number, _, before, part in _AXIS.findall(grouped)
+    ]
+    groups: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
+    for place, index in enumerate(product(*map(range, sizes.values()))):
+        at = dict(zip(sizes, index, strict=True))
+        inside = []
+        for name, before, part in parts:
+            stride = sizes[name] // (before * part)
+            inside.append(index[list(sizes).index(name)] // stride % part)
+            at[name] -= inside[-1] * stride
+        groups.setdefault(tuple(at.values()), []).append((tuple(inside), ids[place]))
+    return tuple(tuple(device for _, device in sorted(group)) for group in groups.values())
+
+
+# The schedule: what runs between a start and its done.
+
+
+@dataclass(slots=True)
+class Overlap:
+    """A collective in a schedule."""
+
+    is_asynchronous: bool
+    between: list[Instruction] = field(default_factory=list)
+    """The launches, loops and calls between its start and its done."""
+    exposed_us: float | None = None
+    """Microseconds of one run that no kernel hides; None without a time."""
+
+
+def overlaps(
+    computations: Iterable[Computation],
+    launches: Mapping[Instruction, float | None],
+    exchanges: Mapping[Instruction, Exchange],
+    overhead_us: float,
+) -> dict[Instruction, Overlap]:
+    """The overlap of each collective in the schedule of these computations, callees first.
+
+    `launches` has the microseconds of what is launched, `overhead_us` of each included. Kernels run one after
+    the other, and so do asynchronous collectives; a done waits for its collective.
+    """
+    found: dict[Instruction, Overlap] = {}
+    lengths: dict[Computation, float] = {}
+    for computation in computations:
+        now = free = 0.0
+        pending: dict[Instruction | None, tuple[Overlap, float]] = {}
+        for instruction in computation:
+            if is_async_end(instruction.opcode):
+                start = start_of(instruction)
+                if start in pending and not instruction.opcode.endswith("-update"):
+                    overlap, end = pending.pop(start)
+                    if overlap.exposed_us is not None:
+                        overlap.exposed_us = max(end - now, 0.0)
+                        now = max(now, end)
+                continue
+            collective = _collective_in(instruction, exchanges)
+            if collective is None:
+                if instruction in launches or instruction.opcode in CONTROL_FLOW:
+                    now += _length(instruction, launches, lengths)
+                    for overlap, _ in pending.values():
+                        overlap.between.append(instruction)
+                continue
+            us = launches[collective]
+            exposed = None if us is None else us - overhead_us
+            overlap = found[collective] = Overlap(_is_asynchronous(instruction), exposed_us=exposed)
+            now += overhead_us
+            if overlap.is_asynchronous:
+                free = max(now, free) + (exposed or 0.0)
+                pending[instruction] = overlap, free
+            else:
+                now += exposed or 0.0
+        lengths[computation] = now
+    return found
+
+
+def _length(
+    instruction: Instruction,
+    launches: Mapping[Instruction, float | None],
+    lengths: Mapping[Computation, float],
+) -> float:
+    """Microseconds that an instruction takes with what it calls; 0 without a time."""
+    if instruction in launches:
+        return launches[instruction] or 0.0
+    called = [lengths.get(c, 0.0) for name, c in instruction.called if runs_in(instruction, name)]
+    if instruction.opcode == "while":
+        trips = trip_count_of(instruction)
+        return sum(called) * (1 if trips is None else trips)
+    return max(called, default=0.0)
+
+
+def _collective_in(instruction: Instruction, exchanges: Mapping[Instruction, Exchange]) -> Instruction | None:
+    """The collective that an instruction is, or that it starts in a computation of its own."""
+    if instruction in exchanges:
+        return instruction
+    inside = (i for _, c in instruction.called for i in c) if instruction.opcode == "async-start" else ()
+    return next((i for i in inside if i in exchanges), None)
+
+
+def _is_asynchronous(instruction: Instruction) -> bool:
+    """True for a start that does not block the kernels after it (`is_sync` of `CollectiveBackendConfig`)."""
+    if not instruction.opcode.endswith("-start") and instruction.opcode not in ("send", "recv"):
+        return False
+    return re.search(r'"is_sync"\s*:\s*true', instruction.attributes.raw("backend_config") or "") is None
+
+
+# The cause: the sharding of arguments, and arrays that are gathered to keep a part.
+
+
+@dataclass(frozen=True, slots=True)
+class Resharding:
+    """Gathers whose result each device reads only a part of, chosen by its number."""
+
+    gathers: tuple[Instruction, ...]
+    """One after the other, the last with the largest result."""
+    gathered_bytes: int
+    is_whole: bool
+    """True if all devices of the program contribute."""
+    share: int
+    """Each device reads at most one in so many elements."""
+
+
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """A collective of a final module."""
+
+    instruction: Instruction
+    exchange: Exchange
+    runs: int
+    """Launches in one run of the program."""
+    us: float | None
+    """Microseconds of one run if nothing hides it, without its launch; None without a time."""
+    is_floor: bool
+    """True if `us` is a lower bound."""
+    overlap: Overlap | None
+    """None where the module has no schedule."""
+    hides_exactly: bool
+    """False if a kernel that hides it has only a lower bound for a time."""
+    sharding: str | None
+    """The sharding of the arguments that it is computed from, if all have the same; None where not known."""
+    resharding: Resharding | None
+
+    @property
+    def exposed(self) -> tuple[float, bool] | None:
+        """Microseconds of all runs that no kernel hides; True for an estimate, False for a lower bound.
+
+        None without a time.
+        """
+        if self.overlap is None or self.overlap.exposed_us is None:
+            return None
+        us = self.overlap.exposed_us if self.hides_exactly else 0.0
+        return us * self.runs, self.hides_exactly and not self.is_floor
+
+
+def exposed_us(collectives: Sequence[Collective]) -> tuple[float, bool] | None:
+    """The sum of `Collective.exposed`; a lower bound if one of them is, None if nothing is known."""
+    found = [c.exposed for c in collectives]
+    total, is_estimate = sum(e[0] for e in found if e is not None), all(e is not None and e[1] for e in found)
+    return (total, is_estimate) if is_estimate or total else None
+
+
+def collectives_of(
+    module: Module,
+    runs: Mapping[Instruction, int],
+    exchanges: Mapping[Instruction, Exchange],
+    overlapped: Mapping[Instruction, Overlap],
+    times: Mapping[Instruction, float | None],
+    floors: Set[Instruction],
+) -> tuple[Collective, ...]:
+    """The collectives among the launches, of which `runs` has all and `floors` those with a lower bound."""
+    if not exchanges:
+        return ()
+    starts = {c: c for c in exchanges}
+    for caller in module.instructions():
+        if caller.opcode == "async-start" and (inside := _collective_in(caller, exchanges)) is not None:
+            starts[inside] = caller
+    shardings = argument_shardings(module.entry)
+    devices = math.prod(int(module.attributes.raw(n) or 1) for n in ("replica_count", "num_partitions"))
+    found: dict[Instruction, Resharding] = {}
+    for start in starts.values():
+        if (resharding := resharding_of(start, exchanges, devices)) is not None:
+            for gather in resharding.gathers:  # the longest chain is that of the first
+                if gather not in found or len(resharding.gathers) > len(found[gather].gathers):
+                    found[gather] = resharding
+    return tuple(
+        Collective(
+            c,
+            exchange,
+            runs[c],
+            times[c],
+            c in floors,
+            (overlap := overlapped.get(c)),
+            overlap is None or not any(i in floors or (floors and i not in runs) for i in overlap.between),
+            shardings.get(starts[c]),
+            found.get(c),
+        )
+        for c, exchange in exchanges.items()
+    )
+
+
+def argument_shardings(entry: Computation) -> dict[Instruction, str | None]:
+    """The sharding of the arguments from which each instruction is computed, if all have the same.
+
+    Replicated arguments do not count.
+    """
+    found: dict[Instruction, set[str]] = {}
+    for i in entry.post_order():
+        own = {i.attributes.raw("sharding") or ""} if i.opcode == "parameter" else set()
+        found[i] = set(sorted(own.union(*(found[o] for o in i.operands)) - {"{replicated}"})[:2])
+    return {i: (next(iter(s)) or None) if len(s) == 1 else None for i, s in found.items()}
+
+
+_MOVES = frozenset({"bitcast", "copy", "transpose", "reshape", "convert"})
+_GATHERS = frozenset({"all-gather", "all-gather-start"})
+_DEVICE_NUMBERS = frozenset({"partition-id", "replica-id"})
+
+
+def resharding_of(
+    gather: Instruction, exchanges: Mapping[Instruction, Exchange], devices: int
+) -> Resharding | None:
+    """The resharding that a gather, or the start of one, begins; None if anything reads its whole result."""
+    chain, largest, smallest_share, contributing = [], 0, 0, 1
+    pending = [gather]
+    while pending:
+        value = pending.pop()
+        inside = _collective_in(value, exchanges)
+        if inside is not None:
+            if exchanges[inside].kind != "all-gather":
+                return None
+            chain.append(inside)
+            contributing *= exchanges[inside].participants
+            largest = max(largest, exchanges[inside].size)
+        if value.is_root:
+            return None
+        for user in value.users:
+            if (
+                user.opcode in _MOVES
+                or is_async_end(user.opcode)
+                or _collective_in(user, exchanges) is not None
+            ):
+                pending.append(user)
+                continue
+            if _is_move(user):
+                pending.append(user)
+                continue
+            share = _share_read_by(user, value)
+            if share is None:
+                return None
+            smallest_share = min(share, smallest_share or share)
+    if smallest_share < 2:
+        return None
+    return Resharding(tuple(chain), largest, contributing == devices, smallest_share)
+
+
+def _is_move(fusion: Instruction) -> bool:
+    """True for a fusion that only brings one array into another order."""
+    if fusion.opcode != "fusion" or len(fusion.operands) != 1:
+        return False
+    return all(i.opcode in _MOVES or i.opcode == "parameter" for i in fusion.fused_computation)
+
+
+def _share_read_by(user: Instruction, value: Instruction) -> int | None:
+    """One in how many elements of `value` its user reads by the device's number; None if it reads others."""
+    if user.opcode != "fusion":
+        pending, fusion = [(value, [user])], None
+    else:
+        inside = user.fused_computation.parameters
+        read = [p for p, o in zip(inside, user.operands, strict=True) if o is value]
+        pending, fusion = [(p, p.users) for p in read], user
+    largest = 0
+    while pending:
+        source, users = pending.pop()
+        if fusion is not None and source.is_root:
+            return None
+        for reader in users:
+            if reader.opcode in _MOVES and fusion is not None:
+                pending.append((reader, reader.users))
+                continue
+            if reader.opcode != "dynamic-slice" or reader.operands[0] is not source:
+                return None
+            if not _is_of_device(reader.operands[1:], fusion):
+                return None
+            largest = max(largest, reader.shape.element_count)
+    return value.shape.element_count // largest if largest and value.shape.is_array else None
+
+
+def _is_of_device(indices: Sequence[Instruction], fusion: Instruction | None) -> bool:
+    """True if the indices depend on the number of the device and on constants only."""
+    has_number = False
+    pending = [(i, fusion) for i in indices]
+    seen = set()
+    while pending:
+        value, within = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if value.opcode in _DEVICE_NUMBERS:
+            has_number = True
+        elif value.opcode == "parameter" and within is not None:
+            place = within.fused_computation.parameters.index(value)
+            pending.append((within.operands[place], None))
+        elif value.operands:
+            pending += [(o, within) for o in value.operands]
+        elif value.opcode != "constant":
+            return False
+    return has_number

@@ -1,0 +1,261 @@
+"""Collectives: who takes part, bytes on the wire, time, what hides it, and arrays gathered to keep a part."""
+
+from __future__ import annotations
+
+import pytest
+
+from hlofuse.account import Account, KernelTimes
+from hlofuse.account.collectives import exchange_of, overlaps, replica_groups
+from hlofuse.cost.gpu.collective_rates import tabled_collective_us
+from hlofuse.cost.gpu.device import load_device
+from hlofuse.ir import parse_module
+from hlofuse.releases import AROUND_FUSION as RELEASE
+
+H100 = load_device("h100_sxm")
+
+
+@pytest.mark.parametrize(
+    ("text", "groups"),
+    [
+        ("{}", ()),
+        ("{{0}}", ((0,),)),
+        ("{{0,1},{3,2}}", ((0, 1), (3, 2))),
+        ("[2,4]<=[8]", ((0, 1, 2, 3), (4, 5, 6, 7))),
+        ("[2,4]<=[4,2]T(1,0)", ((0, 2, 4, 6), (1, 3, 5, 7))),
+        ("[4,2]<=[2,2,2]T(0,2,1)", ((0, 2), (1, 3), (4, 6), (5, 7))),
+        ("mesh['x'=4] {'x'}", ((0, 1, 2, 3),)),
+        ("mesh['x'=2,'y'=2] {}", ((0,), (1,), (2,), (3,))),
+        ("mesh['x'=2,'y'=2] {'y'}", ((0, 1), (2, 3))),
+        ("mesh['x'=2,'y'=2] {1}", ((0, 1), (2, 3))),
+        ("mesh['x'=2,'y'=2] {'x'}", ((0, 2), (1, 3))),
+        ("mesh['x'=2,'y'=2] {'y','x'}", ((0, 2, 1, 3),)),
+        ("mesh['x'=2,'y'=2], device_ids=(3,1,2,0) {'x'}", ((3, 2), (1, 0))),
+        (
+            "mesh['x'=2,'one'=1,'y'=4], device_ids=([4,2]T(1,0)) {'y'}",
+            ((0, 2, 4, 6), (1, 3, 5, 7)),
+        ),
+        ("mesh['x'=8] {'x':(1)2}", ((0, 4), (1, 5), (2, 6), (3, 7))),
+        ("mesh['x'=8] {'x':(4)2}", ((0, 1), (2, 3), (4, 5), (6, 7))),
+        ("mesh['x'=8] {'x':(1)2,'x':(4)2}", ((0, 1, 4, 5), (2, 3, 6, 7))),
+        ("maximal_mesh[device_id=3] {}", ((3,),)),
+    ],
+)
+def test_groups_in_every_notation(text: str, groups: tuple[tuple[int, ...], ...]) -> None:
+    assert replica_groups(text) == groups
+
+
+SUM = "sum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("operation", "participants", "wire"),
+    [
+        # 1,024 numbers of 4 bytes in 4 partitions.
+        ("f32[1024] all-reduce(x), channel_id=1, groups=[1,4]<=[4], ALL, to_apply=sum", 4, 6144),
+        ("f32[1024] all-reduce(x), channel_id=1, groups={{0,1},{2,3}}, ALL, to_apply=sum", 2, 4096),
+        ("f32[1024] all-reduce(x), channel_id=1, groups={{0},{1},{2},{3}}, ALL, to_apply=sum", 1, 0),
+        ("f32[1024] all-reduce(x), replica_groups={}, to_apply=sum", 2, 4096),  # across replicas
+        ("f32[1024] all-reduce(x), channel_id=1, replica_groups={{0},{1}}, to_apply=sum", 4, 6144),
+        ("f32[1024] all-reduce(x), channel_id=1, replica_groups={}, to_apply=sum", 8, 7168),
+        ("f32[4096] all-gather(x), channel_id=1, groups=[2,4]<=[8], ALL, dimensions={0}", 4, 12288),
+        ("f32[256] reduce-scatter(x), channel_id=1, groups=[2,4]<=[8], ALL, ADDED", 4, 3072),
+        ("f32[1024] all-to-all(x), channel_id=1, replica_groups={{0,1,2,3}}, dimensions={0}", 4, 3072),
+        ("f32[1024] all-to-all(x), channel_id=1, replica_groups={}, dimensions={0}", 4, 3072),
+        ("f32[1024] collective-permute(x), channel_id=1, source_target_pairs={{0,1},{1,2}}", 3, 4096),
+        ("f32[1024] collective-permute(x), channel_id=1, source_target_pairs={{0,0},{1,1}}", 2, 0),
+        ("f32[1024] collective-broadcast(x), channel_id=1, replica_groups={{0,1}}", 2, 4096),
+    ],
+)  # fmt: skip
+def test_bytes_on_the_wire(operation: str, participants: int, wire: int) -> None:
+    operation = operation.replace(" groups=", " replica_groups=").replace("ALL", "use_global_device_ids=true")
+    operation = operation.replace("ADDED", "dimensions={0}, to_apply=sum")
+    text = (
+        f"HloModule m, replica_count=2, num_partitions=4\n{SUM}"
+        f"ENTRY e {{\n  x = f32[1024] parameter(0)\n  ROOT r = {operation}\n}}\n"
+    )
+    module = parse_module(text)
+    found = exchange_of(module.entry.root, module)
+    assert found is not None
+    assert (found.participants, found.bytes_on_wire) == (participants, wire)
+    assert exchange_of(module.entry.root.operands[0], module) is None
+
+
+def test_a_start_counts_what_it_starts() -> None:
+    text = """HloModule m, num_partitions=2
+ENTRY e {
+  x = f32[1024] parameter(0)
+  s = (f32[1024], f32[2048]) all-gather-start(x), channel_id=1, replica_groups={{0,1}},
+    use_global_device_ids=true, dimensions={0}
+  ROOT d = f32[2048] all-gather-done(s)
+}
+"""
+    module = parse_module(text)
+    start = module.entry.root.operands[0]
+    found = exchange_of(start, module)
+    assert found is not None
+    assert (found.kind, found.participants, found.bytes_on_wire, found.size) == ("all-gather", 2, 4096, 8192)
+    assert exchange_of(module.entry.root, module) is None
+
+
+EIGHT = [list(range(8))]
+
+
+def test_rates_that_xla_measured() -> None:
+    def us(opcode: str, size: int, groups: list[list[int]], device: str = "h100_sxm") -> float | None:
+        return tabled_collective_us(load_device(device), opcode, size, groups)
+
+    # Bytes over the rate of the nearest power of two, in default_collective_perf_table.txtpb.
+    assert us("all-gather", 1 << 20, EIGHT) == pytest.approx((1 << 20) / 33677287 * 1e3)
+    nearest = us("all-gather", 1 << 20, EIGHT)
+    assert nearest is not None
+    assert us("all-gather", 3 << 19, EIGHT) != pytest.approx(nearest * 1.5)  # as near to 2 MiB: its rate
+    assert us("all-gather", (3 << 19) - 1, EIGHT) == pytest.approx(nearest * 1.5, rel=1e-4)
+    assert us("all-gather", 1 << 20, [[0, 1, 2, 3, 4, 5]]) == nearest  # 6 is as near to 8 as to 4
+    assert us("all-gather", 1 << 20, [[0, 1, 2, 3, 4]]) == us("all-gather", 1 << 20, [[0, 1, 2, 3]])
+    assert us("all-gather", 256, EIGHT) == pytest.approx(256 / 32064 * 1e3)  # below 1 KiB, its rate
+    kinds = [
+        us("collective-permute", 1 << 20, pairs) for pairs in ([[0, 1]], [[0, 1], [1, 2]], [[0, 1], [1, 0]])
+    ]
+    assert len({*kinds}) == 3
+    assert us("all-gather", 1 << 20, [[7, 8]]) is None  # two hosts
+    assert us("all-gather", 0, EIGHT) is None
+    assert us("ragged-all-to-all", 1 << 20, EIGHT) is None
+    assert us("all-gather", 1 << 20, EIGHT, "a100_sxm_80") is None
+    assert us("all-gather", 1 << 20, EIGHT, "b200") != nearest
+
+
+SCHEDULE = """HloModule m, is_scheduled=true, num_partitions=2
+{sum}
+f {{
+  a = f32[1024] parameter(0)
+  ROOT n = f32[1024] negate(a)
+}}
+
+ENTRY e {{
+  x = f32[1024] parameter(0)
+  before = f32[1024] fusion(x), kind=kLoop, calls=f
+  s = f32[1024] all-reduce-start(before), channel_id=1, replica_groups={{{{0,1}}}},
+    use_global_device_ids=true, to_apply=sum{config}
+  k = f32[1024] fusion(x), kind=kLoop, calls=f
+  d = f32[1024] all-reduce-done(s)
+  after = f32[1024] fusion(d), kind=kLoop, calls=f
+  ROOT t = (f32[1024], f32[1024]) tuple(k, after)
+}}
+"""
+SYNCHRONOUS = ', backend_config={"collective_backend_config":{"is_sync":true}}'
+
+
+@pytest.mark.parametrize(
+    ("communication", "kernel", "config", "exposed", "between"),
+    [
+        (10.0, 4.0, "", 6.0, ["k"]),  # partly exposed
+        (10.0, 10.0, "", 0.0, ["k"]),
+        (10.0, 40.0, "", 0.0, ["k"]),  # hidden
+        (10.0, 40.0, SYNCHRONOUS, 10.0, []),
+        (None, 40.0, "", None, ["k"]),
+    ],
+)
+def test_what_hides_a_collective(
+    communication: float | None, kernel: float, config: str, exposed: float | None, between: list[str]
+) -> None:
+    module = parse_module(SCHEDULE.format(sum=SUM, config=config))
+    names = {i.name: i for i in module.entry}
+    start = names["s"]
+    exchange = exchange_of(start, module)
+    assert exchange is not None
+    # A launch takes 1 µs, of a collective too, and holds up the kernels.
+    times = {names["before"]: 3.0, names["k"]: kernel, names["after"]: 5.0}
+    times[start] = None if communication is None else communication + 1  # type: ignore[assignment]
+    found = overlaps([module.entry], times, {start: exchange}, 1.0)[start]
+    assert found.is_asynchronous is (config == "")
+    assert found.exposed_us == exposed
+    assert [i.name for i in found.between] == between
+
+
+def test_the_account_counts_what_is_exposed() -> None:
+    times = KernelTimes(H100, RELEASE)
+    hidden = times.account(parse_module(SCHEDULE.format(sum=SUM, config="")), is_final=True)
+    exposed = times.account(parse_module(SCHEDULE.format(sum=SUM, config=SYNCHRONOUS)), is_final=True)
+    (one,), (other,) = hidden.collectives, exposed.collectives
+    assert (one.us, one.exchange.bytes_on_wire) == (other.us, 4096)
+    assert one.us is not None
+    assert other.exposed == (one.us, True)
+    assert exposed.totals.exposed_collectives_us == one.us
+    assert one.exposed is not None
+    kernel_us = hidden.by_name["k"].us
+    assert kernel_us is not None
+    assert one.exposed[0] == pytest.approx(one.us - kernel_us)
+    assert exposed.totals.us is not None
+    assert hidden.totals.us == pytest.approx(exposed.totals.us - kernel_us)
+    alone = times.account(parse_module("HloModule m\nENTRY e {\n  ROOT x = f32[8] parameter(0)\n}\n"))
+    assert alone.totals.exposed_collectives_us == 0
+
+
+def test_without_a_schedule_or_a_rate_it_is_not_known() -> None:
+    text = SCHEDULE.format(sum=SUM, config="")
+    unscheduled = parse_module(text.replace("is_scheduled=true, ", ""))
+    account = KernelTimes(H100, RELEASE).account(unscheduled)
+    assert account.collectives[0].overlap is None
+    assert account.totals.exposed_collectives_us is None
+    assert Account(parse_module(text), backend="gpu").totals.exposed_collectives_us is None
+    a100 = KernelTimes(load_device("a100_sxm_80"), RELEASE)
+    bounded = a100.account(parse_module(SCHEDULE.format(sum=SUM, config=SYNCHRONOUS)))
+    assert bounded.collectives[0].is_floor
+    assert bounded.totals.exposed_is_floor
+    assert bounded.totals.exposed_collectives_us == bounded.collectives[0].us  # bytes in the device's memory
+    on_cpu = Account(parse_module(text.replace("is_scheduled=true, ", "")), backend="cpu").collectives
+    assert all(c.overlap is not None and not c.overlap.is_asynchronous for c in on_cpu)
+
+
+RESHARD = """HloModule m, is_scheduled=true, num_partitions=4
+
+moved {{
+  p = f32[16,64] parameter(0)
+  ROOT t = f32[64,16] transpose(p), dimensions={{1,0}}
+}}
+
+part {{
+  p = f32[64,16] parameter(0)
+  id = u32[] parameter(1)
+  table = u32[4] constant({{0,16,32,48}})
+  row = u32[1] dynamic-slice(table, id), dynamic_slice_sizes={{1}}
+  begin = u32[] reshape(row)
+  zero = u32[] constant(0)
+  s = f32[{kept},16] dynamic-slice(p, {begin}, zero), dynamic_slice_sizes={{{kept},16}}
+  ROOT n = f32[{kept},16] negate(s)
+}}
+
+ENTRY e {{
+  x = f32[4,64] parameter(0), sharding={{devices=[4,1]<=[4]}}
+  other = u32[] parameter(1), sharding={{replicated}}
+  g = f32[16,64] all-gather(x), channel_id=1, replica_groups=[1,4]<=[4], use_global_device_ids=true,
+    dimensions={{0}}
+  f = f32[64,16] fusion(g), kind=kInput, calls=moved
+  id = u32[] partition-id()
+  r = f32[{kept},16] fusion(f, {index}), kind=kLoop, calls=part
+  ROOT t = (f32[{kept},16]{more_shape}) tuple(r{more})
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("changed", "share"),
+    [
+        ({}, 4),
+        ({"kept": 32}, 2),
+        ({"kept": 33}, None),  # more than half
+        ({"index": "other"}, None),  # the place depends on data
+        ({"begin": "zero"}, None),  # every device keeps the same part
+        ({"more": ", f", "more_shape": ", f32[64,16]"}, None),  # something else reads all
+        ({"more": ", g", "more_shape": ", f32[16,64]"}, None),
+    ],
+)
+def test_an_array_gathered_to_keep_a_part(changed: dict[str, object], share: int | None) -> None:
+    given = {"kept": 16, "index": "id", "begin": "begin", "more": "", "more_shape": "", **changed}
+    account = Account(parse_module(RESHARD.format(**given)), backend="gpu")
+    (gather,) = account.collectives
+    assert gather.sharding == "{devices=[4,1]<=[4]}"
+    found = gather.resharding
+    assert (found.share if found is not None else None) == share
+    if found is not None:
+        assert (found.gathered_bytes, found.is_whole, len(found.gathers)) == (4096, True, 1)
