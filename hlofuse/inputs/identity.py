@@ -12,6 +12,8 @@ from hlofuse.inputs.companions import companions_of, compiled_with
 from hlofuse.inputs.release import replayed_release, written_by
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Module
+from hlofuse.passes.control_flow.annotations import is_divided
+from hlofuse.passes.control_flow.manual_partitioning import ManualPartition
 from hlofuse.pipelines.flags import merged, not_honoured
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Fact, Given, Identity
 from hlofuse.pipelines.stage import Stage
@@ -104,9 +106,11 @@ def _notes(
         found.append(f"the replay ignores {', '.join(map(printable, unfollowed))}")
     partitions = partitions_of(module)
     if partitions > 1:
-        whole = "all of them together (the module is not partitioned yet)"
-        of = whole if stage.value == Stage.BEFORE else "one device"
-        found.append(f"the program is for {partitions} devices: figures are for {of}")
+        if stage.value == Stage.BEFORE and is_divided(module) and not ManualPartition(module).is_complete:
+            whole = f"figures are for all {partitions} devices together: XLA's partitioner is not replayed"
+            found.append(f"{whole}, so the collectives that it adds are missing")
+        else:
+            found.append(f"the program is for {partitions} devices: figures are for one device")
     return tuple(found)
 
 

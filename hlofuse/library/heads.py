@@ -41,10 +41,15 @@ def head_of(
     head = Head(identity, order, reported.follows_log, config.build, result)
     if isinstance(reported, Compilation):
         source: NamesSource | None = ("dump" if reported.has_xla_final else "replayed") if names else None
-        return replace(
-            head, final_names=source, not_repeated=lambda: tuple(reported.span(Stage.SCHEDULED).not_repeated)
-        )
+        return replace(head, final_names=source, not_repeated=lambda: _not_repeated(reported))
     return head
+
+
+def _not_repeated(reported: Compilation) -> tuple[str, ...]:
+    """The passes that had work and were not repeated, before and after fusion."""
+    lowering = reported.input.lowering if not reported.has_xla_final else None
+    before = lowering.span(Stage.INPUT).not_repeated if lowering is not None else {}
+    return tuple({**before, **reported.span(Stage.SCHEDULED).not_repeated})
 
 
 def head_of_dump(path: Path) -> Head | None:

@@ -1,6 +1,6 @@
-"""Collectives that XLA combines, and their asynchronous form."""
+"""Collectives that XLA rewrites and combines, and their asynchronous form."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,9 +10,10 @@ from hlofuse.ir.attributes.metadata import OpMetadata, quote
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, RewritePass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.asynchronous import make_asynchronous
+from hlofuse.passes.common.calls import set_called
 from hlofuse.passes.common.shapes import array, permuted
 from hlofuse.trace import Recorder
 
@@ -202,6 +203,55 @@ def _common_name(names: Sequence[str]) -> str:
         shared += 1
     scopes = names[0][: names[0].rfind("/", 0, shared) + 1]
     return f"{scopes}({':'.join(n[len(scopes) :] for n in names)})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllReducePromotion(RewritePass):
+    """Narrow types are summed over devices in wider ones (`xla/service/all_reduce_promotion.cc`)."""
+
+    name = "all-reduce-promotion"
+    opcodes = ("all-reduce", "reduce-scatter")
+    widened: Mapping[str, str]
+
+    def handle(self, x: Instruction) -> bool:
+        types = {o.shape.element_type for o in x.operands}
+        element_type = types.pop()
+        wide = self.widened.get(element_type)
+        if wide is None or types or not x.shape.is_array:
+            return False
+        function = x.called_computations[0]
+        name, opcode = f"{function.name}_promoted", function.root.opcode
+        promoted = make.reducer(x, name, opcode, wide, ("x", "y"))
+        operands = [make.convert(o, o, wide) for o in x.operands]
+        new = make.copy_of(x, operands, x.shape.with_element_type(wide))
+        set_called(new, [("to_apply", promoted)])
+        new.attributes = new.attributes.updated(to_apply=f"%{promoted.name}")
+        return replace_instruction(x, make.convert(new, new, x.shape.element_type), has_side_effect)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllToAllDecomposer(RewritePass):
+    """An exchange of one array becomes one of its parts (`xla/service/all_to_all_decomposer.cc`)."""
+
+    name = "all_to_all_decomposer"
+    opcodes = ("all-to-all",)
+
+    def handle(self, x: Instruction) -> bool:
+        groups = replica_groups(x.attributes.raw("replica_groups") or "{}")
+        if not x.shape.is_array or not groups or x.attributes.raw("constrain_layout") == "true":
+            return False
+        dimension, count = x.dimensions[0], len(groups[0])
+        size = x.shape.dimensions[dimension] // count
+        parts = []
+        for k in range(count):
+            starts, limits = [0] * x.shape.rank, list(x.shape.dimensions)
+            starts[dimension], limits[dimension] = k * size, (k + 1) * size
+            parts.append(make.slice_of(x, x.operands[0], starts, limits))
+        shape = Shape.tuple_of([part.shape for part in parts])
+        devices = x.attributes.given("channel_id", "replica_groups")
+        exchange = make.add(x, x.opcode, shape, parts, copied_attributes=devices)
+        whole = make.concatenate(x, make.elements(exchange, range(count)), dimension)
+        return replace_instruction(x, whole, has_side_effect)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -56,6 +56,8 @@ _OTHERS: dict[str, dict[str, str]] = {
         "reshape-mover": "algebraic.reshape_mover:ReshapeMover",
         "slice-sinker": "algebraic.reshape_mover:SliceSinker",
         "algsimp": "algebraic.simplifier:AlgebraicSimplifier",
+        "all-reduce-promotion": "collectives:AllReducePromotion",
+        "all_to_all_decomposer": "collectives:AllToAllDecomposer",
         "all-reduce-simplifier": "control_flow.annotations:AllReduceSimplifier",
         "cse_barrier_expander": "control_flow.annotations:OptimizationBarrierExpander",
         "sharding-remover": "control_flow.annotations:ShardingRemover",

@@ -1,8 +1,8 @@
 """The passes that XLA:CPU runs before and after fusion, in order (`xla/service/cpu/cpu_compiler.cc`).
 
 `RunHloPassesThroughLayoutAssn`, `CreateSimplificationPipeline` and `RunHloPassesAfterLayoutAssn`, with the
-options that are on by default. Passes that concern several partitions, oneDNN or element types smaller than a
-byte are left out: by default they change nothing.
+options that are on by default. Passes that concern oneDNN or element types smaller than a byte are left out:
+by default they change nothing.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
-from hlofuse.passes.collectives import CollectiveCombiner
+from hlofuse.passes.collectives import AllReducePromotion, CollectiveCombiner
 from hlofuse.passes.cpu.ynnpack import LibraryRewriter, is_computed_by_ynn
 from hlofuse.passes.dot.dot_operands import OperandUpcaster
 from hlofuse.passes.float.conversions import ChangeOpDataType
@@ -101,11 +101,12 @@ def _before_fusion(starts: frozenset[str]) -> tuple[Pipeline, ...]:
             "qr_expander",
             "eigh_expander",
             "triangular_solve_expander",
-            UnimplementedPass("all_to_all_decomposer", ("all-to-all",), lambda x: x.shape.is_array),
+            "all_to_all_decomposer",
             UnimplementedPass("stochastic_convert_decomposer", ("stochastic-convert",)),
             "call-inliner(single_call_site=true)",
             "batch-dot-simplification",
             "dot_decomposer",
+            AllReducePromotion(widened={"bf16": "f32"}),
             FloatNormalization("bf16", "f32", is_of_library),
             "batch-dot-simplification",
             UnimplementedPass("convolution-group-converter", ("convolution",), _has_groups),

@@ -16,18 +16,21 @@ import pytest
 
 from hlofuse.analysis.launches import launches
 from hlofuse.analysis.replica_groups import replica_groups
-from hlofuse.compilation import CompilationInput, compile, replay_config
+from hlofuse.compilation import Compilation, CompilationInput, compile, replay_config
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.wire_format import ids_of_proto
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.collectives import (
     DEFAULT_BYTES,
+    AllReducePromotion,
     AsyncCollectiveCreator,
     CollectiveCombiner,
     ConvertAsyncCollectivesToSync,
     can_overlap,
 )
+from hlofuse.passes.control_flow.annotations import ShardyXLA, is_divided
+from hlofuse.passes.control_flow.manual_partitioning import ManualPartition
 from hlofuse.pipelines.flags import parse_flags
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import after_fusion
@@ -35,7 +38,7 @@ from hlofuse.reports.verify import compare_final
 from hlofuse.trace import Recorder
 
 from ..fixtures import Case, read_cases
-from ..running import finished
+from ..running import finished, lowered
 from ..tools.module_checks import check_module
 
 HERE = Path(__file__).parent
@@ -43,6 +46,7 @@ ARCHIVE = HERE.parent / "data" / "partitioned.tar.xz"
 DEVICE = load_device("h100_sxm")
 GPU_CASES = read_cases(HERE / "collectives.hlo")
 CPU_CASES = read_cases(HERE / "collectives_cpu.hlo")
+TO_LOCAL, TO_GLOBAL = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"
 SCHEDULER = "latency-hiding-scheduler"
 SPARED_BY_SCHEDULE = {"sum_in_loop"}
 """Programs with a copy that XLA finds to be needless once it has an order of execution."""
@@ -106,6 +110,114 @@ def test_partitioned_programs_launch_what_xla_does(program: str) -> None:
     assert found.same_copies, (found.only_xla, found.only_actual)
     assert collectives(final, backend) == collectives(expected, backend)
     assert collectives(final, backend)
+
+
+BY_HAND = sorted(program for program in archive() if "/sm_" in program)
+"""Programs of `jax.shard_map`, which XLA's partitioner only takes apart."""
+
+
+def from_the_front_end(program: str) -> tuple[Module, Compilation]:
+    backend = program.partition("/")[0]
+    config = replay_config(backend, DEVICE if backend == "gpu" else None)
+    unoptimized = CompilationInput(module(program, "unoptimized.hlo"), stage=Stage.BEFORE)
+    done = compile(unoptimized, config, until=Stage.SCHEDULED)
+    return done.final, done
+
+
+@pytest.mark.parametrize("program", BY_HAND)
+def test_programs_partitioned_by_hand_launch_what_xla_does_from_the_front_end_on(program: str) -> None:
+    backend = program.partition("/")[0]
+    final, done = from_the_front_end(program)
+    check_module(final)
+    expected = module(program, "final.hlo")
+    found = compare_final(final, expected, backend)
+    assert found.same_kernels, (found.only_xla, found.only_actual)
+    assert found.same_copies, (found.only_xla, found.only_actual)
+    assert collectives(final, backend) == collectives(expected, backend)
+    assert "shardy-xla" not in done.span(Stage.INPUT).not_repeated
+
+
+@pytest.mark.parametrize("program", sorted(archive().keys() - set(BY_HAND)))
+def test_the_partitioner_is_named_where_it_has_work(program: str) -> None:
+    before = module(program, "unoptimized.hlo")
+    assert is_divided(before)
+    assert not ManualPartition(before).is_complete
+    backend = program.partition("/")[0]
+    assert "shardy-xla" in lowered(before, backend, DEVICE if backend == "gpu" else None).not_repeated
+    # What the partitioner has divided still says how its arguments are.
+    assert not is_divided(module(program, "before.hlo"))
+
+
+def manual(given: str = "x", work: str = "", axis: str = "x") -> Module:
+    """`a`, divided along an axis or on every device, goes into a manual computation, after `work` if any."""
+
+    def spec(name: str, *dimensions: str) -> str:
+        axes = ", ".join(f'{{\\"{d}\\"}}' if d else "{}" for d in dimensions)
+        if name == "sharding":
+            return f'frontend_attributes={{xla.sdy.sharding="#sdy.sharding<@mesh, [{axes}]>"}}'
+        many = f'xla.sdy.{name}="#sdy.sharding_per_value<[<@mesh, [{axes}]>]>"'
+        return f'frontend_attributes={{{many},xla.sdy.manual_axes="#sdy<manual_axes{{\\"{axis}\\"}}>"}}'
+
+    source = "g" if work else "a"
+    mesh = '{xla.sdy.meshes={mesh = #sdy.mesh<["x"=8]>}}'
+    return parse_module(f"""HloModule m, num_partitions=8, frontend_attributes={mesh}
+body {{
+  p = f32[4,2]{{1,0}} parameter(0)
+  ROOT n = f32[4,2]{{1,0}} negate(p)
+}}
+ENTRY main {{
+  a = f32[32,2]{{1,0}} parameter(0), {spec("sharding", given, "")}
+  w = f32[2]{{0}} parameter(1), {spec("sharding", "")}
+  {f"g = f32[32,2]{{1,0}} {work}" if work else ""}
+  l = f32[4,2]{{1,0}} custom-call({source}), custom_call_target="{TO_LOCAL}", {spec("in_shardings", "x", "")}
+  c = f32[4,2]{{1,0}} call(l), to_apply=body, frontend_attributes={{inlineable="xla_late"}}
+  o = f32[32,2]{{1,0}} custom-call(c), custom_call_target="{TO_GLOBAL}", {spec("out_shardings", "x", "")}
+  v = f32[2]{{0}} exponential(w)
+  ROOT t = (f32[32,2]{{1,0}}, f32[2]{{0}}) tuple(o, v)
+}}
+""")
+
+
+def test_a_manual_computation_takes_each_device_s_part() -> None:
+    m = manual()
+    assert ManualPartition(m).is_complete
+    assert ShardyXLA().run(m, Recorder())
+    check_module(m)
+    assert [str(p.shape) for p in m.entry.parameters] == ["f32[4,2]{1,0}", "f32[2]{0}"]
+    assert str(m.entry.root.shape) == "(f32[4,2]{1,0}, f32[2]{0})"
+    assert sorted(x.opcode for x in m.entry) == ["exponential", "negate", "parameter", "parameter", "tuple"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"given": ""},  # an array that is divided where it goes in
+        {"work": "negate(a)"},  # work on a divided array
+        {"axis": "y"},  # an axis that is left to the partitioner
+    ],
+)
+def test_other_shardings_are_left_to_the_partitioner(change: dict[str, str]) -> None:
+    assert not ManualPartition(manual(**change)).is_complete
+
+
+@pytest.mark.parametrize(("element_type", "promoted"), [("bf16", True), ("f16", False), ("f32", False)])
+def test_sums_of_narrow_types_are_promoted(element_type: str, promoted: bool) -> None:
+    m = parse_module(f"""HloModule m, num_partitions=8
+add {{
+  a = {element_type}[] parameter(0)
+  b = {element_type}[] parameter(1)
+  ROOT s = {element_type}[] add(a, b)
+}}
+ENTRY e {{
+  x = {element_type}[8]{{0}} parameter(0)
+  ROOT r = {element_type}[8]{{0}} all-reduce(x), replica_groups={{}}, to_apply=add
+}}
+""")
+    assert AllReducePromotion(widened={"bf16": "f32"}).run(m, Recorder()) == promoted
+    check_module(m)
+    summed = next(x for x in m.entry if x.opcode == "all-reduce")
+    assert summed.shape.element_type == ("f32" if promoted else element_type)
+    assert summed.called_computations[0].root.shape.element_type == summed.shape.element_type
 
 
 GATHERS = """HloModule m, num_partitions=8

@@ -1,5 +1,6 @@
 """Passes that remove annotations, which compute nothing: placements, shardings, barriers."""
 
+from collections import Counter
 from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import PLACEMENTS, SHARDY, custom_call_target, hands_on, has_side_effect
@@ -8,6 +9,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common import make
+from hlofuse.passes.control_flow.manual_partitioning import ManualPartition
 from hlofuse.trace import Recorder
 
 
@@ -46,12 +48,27 @@ class ConvertMemoryPlacementToInternalAnnotations(Pass):
 
 
 class ShardyXLA(Pass):
-    """`shardy-xla`, of which only that is repeated: Shardy's calls that change no shape are removed."""
+    """`shardy-xla`, of which this is repeated: a program that is partitioned by hand becomes that of one
+    device, and Shardy's calls that change no shape are removed."""
 
     name = "shardy-xla"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        return remove_annotations(module, _is_shardy)
+        by_hand = ManualPartition(module)
+        if by_hand.is_complete:
+            by_hand.apply()
+        elif is_divided(module):
+            shardings = (x for x in module.instructions() if x.attributes.raw("sharding") is not None)
+            recorder.unimplemented(Counter(x.opcode for x in shardings))
+        return remove_annotations(module, _is_shardy) or by_hand.is_complete
+
+
+def is_divided(module: Module) -> bool:
+    """True for a module that XLA's partitioner has yet to divide over several devices."""
+    partitions = module.attributes.raw("num_partitions") or "1"
+    if partitions == "1" or "_spmd" in module.entry.name:  # the partitioner's suffix
+        return False
+    return any("devices=" in (x.attributes.raw("sharding") or "") for x in module.instructions())
 
 
 _LATER = frozenset({"FuncResultSharding", "PropagationBarrier", "ShardingGroup"})

@@ -9,7 +9,7 @@ from hlofuse.ir.removing import replace_instruction
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
-from hlofuse.passes.common.shapes import array, descending
+from hlofuse.passes.common.shapes import array, descending, relaid
 from hlofuse.passes.layout.assignment import LayoutAssignment
 from hlofuse.passes.layout.constraints import ComputationConstraint, row_major_everywhere
 from hlofuse.passes.layout.rounds import apply, is_assignable, prepare, settle
@@ -50,6 +50,11 @@ class _CpuLayouts(LayoutAssignment):
                 if flipped[constant]:
                     self.set_array_operand_layout(i, number_, tuple(range(constant.shape.rank)))
                     continue
+            if i.opcode in ("all-gather", "reduce-scatter") and i.shape.is_array:
+                major = i.dimensions[0]
+                order = [*(d for d in reversed(range(i.shape.rank)) if d != major), major]
+                self.set_instruction_layout(i, relaid(i.shape, tuple(order)))
+                continue
             for number, operand in enumerate(i.operands):
                 if (i, number) in constraint.operands or not operand.shape.is_array:
                     continue

@@ -1,14 +1,15 @@
 """The passes that XLA:GPU runs before fusion, in order (`xla/service/gpu/gpu_compiler.cc`).
 
 `RunPreSPMDPartitionerPasses` to `OptimizeHloPostLayoutAssignment`, and what `nvptx_compiler.cc` puts before,
-between and after them, with the options that are on by default, for one partition and compiled ahead of time.
-Passes that concern several partitions or element types smaller than a byte are left out: here they change
-nothing.
+between and after them, with the options that are on by default and compiled ahead of time. Left out are
+passes that concern element types smaller than a byte, which change nothing here, and those for several
+partitions that rarely change a module.
 """
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
+from hlofuse.passes.collectives import AllReducePromotion
 from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.passes.dot.dot_operands import OperandUpcaster, ResultCaster
 from hlofuse.passes.float.conversions import ComparisonExpander
@@ -223,6 +224,19 @@ def _convolutions(lists: PassLists, device: DeviceDescription) -> Pipeline:
     )
 
 
+def _is_added_to_another(x: Instruction) -> bool:
+    return any(u.opcode == "add" and all(o.opcode == "all-reduce" for o in u.operands) for u in x.users)
+
+
+def _is_added_up_in_loop(x: Instruction) -> bool:
+    callers = x.computation.callers if x.computation is not None else ()
+    return any(c.opcode == "while" for c in callers) and any(u.opcode == "add" for u in x.users)
+
+
+def _is_sliced(x: Instruction) -> bool:
+    return any(u.opcode == "dynamic-slice" for u in x.users)
+
+
 def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) -> tuple[Pipeline, ...]:
     """The pipelines for one device; none unless it is NVIDIA's. No flag changes the list."""
     if device is None or device.platform != "CUDA":
@@ -245,7 +259,11 @@ def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ())
         lists.pipeline(
             "collective-optimizations",
             "all-reduce-simplifier",
+            UnimplementedPass("all-reduce-reassociate", ("all-reduce",), _is_added_to_another),
+            UnimplementedPass("while-loop-all-reduce-code-motion", ("all-reduce",), _is_added_up_in_loop),
             "dce",
+            UnimplementedPass("reduce-scatter-creator", ("all-reduce",), _is_sliced),
+            AllReducePromotion(widened={"u16": "u32", "s16": "s32"}),
             "dce",
             "while-loop-trip-count-annotator",
         ),
