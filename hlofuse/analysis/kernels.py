@@ -48,9 +48,9 @@ def launched_computations(of: Module | Instruction) -> list[Computation]:
     first.
 
     Computations that are applied element by element (of a reduce, a sort, a fusion) are not among
-    them, nor are those without callers. Of a small call, what runs in it, through other small calls as well.
+    them, nor are those without callers. Of an instruction, what runs in it, through small calls as well.
     """
-    order = [of.entry if isinstance(of, Module) else of.called[0][1]]
+    order = [of.entry] if isinstance(of, Module) else [c for _, c in of.called]
     seen, whole = set(order), isinstance(of, Module)
     for computation in order:  # grows while it is walked
         for instruction in computation:

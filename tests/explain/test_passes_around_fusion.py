@@ -115,6 +115,24 @@ def test_a_small_loop_on_cpu_is_one_kernel(tmp_path: Path, hlofuse: Run) -> None
     assert moved == ["RW051"]
 
 
+@pytest.mark.parametrize("name", ["f.py:3", "f.py:9", "sum"])
+def test_a_line_of_a_small_loop_is_in_its_kernel(tmp_path: Path, hlofuse: Run, name: str) -> None:
+    """The line of an operation in the body, and the line of the loop itself."""
+    text = LOOP.replace("TRIPS", "9")
+    text = text.replace("add(v, sine)", 'add(v, sine), metadata={source_file="f.py" source_line=3}')
+    text = text.replace("body=body", 'body=body, metadata={source_file="f.py" source_line=9}')
+    (tmp_path / "m.hlo").write_text(text)
+    how = ("--target", "cpu", "--stage", "before-optimizations", "--format", "json")
+    everything = json.loads(hlofuse("kernels", tmp_path / "m.hlo", *how).out)["kernels"]
+    calls = [k["name"] for k in everything if k["opcode"] == "call"]
+    for command in ("explain", "kernels"):
+        found = json.loads(hlofuse(command, tmp_path / "m.hlo", name, *how).out)
+        assert [k["name"] for k in found["kernels"]] == calls
+    text = " ".join(hlofuse("why", tmp_path / "m.hlo", name, *how[:-2], columns=120).out.split())
+    assert name != "f.py:3" or f"runs inside {calls[0]}, which XLA compiles into one kernel." in text
+    assert "kernel of its own" not in text
+
+
 def test_why_tells_what_a_copy_is_for(tmp_path: Path, hlofuse: Run) -> None:
     text = "HloModule m\n\nENTRY main {\n  ROOT a = f32[64]{0} parameter(0)\n}\n"
     (tmp_path / "m.hlo").write_text(text)

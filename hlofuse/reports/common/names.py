@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from hlofuse.analysis.kernels import kernels, source_line
+from hlofuse.analysis.kernels import CONTROL_FLOW, kernels, launched_computations, source_line
 from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import has_part, source_text
@@ -20,7 +20,6 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.matching.pairs import match
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.lineage import outermost
 from hlofuse.trace.provenance import Fate, Provenance
 
 How: TypeAlias = Literal["name", "final name", "source line", "op_name", "added after fusion"]
@@ -37,10 +36,25 @@ def launched_in(module: Module, text: str) -> set[str]:
     found = matching(module, text)
     if not found:
         raise HlofuseError(not_found(module, text, (i.name for i in module.instructions())))
-    names = {outermost(i).name for i in found} & {k.name for k in kernels(module)}
+    names = {k.name for k in kernels_holding(found, module)}
     if not names:
         raise HlofuseError(f"{printable(module.name)} has no kernel for {printable(text.strip())}")
     return names
+
+
+def kernels_holding(found: Iterable[Instruction], module: Module) -> set[Instruction]:
+    """The final kernels that hold instructions, in fusions or calls; else those that their loops run."""
+    found, launched, holders = list(found), set(kernels(module)), set[Instruction]()
+    waiting = dict.fromkeys(found)
+    for i in (queue := list(waiting)):  # grows while it is walked
+        if i in launched:
+            holders.add(i)
+        elif i.computation is not None:
+            callers = i.computation.fusion, *i.computation.callers
+            queue += [c for c in dict.fromkeys(callers) if c is not None and c not in waiting]
+            waiting |= dict.fromkeys(filter(None, callers))
+    run = {c for i in found if i.opcode in CONTROL_FLOW for c in launched_computations(i)}
+    return holders or {k for k in launched if k.computation in run}
 
 
 def not_found(module: Module, text: str, names: Iterable[str]) -> str:
@@ -172,12 +186,23 @@ class Names:
             for kernel in runs_in(holder.name if holder is not None else named.name, facts):
                 operations = named.operations or (named.name,)
                 meant.setdefault(kernel, []).extend(o for o in operations if o != kernel)
+        holders = self._holders(text, set(meant))
+        is_found = any(p.name in meant for p in rows)
+        for row, place in zip(facts.account_after.rows, rows, strict=True):
+            if row.instruction in holders and not (is_found and row.instruction.opcode not in CONTROL_FLOW):
+                meant.setdefault(place.name, [])
         if not any(p.name in meant for p in rows):
             raise HlofuseError(
                 f"{printable(facts.replay.before.name)} has no kernel for {printable(plain)}; hlofuse why"
                 " explains what happened to it"
             )
         return {p.name: tuple(dict.fromkeys(meant[p.name])) for p in rows if p.name in meant}
+
+    def _holders(self, text: str, meant: set[str]) -> set[Instruction]:
+        """The final kernels that hold what the text means, or instructions `meant` at the end of fusion."""
+        final, names = self.facts.account_after.module, self.facts.replay.names_at_fusion
+        found = [i for i in final.instructions() if names.get(i.name) in meant]
+        return kernels_holding([*found, *matching(final, text)], final)
 
     def _exact(self, plain: str) -> list[Named]:
         facts, found = self.facts, []

@@ -20,7 +20,7 @@ from dataclasses import replace
 from hlofuse.account import Account
 from hlofuse.analysis.async_ops import ends_of, is_async_end
 from hlofuse.analysis.elementwise import is_fusible
-from hlofuse.analysis.kernels import kernels
+from hlofuse.analysis.kernels import is_small_call, kernels
 from hlofuse.compilation import compile
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -113,13 +113,14 @@ def _calls_in_place(module: Module) -> Module:
     """The module, or a copy in which command buffers, parallel tasks and asynchronous computations stand in
     their callers.
 
-    A computation with several callers stays, as it did in XLA's fusion passes.
+    A computation with several callers stays, as it did in XLA's fusion passes, and a call that is one kernel.
     """
 
     def is_call(i: Instruction) -> bool:
         return (
             i.opcode in ("call", "async-start")
             and len(i.called) == 1
+            and not is_small_call(i)
             and sum(i.called[0][1].callers.values()) == 1
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from hlofuse.account import Costs
+from hlofuse.analysis.kernels import is_small_call
 from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import source_in_function
@@ -17,7 +18,7 @@ from hlofuse.ir.origin import names_in, own_name
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.lineage import Lineage, readers, through_views, view_read
 from hlofuse.reports.common.model import Place
-from hlofuse.reports.common.names import Named, Names, holder_of, runs_in
+from hlofuse.reports.common.names import Named, Names, holder_of, kernels_holding, runs_in
 from hlofuse.reports.why.model import PairAnswer, Story
 from hlofuse.reports.why.pair import Request, collapse, pairs_of
 from hlofuse.trace import Event
@@ -187,8 +188,18 @@ def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
         collapse(decided.giving, facts),
         collapse(decided.taking, facts),
         collapse(decided.rewrites, facts),
+        holder=_call_of(name, facts) if fate == "kernel" else None,
         created_by=facts.created_by(name),
     )
+
+
+def _call_of(name: str, facts: Facts) -> Place | None:
+    """The call that XLA compiles into one kernel, with this kernel in it; None for one that is launched."""
+    if facts.launched_as(name) is not None:
+        return None
+    final, names = facts.account_after.module, facts.replay.names_at_fusion
+    holders = kernels_holding((i for i in final.instructions() if names.get(i.name) == name), final)
+    return next((facts.final_place(k) for k in holders if is_small_call(k)), None)
 
 
 def in_the_input(names: Sequence[str], xla: Compilation) -> list[str]:

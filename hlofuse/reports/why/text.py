@@ -32,6 +32,8 @@ def story_headline(s: Story) -> str:
             origin_text = " is an intermediate fusion and" if not s.described.opcode else ""
             return f"{name}{origin_text} runs in {printable(s.kernels[0].shown)}."
         return f"{name} was duplicated into {len(s.kernels)} kernels: {names(s.kernels)}."
+    if s.fate == "kernel" and s.holder is not None:
+        return f"{name} runs inside {printable(s.holder.shown)}, which XLA compiles into one kernel."
     if s.fate == "kernel":
         also = f" and is also computed in {names(s.kernels)}" if s.kernels else ""
         return f"{name} runs as a kernel of its own{also}."
@@ -49,7 +51,7 @@ def answers_headline(queries: Sequence[str], answers: Sequence[Story | PairAnswe
     what = " and ".join(map(printable, queries))
     if len(queries) > 1:
         return f"{what}: {plural(len(answers), 'pair')}"
-    kernels = sum(isinstance(a, Story) and a.fate == "kernel" for a in answers)
+    kernels = sum(isinstance(a, Story) and a.fate == "kernel" and a.holder is None for a in answers)
     others = len(answers) - kernels
     parts = [plural(kernels, "kernel")] if kernels else []
     parts += [plural(others, "other instruction" if kernels else "instruction")] if others else []
