@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from hlofuse.account import Account, KernelTimes
@@ -10,6 +13,8 @@ from hlofuse.cost.gpu.collective_rates import tabled_collective_us
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
+
+from ..running import Run
 
 H100 = load_device("h100_sxm")
 
@@ -259,3 +264,42 @@ def test_an_array_gathered_to_keep_a_part(changed: dict[str, object], share: int
     assert (found.share if found is not None else None) == share
     if found is not None:
         assert (found.gathered_bytes, found.is_whole, len(found.gathers)) == (4096, True, 1)
+
+
+def test_the_first_screen_has_the_collectives(hlofuse: Run, tmp_path: Path) -> None:
+    given = {"kept": 16, "index": "id", "begin": "begin", "more": "", "more_shape": ""}
+    (tmp_path / "reshard.hlo").write_text(RESHARD.format(**given))
+    options = [tmp_path / "reshard.hlo", "--target", "gpu", "--device", "h100_sxm"]
+    text = hlofuse("explain", *options).out
+    assert "Collectives: 3.07 kB sent by each device, 18.14 µs not hidden by kernels" in text
+    assert "  18.14 µs all-gather, 3.07 kB sent, 4 devices, g, synchronous\n" in text
+    assert "  gathers the whole array (4.10 kB) on each device, then keeps 1/4:\n" in text
+    found = json.loads(hlofuse("explain", *options, "--format", "json").out)
+    (gather,) = found["collectives"]
+    assert gather["resharding"] == {"gathers": ["g"], "gathered_bytes": 4096, "is_whole": True, "share": 4}
+    assert (gather["time_kind"], gather["overlap"], gather["groups"]) == (
+        "estimated",
+        "synchronous",
+        [[0, 1, 2, 3]],
+    )
+    totals = found["totals"]
+    assert (totals["exposed_collectives_us"], totals["exposed_collectives_kind"]) == (
+        gather["exposed_us"],
+        "estimated",
+    )
+
+
+def test_a_device_without_rates_has_lower_bounds(hlofuse: Run, tmp_path: Path) -> None:
+    lines = [
+        f"  r{n} = f32[1024] all-reduce(x{n}), channel_id={n}, replica_groups=[2,2]<=[4],"
+        f" use_global_device_ids=true, to_apply=sum\n  x{n + 1} = f32[1024] negate(r{n})"
+        for n in range(1, 4)
+    ]
+    body = "\n".join(lines)
+    text = f"HloModule m, is_scheduled=true, num_partitions=4\n{SUM}ENTRY e {{\n"
+    text += f"  x1 = f32[1024] parameter(0)\n{body}\n"
+    text += "  ROOT end = f32[1024] negate(x4)\n}\n"
+    (tmp_path / "equal.hlo").write_text(text)
+    found = hlofuse("explain", tmp_path / "equal.hlo", "--target", "gpu", "--device", "a100_sxm_80").out
+    assert "Collectives: 12.3 kB sent by each device, ≥ " in found
+    assert found.count("2 groups of 2 devices") == 3  # three lines, each under its name without source lines

@@ -256,6 +256,7 @@ def grouped_kernels(
             row.is_floor,
             iterations=row.runs or 1,
             measured_us=row.measured_us,
+            is_collective=row.kind == "collective",
         )
         stem = (place.final or place.name).rstrip(".0123456789")
         groups.setdefault((stem, place.source, place.shape, row.runs), []).append(one)

@@ -153,12 +153,13 @@ class HotKernel:
     """Trip count of its loops, as far as known."""
     measured_us: float | None = None
     """Microseconds of all in one run of the program, from a profile; None without one."""
+    is_collective: bool = False
 
     @property
     def bound_by(self) -> str:
         """`memory-bound`, `compute-bound`, `launch-bound`, with `, not coalesced`; `lower bound` for a floor.
 
-        `matmul table` where the time is by XLA's measured rates of matrix products. `49× its estimate`, from
+        `matmul table`, `collective table`: the time is by rates that XLA measured. `49× its estimate`, from
         4 times on, where the measured time says that it is none of these.
         """
         k = self.kernel
@@ -167,7 +168,7 @@ class HotKernel:
         if self.us and (self.measured_us or 0.0) >= 4 * self.us:
             return f"{(self.measured_us or 0.0) / self.us:.0f}× its estimate"
         if k is None:
-            return "matmul table"
+            return "collective table" if self.is_collective else "matmul table"
         if k.us < self.us / self.count / self.iterations / 2:
             return "launch-bound"
         return f"{k.bound_by}-bound" + ("" if k.coalesced or k.tile_sizes else ", uncoalesced reads")

@@ -6,6 +6,7 @@ from typing import Any
 from hlofuse.format.fields import fields, us_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.changes import Change
+from hlofuse.reports.verdict.collectives import collectives_json
 from hlofuse.reports.verdict.model import Suggestion, Verdict
 from hlofuse.reports.whatif.model import Trial
 
@@ -30,6 +31,7 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
         },
         **({"profile": profile_json(v.measured)} if v.measured is not None else {}),
         **fields(v, "suggestions untried", _suggestion),
+        "collectives": collectives_json(v.collectives),
     }
 
 

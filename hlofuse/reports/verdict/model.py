@@ -7,6 +7,7 @@ from hlofuse.account import Totals
 from hlofuse.account.bound import FusionFloor
 from hlofuse.account.measured import Measured
 from hlofuse.reports.explain.model import HotKernel
+from hlofuse.reports.verdict.collectives import CollectiveRow
 from hlofuse.reports.whatif.model import Trial
 
 SuggestionKind = Literal["code", "flag", "report"]
@@ -74,6 +75,8 @@ class Verdict:
     """The profile's times of the program; None without a profile."""
     is_replayed: bool = True
     """False for a module that is fused already: nothing was tried."""
+    collectives: tuple[CollectiveRow, ...] = ()
+    """Those that take longest, or send most, first."""
 
     @property
     def scaled_us_left(self) -> float | None:

@@ -13,6 +13,7 @@ from hlofuse.reports.common.profile import profile_lines
 from hlofuse.reports.comparison.model import Comparison
 from hlofuse.reports.comparison.phrases import difference_lines
 from hlofuse.reports.verdict import phrases
+from hlofuse.reports.verdict.collectives import collective_lines
 from hlofuse.reports.verdict.model import Verdict
 
 _LINES = 24  # of a terminal as it opens
@@ -53,6 +54,8 @@ def verdict_lines(v: Verdict, width: int, limit: int = _SUGGESTIONS) -> Iterator
     if v.measured is not None:
         yield from ((line, "") for line in profile_lines(v.measured))
     yield from ((line, "") for line in phrases.bound_lines(v))
+    exposed = v.totals.exposed_collectives_us, v.totals.exposed_is_floor
+    yield from ((line, "") for line in collective_lines(v.collectives, *exposed))
     yield "", ""
     yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width)
     if (line := next(phrases.untried_lines(v), None)) is not None:

@@ -16,6 +16,7 @@ from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.model import TRIED_UP_TO
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
 from hlofuse.reports.verdict.candidates import UNKNOWN, of_flags, of_recipes, of_rules
+from hlofuse.reports.verdict.collectives import collective_rows
 from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
 from hlofuse.reports.whatif.model import Ranking, Trial
 from hlofuse.reports.whatif.ranking import rank
@@ -87,6 +88,7 @@ def verdict(
         hot_kernels(facts),
         tuple(untried),
         account.measured,
+        collectives=collective_rows(account.collectives, facts.final_place),
     )
 
 
@@ -118,6 +120,9 @@ def verdict_as_it_is(
         kernels,
         measured=account.measured,
         is_replayed=False,
+        collectives=collective_rows(
+            account.collectives, lambda x: place_of(x, account.module, x.name, x.name)
+        ),
     )
 
 
