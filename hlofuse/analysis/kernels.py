@@ -144,7 +144,7 @@ def _loops(computation: Computation, launched: dict[Computation, int], seen: set
         if instruction.opcode == "while":
             if count := _launched_by(instruction, launched):
                 found.append(Loop(instruction.name, trip_count_of(instruction), count))
-        elif instruction.opcode in CONTROL_FLOW:
+        elif instruction.opcode in CONTROL_FLOW and not is_small_call(instruction):
             for _, called in instruction.called:
                 if called not in seen:
                     seen.add(called)

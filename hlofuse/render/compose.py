@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hlofuse.account import Account
+from hlofuse.analysis.kernels import kernels
 from hlofuse.compilation import Compilation
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural
@@ -158,8 +159,10 @@ def _change(pair: ModulePair) -> str:
     before, after = pair.totals or (Account(pair.before).totals, Account(pair.after).totals)
     head = f"{pair.title}: " if pair.same_names else ""
     moved = before.cost.bytes_accessed, after.cost.bytes_accessed
+    drawn = len(kernels(pair.after))
+    note = f" ({drawn:,} drawn, as fusion leaves them)" if drawn != after.kernels else ""
     return (
-        f"{head}{before.kernels:,} → {plural(after.kernels, 'kernel')}, "
+        f"{head}{before.kernels:,} → {plural(after.kernels, 'kernel')}{note}, "
         f"{bytes_text(moved[0])} → {bytes_text(moved[1])} moved"
     )
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hlofuse.account import Totals
+from hlofuse.account import Account, Totals
 from hlofuse.compilation import Compilation
 from hlofuse.ir import HlofuseError, Instruction, Module
 from hlofuse.ir.grouping import grouped
@@ -49,7 +49,7 @@ class ModulePair:
     """Short labels of instructions on either side: `split`, `new`…"""
     same_names: bool = False
     totals: tuple[Totals, Totals] | None = None
-    """The totals of the two, where they are counted already."""
+    """The totals of the two, where they are counted already; of a replay, of its final module."""
 
 
 def _inside(instruction: Instruction) -> Iterable[str]:
@@ -63,4 +63,6 @@ def pair_of(replay: Compilation) -> ModulePair:
     title = f"{replay.target} fusion" + (f" on {replay.device}" if replay.device else "")
     found = grouped((name, i) for i in replay.after.instructions() for name in _inside(i))
     kernels = {i: tuple(found[i.name]) for i in replay.before.instructions() if i.name in found}
-    return ModulePair(replay.before, replay.after, kernels, title, same_names=True)
+    final = Account(replay.final, backend=replay.config.build.backend).totals
+    totals = Account(replay.before).totals, final
+    return ModulePair(replay.before, replay.after, kernels, title, same_names=True, totals=totals)

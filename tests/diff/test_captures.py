@@ -96,3 +96,15 @@ def test_flags_that_differ_are_said(hlofuse: Run, captures: Path) -> None:
 def test_a_picture_of_two_captures_is_of_what_runs(hlofuse: Run, captures: Path) -> None:
     assert hlofuse("render", "old", "new", "-o", "both.dot").status == 0
     assert "10 → 13 kernels, 69.0 MB → 34.9 MB moved" in Path("both.dot").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "sample", ["tutorial/slow", "cpu/gpt2_block", "gpu/gpt2_block", "cartpole/cpu/baseline"]
+)
+def test_a_caption_counts_the_kernels_of_explain(hlofuse: Run, tmp_path: Path, sample: str) -> None:
+    """Also where passes after fusion add kernels that the picture lacks."""
+    folder, picture = TUTORIAL.parent / sample, tmp_path / "picture.dot"
+    totals = document(hlofuse, "explain", folder)["totals"]
+    assert hlofuse("render", folder, "-o", picture).status == 0
+    caption = next(line for line in picture.read_text(encoding="utf-8").splitlines() if " moved" in line)
+    assert f" → {totals['kernels']} kernels" in caption

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.reports.common.names import launched_in
 
@@ -80,3 +81,9 @@ def test_what_stands_in_a_call_is_in_its_kernel(
                 assert {k["name"] for k in json.loads(result.out)["kernels"]} == expected
         if expected is not None:
             assert launched_in(parse_module(text, "f"), name) == expected
+
+
+def test_a_loop_in_a_call_that_is_one_kernel_launches_nothing() -> None:
+    """A loop of kernels is one whose turns launch; the call is a single launch."""
+    assert [loop.name for loop in outermost_loops(parse_module(FINAL, "f"))] == ["loop"]
+    assert outermost_loops(parse_module(WHOLE, "f")) == ()
