@@ -61,6 +61,8 @@ class Launched:
     """Its time in a profile; None without one, or if it did not run."""
     measured_us: float | None = None
     """Measured time of all its launches in one run of the program."""
+    in_branch: bool = False
+    """True if it runs in a branch of a conditional only."""
 
     @property
     def total_us(self) -> float | None:
@@ -99,6 +101,8 @@ class Totals:
 
     XLA may need less: it schedules for memory, and puts temporaries where results will be.
     """
+    in_branches: int = 0
+    """Kernels in branches of conditionals, those that are not the costliest among them."""
 
     @property
     def us(self) -> float | None:
@@ -190,10 +194,15 @@ class Account:
     def rows(self) -> tuple[Launched, ...]:
         """All launches, the entry's first."""
         found: list[Launched] = []
+        always = set(launched_computations(self.module, branches=False))
         for c, own in self._rows_by_computation.items():
-            runs, open_ended = self.runs(c), c in self._run_counts[1]
-            if runs != 1 or open_ended:
-                own = [replace(r, runs=runs, per_iteration=open_ended or r.per_iteration) for r in own]
+            runs, open_ended, in_branch = self.runs(c), c in self._run_counts[1], c not in always
+            if runs != 1 or open_ended or in_branch:
+                once = [open_ended or r.per_iteration for r in own]
+                own = [
+                    replace(r, runs=runs, per_iteration=o, in_branch=in_branch)
+                    for r, o in zip(own, once, strict=True)
+                ]
             found += own
         return tuple(found)
 
@@ -265,13 +274,14 @@ class Account:
 
 
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
-    kernels = launches = floors = copies = copy_bytes = per_iteration = 0
+    kernels = launches = floors = copies = copy_bytes = per_iteration = in_branches = 0
     flops = transcendentals = read = written = unknown = 0
     modelled = floor = 0.0
     for row in rows:
         kernels += 1
         launches += row.runs
         per_iteration += row.per_iteration
+        in_branches += row.in_branch
         cost, runs = row.cost, row.runs
         flops += cost.flops * runs
         transcendentals += cost.transcendentals * runs
@@ -287,9 +297,9 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
         elif row.us is not None:
             modelled += row.us * runs
     total = Cost(flops, transcendentals, read, written, unknown)
-    if not timed:
-        return Totals(kernels, total, launches, per_iteration, copies=copies, copy_bytes=copy_bytes)
-    return Totals(kernels, total, launches, per_iteration, modelled, floor, floors, copies, copy_bytes)
+    found = Totals(kernels, total, launches, per_iteration, copies=copies, copy_bytes=copy_bytes)
+    found = replace(found, in_branches=in_branches)
+    return replace(found, modelled_us=modelled, floor_us=floor, floors=floors) if timed else found
 
 
 def scaled_saving(base: Account, changed: Account) -> float | None:

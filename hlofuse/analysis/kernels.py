@@ -43,17 +43,20 @@ def is_small_call(instruction: Instruction) -> bool:
     return attributes.get(SMALL_CALL) == "true"
 
 
-def launched_computations(of: Module | Instruction) -> list[Computation]:
+def launched_computations(of: Module | Instruction, *, branches: bool = True) -> list[Computation]:
     """The entry and the computations that it runs through while, conditional, call and async-start, entry
     first.
 
     Computations that are applied element by element (of a reduce, a sort, a fusion) are not among
-    them, nor are those without callers. Of an instruction, what runs in it, through small calls as well.
+    them, nor are those without callers, nor without `branches` those of a conditional. Of an instruction,
+    what runs in it, through small calls as well.
     """
     order = [of.entry] if isinstance(of, Module) else [c for _, c in of.called]
     seen, whole = set(order), isinstance(of, Module)
     for computation in order:  # grows while it is walked
         for instruction in computation:
+            if not branches and instruction.opcode == "conditional":
+                continue
             if instruction.opcode in CONTROL_FLOW and not (whole and is_small_call(instruction)):
                 for _, callee in instruction.called:
                     if callee not in seen:

@@ -34,8 +34,9 @@ def place(name: str, source: str = "a.py:1") -> Place:
 
 def test_kernels_of_one_line_stand_together_with_the_sum_of_their_times() -> None:
     rows = [
-        (launched(2.0, 3), place("fusion.1")),
-        (launched(4.0, 3), place("fusion.2")),
+        (launched(3.0, 3), place("fusion.1")),
+        (launched(3.0, 3), place("fusion.2")),
+        (launched(3.5, 3), place("fusion.5")),
         (launched(5.0), place("fusion.3")),
         (launched(9.0, 3), place("fusion.4", source="b.py:1")),
         (launched(1.0, 3), place("other.4")),
@@ -43,25 +44,27 @@ def test_kernels_of_one_line_stand_together_with_the_sum_of_their_times() -> Non
     found = grouped_kernels(rows, None)
     assert [(k.place.name, k.count, k.us, k.iterations) for k in found] == [
         ("fusion.4", 1, 27.0, 3),
-        ("fusion.2", 2, 18.0, 3),
+        ("fusion.1", 2, 18.0, 3),
+        ("fusion.5", 1, 10.5, 3),
         ("fusion.3", 1, 5.0, 1),
         ("other.4", 1, 3.0, 3),
     ]
-    assert [k.bytes_accessed for k in found] == [2048 * 3, 2 * 2048 * 3, 2048, 2048 * 3]
+    assert [k.bytes_accessed for k in found] == [2048 * 3, 2 * 2048 * 3, 2048 * 3, 2048, 2048 * 3]
 
 
 def test_measured_kernels_are_first_and_a_bound_of_one_is_a_bound_of_all() -> None:
     rows = [
         (launched(2.0), place("a.1")),
         (launched(9.0, is_floor=True), place("b.1")),
-        (launched(1.0), place("b.2")),
+        (launched(9.0), place("b.2")),
         (launched(1.0, measured=0.5), place("c.1")),
-        (launched(1.0, measured=0.25), place("c.2")),
+        (launched(1.0, measured=0.45), place("c.2")),
+        (launched(1.0, measured=0.1), place("c.3")),
     ]
     found = grouped_kernels(rows, None)
-    assert [k.place.name for k in found] == ["c.1", "b.1", "a.1"]
-    assert [k.measured_us for k in found] == [0.75, None, None]
-    assert [k.is_floor for k in found] == [False, True, False]
+    assert [k.place.name for k in found] == ["c.1", "c.3", "b.1", "a.1"]
+    assert [k.measured_us for k in found] == [0.95, 0.1, None, None]
+    assert [k.is_floor for k in found] == [False, False, True, False]
 
 
 def refusal(kernel: str, rule: str, us: float | None, moved: int, step: int = 1, **how: Any) -> Refusal:

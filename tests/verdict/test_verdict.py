@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 from pathlib import Path
 
 import pytest
 
+import hlofuse as library
 from hlofuse.account import observed_replay
 from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.library.loading import read
 from hlofuse.library.options import ReplayOptions
 from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.verdict import phrases
 from hlofuse.reports.verdict import verdict as module
 from hlofuse.reports.verdict.model import Verdict
 
@@ -215,10 +218,69 @@ ENTRY e { start = f32[65536]{0} parameter(0)
 def test_what_is_counted_for_one_iteration_is_said_with_the_total(hlofuse: Run, tmp_path: Path) -> None:
     path = tmp_path / "loop.hlo"
     path.write_text(LOOP)
-    out = hlofuse("explain", path, *H100).out
-    total = next(line for line in out.splitlines() if " moved" in line)
-    assert "kernels (" in total
-    assert " counted for one iteration)" in total
+    out = hlofuse("explain", path, *H100).out.splitlines()
+    total = next(n for n, line in enumerate(out) if " moved" in line)
+    note = re.fullmatch(r"Loops of unknown length: (\d) kernels counted for one iteration", out[total + 1])
+    assert note is not None
+    kernels = out[next(n for n, line in enumerate(out) if line.startswith("Slowest")) + 1 :]
+    assert sum("per iteration" in line for line in kernels) == int(note[1])
+
+
+DUPLICATES = """HloModule m, is_scheduled=true
+plus { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+ENTRY e {
+  x = f32[8,1024]{1,0} parameter(0)
+  y = f32[8,1024]{1,0} parameter(1)
+  z = f32[8,16]{1,0} parameter(2)
+  zero = f32[] constant(0)
+  sum.1 = f32[8]{0} reduce(x, zero), dimensions={1}, to_apply=plus
+  sum.2 = f32[8]{0} reduce(y, zero), dimensions={1}, to_apply=plus
+  sum.3 = f32[8]{0} reduce(z, zero), dimensions={1}, to_apply=plus
+  ROOT r = (f32[8]{0}, f32[8]{0}, f32[8]{0}) tuple(sum.1, sum.2, sum.3)
+}
+"""
+
+
+def test_kernels_are_a_row_where_they_are_alike(hlofuse: Run, tmp_path: Path) -> None:
+    """The same result of other operands is no reason, and a title counts kernels in rows."""
+    path = tmp_path / "alike.hlo"
+    path.write_text(DUPLICATES)
+    lines = hlofuse("explain", path, "--target", "cpu").out.splitlines()
+    rows = lines[lines.index("Kernels that move most bytes") + 1 :][:2]
+    assert [line.split()[3:] for line in rows] == [["sum.1", "×2"], ["sum.3"]]
+    verdict = library.open(str(path), target="cpu").verdict
+    assert phrases.kernels_title(verdict, 3, 2) == "Kernels that move most bytes"
+    assert phrases.kernels_title(verdict, 2, 1) == "Kernels that move most bytes, 2 of 3 in 1 row"
+    assert phrases.kernels_title(verdict, 2, 2) == "Kernels that move most bytes, 2 of 3"
+
+
+BRANCHES = """HloModule m, is_scheduled=true
+small { p = f32[8]{0} parameter(0)
+  ROOT n = f32[8]{0} negate(p) }
+large { q = f32[8]{0} parameter(0)
+  e = f32[8]{0} exponential(q)
+  ROOT f = f32[8]{0} sine(e) }
+ENTRY main {
+  c = pred[] parameter(0)
+  x = f32[8]{0} parameter(1)
+  y = f32[8]{0} cosine(x)
+  ROOT r = f32[8]{0} conditional(c, y, y), true_computation=small, false_computation=large
+}
+"""
+
+
+def test_launches_of_a_branch_are_marked(hlofuse: Run, tmp_path: Path) -> None:
+    path = tmp_path / "branches.hlo"
+    path.write_text(BRANCHES)
+    out = hlofuse("explain", path, "--target", "cpu").out
+    assert "4 kernels, 3 launches, " in out
+    assert "Conditionals: 3 kernels in branches; only the costliest branch counts" in out
+    rows = [line for line in out.splitlines() if re.match(r" .*33%", line)]
+    marked = {line.split()[3].rstrip(","): "in one branch" in line for line in rows}
+    assert marked == {"e": True, "f": True, "y": False}
+    assert "one branch of a conditional runs" in hlofuse("kernels", path, "--target", "cpu", columns=200).out
 
 
 def test_small_updates_of_several_results_are_found_too(hlofuse: Run, tmp_path: Path) -> None:

@@ -245,6 +245,7 @@ def final_kernel(row: Launched, place: Place, at_fusion: str | None) -> FinalKer
         row.us,
         row.is_floor,
         row.measured,
+        row.in_branch,
     )
 
 

@@ -85,6 +85,8 @@ class FinalKernel:
     is_floor: bool
     """`us` is a lower bound."""
     measured: MeasuredTime | None = None
+    in_branch: bool = False
+    """It runs in a branch of a conditional only; `runs` is 0 if that is not the costliest."""
 
 
 @dataclass(frozen=True, slots=True)

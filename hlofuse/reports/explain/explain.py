@@ -1,5 +1,6 @@
 """From a replay to an explanation."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
@@ -243,7 +244,10 @@ def hot_kernels(facts: Facts, only: Container[str] | None = None) -> tuple[HotKe
 def grouped_kernels(
     rows: Iterable[tuple[Launched, Place]], time_of: Callable[[Instruction], KernelTime | None] | None
 ) -> tuple[HotKernel, ...]:
-    """Kernels of the same line, kind and shape together: longest measured, then estimated, then by bytes."""
+    """Kernels that are alike together: longest measured, then estimated, then by bytes.
+
+    They have the same line, kind, shapes of results and operands, costs and estimate.
+    """
     groups: dict[object, list[HotKernel]] = {}
     for row, place in rows:
         kernel = time_of(row.instruction) if time_of is not None and not row.is_floor else None
@@ -257,9 +261,15 @@ def grouped_kernels(
             iterations=row.runs or 1,
             measured_us=row.measured_us,
             is_collective=row.kind == "collective",
+            per_iteration=row.per_iteration,
+            in_branch=row.in_branch,
         )
         stem = (place.final or place.name).rstrip(".0123456789")
-        groups.setdefault((stem, place.source, place.shape, row.runs), []).append(one)
+        operands = tuple(str(o.shape) for o in row.instruction.operands)
+        # Of measured times a factor of two is no noise.
+        time = round(math.log2(row.measured_us)) if row.measured_us else row.us
+        key = (stem, place.source, place.shape, operands, row.cost, time, one.iterations, row.in_branch)
+        groups.setdefault(key, []).append(one)
     found = []
     for similar in groups.values():
         first = max(similar, key=lambda k: (k.measured_us or 0.0, k.us, k.bytes_accessed))

@@ -137,7 +137,7 @@ class RecordCheck:
 
 @dataclass(frozen=True, slots=True)
 class HotKernel:
-    """A kernel of the result, or several of the same line and shape, by what they take."""
+    """A kernel of the result, or several that are alike, by what they take."""
 
     place: Place
     kernel: KernelTime | None
@@ -154,6 +154,10 @@ class HotKernel:
     measured_us: float | None = None
     """Microseconds of all in one run of the program, from a profile; None without one."""
     is_collective: bool = False
+    per_iteration: bool = False
+    """In a loop of unknown length: one iteration counts."""
+    in_branch: bool = False
+    """Runs in a branch of a conditional only."""
 
     @property
     def bound_by(self) -> str:

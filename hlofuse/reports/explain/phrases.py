@@ -85,7 +85,7 @@ def selected_kernel_lines(k: SelectedKernel, e: Explanation, s: Selection) -> li
         share = f", {100 * row.us * row.runs / (e.after.us or 1.0):.0f}%" if row.runs else ""
         figures.append(us_text(row.us, row.is_floor) + total + share)
     if not row.runs:
-        figures.append("not run")
+        figures.append("not counted: " + ("a costlier branch is" if row.in_branch else "not evaluated"))
     elif row.runs != 1 and row.us is None:
         figures.append(f"runs {row.runs:,} times")
     figures.append(f"{bytes_text(row.bytes_accessed)} moved{' per iteration' if row.runs > 1 else ''}")

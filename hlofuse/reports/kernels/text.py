@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from hlofuse.rules.catalogue import Rule
 
 _NOT_RUN = (
-    "not run: XLA evaluates no condition of a loop whose trip count is known, and only one branch of a"
-    " conditional, here the costliest"
+    "not counted: XLA evaluates no condition of a loop whose trip count is known; one branch of a conditional"
+    " runs, and the costliest counts"
 )
 _PER = "per iteration: the dump does not tell the trip count of the loop"
 _PASSES = 2  # other than those of fusion, of one kernel
@@ -58,7 +58,7 @@ def cost_heading(shown: Sequence[Choice], *, timed: bool) -> str:
 def cost_text(k: Choice) -> str:
     """Its estimated time, else its bytes, and how often it runs; a dash for an unknown cost."""
     if not k.runs:
-        return "not run"
+        return "not counted"
     times = f" × {k.runs:,}" if k.runs != 1 else ""
     times += " per iteration" if k.per_iteration else ""
     if k.us is not None:

@@ -38,12 +38,20 @@ def identity_lines(head: Head, width: int) -> tuple[str, str]:
 
 def totals_line(t: Totals) -> str:
     """`2 kernels, 7.06 µs est., 16.8 MB moved`; launches where loops make them more."""
-    launches = f" ({t.per_iteration:,} counted for one iteration)" if t.per_iteration else ""
-    launches += f", {plural(t.launches, 'launch', 'launches')}" if t.launches != t.kernels else ""
+    launches = f", {plural(t.launches, 'launch', 'launches')}" if t.launches != t.kernels else ""
     time = f", {us_text(t.measured_us)} measured" if t.measured_us is not None else ""
     time += f", {us_text(t.us, t.floors > 0)} est." if t.us is not None else ""
     peak = f", {bytes_text(t.peak_temporary_bytes)} temporary" if t.peak_temporary_bytes else ""
     return f"{plural(t.kernels, 'kernel')}{launches}{time}, {bytes_text(t.cost.bytes_accessed)} moved{peak}"
+
+
+def counting_lines(t: Totals) -> Iterator[str]:
+    """The kernels that count for one iteration, and those of which one branch counts."""
+    if t.per_iteration:
+        yield f"Loops of unknown length: {plural(t.per_iteration, 'kernel')} counted for one iteration"
+    if t.in_branches:
+        kernels = plural(t.in_branches, "kernel")
+        yield f"Conditionals: {kernels} in branches; only the costliest branch counts"
 
 
 def shares_lines(v: Verdict, width: int) -> list[str]:
@@ -58,9 +66,10 @@ def shares_lines(v: Verdict, width: int) -> list[str]:
         ]
     elif v.totals.us is None:
         moved = v.totals.cost.bytes_accessed
-        parts = [f"{s.kind} {bytes_text(s.bytes_accessed)}{_part(s.bytes_accessed, moved)}" for s in v.shares]
+        found = [s for s in v.shares if s.bytes_accessed or not moved]
+        parts = [f"{s.kind} {bytes_text(s.bytes_accessed)}{_part(s.bytes_accessed, moved)}" for s in found]
     else:
-        parts = [_share(s, v.totals.us) for s in v.shares]
+        parts = [_share(s, v.totals.us) for s in v.shares if s.us or not v.totals.us]
     measured, timed = bool(v.totals.measured_us), v.totals.us is not None
     lines = ["Measured: " if measured else "Time: " if timed else "Bytes: "]
     for part in parts:
@@ -205,8 +214,10 @@ def _gains(t: Trial, totals: Totals) -> Iterator[str]:
         yield f"{'−' if t.bytes_saved > 0 else '+'}{bytes_text(abs(t.bytes_saved))} moved"
 
 
-def kernels_title(v: Verdict, shown: int) -> str:
-    of = f", {shown} of {v.totals.kernels:,}" if shown < v.totals.kernels else ""
+def kernels_title(v: Verdict, shown: int, rows: int) -> str:
+    """`shown` kernels stand in `rows` rows."""
+    of = f", {shown:,} of {v.totals.kernels:,}" if shown < v.totals.kernels else ""
+    of += f" in {plural(rows, 'row')}" if of and rows < shown else ""
     if v.totals.measured_us:
         return f"Slowest kernels, measured{of}"
     if v.totals.us is None:
@@ -222,9 +233,9 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
         figure, part = bytes_text(k.bytes_accessed), k.bytes_accessed / (v.totals.cost.bytes_accessed or 1)
     else:
         figure, part = us_text(k.us, k.is_floor), k.us / (v.totals.us or 1.0)
-    name = (
-        (k.place.final or k.place.name) + (f" ×{k.count}" if k.count > 1 else "") + times_text(k.iterations)
-    )
+    name = (k.place.final or k.place.name) + (f" ×{k.count}" if k.count > 1 else "")
+    name += times_text(k.iterations) + (", per iteration" if k.per_iteration else "")
+    name += ", in one branch" if k.in_branch else ""
     source = (k.place.called_from or k.place.source or "").split(" ")[0]
     return figure, f"{100 * part:.0f}%", printable(name), printable(source), k.bound_by
 

@@ -50,6 +50,7 @@ def print_screen(
 def verdict_lines(v: Verdict, width: int, limit: int = _SUGGESTIONS) -> Iterator[tuple[str, str]]:
     """The totals, the bounds and the suggestions: each line with its style."""
     yield phrases.totals_line(v.totals), "bold"
+    yield from ((line, "") for line in phrases.counting_lines(v.totals))
     yield from ((line, "") for line in phrases.shares_lines(v, width))
     if v.measured is not None:
         yield from ((line, "") for line in profile_lines(v.measured))
@@ -95,7 +96,7 @@ def _kernels(v: Verdict, most: int, width: int) -> Iterator[tuple[str, str]]:
         return
     yield "", ""
     count = sum(k.count for k in shown) if len(shown) < len(v.hot_kernels) else v.totals.kernels
-    yield phrases.kernels_title(v, count), "bold cyan"
+    yield phrases.kernels_title(v, count, len(shown)), "bold cyan"
     cells = [phrases.kernel_cells(k, v) for k in shown]
     columns = [("", "right"), ("", "right"), ("", "name"), ("", "name"), ("", "right")]
     fitting, widths, _ = fit_columns(columns, cells, width - 2, drop=(4, 1, 3))
