@@ -146,6 +146,7 @@ _OTHERS: dict[str, dict[str, str]] = {
         "convert-memory-placement-to-internal-annotations": (
             "control_flow.annotations:ConvertMemoryPlacementToInternalAnnotations"
         ),
+        "host-memory-transfer-asyncifier": "gpu.copies:HostMemoryTransferAsyncifier",
         "host-offloader": "gpu.copies:HostOffloader",
         "move_copy_to_users": "gpu.copies:MoveCopyToUsers",
         "cublas-gemm-rewriter": "gpu.cublas.rewriter:CublasGemmRewriter",

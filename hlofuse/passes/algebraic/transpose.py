@@ -140,7 +140,9 @@ def handle_copy(c: Context, copy: Instruction) -> bool:
     is_result = module is not None and module.entry.root is copy
     if not (is_result and "sharding" in copy.attributes) and c.replace_if_compatible(copy, operand):
         return True
-    if (source_of_bitcast := bitcasting_operand(c, copy)) is not None:
+    layouts = (copy.shape.layout, operand.shape.layout)
+    stays_in_memory = len({layout.suffix for layout in layouts if layout is not None}) <= 1
+    if stays_in_memory and (source_of_bitcast := bitcasting_operand(c, copy)) is not None:
         return as_bitcast(c, copy, source_of_bitcast) is not None
     is_moved = operand.opcode == "reshape" and len(operand.users) == 1
     if is_moved and reshape_is_bitcast(operand.shape, copy.shape):

@@ -1,6 +1,6 @@
 """Passes that move copies."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
@@ -12,8 +12,8 @@ from hlofuse.ir.fusing import clone_of, computation_of, get_tuple_element
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass, VisitPass, replaced
-from hlofuse.passes.common.make import copied
+from hlofuse.passes.base import Pass, RewritePass, VisitPass, replaced
+from hlofuse.passes.common import make
 from hlofuse.passes.control_flow.annotations import remove_annotations
 from hlofuse.passes.cse import HloCSE
 from hlofuse.releases import AROUND_FUSION, Release
@@ -55,7 +55,7 @@ class MoveCopyToUsers(VisitPass):
         if opcode == "reduce":
             return replaced(user, computation_of(user).add_instruction(clone_of(user, operands)))
         shape = replace(user.shape, layout=sources[0].shape.layout)
-        return replaced(user, copied(_clone(user, shape, operands), user.shape))
+        return replaced(user, make.copied(_clone(user, shape, operands), user.shape))
 
 
 def _clone(user: Instruction, shape: Shape, operands: Sequence[Instruction]) -> Instruction:
@@ -91,31 +91,77 @@ class HostOffloader(Pass):
         return cse.run(module, recorder) or changed
 
 
+class HostMemoryTransferAsyncifier(RewritePass):
+    """Copies to the host's memory and from it are started and waited for
+    (`xla/hlo/transforms/host_memory_transfer_asyncifier.cc`)."""
+
+    name = "host-memory-transfer-asyncifier"
+    opcodes = ("copy",)
+
+    def handle(self, x: Instruction) -> bool:
+        source = x.operands[0]
+        layouts = (x.shape.layout, source.shape.layout)
+        if sum(layout is not None and _HOST_SPACE in layout.suffix for layout in layouts) != 1:
+            return False
+        parts = Shape.tuple_of([x.shape, source.shape, Shape("u32")])
+        start = make.derived(x, "copy-start", parts, [source])
+        return replaced(x, make.derived(x, "copy-done", x.shape, [start]))
+
+
 def _comes_back(value: Instruction, is_entry: bool) -> bool:
     """True if every path from `value` leads to `MoveToDevice` or to the result of the entry."""
     if value.is_root:
         return is_entry
     return bool(value.users) and all(
         custom_call_target(u) == "MoveToDevice"
-        or (u.opcode in _SEEN_THROUGH and _comes_back(u, is_entry))
+        or ((u.opcode in _SEEN_THROUGH or u.opcode == "get-tuple-element") and _comes_back(u, is_entry))
         or (u.opcode == "tuple" and u.is_root and is_entry)
-        for u in value.users
+        for u in _readers(value)
     )
+
+
+def _readers(value: Instruction) -> Iterator[Instruction]:
+    """The users of a value, and its elements where it is put into a tuple."""
+    for user in list(value.users):
+        if user.opcode == "tuple" and not user.is_root and user.operands.count(value) == 1:
+            yield from _elements(user, user.operands.index(value))
+        else:
+            yield user
+
+
+def _elements(source: Instruction, index: int) -> Iterator[Instruction]:
+    """What reads that element of a tuple, also after a barrier, and whatever reads the whole."""
+    for user in list(source.users):
+        if user.opcode == "opt-barrier":
+            yield from _elements(user, index)
+        elif user.opcode != "get-tuple-element" or user.tuple_index == index:
+            yield user
 
 
 def _move(annotation: Instruction) -> None:
     """Replace `MoveToHost` by a copy, and each `MoveToDevice` that reads it by one back."""
     source = annotation.operands[0]
-    on_host = copied(source, _in_space(source.shape, _HOST_SPACE))
+    on_host = make.copied(source, _in_space(source.shape, _HOST_SPACE))
     replaced(annotation, on_host)
     queue = [on_host]
     for value in queue:  # grows while it is walked
-        for user in list(value.users):
+        for user in list(_readers(value)):
             if custom_call_target(user) == "MoveToDevice":
-                replaced(user, copied(value, _in_space(value.shape, "")))
-            elif user.opcode in _SEEN_THROUGH:
+                replaced(user, make.copied(value, _in_space(value.shape, "")))
+            elif user.opcode in _SEEN_THROUGH or user.opcode == "get-tuple-element":
                 user.shape = _in_space(user.shape, _HOST_SPACE)
                 queue.append(user)
+        for user in value.users:
+            if user.opcode == "tuple" and not user.is_root:
+                _hand_on_shape(user, Shape.tuple_of([o.shape for o in user.operands]))
+
+
+def _hand_on_shape(x: Instruction, shape: Shape) -> None:
+    """Give a tuple and the barriers after it a shape."""
+    x.shape = shape
+    for user in x.users:
+        if user.opcode == "opt-barrier":
+            _hand_on_shape(user, shape)
 
 
 def _in_space(shape: Shape, space: str) -> Shape:

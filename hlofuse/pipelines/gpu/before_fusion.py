@@ -106,6 +106,7 @@ def _post_layout_assignment(lists: PassLists, device: DeviceDescription) -> Pipe
         "simplify-fp-conversions",
         lists.pipeline("remove-no-op-reduce-precision-algebraic-simplifier", ALGSIMP_LAST),
         "cse(only_fusion_computations=false)",
+        "host-memory-transfer-asyncifier",
     )
 
 
