@@ -152,7 +152,7 @@ class Overlap:
     between: list[Instruction] = field(default_factory=list)
     """The launches, loops and calls between its start and its done."""
     exposed_us: float | None = None
-    """Microseconds of one run that no kernel hides; None without a time."""
+    """Microseconds of one run that no kernel hides; None without a time, or where it ends elsewhere."""
 
 
 def overlaps(
@@ -196,6 +196,8 @@ def overlaps(
                 pending[instruction] = overlap, free
             else:
                 now += exposed or 0.0
+        for overlap, _ in pending.values():  # ends elsewhere, as in the next iteration
+            overlap.exposed_us = None
         lengths[computation] = now
     return found
 

@@ -177,6 +177,16 @@ def test_what_hides_a_collective(
     assert [i.name for i in found.between] == between
 
 
+def test_what_ends_elsewhere_is_not_known() -> None:
+    text = SCHEDULE.format(sum=SUM, config="")
+    beginning = text[: text.index("  d = ")] + "  ROOT t = (f32[1024], f32[1024]) tuple(k, s)\n}\n"
+    account = KernelTimes(H100, RELEASE).account(parse_module(beginning))
+    (one,) = account.collectives
+    assert one.overlap is not None
+    assert (one.overlap.is_asynchronous, one.exposed) == (True, None)
+    assert account.totals.exposed_collectives_us is None
+
+
 def test_the_account_counts_what_is_exposed() -> None:
     times = KernelTimes(H100, RELEASE)
     hidden = times.account(parse_module(SCHEDULE.format(sum=SUM, config="")), is_final=True)
