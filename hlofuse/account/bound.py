@@ -1,15 +1,18 @@
-"""Lower bounds over all choices of fusions."""
+"""Lower bounds: over all choices of fusions, and over all programs with the same products and results."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 
 from hlofuse.account.account import Account, Launched
+from hlofuse.account.floor import products
 from hlofuse.account.traffic import border_bytes
-from hlofuse.analysis.elementwise import without_bitcasts
+from hlofuse.analysis.elementwise import shape_size, without_bitcasts
 from hlofuse.analysis.in_place import Index, follow_tuples, in_place_pairs
-from hlofuse.analysis.kernels import is_small_call, iter_kernels
+from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, is_small_call, iter_kernels
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.releases import AROUND_FUSION
 
 _VIEWS = frozenset({"bitcast", "get-tuple-element"})
@@ -101,3 +104,168 @@ def _leaving(kernel: Instruction, kernels: set[Instruction]) -> set[int] | None:
             elif view not in kernels:
                 found.add(index)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramFloor:
+    """The minimum of a program that keeps its products and library calls, however the rest is written."""
+
+    moved_bytes: int
+    """Inputs as far as kernels read them, and results, each once."""
+    moved_us: float | None = None
+    """The time of that; None without a device."""
+    us: float | None = None
+    """The time of what `keeps` names, where that is longer; None for none."""
+    keeps: tuple[str, ...] = ()
+    """`matmuls`, `sorts`, `custom kernels`, `library calls`, then `loops` where they run in one."""
+
+    def below(self, bytes_accessed: int, us: float | None) -> ProgramFloor | None:
+        """The part that holds for another form of the program that moves so much and takes so long."""
+        if us is None or self.moved_us is None:
+            return self if self.moved_bytes <= bytes_accessed else None
+        if max(self.us or 0.0, self.moved_us) <= us and self.moved_bytes <= bytes_accessed:
+            return self
+        return replace(self, us=None, keeps=()).below(bytes_accessed, us) if self.keeps else None
+
+
+def program_floor(
+    account: Account, is_fused: Callable[[Instruction], bool], device: DeviceDescription | None
+) -> ProgramFloor:
+    """The floor of a final module: copies, collectives and launches of loops do not count, as changes
+    remove or hide them."""
+    moved = moved_once(account)
+    if device is None:
+        return ProgramFloor(moved)
+    us, keeps, loops = 0.0, dict[str, None](), False
+    for row in account.rows:
+        kind = "" if row.kind == "kernel" and is_fused(row.instruction) else _kind(row)
+        if kind and row.runs:
+            us += row.total_us or 0.0
+            keeps[kind] = None
+            loops |= row.runs > 1
+    moved_us = moved / device.memory_bandwidth * 1e6
+    if us <= moved_us:
+        return ProgramFloor(moved, moved_us)
+    names = [k for k in ("matmuls", "sorts", "custom kernels", "library calls") if k in keeps]
+    return ProgramFloor(moved, moved_us, us, (*names, *(["loops"] if loops else [])))
+
+
+def _kind(row: Launched) -> str:
+    x = row.instruction
+    if row.kind not in ("kernel", "library"):
+        return ""
+    if products(x):
+        return "matmuls"
+    if "sort" in (x.opcode, x.fused_root.opcode if x.opcode == "fusion" else ""):
+        return "sorts"
+    return "custom kernels" if row.kind == "kernel" else "library calls"
+
+
+def moved_once(account: Account) -> int:
+    """Bytes of the inputs that one kernel reads at least, and of the results; each once.
+
+    A result that holds an input, changed in place or not, does not count.
+    """
+    entry, read, passed = account.module.entry, 0, set[Index]()
+    flow = _Flow(account.module)
+    for parameter in entry.parameters:
+        for index, leaf in parameter.shape.leaves():
+            whole, most = shape_size(leaf) if leaf.is_array else 0, 0
+            for x, operand, is_changed in flow.readers(parameter, index, passed):
+                if not is_changed and most < whole:
+                    most = max(most, min(_bytes_read(account, x, operand), whole))
+            read += most
+    values: dict[object, int] = {}
+    for index, leaf in entry.root.shape.leaves():
+        if index not in passed and leaf.is_array:
+            values[follow_tuples(entry.root, index)] = shape_size(leaf)
+    return read + sum(values.values())
+
+
+def _bytes_read(account: Account, kernel: Instruction, operand: Instruction) -> int:
+    size = border_bytes(kernel)[0].get(operand, 0)
+    if kernel.opcode == "fusion" and any(i.opcode == "dynamic-slice" for i in computed_in(kernel)):
+        size *= max(account.runs(kernel.computation), 1) if kernel.computation is not None else 1
+    return size
+
+
+_SAME = frozenset({"bitcast", "copy", "copy-start", "copy-done", "reshape", "optimization-barrier"})
+
+
+class _Flow:
+    """The places that a value reaches unchanged, or changed in place."""
+
+    def __init__(self, module: Module) -> None:
+        self.entry = module.entry
+        self._elements: dict[Instruction, dict[int, list[Instruction]]] = {}
+
+    def readers(
+        self, source: Instruction, at: Index, results: set[Index]
+    ) -> Iterator[tuple[Instruction, Instruction, bool]]:
+        """Instructions that compute with the value, their operand, and whether it was changed before.
+
+        Indices of the program's results that hold the value are added to `results`.
+        """
+        stack, seen = [(source, at, False)], set[tuple[Instruction, Index, bool]]()
+        while stack:
+            place = stack.pop()
+            if place in seen:
+                continue
+            seen.add(place)
+            x, index, is_changed = place
+            if x is self.entry.root:
+                results.add(index)
+            elif x.is_root and x.computation is not None:
+                stack += [(to, index, is_changed) for to in _after(x.computation)]
+            for user in self._users(x, index):
+                into = list(_into(user, x, index))
+                if not into and user.opcode not in CONTROL_FLOW:
+                    yield user, x, is_changed
+                    pairs = in_place_pairs(user, AROUND_FUSION) if not index else []
+                    into = [(user, p.output_index) for p in pairs if user.operands[p.operand_number] is x]
+                    stack += [(*to, True) for to in into]
+                else:
+                    stack += [(*to, is_changed) for to in into]
+
+    def _users(self, x: Instruction, index: Index) -> list[Instruction]:
+        """The users of the element; of a long tuple only those that take it out or take all."""
+        if not index:
+            return list(x.users)
+        if x not in self._elements:
+            groups = self._elements[x] = {}
+            for user in x.users:
+                k = user.tuple_index if user.opcode == "get-tuple-element" else -1
+                groups.setdefault(k, []).append(user)
+        return self._elements[x].get(index[0], []) + self._elements[x].get(-1, [])
+
+
+def _into(user: Instruction, x: Instruction, index: Index) -> Iterator[tuple[Instruction, Index]]:
+    """The places of the same value after `user`, which does not compute with it."""
+    opcode = user.opcode
+    if opcode == "get-tuple-element":
+        yield user, index[1:]
+    elif opcode == "tuple":
+        yield from ((user, (k, *index)) for k, o in enumerate(user.operands) if o is x)
+    elif opcode == "copy-start":
+        yield user, (0,)
+    elif opcode == "copy-done":
+        yield user, ()
+    elif opcode in _SAME:
+        yield user, index
+    elif opcode == "while":
+        yield from ((c.parameters[0], index) for _, c in user.called)
+    elif opcode == "conditional":
+        branches = zip(user.operands[1:], user.called, strict=True)
+        yield from ((c.parameters[0], index) for o, (_, c) in branches if o is x)
+    elif opcode == "call":
+        passed = zip(user.operands, user.called[0][1].parameters, strict=True)
+        yield from ((p, index) for o, p in passed if o is x)
+
+
+def _after(computation: Computation) -> Iterator[Instruction]:
+    """The places of a computation's result: its callers, and the next iteration of a loop."""
+    for caller in computation.callers:
+        if caller.opcode in CONTROL_FLOW and ("condition", computation) not in caller.called:
+            yield caller
+            if caller.opcode == "while":
+                yield from (c.parameters[0] for _, c in caller.called)

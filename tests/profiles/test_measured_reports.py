@@ -225,7 +225,7 @@ def test_savings_are_the_estimates_where_these_are_what_was_measured(scan: Path,
     for us, scaled in found.values():
         assert scaled == pytest.approx(us, abs=0.02 * max(u for u, _ in found.values()))
     document = report.explain().to_json()
-    left = document["totals"]["time_us"] - document["verdict"]["floor"]["time_us"]
+    left = document["verdict"]["headroom"]["most_us"]
     assert document["verdict"]["scaled_us_left"] == pytest.approx(left, rel=0.01)
 
     ten_times = profile_of(scan, tmp_path / "b.xplane.pb", lambda _, us: 10 * us)
@@ -237,7 +237,7 @@ def test_savings_are_the_estimates_where_these_are_what_was_measured(scan: Path,
     assert best.scaled_us_saved < document["totals"]["measured_us"] * 10
     shown = str(slower.explain())
     assert "scaled to measured time" in shown
-    assert "Lower bound: " in shown
+    assert "Inputs and results moved once: " in shown
 
 
 @pytest.mark.parametrize(("factor", "is_suggested"), [(1, True), (1e-4, False)])

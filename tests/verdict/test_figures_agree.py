@@ -1,4 +1,4 @@
-"""Properties of the samples and captures here: reports agree, and n of m is a part.
+"""Properties of the samples and captures here: reports agree, n of m is a part, no change goes below a floor.
 
 Every module takes part with `FIGURES_EVERY=1`; without, some of each archive do.
 """
@@ -112,6 +112,13 @@ def _faults(program: Program, hlofuse: Run) -> list[str]:
         n, m = (int(x.replace(",", "")) for x in part.groups())
         if n > m:
             found.append(part[0])
+    verdict = explained["verdict"]
+    floor = verdict["floor"]
+    for s in explained["suggestions"]:
+        for key in ("time_us", "bytes"):
+            result, least = s["tried"][key], floor[key]
+            if result is not None and least is not None and result < least - 0.01:
+                found.append(f"{s['text']}: {key} {result} below the floor {least}")
     return found
 
 

@@ -83,7 +83,8 @@ def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggest
     suggested = {s.rule for s in others}
     for r in ranking.relaxed:
         if r.trial.helps(ranking.after) and r.rule.code not in suggested:
-            text = f"Report to XLA: {r.rule.title[:1].lower()}{r.rule.title[1:]}"
+            title = f"{r.rule.title[:1].lower()}{r.rule.title[1:]}"
+            text = f"XLA limitation, nothing to change in your code: {title}"
             sources = tuple(dict.fromkeys(filter(None, (b.producer.source for b in r.blocks))))
             yield Suggestion("report", text, r.rule.code, sources, len(r.blocks), r.trial)
 
@@ -210,7 +211,7 @@ def tried_around(
     config, cache, account = observed.replay.config, observed.cache, cutter.facts.account_replayed
     changed, helped = account.totals, list[Finding]()
     scaled: float | None = 0.0
-    is_tried = False
+    is_tried = grows = False
     found = grouped((cutter.kind(f), f) for f in findings) if recipe.rewrite is not None else {}
     for places in sorted(found.values(), key=len, reverse=True)[:_KINDS]:
         cut = cutter.around(places[0])
@@ -232,10 +233,12 @@ def tried_around(
             changed = _with_change(changed, before, after, runs, len(places))
             part = trial.scaled_us_saved
             scaled = None if scaled is None or part is None else scaled + part * runs
+            grows |= trial.has_more_code
     if not is_tried:
         return None
     trial = trial_of(account.totals, changed, "replayed on the kernels around each place")
-    return replace(trial, scaled_us_saved=scaled if helped else None), helped or list(findings)
+    scaled = scaled if helped else None
+    return replace(trial, scaled_us_saved=scaled, has_more_code=grows), helped or list(findings)
 
 
 def _with_change(totals: Totals, before: Totals, after: Totals, runs: int, places: int) -> Totals:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from hlofuse.account.bound import ProgramFloor
 from hlofuse.format.fields import fields, us_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.changes import Change
@@ -24,7 +25,8 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
                 )
                 for s in v.shares
             ],
-            "floor": {"time_us": us_json(v.floor.us), "bytes": v.floor.bytes_accessed},
+            "floor": _floor(v.program),
+            "headroom": _headroom(v),
             "scaled_us_left": us_json(v.scaled_us_left),
             "best": best,
             **fields(v, "replays is_ranked"),
@@ -32,6 +34,30 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
         **({"profile": profile_json(v.measured)} if v.measured is not None else {}),
         **fields(v, "suggestions untried", _suggestion),
         "collectives": collectives_json(v.collectives),
+    }
+
+
+def _floor(p: ProgramFloor | None) -> dict[str, Any]:
+    if p is None:
+        return {"time_us": None, "bytes": None, "keeps": [], "moved_once_us": None}
+    us = p.us if p.us is not None else p.moved_us
+    return {
+        "time_us": us_json(us),
+        "bytes": p.moved_bytes,
+        "keeps": list(p.keeps),
+        "moved_once_us": us_json(p.moved_us),
+    }
+
+
+def _headroom(v: Verdict) -> dict[str, Any]:
+    """The saving that a user's change has, and the most that any choice of fusions may have."""
+    found = v.found.trial if v.found is not None else None
+    us = max(v.totals.us - v.floor.us, 0.0) if v.totals.us is not None and v.floor.us is not None else None
+    return {
+        "found_us": us_json(found.us_saved) if found is not None else None,
+        "found_bytes": found.bytes_saved if found is not None else None,
+        "most_us": us_json(us),
+        "most_bytes": max(v.totals.cost.bytes_accessed - v.floor.bytes_accessed, 0),
     }
 
 
@@ -68,7 +94,7 @@ def _trial(t: Trial) -> dict[str, Any]:
         "bytes": t.totals.cost.bytes_accessed if t.totals is not None else None,
         "time_us": us_json(t.totals.us) if t.totals is not None else None,
         **fields(t, "us_saved~ scaled_us_saved~ kernels_saved launches_saved bytes_saved"),
-        "has_fewer_library_calls": t.has_fewer_library_calls,
+        **fields(t, "has_fewer_library_calls has_more_code"),
     }
 
 

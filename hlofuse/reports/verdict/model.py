@@ -4,12 +4,14 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from hlofuse.account import Totals
-from hlofuse.account.bound import FusionFloor
+from hlofuse.account.bound import FusionFloor, ProgramFloor
 from hlofuse.account.measured import Measured
 from hlofuse.reports.explain.model import HotKernel
 from hlofuse.reports.verdict.collectives import CollectiveRow
 from hlofuse.reports.whatif.model import Trial
 
+_SMALL = 0.03
+"""The part of the time that may lack an estimate where a verdict is about all of it."""
 SuggestionKind = Literal["code", "flag", "report"]
 
 
@@ -58,8 +60,11 @@ class Verdict:
     shares: tuple[Share, ...]
     """Greatest first."""
     floor: FusionFloor
+    """The minimum over all choices of fusions, everything else unchanged."""
+    program: ProgramFloor | None
+    """The minimum of any form of the program; None where a change that was tried goes below it."""
     suggestions: tuple[Suggestion, ...] = field(repr=False)
-    """Greatest gain first; each gains something."""
+    """Greatest gain first, then gains to be measured, then limitations of XLA; each gains something."""
     best: Trial | None
     """The best of all replays, those of rules that are no program's to change among them; None for none."""
     best_of: str
@@ -77,6 +82,19 @@ class Verdict:
     """False for a module that is fused already: nothing was tried."""
     collectives: tuple[CollectiveRow, ...] = ()
     """Those that take longest, or send most, first."""
+
+    @property
+    def found(self) -> Suggestion | None:
+        """The best change of code or flags; None for none, and where only a measurement would tell."""
+        able = (s for s in self.suggestions if s.kind != "report" and not s.trial.is_to_be_measured)
+        return next(able, None)
+
+    @property
+    def covers_all(self) -> bool:
+        """Every kernel that matters has an estimated time, and no loop launches kernels."""
+        t = self.totals
+        loops = t.launches != t.kernels or t.per_iteration
+        return t.us is not None and not loops and (t.floor_us or 0.0) <= _SMALL * t.us
 
     @property
     def scaled_us_left(self) -> float | None:

@@ -93,37 +93,67 @@ def _part(value: float, whole: float) -> str:
 
 
 def bound_lines(v: Verdict) -> Iterator[str]:
-    """Lines on the headroom of fusion (found, and at most) and the floor; bytes where there are no times."""
+    """Lines on the headroom of fusion (found, and at most) and the floors; bytes where there are no times."""
+    if (p := v.program) is not None:
+        if p.us is not None:
+            yield f"Floor with these {_and(p.keeps)}: {us_text(p.us)}"
+        once = us_text(p.moved_us) if p.moved_us is not None else bytes_text(p.moved_bytes)
+        yield f"Inputs and results moved once: {once}"
+    yield _headroom(v)
+
+
+def _and(names: Sequence[str]) -> str:
+    """`matmuls, sorts and loops`."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
+def _headroom(v: Verdict) -> str:
+    """The part that a change of the user's was found to save, and the most that any other fusion may."""
     total, floor, how = v.totals.us, v.floor.us, ""
     text: Callable[[float], str] = us_text
-    low = v.best.us_saved if v.best is not None else None
     if total is None or floor is None:
         total, floor, text = v.totals.cost.bytes_accessed, v.floor.bytes_accessed, bytes_text
-        low = v.best.bytes_saved if v.best is not None and v.best.helps(v.totals) else 0
-    most, low, lower = max(total - floor, 0), low or 0, text(floor)
+    most = max(total - floor, 0)
     if (left := v.scaled_us_left) is not None:
-        total, most, how, lower = v.totals.measured_us or 0.0, left, f", {SCALED}", f"{lower} est."
-        low = (v.best.scaled_us_saved if v.best is not None else None) or 0
-    if round(most, 2) == 0:
-        yield "Fusion has nothing left to save"
-    elif most <= _NOTHING_LEFT * total:
-        yield f"Fusion is near its optimum: at most {text(most)}{_part(most, total)} left to save{how}"
-    else:
-        several = 0.001 * total < low < most and text(low) != text(most)
-        low_text = f"{text(low)} to " if several else "at most "
-        more = "; the changes below save more" if low > most else _best(v)
-        yield f"Fusion could still save {low_text}{text(most)}{_part(most, total)}{how}{more}"
-    yield f"Lower bound: {lower}, to move inputs and outputs (library calls included)"
-
-
-def _best(v: Verdict) -> str:
-    if not v.is_replayed:
-        return ""
+        total, most, how = v.totals.measured_us or 0.0, left, f", {SCALED}"
+    low = _saving(v, v.found.trial) if v.found is not None else 0.0
+    share, is_found = _part(most, total), low > 0.001 * total
+    at_most = f"{text(most)}{share}"
+    more = "; the changes below save more" if is_found and low > most else _of_xla(v, low, most, total, text)
+    if v.totals.us is None:
+        return f"Fusion can save at most {text(most)} of {text(total)} moved{share}{more}"
+    if most <= _NOTHING_LEFT * total:
+        if not v.covers_all or v.suggestions or v.untried:
+            end = ":" if v.suggestions else ""
+            return f"XLA fused all it can ({text(most)} left). To go faster, change the program{end}"
+        if round(most, 2) == 0:
+            return "Fusion has nothing left to save"
+        return f"Fusion is near its optimum: at most {at_most} left to save{how}"
+    if is_found and low <= most:
+        found = f"{text(low)} found{_part(low, total)}, "
+        return f"Headroom in fusion: {found}{text(most)} at most{share}{how}{more}"
+    if is_found or not v.is_replayed or not v.replays:
+        return f"Headroom in fusion: {text(most)} at most{share}{how}{more}"
     if not v.is_ranked:
-        return "; rules not replayed one by one (what-if does)"
-    if v.best is None or not v.best.helps(v.totals):
-        return f"; none of {plural(v.replays, 'replay')} saved anything" if v.replays else ""
-    return f"; best of {plural(v.replays, 'replay')}"
+        more = "; rules not replayed one by one (what-if does)"
+        return f"Headroom in fusion: {text(most)} at most{share}{how}{more}"
+    return f"No better fusion found ({v.replays:,} tried). At most {at_most} is left{how}{more}."
+
+
+def _saving(v: Verdict, t: Trial) -> float:
+    """Bytes where no time is estimated, else microseconds, measured ones where there is a profile."""
+    if v.totals.us is None:
+        return t.bytes_saved
+    return (t.us_saved if v.scaled_us_left is None else t.scaled_us_saved) or 0.0
+
+
+def _of_xla(v: Verdict, low: float, most: float, total: float, text: Callable[[float], str]) -> str:
+    """`; 8.39 MB of it is XLA's (CPU007)`: what a rule takes that no change of the user's avoids."""
+    code = v.best_of.removeprefix("without ")
+    if v.best is None or code == v.best_of:
+        return ""
+    saved = min(_saving(v, v.best), most)
+    return f"; {text(saved)} of it is XLA's ({code})" if saved > max(low, _NOTHING_LEFT * total) else ""
 
 
 def answer_lines(v: Verdict, most: int = 3) -> Iterator[str]:
@@ -198,7 +228,9 @@ def _gains(t: Trial, totals: Totals) -> Iterator[str]:
     if t.scaled_us_saved is not None:
         saved, whole, end = t.scaled_us_saved, totals.measured_us, " scaled"
     if saved is None and t.has_fewer_library_calls:
-        yield "to be measured: fewer library calls"
+        yield "gain unknown: replaces library calls by XLA's own loops; measure"
+    elif t.is_to_be_measured:
+        yield "gain unknown: the code grows; measure"
     elif saved is None and totals.us is not None:
         yield "time unknown: library calls change"
     elif saved is not None:

@@ -68,7 +68,8 @@ def suggestion_lines(v: Verdict, most: int | None, width: int) -> Iterator[tuple
     shown = v.suggestions[:most]
     yield phrases.suggestions_title(v, len(shown)), "bold cyan" if shown else ""
     for number, s in enumerate(shown, 1):
-        yield f"{number}. {phrases.suggestion_text(s)}", "bold"
+        mark = f"{number}. " if s.kind != "report" else ""
+        yield f"{mark}{phrases.suggestion_text(s)}", "bold"
         yield f"   {phrases.trial_line(s, v, width - 3)}", ""
 
 

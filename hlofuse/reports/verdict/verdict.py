@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from hlofuse.account import Account, KernelTimes, Launched, Observed
-from hlofuse.account.bound import fusion_floor
+from hlofuse.account.bound import ProgramFloor, fusion_floor, program_floor
 from hlofuse.account.measured import share
 from hlofuse.analysis.launches import COMMANDS, command_buffers
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -80,6 +80,7 @@ def verdict(
         account.totals,
         tuple(_shares(account, fused, together)),
         fusion_floor(account, fused, flops, config.device),
+        _floor(account, fused, config.device, suggestions, ranking),
         helpful,
         best,
         best_of,
@@ -112,6 +113,7 @@ def verdict_as_it_is(
         account.totals,
         shares,
         floor,
+        _floor(account, fused, device),
         (),
         None,
         "",
@@ -133,14 +135,37 @@ def _may_change(backend: str, release: Release) -> Callable[[Instruction], bool]
     return lambda x: may_be_fused(x, release)
 
 
+def _floor(
+    account: Account,
+    is_fused: Callable[[Instruction], bool],
+    device: DeviceDescription | None,
+    suggestions: Iterable[Suggestion] = (),
+    ranking: Ranking | None = None,
+) -> ProgramFloor | None:
+    """The floor as far as it holds for the program and for all that was tried on it."""
+    if account.totals.us is None:
+        device = None
+    found: ProgramFloor | None = program_floor(account, is_fused, device)
+    tried = [s.trial.totals for s in suggestions]
+    tried += [r.trial.totals for r in ranking.relaxed] if ranking is not None else []
+    for t in (account.totals, *tried):
+        if found is not None and t is not None:
+            found = found.below(t.cost.bytes_accessed, t.us)
+    return found
+
+
 def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggestion, ...]:
     """Suggestions with a gain, largest first; one for each rule and place."""
     best: dict[object, Suggestion] = {}
-    for s in sorted(suggestions, key=lambda s: tuple(-x for x in s.trial.gain)):
+    for s in sorted(suggestions, key=_place_in_list):
         if s.trial.helps(account.totals):
             place = (s.rule, s.sources) if s.rule else s.text
             best.setdefault(s.trial.totals if s.flag else place, s)
     return tuple(best.values())
+
+
+def _place_in_list(s: Suggestion) -> tuple[bool, bool, tuple[float, ...]]:
+    return s.kind == "report", s.trial.is_to_be_measured, tuple(-x for x in s.trial.gain)
 
 
 def _best(suggestions: Sequence[Suggestion], ranking: Ranking | None) -> tuple[Trial | None, str]:

@@ -60,6 +60,10 @@ class Sweep:
         return all(t.us is not None for t in self.xla)
 
 
+_MORE_WORK, _MORE_CODE = 1.02, 1.1
+"""Growth of operations, and of instructions, from which saved bytes and launches prove nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """The result of a change on this module."""
@@ -77,6 +81,13 @@ class Trial:
     """`us_saved` scaled to the measured time of the kernels that change; None where nothing says that."""
     has_fewer_library_calls: bool = False
     """XLA's own code does what a library did, which may have been faster."""
+    has_more_code: bool = False
+    """The module grows or computes more, which no estimated time accounts for."""
+
+    @property
+    def is_to_be_measured(self) -> bool:
+        """Only a measurement tells whether it helps."""
+        return self.us_saved is None and (self.has_fewer_library_calls or self.has_more_code)
 
     @property
     def gain(self) -> tuple[float, int, int]:
@@ -102,6 +113,10 @@ def trial_of(
 ) -> Trial:
     """The trial of a replayed change; `accounts` have the measured times from before, if there are any."""
     us = before.us - after.us if before.us is not None and after.us is not None else None
+    grows = us is None and (
+        after.cost.flops > _MORE_WORK * before.cost.flops
+        or (accounts is not None and _size(accounts[1]) > _MORE_CODE * _size(accounts[0]))
+    )
     return Trial(
         after,
         how,
@@ -110,7 +125,12 @@ def trial_of(
         before.launches - after.launches,
         before.cost.bytes_accessed - after.cost.bytes_accessed,
         scaled_saving(*accounts) if accounts is not None else after.scaled_saving_us,
+        has_more_code=grows,
     )
+
+
+def _size(account: Account) -> int:
+    return sum(1 for _ in account.module.instructions())
 
 
 @dataclass(frozen=True, slots=True)
