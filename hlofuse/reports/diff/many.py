@@ -50,8 +50,9 @@ def totals(found: BatchDiff) -> list[tuple[str, str]]:
     unknown = _sum(m.unknown for m in modules)
     if any(unknown):
         rows.append(("custom calls not counted", count_change_of(*unknown)))
-    if any(m.temporary for m in modules):
-        rows.append(("temporary memory", change_of(*_sum(m.temporary or (0, 0) for m in modules), "B")))
+    if peaks := [m.temporary for m in modules if m.temporary is not None]:
+        before, after = map(max, zip(*peaks, strict=True))
+        rows.append(("largest temporary memory", change_of(before, after, "B")))
     if timed := [m.us for m in modules if m.us is not None]:
         before, after = (sum(pair[k] for pair in timed) for k in (0, 1))
         rows.append(("estimated time", time_change_of(before, after)))
