@@ -1,74 +1,65 @@
-"""The groups of devices that a collective runs in, from each form that XLA prints
-(`xla/hlo/ir/replica_group.cc`)."""
+"""The groups of devices that a collective runs in (`xla/hlo/ir/replica_group.cc`)."""
 
+import math
 import re
-from collections.abc import Sequence
-from functools import cache
-from itertools import pairwise, product
-from math import prod
+from itertools import product
 
 Groups = tuple[tuple[int, ...], ...]
 
-_LIST = re.compile(r"\{\s*(?:\{[\d,\s]*\}\s*,?\s*)*\}")
-_IOTA = re.compile(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
-_MESH = re.compile(r"mesh\[(.*?)\](?:,\s*device_ids=\(\[([\d,]+)\]T\(([\d,]+)\)\))?\s*\{(.*)\}")
-_AXIS = re.compile(r"'(.*?)'=(\d+)")
-_PART = re.compile(r"'([^']*)'(?::\((\d+)\)(\d+))?")
+_IOTA = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
+_MESH = re.compile(r"mesh\[([^\]]*)\](?:,\s*device_ids=\(([^)]*\)?[^)]*)\))?\s*\{([^}]*)\}")
+_AXIS = re.compile(r"(?:'([^']*)'|\b(\d+))(?:=(\d+)|:\((\d+)\)(\d+))?")
 
 
-@cache
-def replica_groups(text: str) -> Groups | None:
-    """The groups in an attribute's text, in order; empty for one group of all devices.
+def replica_groups(text: str) -> Groups:
+    """The groups of devices that `replica_groups` names, in any of XLA's notations; () for all devices.
 
-    None for a form that is not known.
+    `{{0,1},{2,3}}`, `[2,2]<=[4]`, `[2,2]<=[2,2]T(1,0)` (`IotaReplicaGroupList`) and
+    `mesh['x'=2,'y'=2], device_ids=([2,2]T(1,0)) {'y'}` (`MeshAxesReplicaGroupList`); an axis may be a part of
+    one, `'x':(1)2`.
     """
-    if _LIST.fullmatch(text):
-        return tuple(tuple(map(int, re.findall(r"\d+", g))) for g in re.findall(r"\{([\d,\s]+)\}", text))
-    if m := _IOTA.fullmatch(text):
-        (_, *sizes), dimensions = _integers(m[1]), _integers(m[2])
-        devices = _transposed(range(prod(dimensions)), dimensions, _integers(m[3]) or range(len(dimensions)))
-        return _split(devices, prod(sizes))
-    if m := _MESH.fullmatch(text):
-        axes = [(name, int(size)) for name, size in _AXIS.findall(m[1])]
-        devices = list(range(prod(size for _, size in axes)))
-        if m[2]:
-            devices = _transposed(devices, _integers(m[2]), _integers(m[3]))
-        return _mesh_groups(axes, devices, _PART.findall(m[4]))
-    return None
+    if (mesh := _MESH.match(text)) is not None:
+        return _groups_of_axes(*mesh.groups())
+    if text.startswith("maximal_mesh"):
+        return (tuple(_integers(text)[:1]),)
+    if "<=" in text:
+        size = _integers(text[: text.index("]")])[-1]
+        ids = _iota(text[text.index("<=") + 2 :])
+        return tuple(tuple(ids[k : k + size]) for k in range(0, len(ids), size))
+    return tuple(tuple(_integers(group)) for group in re.findall(r"\{([\d,\s]+)\}", text))
 
 
-def _mesh_groups(
-    axes: list[tuple[str, int]], devices: list[int], parts: list[tuple[str, str, str]]
-) -> Groups:
-    """The groups along the named axes of a mesh, or along parts of axes: `(before, size)`."""
-    sizes = dict(axes)
-    chosen = [(name, int(before or 1), int(size or sizes[name])) for name, before, size in parts]
-    dimensions: list[tuple[str, int, int]] = []
-    for name, size in axes:
-        cuts = {1, size, *(c for n, before, count in chosen if n == name for c in (before, before * count))}
-        places = sorted(cuts)
-        dimensions += [(name, a, b // a) for a, b in pairwise(places)]
-    grouped = [
-        k
-        for name, before, count in chosen
-        for k, (axis, start, size) in enumerate(dimensions)
-        if axis == name and before <= start and start * size <= before * count
+def _integers(text: str) -> list[int]:
+    return [int(n) for n in re.findall(r"\d+", text)]
+
+
+def _iota(text: str) -> list[int]:
+    """The numbers 0, 1, … reshaped and transposed as `[4,2]T(1,0)` says, in order."""
+    found = _IOTA.match(text)
+    if found is None:
+        return _integers(text)
+    dims = _integers(found[1])
+    order = _integers(found[2]) if found[2] else range(len(dims))
+    strides = [math.prod(dims[d + 1 :]) for d in range(len(dims))]
+    indices = product(*(range(dims[d]) for d in order))
+    return [sum(i * strides[d] for i, d in zip(index, order, strict=True)) for index in indices]
+
+
+def _groups_of_axes(axes: str, assignment: str | None, grouped: str) -> Groups:
+    """The devices of a mesh that differ in the grouped axes only; an axis may be split into parts."""
+    sizes = {name: int(size) for name, _, size, _, _ in _AXIS.findall(axes)}
+    ids = _iota(assignment) if assignment else list(range(math.prod(sizes.values())))
+    parts = [
+        (name := given or list(sizes)[int(number)], int(before or 1), int(part or sizes[name]))
+        for given, number, _, before, part in _AXIS.findall(grouped)
     ]
-    order = [k for k in range(len(dimensions)) if k not in grouped] + grouped
-    extents = [size for _, _, size in dimensions]
-    return _split(_transposed(devices, extents, order), prod(extents[k] for k in grouped))
-
-
-def _integers(text: str | None) -> list[int]:
-    return [int(w) for w in (text or "").split(",") if w]
-
-
-def _transposed(devices: Sequence[int], dimensions: Sequence[int], order: Sequence[int]) -> list[int]:
-    """An array of these dimensions with its dimensions in another order, flat."""
-    strides = [prod(dimensions[k + 1 :]) for k in range(len(dimensions))]
-    steps = [[i * strides[k] for i in range(dimensions[k])] for k in order]
-    return [devices[sum(place)] for place in product(*steps)]
-
-
-def _split(devices: list[int], size: int) -> Groups:
-    return tuple(tuple(devices[k : k + size]) for k in range(0, len(devices), size))
+    groups: dict[tuple[int, ...], list[tuple[tuple[int, ...], int]]] = {}
+    for place, index in enumerate(product(*map(range, sizes.values()))):
+        at = dict(zip(sizes, index, strict=True))
+        inside = []
+        for name, before, part in parts:
+            stride = sizes[name] // (before * part)
+            inside.append(index[list(sizes).index(name)] // stride % part)
+            at[name] -= inside[-1] * stride
+        groups.setdefault(tuple(at.values()), []).append((tuple(inside), ids[place]))
+    return tuple(tuple(device for _, device in sorted(group)) for group in groups.values())

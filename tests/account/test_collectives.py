@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hlofuse.account import Account, KernelTimes
-from hlofuse.account.collectives import exchange_of, overlaps, replica_groups
+from hlofuse.account.collectives import exchange_of, overlaps
+from hlofuse.analysis.replica_groups import replica_groups
 from hlofuse.cost.gpu.collective_rates import tabled_collective_us
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module

@@ -327,7 +327,7 @@ ENTRY e {{
         ("mesh['a'=8] {'a':(1)2,'a':(4)2}", ((0, 1, 4, 5), (2, 3, 6, 7))),
         ("mesh['a'=4,'b'=2], device_ids=([2,2,2]T(0,2,1)) {'a':(2)2}", ((0, 1), (2, 3), (4, 5), (6, 7))),
         ("mesh['a'=2,'b'=2] {}", ((0,), (1,), (2,), (3,))),
-        ("somewhere", None),
+        ("somewhere", ()),
     ],
 )
 def test_replica_groups_are_read_in_every_form(text: str, groups: object) -> None:
