@@ -92,7 +92,7 @@ class Overlap:
     between: list[Instruction] = field(default_factory=list)
     """The launches, loops and calls between its start and its done."""
     exposed_us: float | None = None
-    """Microseconds of one run that no kernel hides; None without a time, or where it ends elsewhere."""
+    """Microseconds of one run that no kernel hides; None without a time."""
 
 
 def overlaps(
@@ -110,34 +110,35 @@ def overlaps(
     lengths: dict[Computation, float] = {}
     for computation in computations:
         now = free = 0.0
-        pending: dict[Instruction | None, tuple[Overlap, float]] = {}
+        pending: dict[Instruction | None, tuple[Instruction, float]] = {}
         for instruction in computation:
             if is_async_end(instruction.opcode):
                 start = start_of(instruction)
                 if start in pending and not instruction.opcode.endswith("-update"):
-                    overlap, end = pending.pop(start)
+                    collective, end = pending.pop(start)
+                    overlap = found[collective]
                     if overlap.exposed_us is not None:
                         overlap.exposed_us = max(end - now, 0.0)
                         now = max(now, end)
                 continue
-            collective = _collective_in(instruction, exchanges)
-            if collective is None:
+            inside = _collective_in(instruction, exchanges)
+            if inside is None:
                 if instruction in launches or instruction.opcode in CONTROL_FLOW:
                     now += _length(instruction, launches, lengths)
-                    for overlap, _ in pending.values():
-                        overlap.between.append(instruction)
+                    for running, _ in pending.values():
+                        found[running].between.append(instruction)
                 continue
-            us = launches[collective]
+            us = launches[inside]
             exposed = None if us is None else us - overhead_us
-            overlap = found[collective] = Overlap(_is_asynchronous(instruction), exposed_us=exposed)
+            overlap = found[inside] = Overlap(_is_asynchronous(instruction), exposed_us=exposed)
             now += overhead_us
             if overlap.is_asynchronous:
                 free = max(now, free) + (exposed or 0.0)
-                pending[instruction] = overlap, free
+                pending[instruction] = inside, free
             else:
                 now += exposed or 0.0
-        for overlap, _ in pending.values():  # ends elsewhere, as in the next iteration
-            overlap.exposed_us = None
+        for collective, _ in pending.values():  # it ends elsewhere, as in the next iteration
+            del found[collective]
         lengths[computation] = now
     return found
 
@@ -201,7 +202,7 @@ class Collective:
     is_floor: bool
     """True if `us` is a lower bound."""
     overlap: Overlap | None
-    """None where the module has no schedule."""
+    """None where the module has no schedule, or it ends in another computation."""
     hides_exactly: bool
     """False if a kernel that hides it has only a lower bound for a time."""
     sharding: str | None
