@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
+from hlofuse.format.units import listing
 from hlofuse.inputs.backend import backend_of, platform_of
 from hlofuse.inputs.choose_target import NO_TARGET, ChosenTarget, choose_target
 from hlofuse.inputs.companions import companions_of, compiled_with
@@ -14,13 +15,15 @@ from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Module
 from hlofuse.passes.control_flow.annotations import is_divided
 from hlofuse.passes.control_flow.manual_partitioning import ManualPartition
-from hlofuse.pipelines.flags import merged, not_honoured
+from hlofuse.pipelines.flags import merged, not_modelled
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Fact, Given, Identity
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS, target_by_flags
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
+
+_FLAGS = 3  # named in a note
 
 # Front ends.
 
@@ -103,7 +106,7 @@ def _notes(
     if module.unknown is not None:
         found.append(module.unknown.note)
     if unfollowed:
-        found.append(f"the replay ignores {', '.join(map(printable, unfollowed))}")
+        found.append(f"Flags whose effect is not modelled: {listing([*map(printable, unfollowed)], _FLAGS)}")
     partitions = partitions_of(module)
     if partitions > 1:
         if stage.value == Stage.BEFORE and is_divided(module) and not ManualPartition(module).is_complete:
@@ -146,7 +149,11 @@ def identify(
     folder = path.parent if path is not None else None
     written = written_by(module, companions.names, companions.stamp, target.backend, folder)
     release, replayed, note = replayed_release(target.release, given.release, written)
-    unfollowed = tuple(f for f in not_honoured(flags) if f not in target.flags)
+    stated = merged(companions.all_flags or (), given.flags)
+    is_lowered = shown.name is not Stage.BEFORE
+    unfollowed = not_modelled(
+        (f for f in stated if f not in target.flags), target.backend, is_lowered=is_lowered
+    )
     return Identity(
         module.name,
         shown,

@@ -32,8 +32,53 @@ _HONOURED = (
     COMMAND_BUFFERS,
     SMALLEST_COMMAND_BUFFER,
     *_COMBINERS,
+    "xla_allow_excess_precision",
+    "xla_gpu_enable_triton_gemm",
 )
-_DEFAULTS = ("--xla_gpu_enable_priority_fusion=true",)
+_PASSES_OF_SWITCH = {
+    "xla_allow_excess_precision": ("simplify-fp-conversions",),
+    "xla_gpu_enable_triton_gemm": (
+        "gemv-rewriter",
+        "splitk-rewriter",
+        "triton-gemm-rewriter",
+        "hoist-fused-bitcasts",
+        "gemm-fusion-swap-operands",
+    ),
+}
+"""Passes that XLA leaves out where the flag is false (`gpu_compiler.cc`)."""
+_BOOLEANS = {
+    **dict.fromkeys(_PASSES_OF_SWITCH, "true"),
+    "xla_gpu_enable_priority_fusion": "true",
+    "xla_gpu_enable_latency_hiding_scheduler": "true",
+    "xla_gpu_deterministic_ops": "false",
+    "xla_gpu_exclude_nondeterministic_ops": "false",
+}
+"""The defaults of switches that programs often state."""
+_WITHOUT_EFFECT = tuple(
+    """
+    xla_dump_ xla_detailed_logging xla_embed_ir xla_enable_dumping xla_enable_scoped_logging
+    xla_enable_command_buffers_during_profiling xla_hlo_profile xla_llvm_ xla_pjrt_allow_auto_layout
+    xla_force_host_platform_device_count xla_cpu_enable_fast_min_max xla_cpu_max_isa
+    xla_cpu_prefer_vector_width xla_cpu_parallel_codegen xla_cpu_collective xla_gpu_cuda_data_dir
+    xla_gpu_dump_ xla_gpu_executable_ xla_gpu_execution_ xla_gpu_first_collective_call
+    xla_gpu_force_compilation_parallelism xla_gpu_generate_ xla_gpu_kernel_cache xla_gpu_llvm_
+    xla_gpu_nccl_ xla_gpu_per_fusion_autotune_cache_dir xla_gpu_print_ xla_gpu_target_config
+    xla_gpu_trace_annotation xla_gpu_enable_libnv
+    """.split()
+)
+"""Prefixes of flags that change no kernel, launch or byte."""
+_BEFORE_FUSION = tuple(
+    """
+    xla_allow_excess_precision xla_gpu_enable_triton_gemm xla_gpu_triton_gemm xla_gpu_cublas
+    xla_gpu_enable_cublaslt xla_gpu_cudnn xla_gpu_enable_cudnn xla_gpu_gemm_rewrite xla_gpu_enable_cub_radix
+    xla_gpu_dot_merger xla_gpu_deterministic_ops xla_gpu_exclude_nondeterministic_ops
+    xla_gpu_enable_scatter_determinism xla_gpu_force_conv_ xla_gpu_autotune xla_gpu_override_gemm_autotuner
+    xla_gpu_load_autotune xla_gpu_experimental_force_split_k xla_gpu_experimental_scaled_dot
+    xla_gpu_threshold_for_windowed_einsum xla_reduce_window_rewrite xla_cpu_use_onednn xla_cpu_use_xnnpack
+    xla_cpu_experimental_onednn xla_cpu_experimental_xnn xla_cpu_strict_dot_conv_math
+    """.split()
+)
+"""Prefixes of flags whose passes run before fusion."""
 DEFAULT_KINDS = frozenset({"reduce", "individual_convolution", "individual_dot"})
 _CHANGES_FUSION = (
     *_HONOURED,
@@ -88,7 +133,22 @@ def joined(flags: Iterable[str]) -> tuple[str, ...]:
 
 def not_honoured(flags: Iterable[str]) -> tuple[str, ...]:
     """Flags that change what fuses, and that no replay follows."""
-    return tuple(f for f in flags if _name(f) not in _HONOURED and f not in _DEFAULTS)
+    return tuple(f for f in flags if _name(f) not in _HONOURED and not _is_default(f))
+
+
+def not_modelled(flags: Iterable[str], backend: str, *, is_lowered: bool) -> tuple[str, ...]:
+    """Flags that may change the figures of a report on this backend in a way that nothing here follows.
+
+    In a module that is lowered, as XLA's fusion passes get it, flags of earlier passes have had their effect.
+    """
+    foreign = tuple(f"xla_{name}_" for name in ("cpu", "gpu", "tpu") if name != backend)
+    ignored = (*_WITHOUT_EFFECT, *foreign, *(_BEFORE_FUSION if is_lowered else ()))
+    return tuple(f for f in not_honoured(flags) if not _name(f).startswith(ignored))
+
+
+def _is_default(flag: str) -> bool:
+    name, _, value = flag.removeprefix("--").partition("=")
+    return _BOOLEANS.get(name) == value.lower()
 
 
 def value_of(flags: Iterable[str], name: str) -> str | None:
@@ -105,8 +165,10 @@ def number_of(flags: Iterable[str], name: str, default: int) -> int:
 
 
 def disabled_passes(flags: Iterable[str]) -> frozenset[str]:
-    """The passes that `xla_disable_hlo_passes` names."""
-    return frozenset(p for p in (value_of(flags, DISABLED) or "").split(",") if p)
+    """The passes that `xla_disable_hlo_passes` names, and those of switches that are false."""
+    flags = tuple(flags)
+    switched = (p for name, own in _PASSES_OF_SWITCH.items() if value_of(flags, name) == "false" for p in own)
+    return frozenset((*(p for p in (value_of(flags, DISABLED) or "").split(",") if p), *switched))
 
 
 def ynn_kinds(flags: Iterable[str]) -> frozenset[str]:
