@@ -61,7 +61,9 @@ def _identity(before: Module, device: DeviceDescription | None, job: Job) -> Ide
     chosen = choose_target(companions_of(before), device=job.device is not None, read=before)
     if chosen.name != job.target:
         chosen = requested_target(job.target)
-    on = Fact(device.name, "asked" if job.device is not None else "directory") if device is not None else None
+    on = Fact(device.name, "directory", "a file next to the module") if device is not None else None
+    if on is not None and job.device is not None:
+        on = Fact(on.value, "asked", "given by --device")
     found = identify(before, chosen, on, Given(flags=job.flags, release=job.xla))
     return replace(found, replayed=job.tried) if job.tried is not None else found
 
