@@ -224,6 +224,7 @@ def test_what_is_counted_for_one_iteration_is_said_with_the_total(hlofuse: Run, 
     assert note is not None
     kernels = out[next(n for n, line in enumerate(out) if line.startswith("Slowest")) + 1 :]
     assert sum("per iteration" in line for line in kernels) == int(note[1])
+    assert "counted for one iteration" in hlofuse("explain", path, "less", *H100, columns=200).out
 
 
 DUPLICATES = """HloModule m, is_scheduled=true

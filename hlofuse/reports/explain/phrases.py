@@ -85,10 +85,14 @@ def selected_kernel_lines(k: SelectedKernel, e: Explanation, s: Selection) -> li
         share = f", {100 * row.us * row.runs / (e.after.us or 1.0):.0f}%" if row.runs else ""
         figures.append(us_text(row.us, row.is_floor) + total + share)
     if not row.runs:
-        figures.append("not counted: " + ("a costlier branch is" if row.in_branch else "not evaluated"))
+        figures.append(f"not counted ({'another branch costs more' if row.in_branch else 'not evaluated'})")
     elif row.runs != 1 and row.us is None:
         figures.append(f"runs {row.runs:,} times")
     figures.append(f"{bytes_text(row.bytes_accessed)} moved{' per iteration' if row.runs > 1 else ''}")
+    if row.per_iteration:
+        figures.append("counted for one iteration")
+    if row.in_branch and row.runs:
+        figures.append("in one branch")
     if row.kind != "kernel":
         figures.append(row.kind if row.input_name is not None else f"{row.kind}, added after fusion")
     lines = [f"{', '.join(figures)}  {printable(origin(row.place))}".rstrip()]
