@@ -1,0 +1,128 @@
+"""Floors of a program: what they count, and what a change below them leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hlofuse.account import Account, Totals
+from hlofuse.account.bound import ProgramFloor, moved_once
+from hlofuse.analysis.cost import Cost
+from hlofuse.ir import parse_module
+from hlofuse.reports.whatif.model import trial_of
+
+# Ten steps over the rows of `xs`; the carry is copied first, and one row a step is written into `out`.
+SCAN = """HloModule m, is_scheduled=true
+condition {
+  p = (s32[], f32[256]{0}, f32[10,256]{1,0}, f32[10,256]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(p), index=0
+  ten = s32[] constant(10)
+  ROOT more = pred[] compare(i, ten), direction=LT
+}
+row { a = f32[10,256]{1,0} parameter(0)
+  at = s32[] parameter(1)
+  zero = s32[] constant(0)
+  s = f32[1,256]{1,0} dynamic-slice(a, at, zero), dynamic_slice_sizes={1,256}
+  ROOT r = f32[256]{0} bitcast(s) }
+write { b = f32[10,256]{1,0} parameter(0)
+  v = f32[256]{0} parameter(1)
+  at.1 = s32[] parameter(2)
+  w = f32[1,256]{1,0} bitcast(v)
+  zero.1 = s32[] constant(0)
+  ROOT u = f32[10,256]{1,0} dynamic-update-slice(b, w, at.1, zero.1) }
+body {
+  q = (s32[], f32[256]{0}, f32[10,256]{1,0}, f32[10,256]{1,0}) parameter(0)
+  j = s32[] get-tuple-element(q), index=0
+  c = f32[256]{0} get-tuple-element(q), index=1
+  xs.1 = f32[10,256]{1,0} get-tuple-element(q), index=2
+  o = f32[10,256]{1,0} get-tuple-element(q), index=3
+  slice = f32[256]{0} fusion(xs.1, j), kind=kLoop, calls=row
+  d = f32[256]{0} add(c, slice)
+  one = s32[] constant(1)
+  k = s32[] add(j, one)
+  n = f32[10,256]{1,0} fusion(o, d, j), kind=kLoop, calls=write
+  ROOT t = (s32[], f32[256]{0}, f32[10,256]{1,0}, f32[10,256]{1,0}) tuple(k, d, xs.1, n)
+}
+ENTRY e {
+  start = s32[] constant(0)
+  c0 = f32[256]{0} parameter(0)
+  xs = f32[10,256]{1,0} parameter(1)
+  out = f32[10,256]{1,0} parameter(2)
+  first = f32[256]{0} copy(c0)
+  i0 = s32[] copy(start)
+  init = (s32[], f32[256]{0}, f32[10,256]{1,0}, f32[10,256]{1,0}) tuple(i0, first, xs, out)
+  loop = (s32[], f32[256]{0}, f32[10,256]{1,0}, f32[10,256]{1,0}) while(init), condition=condition,
+    body=body, backend_config={"known_trip_count":{"n":"10"}}
+  last = f32[256]{0} get-tuple-element(loop), index=1
+  same = f32[10,256]{1,0} get-tuple-element(loop), index=2
+  written = f32[10,256]{1,0} get-tuple-element(loop), index=3
+  ROOT result = (f32[256]{0}, f32[10,256]{1,0}, f32[10,256]{1,0}) tuple(last, same, written)
+}
+"""
+
+
+def test_inputs_and_results_count_once_however_often_a_loop_runs() -> None:
+    """The carry in and out, and the rows; not a result that is an argument, changed in place or not."""
+    row = 256 * 4
+    assert moved_once(Account(parse_module(SCAN), backend="gpu")) == row + 10 * row + row
+    fresh = SCAN.replace(
+        "out = f32[10,256]{1,0} parameter(2)", "out = f32[10,256]{1,0} iota(), iota_dimension=1"
+    )
+    assert moved_once(Account(parse_module(fresh), backend="gpu")) == row + 10 * row + row + 10 * row
+
+
+def test_an_input_counts_as_far_as_one_kernel_reads_it() -> None:
+    text = """HloModule m
+ENTRY e {
+  table = f32[1000,8]{1,0} parameter(0)
+  unread = f32[1000,8]{1,0} parameter(1)
+  part = f32[10,8]{1,0} slice(table), slice={[0:10], [0:8]}
+  ROOT r = f32[10,8]{1,0} negate(part)
+}"""
+    assert moved_once(Account(parse_module(text), backend="gpu")) == 2 * 10 * 8 * 4
+
+
+@pytest.mark.parametrize(
+    ("moved", "us", "left"),
+    [
+        (100, 50.0, (100, 5.0, 50.0)),
+        (100, 49.9, (100, 5.0, None)),
+        (100, 5.0, (100, 5.0, None)),
+        (100, 4.9, None),
+        (99, 50.0, None),
+        (100, None, (100, 5.0, 50.0)),
+        (99, None, None),
+    ],
+)
+def test_a_floor_is_left_as_far_as_it_holds(moved: int, us: float | None, left: object) -> None:
+    found = ProgramFloor(100, 5.0, 50.0, ("matmuls", "loops")).below(moved, us)
+    assert (found and (found.moved_bytes, found.moved_us, found.us)) == left
+    assert found is None or bool(found.keeps) == (found.us is not None)
+
+
+@pytest.mark.parametrize(
+    ("flops", "us", "measure"), [(102, None, False), (103, None, True), (103, 9.0, False)]
+)
+def test_more_work_without_times_is_to_be_measured(flops: int, us: float | None, measure: bool) -> None:
+    base = Totals(8, Cost(flops=100, bytes_read=1000), launches=35)
+    if us is not None:
+        base = replace(base, modelled_us=10.0, floor_us=0.0)
+    after = replace(base, cost=Cost(flops=flops, bytes_read=500), launches=17)
+    if us is not None:
+        after = replace(after, modelled_us=us)
+    assert trial_of(base, after, "replayed").is_to_be_measured is measure
+
+
+def test_more_code_without_times_is_to_be_measured() -> None:
+    """Ten operations become eleven, or twelve: saved launches prove nothing then."""
+
+    def account(n: int) -> Account:
+        lines = "".join(f"  x{k} = f32[8]{{0}} negate(x{k - 1})\n" for k in range(1, n))
+        first, last = "  x0 = f32[8]{0} parameter(0)\n", f"  ROOT r = f32[8]{{0}} abs(x{n - 1})\n"
+        return Account(parse_module(f"HloModule m\nENTRY e {{\n{first}{lines}{last}}}"), backend="cpu")
+
+    base, fewer = Totals(8, Cost(), launches=35), Totals(8, Cost(), launches=17)
+    for n, measure in ((10, False), (11, True)):
+        accounts = account(9), account(n)
+        assert trial_of(base, fewer, "replayed", accounts).is_to_be_measured is measure
