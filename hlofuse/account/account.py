@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from hlofuse.account.collectives import (
@@ -20,16 +19,12 @@ from hlofuse.account.collectives import (
 )
 from hlofuse.account.measured import measured_of
 from hlofuse.account.traffic import KernelCosts
-from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.analysis.elementwise import shape_size
-from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
-from hlofuse.analysis.hlo_value import Readers, subshape_at
 from hlofuse.analysis.kernels import count_runs, is_small_call, launched_computations
 from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.releases import AROUND_FUSION
+from hlofuse.memory import Assignment, assign
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
@@ -97,10 +92,9 @@ class Totals:
     exposed_is_floor: bool = False
     """True if `exposed_collectives_us` is a lower bound."""
     peak_temporary_bytes: int | None = None
-    """The maximum of live bytes without arguments, results and constants; None before the final module.
-
-    XLA may need less: it schedules for memory, and puts temporaries where results will be.
-    """
+    """Temporary memory by XLA's buffer assignment; None before the final module."""
+    memory_bytes: int | None = None
+    """All memory that is assigned: arguments, results, temporaries and constants."""
     in_branches: int = 0
     """Kernels in branches of conditionals, those that are not the costliest among them."""
 
@@ -234,8 +228,13 @@ class Account:
         if not self._is_final:
             return totals
 
-        info = alias_info_of(self._device if self.backend == "gpu" else None)
-        return replace(totals, peak_temporary_bytes=peak_temporary_bytes(self.module, info))
+        memory = self.memory
+        return replace(totals, peak_temporary_bytes=memory.temporary, memory_bytes=memory.total)
+
+    @cached_property
+    def memory(self) -> Assignment:
+        """The memory that the module takes."""
+        return assign(self.module, self.backend, self._device)
 
     @property
     def launch_overhead_us(self) -> float | None:
@@ -341,80 +340,3 @@ def _unmatched_rows(rows: Iterable[Launched], others: Iterable[Launched]) -> lis
         else:
             found.append(row)
     return found
-
-
-# The temporary memory that a module needs at most, from the live ranges of its buffers.
-
-
-def peak_temporary_bytes(module: Module, alias_info: AliasInfo) -> int:
-    """The maximum of live bytes without arguments, results and constants."""
-    alias, readers = HloAlias(module, alias_info), Readers()
-    times = _times(module)
-    entry = module.entry
-    changes = [0] * (len(times) + 2)
-    buffers = dict.fromkeys(map(alias.buffer_of, alias.dataflow.values))
-    for buffer in buffers:
-        found = _live_range(buffer, times, readers, entry)
-        if found is not None:
-            first, last, size = found
-            changes[first] += size
-            changes[last + 1] -= size
-    return max(accumulate(changes))
-
-
-def alias_info_of(device: DeviceDescription | None) -> AliasInfo:
-    """Rules for sharing buffers on a GPU, or, without a device, on other backends."""
-    if device is None:
-        return AliasInfo(AROUND_FUSION)
-    from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo  # with passes, and slow to import
-
-    return GpuAliasInfo(device, AROUND_FUSION)
-
-
-def _live_range(
-    buffer: HloBuffer, times: dict[Instruction, int], readers: Readers, entry: Computation
-) -> tuple[int, int, int] | None:
-    """First and last moment, and bytes; None for a buffer that is not temporary."""
-    moments: list[int] = []
-    size = 0
-    for value in buffer.values:
-        source, index = value.instruction, value.index
-        if source.opcode == "constant" or (source.opcode == "parameter" and source.computation is entry):
-            return None
-        if any(p.instruction is entry.root for p in value.positions):
-            return None
-        if source in times:
-            shape = subshape_at(source.shape, index)
-            size = max(size, shape_size(shape) if shape.is_array else 0)
-        moments += [times[p.instruction] for p in value.positions if p.instruction in times]
-        moments += [times[u.instruction] for u in readers.uses_of(value) if u.instruction in times]
-    return (min(moments), max(moments), size) if moments and size else None
-
-
-def _times(module: Module) -> dict[Instruction, int]:
-    """The moment at which each instruction runs: called computations first, each once."""
-    within = set(launched_computations(module))
-    scheduled = module.attributes.raw("is_scheduled") == "true"
-
-    def order(computation: Computation) -> list[Instruction]:
-        return list(computation) if scheduled else list(computation.post_order())
-
-    times: dict[Instruction, int] = {}
-    seen: set[Computation] = {module.entry}
-    stack = [iter(order(module.entry))]
-    waiting: list[Instruction] = []
-    while stack:
-        instruction = next(stack[-1], None)
-        if instruction is None:
-            stack.pop()
-            if waiting:
-                times[waiting.pop()] = len(times)
-            continue
-        called = [c for _, c in instruction.called if c in within and c not in seen]
-        if not called:
-            times[instruction] = len(times)
-            continue
-        seen.update(called)
-        waiting.append(instruction)
-        stack.append(iter([i for c in called for i in order(c)]))
-    return times

@@ -36,7 +36,7 @@ def totals_json(t: Totals, counted: Counted | None = None) -> dict[str, Any]:
         "copies": {"count": t.copies, "bytes": t.copy_bytes},
         "temporary_bytes": t.peak_temporary_bytes,
         "peak_temporary_bytes": t.peak_temporary_bytes,
-        "memory_bytes": None,
+        "memory_bytes": t.memory_bytes,
         **({"from": counted} if counted is not None else {}),
         "cost": cost_json(t.cost),
     }

@@ -259,4 +259,5 @@ def _with_change(totals: Totals, before: Totals, after: Totals, runs: int, place
         modelled_us=us[0],
         floor_us=us[1],
         peak_temporary_bytes=None,
+        memory_bytes=None,
     )

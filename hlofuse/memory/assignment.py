@@ -1,0 +1,379 @@
+"""XLA's buffer assignment on a scheduled module (`xla/service/buffer_assignment.cc`)."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import accumulate, chain, pairwise
+from math import inf
+from typing import TYPE_CHECKING
+
+from hlofuse.analysis.alias_info import AliasInfo
+from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
+from hlofuse.analysis.hlo_value import HloValue, Index, shape_tree, subshape_at
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.shape import Shape
+from hlofuse.memory.heap import Block, pack, simulate
+from hlofuse.memory.live_ranges import LiveRanges, Range
+from hlofuse.releases import AROUND_FUSION
+
+if TYPE_CHECKING:
+    from hlofuse.cost.gpu.device import DeviceDescription
+
+_ALIGNMENT = {"gpu": 256}
+_CPU_ALIGNMENT = 64
+_HOST = 5
+"""The memory space of the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveArray:
+    """A temporary array."""
+
+    instruction: Instruction
+    """The instruction that writes it."""
+    index: Index
+    shape: Shape
+    bytes: int
+    """Bytes of its place, which other arrays may need larger."""
+    readers: tuple[Instruction, ...]
+    """Its readers in the order of the schedule."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """Bytes that a module takes, as `memory_analysis()` of XLA's executable has them."""
+
+    arguments: int
+    outputs: int
+    temporary: int
+    aliased: int
+    """Bytes of arguments in which results lie: part of `arguments` and of `outputs`."""
+    constants: int
+    total: int
+    """All allocations, with constants and the scalars of computations applied element by element."""
+    live: LiveRanges = field(repr=False)
+    blocks: tuple[Block, ...] = field(repr=False)
+    """The places in the temporary memory."""
+
+    @cached_property
+    def over_time(self) -> list[int]:
+        """Bytes of temporary arrays alive at each instruction of `live.order`, without gaps and tuples."""
+        changes = [0] * (self.live.end + 2)
+        for block in self.blocks:
+            for start, end in _merged(self.live.ranges[v] for v in block.values):
+                changes[start] += block.size
+                changes[end + 1] -= block.size
+        return list(accumulate(changes))[: self.live.end + 1]
+
+    @cached_property
+    def peak(self) -> list[LiveArray]:
+        """The temporary arrays alive when their bytes are the most, for the first time, largest first."""
+        moment = self.over_time.index(max(self.over_time))
+        found = []
+        for block in self.blocks:
+            alive = [v for v in block.values if self.live.ranges[v][0] <= moment <= self.live.ranges[v][1]]
+            if alive and block.size:
+                found.append(_live_array(block, alive[-1], self.live))
+        return sorted(found, key=lambda array: -array.bytes)
+
+
+def assign(module: Module, backend: str, device: DeviceDescription | None = None) -> Assignment:
+    """The memory of a module in the order of its schedule, or, without one, in post-order.
+
+    `backend` is `cpu`, `gpu` or `tpu`; the rules of a GPU's kernels need its `device`. For TPUs it is a
+    rough figure, since the padding of tiles is not in it.
+    """
+    return _Assigner(module, backend, device).result()
+
+
+def alias_info_of(backend: str, device: DeviceDescription | None) -> AliasInfo:
+    """The rules by which a backend's kernels share buffers."""
+    if backend != "gpu" or device is None:
+        return AliasInfo(AROUND_FUSION)
+    from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo  # with passes, and slow to import
+
+    return GpuAliasInfo(device, AROUND_FUSION)
+
+
+@dataclass(eq=False, slots=True)
+class _Allocation:
+    size: int
+    space: int
+    is_argument: bool = False
+    is_aliased: bool = False
+    is_constant: bool = False
+    is_tuple: bool = False
+    is_inside: bool = False
+    """True for a scalar of a computation that is applied element by element (`is_thread_local`)."""
+    lives_out: bool = False
+    room: int | float = inf
+    """Moments in the longest time in which nothing lies there."""
+    occupied: list[tuple[int, int, int, HloValue]] = field(default_factory=list)
+    """Values in order of their live ranges: first and last moment, id, value. They meet at most."""
+
+    @property
+    def is_temporary(self) -> bool:
+        """`IsPreallocatedTempBuffer`."""
+        return not (self.is_argument or self.is_constant or self.is_inside or self.lives_out)
+
+    @property
+    def is_reusable(self) -> bool:
+        """True if other values may lie there."""
+        is_read_only = self.is_constant or (self.is_argument and not self.is_aliased)
+        return not (is_read_only or self.is_inside or self.is_tuple)
+
+
+class _Assigner:
+    def __init__(self, module: Module, backend: str, device: DeviceDescription | None) -> None:
+        self._module = module
+        self._backend = backend
+        self._info = alias_info_of(backend, device)
+        self._alignment = _ALIGNMENT.get(backend, _CPU_ALIGNMENT)
+        self._alias = HloAlias(module, self._info)
+        self._dataflow = self._alias.dataflow
+        self._live = LiveRanges(module, self._alias)
+        self._buffers = list(dict.fromkeys(map(self._alias.buffer_of, self._dataflow.values)))
+        self._sizes = {b: max(map(_bytes, b.values)) for b in self._buffers}
+        self._spaces = {b: _space(b) for b in self._buffers}
+        root = self._dataflow.values_of(module.entry.root)
+        self._results = {self._alias.buffer_of(v) for v in root if v is not None}
+        self._allocations: list[_Allocation] = []
+        self._found: dict[HloBuffer, _Allocation] = {}
+        self._open: list[_Allocation] = []
+        """The allocations in which later buffers may lie."""
+        self._delayed: dict[int, list[HloValue]] = {}
+        """Temporary values by memory space."""
+
+    def result(self) -> Assignment:
+        """`RunAssignBuffers`."""
+        for buffer in self._in_order():
+            self._assign(buffer)
+        blocks: list[Block] = []
+        for space in sorted(self._delayed):
+            found = simulate(self._delayed[space], self._alias, self._live, self._sizes, self._info)
+            self._allocations.append(_Allocation(pack(found, self._alignment), space))
+            blocks += found
+        inside = _element_computations(self._module, self._live)
+        for buffer in self._buffers:
+            if buffer not in self._found and buffer.values[0].instruction.computation in inside:
+                is_constant = any(v.instruction.opcode == "constant" for v in buffer.values)
+                self._add(buffer, is_constant=is_constant, is_inside=not is_constant)
+        temporary = self._combined()
+        every = self._allocations
+        device = [a for a in every if a.space != _HOST]
+        return Assignment(
+            arguments=sum(a.size for a in device if a.is_argument),
+            outputs=sum(a.size for a in device if a.lives_out),
+            temporary=sum(size for space, size in temporary.items() if space != _HOST),
+            aliased=sum(a.size for a in device if a.is_argument and a.is_aliased),
+            constants=sum(a.size for a in every if a.is_constant),
+            total=sum(a.size for a in every if not a.is_temporary) + sum(temporary.values()),
+            live=self._live,
+            blocks=tuple(blocks),
+        )
+
+    def _in_order(self) -> list[HloBuffer]:
+        """Buffers of what runs, the largest first (`AssignBuffersForComputations`)."""
+        runs = set(self._live.spans)
+        place: dict[Instruction, int] = {}
+        for computation in reversed(self._module.computation_post_order()):
+            if computation in runs:
+                for x in computation.post_order():
+                    place[x] = len(place)
+        own = [b for b in self._buffers if b.values[0].instruction.computation in runs]
+
+        def key(buffer: HloBuffer) -> tuple[int, bool, int]:
+            first = min(place[v.instruction] for v in buffer.values)
+            return -self._sizes[buffer], buffer not in self._results, first
+
+        return sorted(own, key=key)
+
+    def _assign(self, buffer: HloBuffer) -> None:
+        """`AssignSpecialHloBuffer` and `AssignSingleHloBuffer`."""
+        for value in buffer.values:
+            x = value.instruction
+            if x.opcode == "constant":
+                self._add(buffer, is_constant=True)
+                return
+            if x.opcode == "parameter" and x.computation is self._module.entry:
+                is_aliased = self._alias.config.is_aliased((x.parameter_number, value.index))
+                allocation = self._add(buffer, is_argument=True, is_aliased=is_aliased)
+                if is_aliased:
+                    self._open.append(allocation)
+                return
+        if any(_shape(v).is_tuple for v in buffer.values):
+            self._add(buffer, is_tuple=True)
+        elif not self._reuse(buffer):
+            if buffer in self._results:
+                self._open.append(self._add(buffer))
+            else:
+                self._delayed.setdefault(self._spaces[buffer], []).extend(buffer.values)
+
+    def _add(
+        self,
+        buffer: HloBuffer,
+        *,
+        is_argument: bool = False,
+        is_aliased: bool = False,
+        is_constant: bool = False,
+        is_tuple: bool = False,
+        is_inside: bool = False,
+    ) -> _Allocation:
+        kinds = (is_argument, is_aliased, is_constant, is_tuple, is_inside)
+        allocation = _Allocation(self._sizes[buffer], self._spaces[buffer], *kinds)
+        allocation.lives_out = buffer in self._results
+        self._allocations.append(allocation)
+        self._put(buffer, allocation)
+        return allocation
+
+    def _put(self, buffer: HloBuffer, allocation: _Allocation) -> None:
+        self._found[buffer] = allocation
+        allocation.lives_out |= buffer in self._results
+        if allocation.is_reusable:
+            for value in buffer.values:
+                insort(allocation.occupied, (*self._live.ranges[value], value.id, value))
+            times = [
+                (-inf, 0),
+                *((first, last) for first, last, _, _ in allocation.occupied),
+                (self._live.end, 0),
+            ]
+            allocation.room = max(b[0] - a[1] for a, b in pairwise(times))
+
+    def _reuse(self, buffer: HloBuffer) -> bool:
+        """Put a buffer where an argument or a result lies at other times; false where none has room."""
+        ranges = [(v, self._live.ranges[v]) for v in buffer.values]
+        longest = max(last - first for _, (first, last) in ranges)
+        open_ones = (a for a in reversed(self._open) if a.room >= longest)
+        for allocation in chain(self._of_operands(buffer), open_ones):
+            if self._has_room(allocation, buffer, ranges):
+                self._put(buffer, allocation)
+                return True
+        return False
+
+    def _of_operands(self, buffer: HloBuffer) -> Iterable[_Allocation]:
+        for value in buffer.values:
+            for operand in () if value.index else value.instruction.operands:
+                source = self._dataflow.value_at(operand)
+                allocation = self._found.get(self._alias.buffer_of(source)) if source is not None else None
+                if allocation is not None:
+                    yield allocation
+
+    def _has_room(
+        self, allocation: _Allocation, buffer: HloBuffer, ranges: list[tuple[HloValue, Range]]
+    ) -> bool:
+        """`MaybeAssignBuffer`."""
+        size = self._sizes[buffer]
+        if not allocation.is_reusable or size > allocation.size or self._spaces[buffer] != allocation.space:
+            return False
+        if buffer in self._results and size != allocation.size:
+            return False
+        occupied = allocation.occupied
+        for value, (start, end) in ranges:
+            k = bisect_right(occupied, (end + 1,))
+            while k and occupied[k - 1][1] >= start:
+                k -= 1
+                other_start, other_end, _, other = occupied[k]
+                if end == other_start:
+                    can_share = self._may_overwrite(other, value)
+                else:
+                    can_share = other_end == start and self._may_overwrite(value, other)
+                if not can_share:
+                    return False
+            if value.instruction.opcode == "copy" and self._is_copied(value.instruction, allocation):
+                return False
+        return True
+
+    def _may_overwrite(self, new: HloValue, old: HloValue) -> bool:
+        """True if an instruction may write `new` into the place of its operand."""
+        x = new.instruction
+        if x.opcode == "copy":
+            return False
+        return any(
+            value is old and self._info.can_share(self._dataflow, operand, index, x, new.index)
+            for operand in dict.fromkeys(x.operands)
+            for index, value in zip(
+                shape_tree(operand.shape).indices, self._dataflow.values_of(operand), strict=True
+            )
+        )
+
+    def _is_copied(self, copy: Instruction, allocation: _Allocation) -> bool:
+        sources = [v for o in copy.operands for v in self._dataflow.values_of(o) if v is not None]
+        return any(self._found.get(self._alias.buffer_of(v)) is allocation for v in sources)
+
+    def _combined(self) -> dict[int, int]:
+        """Bytes of all temporary allocations of each memory space, one after the other
+        (`CombineTempAllocations`)."""
+        found: dict[int, int] = {}
+        for allocation in _moved_to_end(self._allocations):
+            at = found.get(allocation.space, 0)
+            found[allocation.space] = -(-at // self._alignment) * self._alignment + allocation.size
+        return found
+
+
+def _moved_to_end(allocations: list[_Allocation]) -> list[_Allocation]:
+    """The temporary allocations in the order in which `std::partition` leaves them.
+
+    The last one is not padded, so that the sum depends on the order.
+    """
+    left, first, last = list(allocations), 0, len(allocations)
+    while True:
+        while first < last and not left[first].is_temporary:
+            first += 1
+        last -= 1
+        while first < last and left[last].is_temporary:
+            last -= 1
+        if first >= last:
+            return left[first:]
+        left[first], left[last] = left[last], left[first]
+        first += 1
+
+
+def _element_computations(module: Module, live: LiveRanges) -> set[Computation]:
+    """Computations applied element by element, inside fusions too (`GatherComputationsByAllocationType`)."""
+    found = dict.fromkeys(live.spans)
+    pending = list(found)
+    while pending:
+        for x in pending.pop():
+            for _, called in x.called:
+                if called not in found:
+                    found[called] = None
+                    pending.append(called)
+    return {c for c in found if c not in live.spans and c.fusion is None}
+
+
+def _merged(ranges: Iterable[Range]) -> list[Range]:
+    """Ranges that overlap or meet as one."""
+    found: list[Range] = []
+    for start, end in sorted(ranges):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(found[-1][1], end))
+        else:
+            found.append((start, end))
+    return found
+
+
+def _live_array(block: Block, value: HloValue, live: LiveRanges) -> LiveArray:
+    readers = sorted(dict.fromkeys(u.instruction for u in value.uses), key=live.moment)
+    return LiveArray(value.instruction, value.index, _shape(value), block.size, tuple(readers))
+
+
+def _shape(value: HloValue) -> Shape:
+    return subshape_at(value.instruction.shape, value.index)
+
+
+def _bytes(value: HloValue) -> int:
+    return _shape(value).buffer_size
+
+
+def _space(buffer: HloBuffer) -> int:
+    """The memory space of a buffer: that of a value which has one."""
+    return next((s for v in buffer.values if (s := _memory_space(_shape(v)))), 0)
+
+
+def _memory_space(shape: Shape) -> int:
+    """The number in `S(1)` of a layout; 0 for the usual memory."""
+    suffix = shape.layout.suffix if shape.layout is not None else ""
+    return int(suffix[suffix.index("S(") + 2 :].partition(")")[0]) if "S(" in suffix else 0
