@@ -67,7 +67,7 @@ def _is_constant(operand: Instruction) -> bool:
     return operand.opcode in ("constant", "iota")
 
 
-_MOST_FOLDED = 45_000_000
+MOST_FOLDED = 45_000_000
 """XLA folds nothing with more elements than that (`kMaximumConstantSizeElements`)."""
 
 
@@ -90,7 +90,7 @@ class _UnknownElements:
         if not any(map(_is_elided, i.operands)) or not all(s.rank for s in _arrays(i.shape)):
             return None  # no text leaves out the element of a scalar
         given = sum(o.shape.element_count for o in i.operands)
-        if max(given, *(s.element_count for s in _arrays(i.shape))) > _MOST_FOLDED:
+        if max(given, *(s.element_count for s in _arrays(i.shape))) > MOST_FOLDED:
             return None
         key = (i.computation, self._key(i))
         result = self._results.get(key)

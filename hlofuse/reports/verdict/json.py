@@ -34,6 +34,7 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
         **({"profile": profile_json(v.measured)} if v.measured is not None else {}),
         **fields(v, "suggestions untried", _suggestion),
         "collectives": collectives_json(v.collectives),
+        "compile_time": list(v.compile_time),
     }
 
 

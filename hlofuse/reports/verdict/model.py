@@ -80,6 +80,8 @@ class Verdict:
     """The profile's times of the program; None without a profile."""
     is_replayed: bool = True
     """False for a module that is fused already: nothing was tried."""
+    compile_time: tuple[str, ...] = ()
+    """Sentences about constants that XLA evaluates for long while it compiles."""
     collectives: tuple[CollectiveRow, ...] = ()
     """Those that take longest, or send most, first."""
 

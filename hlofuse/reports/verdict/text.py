@@ -57,6 +57,7 @@ def verdict_lines(v: Verdict, width: int, limit: int = _SUGGESTIONS) -> Iterator
     yield from ((line, "") for line in phrases.bound_lines(v))
     exposed = v.totals.exposed_collectives_us, v.totals.exposed_is_floor
     yield from ((line, "") for line in collective_lines(v.collectives, *exposed))
+    yield from ((line, "bold yellow") for line in v.compile_time[:1])
     yield "", ""
     yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width)
     if (line := next(phrases.untried_lines(v), None)) is not None:
@@ -80,7 +81,8 @@ def _head(
     if head is not None:
         line, least = phrases.identity_lines(head, width)
         yield line, "dim"
-        yield least, "dim"
+        if least:
+            yield least, "dim"
         yield from ((line, "dim") for line in head.result_lines)
         notes += [f"Note: {text}" for text in head.identity.notes]
     if difference is not None:

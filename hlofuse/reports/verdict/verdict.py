@@ -11,6 +11,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines.flags import SMALLEST_COMMAND_BUFFER, command_types, value_of
 from hlofuse.releases import Release, Span
+from hlofuse.reports.advice.compile_time import compile_time_notes
 from hlofuse.reports.advice.recipe import Situation
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.model import TRIED_UP_TO
@@ -76,6 +77,7 @@ def verdict(
     helpful = _rank(suggestions, facts.account_replayed)
     best, best_of = _best(helpful, ranking)
     together = _in_command_buffers(account, config.release.name, config.build.flags)
+    written = (observed.replay.input.unoptimized or unoptimized()) if tries and about_all else None
     return Verdict(
         account.totals,
         tuple(_shares(account, fused, together)),
@@ -90,6 +92,7 @@ def verdict(
         tuple(untried),
         account.measured,
         collectives=collective_rows(account.collectives, facts.final_place),
+        compile_time=tuple(compile_time_notes(written)) if written is not None else (),
     )
 
 

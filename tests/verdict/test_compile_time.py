@@ -1,0 +1,45 @@
+"""Constants that XLA evaluates for long while it compiles."""
+
+import pytest
+
+from hlofuse.ir import parse_module
+from hlofuse.reports.advice.compile_time import compile_time_notes
+
+TEXT = """HloModule jit_mean
+
+add {
+  x = f32[] parameter(0)
+  y = f32[] parameter(1)
+  ROOT s = f32[] add(x, y)
+}
+
+ENTRY main {
+  p = f32[ROWS,1000] parameter(0)
+  one = f32[] constant(1)
+  zero = f32[] constant(0)
+  ones = f32[ROWS,1000] broadcast(one), dimensions={}
+  twice = f32[ROWS,1000] add(ones, ones)
+  ROOT n = f32[ROWS,1000] reduce-window(OPERAND, zero), window={size=5x5 pad=2_2x2_2}, to_apply=add,
+    metadata={op_name="jit(mean)/reduce_window" source_file="/home/me/mean.py" source_line=3}
+}
+"""
+
+
+def notes(rows: int, operand: str) -> list[str]:
+    text = TEXT.replace("ROWS", str(rows)).replace("OPERAND", operand)
+    return list(compile_time_notes(parse_module(text)))
+
+
+@pytest.mark.parametrize("operand", ["ones", "twice"])
+def test_a_window_over_a_constant_is_named_with_its_line(operand: str) -> None:
+    """40 × 1,000 elements, 25 applications each: 1,000,000 steps, about 2 s of compilation."""
+    (note,) = notes(40, operand)
+    assert note == (
+        "Compile time: reduce-window of a constant, 1.00 M steps (mean.py:3); compute it outside jit"
+    )
+
+
+def test_short_evaluations_and_those_of_an_argument_are_not() -> None:
+    assert notes(39, "ones") == []
+    assert notes(40, "p") == []
+    assert notes(50_000, "ones") == []  # XLA leaves a constant of more than 45,000,000 elements
