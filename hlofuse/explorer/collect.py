@@ -24,7 +24,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.common.head import identity_line
+from hlofuse.reports.common.head import identity_line, missing_lines, not_repeated_in
 from hlofuse.reports.common.names import renamed_kernels
 from hlofuse.reports.common.phrases import headline
 from hlofuse.reports.common.xla_result import compare_with_result
@@ -349,6 +349,8 @@ class _Collector:
         """As `hlofuse explain` opens."""
         if (result := compare_with_result(self.replay)) is not None:
             yield result.line
+        if not self.replay.has_xla_final:
+            yield from missing_lines(not_repeated_in(self.replay))
         yield from (line.strip() for line, _ in verdict_lines(self.verdict, _WIDE) if line)
 
     def _operations(self) -> Iterator[Operation]:

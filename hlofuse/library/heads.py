@@ -12,7 +12,7 @@ from hlofuse.inputs.identity import identify_file
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.stage import Stage
-from hlofuse.reports.common.head import Head, NamesSource
+from hlofuse.reports.common.head import Head, NamesSource, not_repeated_in
 
 if TYPE_CHECKING:
     from hlofuse.library.loading import Loaded
@@ -41,15 +41,8 @@ def head_of(
     head = Head(identity, order, reported.follows_log, config.build, result)
     if isinstance(reported, Compilation):
         source: NamesSource | None = ("dump" if reported.has_xla_final else "replayed") if names else None
-        return replace(head, final_names=source, not_repeated=lambda: _not_repeated(reported))
+        return replace(head, final_names=source, not_repeated=lambda: not_repeated_in(reported))
     return head
-
-
-def _not_repeated(reported: Compilation) -> tuple[str, ...]:
-    """The passes that had work and were not repeated, before and after fusion."""
-    lowering = reported.input.lowering if not reported.has_xla_final else None
-    before = lowering.span(Stage.INPUT).not_repeated if lowering is not None else {}
-    return tuple({**before, **reported.span(Stage.SCHEDULED).not_repeated})
 
 
 def head_of_dump(path: Path) -> Head | None:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.pipelines.identity import Identity
+from hlofuse.pipelines.stage import Stage
 
 if TYPE_CHECKING:
+    from hlofuse.compilation import Compilation
     from hlofuse.ir.graph import OrderSource
     from hlofuse.pipelines.device import XlaBuild
     from hlofuse.reports.common.xla_result import XlaResult
@@ -48,12 +50,12 @@ def identity_line(
         parts.append(
             f"order {shown.partition(' (')[0]}, ties from XLA's log" if follows_log else f"order {shown}"
         )
-    if kernels == "replayed":
-        parts.append("kernels replayed")
     if identity.front_end:
         parts.append(f"from {identity.front_end}")
     if identity.partitions > 1:
         parts.append(plural(identity.partitions, "partition"))
+    if kernels == "replayed":
+        parts.append("kernels replayed")
     parts += [printable(f.removeprefix("--").replace("LIBRARY_FUSION_TYPE_", "")) for f in identity.flags]
     line = " · ".join(parts)
     if name:
@@ -93,9 +95,7 @@ class Head:
     def result_lines(self) -> list[str]:
         """The comparison with XLA's own result, and the passes after fusion that are missing without it."""
         lines = [self.result.line] if self.result is not None else []
-        if self.final_names == "replayed" and (missing := self.not_repeated()):
-            lines.append(f"Not replayed after fusion: {', '.join(missing)}. XLA's kernels may differ")
-        return lines
+        return lines + (missing_lines(self.not_repeated()) if self.final_names == "replayed" else [])
 
     def to_json(self) -> dict[str, Any]:
         """`module`, `stage`, `xla`, `order`, `not_repeated`, `notes` and the rest of `Identity.to_json`."""
@@ -109,6 +109,18 @@ class Head:
         if self.final_names is not None:
             found["final_names"] = self.final_names
         return {**head, "notes": list(self.identity.notes), **found}
+
+
+def not_repeated_in(replay: Compilation) -> tuple[str, ...]:
+    """The passes that had work and were not repeated, before and after fusion."""
+    lowering = replay.input.lowering if not replay.has_xla_final else None
+    before = lowering.span(Stage.INPUT).not_repeated if lowering is not None else {}
+    return tuple({**before, **replay.span(Stage.SCHEDULED).not_repeated})
+
+
+def missing_lines(passes: Sequence[str]) -> list[str]:
+    """A line that names passes which a replay lacks; none without them."""
+    return [f"Not replayed: {', '.join(passes)}. XLA's kernels may differ"] if passes else []
 
 
 def head_lines(heads: Sequence[Head]) -> list[str]:
