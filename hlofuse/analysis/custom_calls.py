@@ -1,6 +1,6 @@
 """Targets and side effects of custom calls."""
 
-from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 
 
@@ -135,3 +135,11 @@ def is_embedded(computation: Computation) -> bool:
     """True if the first caller applies the computation element by element; the others are not asked."""
     first = computation.first_caller
     return first is not None and first.opcode in _EMBEDDING
+
+
+def is_divided(module: Module) -> bool:
+    """True for a module that XLA's partitioner has yet to divide over several devices."""
+    partitions = module.attributes.raw("num_partitions") or "1"
+    if partitions == "1" or "_spmd" in module.entry.name:  # the partitioner's suffix
+        return False
+    return any("devices=" in (x.attributes.raw("sharding") or "") for x in module.instructions())

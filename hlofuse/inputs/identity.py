@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from hlofuse.analysis.custom_calls import is_divided
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing
 from hlofuse.inputs.backend import backend_of, platform_of
@@ -13,8 +14,6 @@ from hlofuse.inputs.companions import companions_of, compiled_with
 from hlofuse.inputs.release import replayed_release, written_by
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Module
-from hlofuse.passes.control_flow.annotations import is_divided
-from hlofuse.passes.control_flow.manual_partitioning import ManualPartition
 from hlofuse.pipelines.flags import merged, not_modelled
 from hlofuse.pipelines.identity import FRONT_ENDS, NOTHING_GIVEN, Fact, Given, Identity
 from hlofuse.pipelines.stage import Stage
@@ -89,6 +88,12 @@ def _platform_notes(module: Module, stage: Fact, device: DeviceDescription) -> l
     return found
 
 
+def _is_divided_by_hand(module: Module) -> bool:
+    from hlofuse.passes.control_flow.manual_partitioning import ManualPartition  # slow to import
+
+    return ManualPartition(module).is_complete
+
+
 def _notes(
     module: Module,
     stage: Fact,
@@ -109,7 +114,7 @@ def _notes(
         found.append(f"Flags whose effect is not modelled: {listing([*map(printable, unfollowed)], _FLAGS)}")
     partitions = partitions_of(module)
     if partitions > 1:
-        if stage.value == Stage.BEFORE and is_divided(module) and not ManualPartition(module).is_complete:
+        if stage.value == Stage.BEFORE and is_divided(module) and not _is_divided_by_hand(module):
             whole = f"figures are for all {partitions} devices together: XLA's partitioner is not replayed"
             found.append(f"{whole}, so the collectives that it adds are missing")
         else:

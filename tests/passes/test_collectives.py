@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.analysis.custom_calls import is_divided
 from hlofuse.analysis.launches import launches
 from hlofuse.analysis.replica_groups import replica_groups
 from hlofuse.compilation import Compilation, CompilationInput, compile, replay_config
@@ -29,7 +30,7 @@ from hlofuse.passes.collectives import (
     ConvertAsyncCollectivesToSync,
     can_overlap,
 )
-from hlofuse.passes.control_flow.annotations import ShardyXLA, is_divided
+from hlofuse.passes.control_flow.annotations import ShardyXLA
 from hlofuse.passes.control_flow.manual_partitioning import ManualPartition
 from hlofuse.pipelines.flags import parse_flags
 from hlofuse.pipelines.stage import Stage

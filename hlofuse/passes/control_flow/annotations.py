@@ -3,7 +3,14 @@
 from collections import Counter
 from collections.abc import Callable
 
-from hlofuse.analysis.custom_calls import PLACEMENTS, SHARDY, custom_call_target, hands_on, has_side_effect
+from hlofuse.analysis.custom_calls import (
+    PLACEMENTS,
+    SHARDY,
+    custom_call_target,
+    hands_on,
+    has_side_effect,
+    is_divided,
+)
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction
@@ -61,14 +68,6 @@ class ShardyXLA(Pass):
             shardings = (x for x in module.instructions() if x.attributes.raw("sharding") is not None)
             recorder.unimplemented(Counter(x.opcode for x in shardings))
         return remove_annotations(module, _is_shardy) or by_hand.is_complete
-
-
-def is_divided(module: Module) -> bool:
-    """True for a module that XLA's partitioner has yet to divide over several devices."""
-    partitions = module.attributes.raw("num_partitions") or "1"
-    if partitions == "1" or "_spmd" in module.entry.name:  # the partitioner's suffix
-        return False
-    return any("devices=" in (x.attributes.raw("sharding") or "") for x in module.instructions())
 
 
 _LATER = frozenset({"FuncResultSharding", "PropagationBarrier", "ShardingGroup"})
