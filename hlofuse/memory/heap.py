@@ -96,12 +96,12 @@ class _Simulation:
         block.values.append(value)
         block.starts.append(self._events)
         block.ends.append(-1)
-        self._events += 1
+        self._events += block.size > 0  # XLA does not note what takes no place
 
     def _end(self, value: HloValue) -> None:
         block, number = self._place[value]
         block.ends[number] = self._events
-        self._events += 1
+        self._events += block.size > 0  # XLA does not note what takes no place
 
 
 def pack(blocks: Collection[Block], alignment: int) -> int:

@@ -160,6 +160,24 @@ ENTRY main {
     assert (found.outputs, found.temporary) == (4096, 4096)
 
 
+def test_what_takes_no_place_counts_for_no_moment() -> None:
+    """Of two arrays the one that lives longer is placed first; empty arrays make no life longer."""
+    text = """HloModule m, is_scheduled=true
+
+ENTRY main {
+  p = f32[1024]{0} parameter(0)
+  a = f32[1024]{0} reverse(p), dimensions={0}
+  EMPTY
+  ROOT r = f32[8]{0} slice(a), slice={[0:8]}
+}
+"""
+    empty = "\n".join(f"e{k} = f32[0]{{0}} constant({{}})\nc{k} = f32[0]{{0}} copy(e{k})" for k in range(9))
+    found = cpu(text.replace("EMPTY", empty))
+    assert found.temporary == 4096
+    (block,) = (b for b in found.blocks if b.size)
+    assert (block.starts, block.ends) == ([0], [1])
+
+
 def test_branches_share_their_memory() -> None:
     """Of two branches only one runs, and of each the temporaries lie at the same place."""
     text = """HloModule m, is_scheduled=true
