@@ -24,11 +24,11 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import count_runs, is_small_call, launched_computations
 from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.memory import Assignment, assign
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.inputs.profile import MeasuredTime
+    from hlofuse.memory import Assignment
 
 
 Estimate = Callable[[Instruction], float | None]
@@ -234,6 +234,8 @@ class Account:
     @cached_property
     def memory(self) -> Assignment:
         """The memory that the module takes."""
+        from hlofuse.memory import assign  # with numpy and passes, and slow to import
+
         return assign(self.module, self.backend, self._device)
 
     @property

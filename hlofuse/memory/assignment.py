@@ -17,6 +17,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.memory.heap import Block, pack, simulate
 from hlofuse.memory.live_ranges import LiveRanges, Range
+from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.releases import AROUND_FUSION
 
 if TYPE_CHECKING:
@@ -93,8 +94,6 @@ def alias_info_of(backend: str, device: DeviceDescription | None) -> AliasInfo:
     """The rules by which a backend's kernels share buffers."""
     if backend != "gpu" or device is None:
         return AliasInfo(AROUND_FUSION)
-    from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo  # with passes, and slow to import
-
     return GpuAliasInfo(device, AROUND_FUSION)
 
 
