@@ -25,6 +25,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
     "What runs": {
         "stats": "Instructions, kernels, FLOP and bytes of modules.",
         "kernels": "Kernels after fusion and who generates each: library, Triton or emitter.",
+        "memory": "Bytes of arguments, results and temporaries; the arrays alive at the peak.",
         "model-error": "XLA's time model against a profile, worst kernel first.",
     },
     "See it": {
@@ -52,7 +53,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
     },
 }
 _COMMANDS = {name: found for section in _SECTIONS.values() for name, found in section.items()}
-_QUESTIONS = ("explain", "why", "kernels", "stats", "timeline", "trace-op")
+_QUESTIONS = ("explain", "why", "kernels", "memory", "stats", "timeline", "trace-op")
 """Commands that parse options and print an answer of the library, nothing else."""
 _WIDEST = max(map(len, _COMMANDS))
 _OVERVIEW = "overview"

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from hlofuse.library.program import Program
     from hlofuse.reports.check import Check as CheckResult  # noqa: F401
     from hlofuse.reports.kernels import KernelSelection  # noqa: F401
+    from hlofuse.reports.memory import MemoryUse  # noqa: F401
     from hlofuse.reports.stats import ModuleStatistics  # noqa: F401
     from hlofuse.reports.timeline import PassTimeline  # noqa: F401
     from hlofuse.reports.trace_op.model import Provenance  # noqa: F401
@@ -182,6 +183,20 @@ class Kernels(
     """
 
     name: str | None = argument("[NAME]", None, complete="names")
+
+
+@dataclass(eq=False, repr=False)
+class Memory(
+    Question["MemoryUse"],
+    source="memory:memory",
+    shown={"limit": limit(20, "Arrays shown; 0 shows all.")},
+    of_whole=True,
+):
+    """Show the memory of INPUT: arguments, results, temporaries, and the arrays alive at the peak.
+
+    The bytes are those of XLA's buffer assignment on its final module. Where that is not in the
+    dump, a replayed module stands for it, and the order of its instructions is an estimate.
+    """
 
 
 @dataclass(eq=False, repr=False)

@@ -41,6 +41,7 @@ class Report(Program):
         explain = method_of(questions.Explain)
         why = method_of(questions.Why)
         kernels_of = method_of(questions.Kernels)
+        memory = method_of(questions.Memory)
         stats_of = method_of(questions.Stats)
         timeline = method_of(questions.Timeline)
         trace_op = method_of(questions.TraceOp)

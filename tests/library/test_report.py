@@ -31,6 +31,7 @@ INPUTS: dict[str, tuple[str, dict[str, Any]]] = {
 REPORTS: dict[str, tuple[list[str], Callable[[Report], Any]]] = {
     "explain": ([], lambda r: r.explain()),
     "kernels": ([], lambda r: r.kernels),
+    "memory": ([], lambda r: r.memory()),
     "stats": ([], lambda r: r.stats),
     "what-if": ([], lambda r: r.what_if()),
     "check": (["--max-kernels", "1"], lambda r: r.check(max_kernels=1)),

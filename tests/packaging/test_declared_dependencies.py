@@ -31,6 +31,7 @@ COMMANDS: dict[str, str] = {
     "passes": "",
     "stats": "{sample}",
     "kernels": "{sample}",
+    "memory": "{sample}",
     "model-error": "{profile}",
     "explore": "{sample} -o {out}.html",
     "render": "{sample}/before.hlo -o {out}.svg",

@@ -1,0 +1,43 @@
+"""The answer of `memory`: bytes of arguments, results and temporaries, and what is alive at the peak."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of
+from hlofuse.reports.memory import MemoryUse, memory_use
+from hlofuse.reports.memory.json import memory_json
+from hlofuse.reports.memory.text import print_memory
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hlofuse.library.program import Program
+    from hlofuse.library.questions import Memory
+
+
+def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
+    """The answer of `memory`; HlofuseError where the final module is not known."""
+    account, as_it_is = report.account, report.is_taken_as_it_is
+    if account.totals.memory_bytes is None:
+        raise HlofuseError(
+            "memory needs the module that runs: give its dump after optimizations, or all dumps"
+        )
+    found = memory_use(account.module, account.memory)
+
+    def draw(console: Console, limit: int = 20) -> None:
+        print_memory(found, console, limit=limit)
+
+    return Answer(
+        "memory",
+        lambda: found,
+        json=memory_json,
+        body=draw,
+        rows_of=lambda document: document["alive"],
+        entries_of=lambda data: data.alive,
+        note=report.loaded.note if as_it_is else report.replayed.note,
+        heads=[head_of(report.loaded, replayed=False) if as_it_is else head_of(report.replay, names=True)],
+        differences=[None if as_it_is else report.difference],
+    )

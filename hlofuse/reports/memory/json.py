@@ -1,0 +1,23 @@
+"""`memory --format json`; the schema is in docs/json.md."""
+
+from typing import Any
+
+from hlofuse.format.fields import fields
+from hlofuse.reports.memory.model import MemoryUse
+
+SCHEMA = "hlofuse.memory/3"
+
+
+def memory_json(m: MemoryUse) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "module": m.name,
+        "memory": fields(m, "arguments results temporary aliased constants total peak"),
+        "alive": [
+            {
+                **fields(a, "name opcode shape bytes source last_reader last_reader_source"),
+                "index": list(a.index),
+            }
+            for a in m.alive
+        ],
+    }
