@@ -1,7 +1,5 @@
 """Launches of a module, their numbers and costs: the source of every report's figures."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,5 @@
 """Collectives of a module: participants, bytes on the wire, time, and what runs meanwhile."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set

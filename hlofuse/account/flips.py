@@ -1,7 +1,5 @@
 """Changes of single device numbers that would change a decision."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

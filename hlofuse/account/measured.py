@@ -1,7 +1,5 @@
 """Measured time of a module's instructions: a profile joined by XLA's final names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace

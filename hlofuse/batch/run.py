@@ -1,7 +1,5 @@
 """A run from sources to tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From folders, globs, lists, archives and object stores to units of work, by the names of files."""
 
-from __future__ import annotations
-
 import hashlib
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """One unit of work: from a module to the rows of every table."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Captures the input and output of XLA's fusion passes for a program, without an accelerator."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Compiles a program and collects XLA's dumps in a folder."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

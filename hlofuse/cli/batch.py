@@ -1,7 +1,5 @@
 """`hlofuse batch`: thousands of modules, on one machine or many, into tables."""
 
-from __future__ import annotations
-
 import os
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`hlofuse diff`: what changed between two modules, or two directories of them, fusion by fusion."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

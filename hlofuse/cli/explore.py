@@ -1,7 +1,5 @@
 """`hlofuse explore`: every decision in one HTML file to step through."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

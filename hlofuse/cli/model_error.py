@@ -1,7 +1,5 @@
 """`hlofuse model-error`: XLA's estimates against measured time."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import click

@@ -1,7 +1,5 @@
 """`hlofuse plot`: the effect of the fusion passes in charts."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """`hlofuse verify`: our replay against XLA's own result."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

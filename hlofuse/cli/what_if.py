@@ -1,7 +1,5 @@
 """`hlofuse what-if`: changes ranked by what they save, sweeps over knobs, passes left out."""
 
-from __future__ import annotations
-
 import click
 
 from hlofuse.cli.common.output import emit, rendered

@@ -1,8 +1,6 @@
 """Kernels of the final module as the page shows them, how those of two replays correspond, and files of the
 user's program that the page shows next to the kernels of their lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import inf

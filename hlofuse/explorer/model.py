@@ -5,8 +5,6 @@ of a replay are numbered: box n < len(instructions) starts as instruction n, the
 describe their changes, so the page can step forward and back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum

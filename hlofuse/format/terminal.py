@@ -1,7 +1,5 @@
 """Borderless tables and commands to copy, for the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from rich.console import Console

@@ -3,8 +3,6 @@
 A text that is only a module is recognized by its first and last line, and is not changed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

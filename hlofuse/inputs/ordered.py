@@ -1,7 +1,5 @@
 """A loaded module in the order that XLA has in memory, from files next to it."""
 
-from __future__ import annotations
-
 import heapq
 import re
 import struct

@@ -1,7 +1,5 @@
 """Texts with a part of a module: cut short, or copied without the rest."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

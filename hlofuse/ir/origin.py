@@ -4,8 +4,6 @@ A run names every instruction of its input after itself. A clone has the origin 
 has its own origin and that of the instruction that it replaces. Instructions share these immutable values.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 

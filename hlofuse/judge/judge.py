@@ -1,7 +1,5 @@
 """Compiles and runs two modules by XLA:CPU in a separate process, and compares their values."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

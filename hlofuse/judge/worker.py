@@ -3,8 +3,6 @@
 Each line of standard input is a request in JSON, answered by a line on standard output.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """`%load_ext hlofuse`, then `%%hlofuse`: explain the jitted functions that a notebook cell calls."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import update_wrapper

@@ -1,7 +1,5 @@
 """Options that are written once: fields of a dataclass, which commands take from the command line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """The key of an instruction: equal for instructions that are the same at a strictness, names aside."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Hashable
 from enum import IntEnum

@@ -1,7 +1,5 @@
 """Rows of bars: a label at the left, one or more columns of figures, one or more bars a row in each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """The roofline: the FLOP/s of each kernel by its FLOP per byte."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

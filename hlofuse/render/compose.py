@@ -1,7 +1,5 @@
 """The panels of a picture: the module as it is, after a replay, or both side by side."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

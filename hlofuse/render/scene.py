@@ -1,7 +1,5 @@
 """A picture before DOT: panels of boxes, frames and arrows."""
 
-from __future__ import annotations
-
 import unicodedata
 from dataclasses import dataclass, field
 

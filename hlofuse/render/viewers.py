@@ -1,7 +1,5 @@
 """The kernels of one step as a trace, in Chrome's trace event format, which Perfetto opens."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator, Mapping

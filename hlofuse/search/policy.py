@@ -1,7 +1,5 @@
 """A policy that sb3-contrib has learned in `hlofuse.gym`, for `hlofuse optimize --search policy`."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

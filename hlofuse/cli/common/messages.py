@@ -1,7 +1,5 @@
 """Messages on standard error: errors, warnings, notes and written files, each in one form."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """Options that commands share, so that they are called the same everywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, Field, fields
 from functools import partial, reduce, wraps

@@ -1,7 +1,5 @@
 """Commands that are built from the questions of the library: their options, and what a call prints."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Any

@@ -1,7 +1,5 @@
 """Reads Chrome traces (`*.trace.json.gz`) by JAX, xprof and others, event by event."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

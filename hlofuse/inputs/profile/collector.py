@@ -1,7 +1,5 @@
 """Sums of events by instruction and by device."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress

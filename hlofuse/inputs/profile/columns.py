@@ -1,7 +1,5 @@
 """Protocol buffers by columns: the same field of many messages at once, with numpy."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass

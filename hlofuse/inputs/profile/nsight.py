@@ -1,7 +1,5 @@
 """Reads SQLite exports of Nsight Systems: kernels, and XLA's NVTX ranges around their launches."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Parts of lines that the grammar may not know: items of attributes and metadata, shapes of any type."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import fields

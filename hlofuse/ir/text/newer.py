@@ -5,8 +5,6 @@ element type or opcode. The module gets the line's own text again, so that it is
 instruction of an unknown opcode becomes a custom call with a side effect, which no pass touches.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace

@@ -1,8 +1,6 @@
 """XLA:CPU's instruction fusion (`xla/service/cpu/cpu_instruction_fusion.cc`), and its sibling fusion, off
 unless asked for (`xla/service/cpu/cpu_multi_output_fusion.cc`, `xla/service/multi_output_fusion.cc`)."""
 
-from __future__ import annotations
-
 import heapq
 from dataclasses import dataclass, field
 from typing import ClassVar

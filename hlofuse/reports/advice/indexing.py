@@ -1,7 +1,5 @@
 """Recipes about gathers, scatters, sorts, cumulative sums and random numbers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from math import prod

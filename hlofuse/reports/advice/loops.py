@@ -1,7 +1,5 @@
 """Recipes about loops."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter as Count
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Recipes about matrix products and what stands before and after them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from math import prod
 

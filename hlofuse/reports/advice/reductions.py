@@ -1,7 +1,5 @@
 """Recipes about reductions and what follows them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from math import prod
 

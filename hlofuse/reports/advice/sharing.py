@@ -1,7 +1,5 @@
 """Recipes about what several kernels or readers share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from hlofuse.analysis.elementwise import without_bitcasts

@@ -1,7 +1,5 @@
 """Two compilations of one module: what each launches, and the edges that only one of them fuses."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any

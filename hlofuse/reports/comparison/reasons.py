@@ -1,7 +1,5 @@
 """One module by two XLA builds: the edges that only one of them fuses, and the reasons."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import partial

@@ -1,7 +1,5 @@
 """Instructions that were removed or added together, and which replaced which."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

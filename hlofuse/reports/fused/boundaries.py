@@ -13,8 +13,6 @@ that the two cannot share an array), the passes' verdict on the finished kernels
 first: it exists to merge those.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from hlofuse.account import Account

@@ -1,7 +1,5 @@
 """XLA's estimate of each kernel against its measured time."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

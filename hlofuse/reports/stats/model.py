@@ -1,7 +1,5 @@
 """The statistics of a module: instructions by opcode, kernels, fusions, costs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A capture folder from the program to the kernels: it holds the dumps around fusion only."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Cases to verify at a path: a pair of files, a dump directory, a corpus."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One module: its replay compared with XLA's result."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`verify`: whole corpora, in several processes where that pays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The worth of each rule, switched off alone, and replays over a grid of knobs' values."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace

@@ -1,7 +1,5 @@
 """Sweeps and knobs of `what-if` for the terminal."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 

@@ -1,7 +1,5 @@
 """Numbers of a device that would decide a pair otherwise: those that do when the whole module is replayed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

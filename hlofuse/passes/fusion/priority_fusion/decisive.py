@@ -1,7 +1,5 @@
 """Rules without which priority fusion would do something else."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import TypeAlias
 

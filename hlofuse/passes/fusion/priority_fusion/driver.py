@@ -1,7 +1,5 @@
 """One computation: the queue, a step at a time (`PriorityFusionQueue` and `PriorityFusion::RunImpl`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Whether a producer may be fused into a consumer, computed once for each structure of a pair."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TypeAlias
 

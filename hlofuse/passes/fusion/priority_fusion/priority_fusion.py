@@ -1,7 +1,5 @@
 """The producer that saves most is fused first (`xla/backends/gpu/transforms/priority_fusion.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """Producers by priority, the greatest unique id first among equals (the queue of `PriorityFusionQueue`)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import TypeAlias
