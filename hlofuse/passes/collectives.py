@@ -229,7 +229,6 @@ class AllReducePromotion(RewritePass):
         return replace_instruction(x, make.convert(new, new, x.shape.element_type), has_side_effect)
 
 
-@dataclass(frozen=True, kw_only=True)
 class AllToAllDecomposer(RewritePass):
     """An exchange of one array becomes one of its parts (`xla/service/all_to_all_decomposer.cc`)."""
 
@@ -254,7 +253,6 @@ class AllToAllDecomposer(RewritePass):
         return replace_instruction(x, whole, has_side_effect)
 
 
-@dataclass(frozen=True, kw_only=True)
 class AllReduceContiguous(Pass):
     """An all-reduce of several operands becomes one of their concatenation
     (`xla/hlo/transforms/collectives/all_reduce_contiguous.cc`)."""
@@ -309,7 +307,6 @@ _STARTED = "Other work may run between its start and its done"
 _JOINED = "Nothing can run between the start and the done"
 
 
-@dataclass(frozen=True, kw_only=True)
 class AsyncCollectiveCreator(Pass):
     """Collectives become a start and a done, with the options of `RunAsyncCollectivesConversionPasses`
     (`xla/hlo/transforms/collectives/async_collective_creator.cc`)."""
@@ -342,7 +339,6 @@ def _aliasing(x: Instruction) -> dict[str, str]:
     return {"output_to_operand_aliasing": "{" + ", ".join(pairs) + "}"}
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConvertAsyncCollectivesToSync(Pass):
     """A start and its done become one again where no other work could run before the done
     (`xla/hlo/transforms/collectives/convert_async_collectives_to_sync.cc`).

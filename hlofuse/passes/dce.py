@@ -1,7 +1,5 @@
 """Removes dead instructions (`xla/hlo/transforms/simplifiers/hlo_dce.cc`)."""
 
-from dataclasses import dataclass
-
 from hlofuse.analysis.custom_calls import has_side_effect, retains_elements
 from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -20,7 +18,6 @@ from hlofuse.rules.rewrites import (
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True, kw_only=True)
 class HloDCE(Pass):
     """`dce`: callers before callees, so that unused results of a fusion go before its body is looked at."""
 
@@ -119,7 +116,6 @@ def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
     return True
 
 
-@dataclass(frozen=True, kw_only=True)
 class TupleSimplifier(Pass):
     """`tuple-simplifier`, over every computation: removes tuples that are only taken apart again
     (`xla/hlo/transforms/simplifiers/tuple_simplifier.cc`)."""

@@ -1,7 +1,7 @@
 """XLA:GPU's passes right before fusion: it splits concatenates of very many arrays
 (`xla/backends/gpu/transforms/variadic_op_splitter.cc`) and move iotas into sorts."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from hlofuse.analysis.call_sites import with_changed_after
@@ -14,7 +14,6 @@ from hlofuse.rules.rewrites import IOTA_INTO_SORT, MANY_OPERANDS, MAX_CONCATENAT
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True, kw_only=True)
 class VariadicOpSplitter(Pass):
     """`variadic-op-splitter`."""
 
@@ -59,7 +58,6 @@ def _concatenate(whole: Instruction, parts: list[Instruction]) -> Instruction:
     return whole.clone(parts, shape=replace(whole.shape, dimensions=tuple(sizes)))
 
 
-@dataclass(frozen=True, kw_only=True)
 class SortIotaFusion(Pass):
     """`sort-iota-fusion`: makes iotas inside the sorts that read them
     (`xla/backends/gpu/transforms/sort_iota_fusion.cc`)."""

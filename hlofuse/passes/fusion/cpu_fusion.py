@@ -74,7 +74,6 @@ class _Driver(FusionDriver):
         evaluation.put_in(append_producer(fusion, producer), users)
 
 
-@dataclass(frozen=True, kw_only=True)
 class CpuInstructionFusion(InstructionFusion):
     """`fusion` on CPU; `may_duplicate` is off when multi-output fusion follows."""
 

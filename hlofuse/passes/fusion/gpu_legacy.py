@@ -32,7 +32,6 @@ from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True, kw_only=True)
 class FusionMerger(DevicePass):
     """`fusion_merger`: each fusion, producers first, goes into all of its users or stays."""
 

@@ -2,7 +2,6 @@
 (`xla/service/gpu/transforms/horizontal_loop_fusion.cc`, `horizontal_input_fusion.cc`)."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
@@ -32,7 +31,6 @@ from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
 
-@dataclass(frozen=True, kw_only=True)
 class HorizontalLoopFusion(DevicePass):
     """`horizontal_loop_fusion`: the entry computation, consumers last to first."""
 
@@ -256,7 +254,6 @@ def _insert(v: list[T], place: int, is_before: Callable[[T, T], bool], *, guarde
     v.insert(place, value)
 
 
-@dataclass(frozen=True, kw_only=True)
 class HorizontalInputFusion(DevicePass):
     """`horizontal_input_fusion`: consumers in post-order, their operands by the shape that is reduced."""
 
