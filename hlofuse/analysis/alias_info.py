@@ -8,6 +8,7 @@ from hlofuse.analysis.elementwise import is_elementwise_on_operand
 from hlofuse.analysis.hlo_value import Index, subshape_at
 from hlofuse.analysis.in_place import InPlacePair, in_place_pairs
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.grouping import reach
 from hlofuse.releases import Release
 
 if TYPE_CHECKING:
@@ -89,18 +90,12 @@ class AliasInfo:
 
 def _only_elementwise(start: Instruction) -> bool:
     """True if only elementwise operations and tuples follow (`AreTransitiveUsesElementwiseOrTuple`)."""
-    pending, seen = [start], {start}
-    while pending:
-        x = pending.pop()
-        for user in x.users:
-            if user.opcode != "tuple" and not all(
-                is_elementwise_on_operand(user, k) for k, o in enumerate(user.operands) if o is x
-            ):
-                return False
-            if user not in seen:
-                seen.add(user)
-                pending.append(user)
-    return True
+    return all(
+        user.opcode == "tuple"
+        or all(is_elementwise_on_operand(user, k) for k, o in enumerate(user.operands) if o is x)
+        for x in reach([start], lambda x: x.users)
+        for user in x.users
+    )
 
 
 def _is_added_last(fusion: Instruction, number: int) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 from itertools import count
 
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 
@@ -41,7 +42,7 @@ class CallSites:
         callers = computation.callers
         if len(callers) < 2:
             return list(callers)
-        return sorted(callers, key=lambda x: (self._order.get(_place(x), -1), x.id))
+        return sorted(callers, key=lambda x: (self._order.get(computation_of(x), -1), x.id))
 
     def context(self, computation: Computation) -> CallContext:
         """In which sense it is called; an unused computation as the entry is."""
@@ -62,12 +63,12 @@ class CallSites:
 
     def is_nested_in(self, instruction: Instruction, computation: Computation) -> bool:
         """True if it is in `computation` or in what only that calls (`InstructionIsNestedIn`)."""
-        inside = _place(instruction)
+        inside = computation_of(instruction)
         return inside is computation or computation in self._ancestors_of(inside)
 
     def nearest_ancestors(self, a: Instruction, b: Instruction) -> tuple[Instruction, Instruction] | None:
         """The callers of both in their innermost common computation (`NearestAncestorsInSameComputation`)."""
-        inside_a, inside_b = _place(a), _place(b)
+        inside_a, inside_b = computation_of(a), computation_of(b)
         if inside_a is inside_b:
             return a, b
         above_a, above_b = self._ancestors_of(inside_a), self._ancestors_of(inside_b)
@@ -82,7 +83,7 @@ class CallSites:
 
     def chain(self, instruction: Instruction) -> Iterable[Instruction]:
         """The caller of the computation it is in, the caller of that, and so on."""
-        return self._ancestors_of(_place(instruction)).values()
+        return self._ancestors_of(computation_of(instruction)).values()
 
     def _ancestors_of(self, computation: Computation) -> dict[Computation, Instruction]:
         """The computations around it, each with the instruction in it that leads there, innermost first."""
@@ -95,7 +96,7 @@ class CallSites:
             callers = self.callers(inside)
             if not callers or (len(callers) > 1 and not all(map(is_asynchronous, callers))):
                 return found
-            inside = _place(callers[0])
+            inside = computation_of(callers[0])
             if inside in found:
                 return found
             found[inside] = callers[0]
@@ -120,12 +121,6 @@ class CallSites:
         for computation in self.module.computations:
             found.setdefault(computation, CallContext.EMBEDDED)
         return found
-
-
-def _place(instruction: Instruction) -> Computation:
-    computation = instruction.computation
-    assert computation is not None
-    return computation
 
 
 class CallOrder:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.grouping import reach
 
 T = TypeVar("T", bound=Hashable)
 
@@ -102,15 +103,7 @@ class Reachability:
 
 def depends_on(instruction: Instruction, source: Instruction) -> bool:
     """True if `instruction` is `source` or works on its value, looked up without a snapshot."""
-    pending, seen = [instruction], {instruction}
-    while pending:
-        current = pending.pop()
-        if current is source:
-            return True
-        new = {o for o in (*current.operands, *current.control_predecessors) if o not in seen}
-        seen |= new
-        pending += new
-    return False
+    return source in reach([instruction], lambda x: (*x.operands, *x.control_predecessors))
 
 
 class MergedOrder:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from hlofuse.analysis.async_ops import is_async_end, wrapped_opcode
 from hlofuse.analysis.call_sites import CallContext, CallSites
 from hlofuse.analysis.hlo_value import HloPosition, HloValue, Index, PhiGraph, Readers, shape_tree
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 
@@ -210,8 +211,7 @@ class HloDataflow:
 
     def _into_parameter(self, parameter: Instruction) -> tuple[list[Instruction], list[Forward]]:
         """The values that meet in it, or that one caller passes in (`UpdateParameterValueSet`)."""
-        computation = parameter.computation
-        assert computation is not None
+        computation = computation_of(parameter)
         callers = self.calls.callers(computation)
         if not callers or self.calls.context(computation) is not CallContext.CONTROL_FLOW:
             return [], []

@@ -6,6 +6,7 @@ A lone slice counts as the fusion that XLA wraps it in.
 
 from hlofuse.analysis.elementwise import without_views
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.shape import Shape
 
 _SLICING = frozenset({"slice", "dynamic-slice", "dynamic-update-slice"})
@@ -128,11 +129,5 @@ def _has_constant_offsets(kernel: Instruction, offsets: list[Instruction]) -> bo
     """Scalar expressions of parameters and constants (`BuildOffsetExpr`)."""
     if kernel.opcode != "fusion":
         return True  # its operands become parameters
-    pending = [without_views(o) for o in offsets]
-    while pending:
-        node = pending.pop()
-        if node.opcode not in _OFFSET_OPCODES or node.shape.rank:
-            return False
-        if node.opcode not in ("parameter", "constant"):
-            pending += [without_views(o) for o in node.operands]
-    return True
+    nodes = reach(map(without_views, offsets), lambda x: map(without_views, x.operands))
+    return all(x.opcode in _OFFSET_OPCODES and not x.shape.rank for x in nodes)

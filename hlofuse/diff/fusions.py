@@ -12,7 +12,7 @@ from hlofuse.analysis import kernels
 from hlofuse.analysis.cost import Cost
 from hlofuse.diff.model import Detail, FusionChange, FusionKind, Kind
 from hlofuse.ir import Instruction
-from hlofuse.ir.grouping import grouped
+from hlofuse.ir.grouping import grouped, reach
 from hlofuse.matching.graph import Graph, Group
 from hlofuse.matching.key import canonical_attribute
 from hlofuse.matching.structure import TRIVIAL, Matching
@@ -95,12 +95,7 @@ class FusionChanges:
         for start in self.before:
             if start in seen or start not in near:
                 continue
-            stack, found = [start], {start}
-            while stack:
-                for other in near[stack.pop()]:
-                    if other not in found:
-                        found.add(other)
-                        stack.append(other)
+            found = set(reach([start], near.__getitem__))
             seen |= found
             ordered = sorted(found, key=place.__getitem__)
             split = next((n for n, f in enumerate(ordered) if place[f] >= len(self.before)), len(ordered))

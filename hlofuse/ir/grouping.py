@@ -1,7 +1,7 @@
-"""Grouping by a key, and common parts of sequences."""
+"""Grouping by a key, common parts of sequences, and what a graph leads to."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import TypeVar
 
@@ -30,3 +30,16 @@ def unmatched(pairs: Iterable[tuple[_K, _V]], other: Counter[_K]) -> Iterator[_V
 def common_length(one: Sequence[object], other: Sequence[object]) -> int:
     """The length of the common prefix."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def reach(starts: Iterable[_K], onwards: Callable[[_K], Iterable[_K]]) -> Iterator[_K]:
+    """`starts` and all that they lead to, each once; what was found last is followed first."""
+    pending = list(dict.fromkeys(starts))
+    seen = set(pending)
+    while pending:
+        here = pending.pop()
+        yield here
+        for there in onwards(here):
+            if there not in seen:
+                seen.add(there)
+                pending.append(there)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.fusing import get_tuple_element
+from hlofuse.ir.fusing import computation_of, get_tuple_element, module_of
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.removing import remove_parameter, replace_instruction
 from hlofuse.ir.shape import Layout, Shape
@@ -20,10 +20,8 @@ def join_fusions(
     With `sliced`, results are flattened and concatenated, and users read slices; otherwise they stay
     separate.
     """
-    computation = fusions[0].computation
-    assert computation is not None
-    module = computation.module
-    assert module is not None
+    computation = computation_of(fusions[0])
+    module = module_of(computation)
     body = _joined_body(fusions, sliced)
     module.add_computation(body)
     raw = {"kind": "kInput" if sliced else "kLoop", "calls": f"%{body.name}"}

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
+from hlofuse.ir.grouping import reach
 from hlofuse.matching.key import Keys, Strictness, payload
 
 # Two of these with the same operands are still two.
@@ -130,7 +131,7 @@ class Graph:
         self._opened = 0
         self._budget = _MAX_GROWTH * sum(len(c) for c in module.computations) + 1000
         order = module.computation_post_order()
-        reachable = _reachable(module.entry)
+        reachable = set(reach([module.entry], lambda c: [callee for i in c for _, callee in i.called]))
         self.unreachable = len(order) - len(reachable)
         """Computations without a caller; they are not part of the program and are not compared."""
         order = self.reachable = [c for c in order if c in reachable]
@@ -261,18 +262,6 @@ class Graph:
                 members.append(i)
                 value.instances.append(Occurrence(i, fusion))
         return index
-
-
-def _reachable(entry: Computation) -> set[Computation]:
-    found = {entry}
-    stack = [entry]
-    while stack:
-        for i in stack.pop():
-            for _, callee in i.called:
-                if callee not in found:
-                    found.add(callee)
-                    stack.append(callee)
-    return found
 
 
 def _left_closed(order: list[Computation]) -> set[Computation]:

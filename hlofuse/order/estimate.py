@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from hlofuse.analysis.call_sites import with_changed_after
 from hlofuse.analysis.elementwise import is_broadcast_of_constant, is_constant
+from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.front_end import named_by_front_end, program_order
 from hlofuse.order.names import calls_within, is_body_of_scan, is_of_program, number, stack_frame
@@ -130,9 +131,7 @@ def _is_constant(x: Instruction) -> bool:
 
 def _place(x: Instruction) -> object:
     """Its source line: a stack frame would include the callers."""
-    assert x.computation is not None
-    assert x.computation.module is not None
-    return x.computation.module.stack_frames.location(stack_frame(x)) or stack_frame(x)
+    return module_of(computation_of(x)).stack_frames.location(stack_frame(x)) or stack_frame(x)
 
 
 def estimate_order(module: Module) -> None:

@@ -230,6 +230,11 @@ def rewrite_each(
     return changed
 
 
+def find_each(module: Module, wanted: Callable[[Instruction], object]) -> list[Instruction]:
+    """The instructions outside fusions that are wanted, callees first, in the order of their creation."""
+    return [x for c in module.non_fusion_computations() for x in c if wanted(x)]
+
+
 def expand_each(
     found: Iterable[Instruction],
     handle: Callable[[Instruction], object],

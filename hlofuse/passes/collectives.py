@@ -7,10 +7,11 @@ from typing import Any
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.replica_groups import replica_groups
 from hlofuse.ir.attributes.metadata import OpMetadata, quote
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import move_control_dependencies, replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass, RewritePass
+from hlofuse.passes.base import Pass, RewritePass, find_each
 from hlofuse.passes.common import make
 from hlofuse.passes.common.asynchronous import make_asynchronous
 from hlofuse.passes.common.calls import set_called
@@ -262,16 +263,9 @@ class AllReduceContiguous(Pass):
     def run(self, module: Module, recorder: Recorder) -> bool:
         if _is_constrained(module, "all-reduce"):
             return False
-        found = [
-            x
-            for c in module.non_fusion_computations()
-            for x in c
-            if x.opcode == "all-reduce" and len(x.operands) > 1
-        ]
+        found = find_each(module, lambda x: x.opcode == "all-reduce" and len(x.operands) > 1)
         for x in found:
-            computation = x.computation
-            assert computation is not None
-            whole = _make_contiguous(x)
+            computation, whole = computation_of(x), _make_contiguous(x)
             recorder.rewrite(computation.name, [x.name], [whole], rule="", reason=_CONTIGUOUS)
         return bool(found)
 

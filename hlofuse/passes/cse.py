@@ -171,9 +171,7 @@ class _OneComputation:
         return instruction.shape.key if self._layouts else instruction.shape.key_ignoring_layout
 
     def _record(self, rule: Rule, removed: str, survivor: Instruction) -> None:
-        self._recorder.rewrite(
-            self._computation.name, [removed], [survivor], rule=rule.code, reason=rule.title
-        )
+        self._recorder.apply(rule, self._computation.name, [removed], [survivor])
 
 
 def _look(instruction: Instruction) -> Hashable:

@@ -37,13 +37,7 @@ class HloDCE(Pass):
                         del unreached[callee]
                         stack.append(callee)
         for computation in unreached:
-            recorder.rewrite(
-                computation.name,
-                [computation.name],
-                [],
-                rule=DEAD_COMPUTATION.code,
-                reason=DEAD_COMPUTATION.title,
-            )
+            recorder.apply(DEAD_COMPUTATION, computation.name, [computation.name], [])
         module.remove_computation(*unreached)
         return changed or bool(unreached)
 
@@ -54,16 +48,12 @@ def remove_dead_instructions(computation: Computation, recorder: Recorder) -> bo
     dead = [x for x in computation if not x.users and _can_remove(x)]
     for instruction in dead:
         removed = remove_with_unused_operands(instruction, has_side_effect)
-        recorder.rewrite(
-            computation.name, removed, [], rule=DEAD_INSTRUCTION.code, reason=DEAD_INSTRUCTION.title
-        )
+        recorder.apply(DEAD_INSTRUCTION, computation.name, removed, [])
     changed |= bool(dead)
     for parameter in reversed(computation.parameters):
         if is_dead(parameter) and is_safely_removable(parameter):
             removed = remove_with_unused_operands(parameter, has_side_effect)
-            recorder.rewrite(
-                computation.name, removed, [], rule=DEAD_PARAMETER.code, reason=DEAD_PARAMETER.title
-            )
+            recorder.apply(DEAD_PARAMETER, computation.name, removed, [])
             changed = True
     return changed
 
@@ -112,7 +102,7 @@ def _remove_unused_outputs(body: Computation, recorder: Recorder) -> bool:
         for element in list(fusion.users):
             substituted(element, fusion, preserve_sharding=True)
         root.replace_all_uses_with(root.operands[used_indices[0]])
-    recorder.rewrite(body.name, removed, [fusion], rule=UNUSED_OUTPUT.code, reason=UNUSED_OUTPUT.title)
+    recorder.apply(UNUSED_OUTPUT, body.name, removed, [fusion])
     return True
 
 
@@ -145,7 +135,7 @@ class TupleSimplifier(Pass):
                     preserve_sharding=True,
                     relay_control_dependencies=rule is ELEMENT_OF_TUPLE,
                 ):
-                    recorder.rewrite(computation.name, [name], [source], rule=rule.code, reason=rule.title)
+                    recorder.apply(rule, computation.name, [name], [source])
                     changed = True
         return changed
 

@@ -11,6 +11,7 @@ from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.grouping import reach
 from hlofuse.rules.catalogue import Knob
 from hlofuse.rules.gpu_fusible import (
     has_tiled_transpose,
@@ -225,16 +226,9 @@ def creates_heavy_computation(pair: GpuPair) -> Figures | None:
         return None
     if consumer.opcode != "fusion":
         return {"heavy": heavy.name} if _reads_repeatedly(consumer) else None
-    pending = [consumer.fused_computation.parameters[consumer.operands.index(producer)]]
-    seen = set(pending)
-    while pending:
-        inner = pending.pop()
-        if _reads_repeatedly(inner):
-            return {"heavy": heavy.name, "repeated_by": inner.name}
-        new = [u for u in inner.users if u not in seen]
-        seen.update(new)
-        pending += new
-    return None
+    start = consumer.fused_computation.parameters[consumer.operands.index(producer)]
+    repeated_by = next(filter(_reads_repeatedly, reach([start], lambda x: x.users)), None)
+    return {"heavy": heavy.name, "repeated_by": repeated_by.name} if repeated_by is not None else None
 
 
 def over_kernel_budget(pair: GpuPair) -> Verdict | None:

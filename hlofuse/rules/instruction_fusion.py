@@ -8,6 +8,7 @@ from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.analysis.in_place import InPlacePair, ReusedOperands, follow_tuples, in_place_pairs
 from hlofuse.analysis.indexing_evaluation import IndexingEvaluation
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.grouping import reach
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import essential, outcome, register
 from hlofuse.rules.settings import Settings
@@ -228,17 +229,9 @@ def _integer(instruction: Instruction) -> int | None:
 def _safe(producer: Instruction, consumer: Instruction, update: Instruction) -> bool:
     """Nothing but elementwise operations and the update follows the producer's value inside the consumer."""
     body = consumer.fused_computation
-    pending = [body.parameters[k] for k, o in enumerate(consumer.operands) if o is producer]
-    seen: set[Instruction] = set()
-    while pending:
-        x = pending.pop()
-        if x in seen:
-            continue
-        seen.add(x)
-        if x is not update and x.opcode != "parameter" and not is_elementwise(x):
-            return False
-        pending += x.users
-    return True
+    starts = [body.parameters[k] for k, o in enumerate(consumer.operands) if o is producer]
+    after = reach(starts, lambda x: x.users)
+    return all(x is update or x.opcode == "parameter" or is_elementwise(x) for x in after)
 
 
 SAME_VALUE_TWICE = essential(

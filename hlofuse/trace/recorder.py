@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.origin import Origin
+from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Figures
 from hlofuse.trace.events import NO_FIGURES, Event
 
@@ -106,6 +107,12 @@ class Recorder:
         head = "rewrite", self._pass, computation, self._step, None, None, *_NO_FUSION, rule, reason
         names, origins = tuple([i.name for i in added]), tuple([i.origin for i in added])
         self.events.append(_event((*head, NO_FIGURES, *_NO_PRICE, tuple(removed), names, origins)))
+
+    def apply(
+        self, rule: Rule, computation: str, removed: Sequence[str], added: Sequence[Instruction]
+    ) -> None:
+        """`rewrite` by a rule whose title says why."""
+        self.rewrite(computation, removed, added, rule=rule.code, reason=rule.title)
 
     def created_instructions(
         self, removed: str, added: Sequence[Instruction], *, rule: str, reason: str

@@ -79,8 +79,7 @@ def replace_parameter(computation: Computation, shape: Shape) -> tuple[Instructi
 
 def drop(x: Instruction) -> None:
     """Remove an instruction without readers, also a parameter that was replaced."""
-    assert x.computation is not None
-    x.computation.remove_instruction(x)
+    computation_of(x).remove_instruction(x)
 
 
 # The metadata of a call, applied to inlined instructions (`PropagateCallMetadata`). Mirrors

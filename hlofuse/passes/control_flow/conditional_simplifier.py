@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect, is_inlined
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir.fusing import set_tuple_index
+from hlofuse.ir.fusing import computation_of, set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
@@ -204,8 +204,7 @@ class ConditionalCanonicalizer(RewritePass):
                 x.replace_operand(number, make.tuple_of(x, [operand]))
                 changed = True
         if not x.shape.is_tuple:
-            assert x.computation is not None
-            new = x.computation.add_instruction(x.clone(shape=Shape.tuple_of([x.shape])))
+            new = computation_of(x).add_instruction(x.clone(shape=Shape.tuple_of([x.shape])))
             replace_instruction(x, make.get_tuple_element(x, new, 0), has_side_effect)
             changed = True
         return changed

@@ -9,7 +9,7 @@ from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass, VisitPass, expand_each, replaced
+from hlofuse.passes.base import Pass, VisitPass, expand_each, find_each, replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.make import added, reshaped
@@ -26,15 +26,9 @@ class DotDecomposer(Pass):
     name = "dot_decomposer"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        dots = [
-            i
-            for computation in module.non_fusion_computations()
-            for i in computation
-            if i.opcode == "dot"
-            and len(i.operands) == 2
-            and not all(_is_canonical(i, side) for side in (0, 1))
-        ]
-        return expand_each(dots, _canonicalize, recorder)
+        dots = find_each(module, lambda x: x.opcode == "dot" and len(x.operands) == 2)
+        found = [x for x in dots if not all(_is_canonical(x, side) for side in (0, 1))]
+        return expand_each(found, _canonicalize, recorder)
 
 
 def _is_canonical(dot: Instruction, side: int) -> bool:
@@ -178,12 +172,7 @@ class DotDimensionSorter(Pass):
     name = "dot_dimension_sorter"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        found = [
-            x
-            for computation in module.non_fusion_computations()
-            for x in computation
-            if x.opcode == "dot" and _is_unsorted(x)
-        ]
+        found = find_each(module, lambda x: x.opcode == "dot" and _is_unsorted(x))
         return expand_each(found, _sort, recorder)
 
 

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.attributes.window import SliceRange, SliceRanges
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.common.make import added, derived, numbers
@@ -356,14 +358,7 @@ class _Order:
     def _from(self, start: Instruction) -> set[Instruction]:
         found = self._reached.get(start)
         if found is None:
-            found = set()
-            stack = [start]
-            while stack:
-                for user in self._after[stack.pop()]:
-                    if user not in found:
-                        found.add(user)
-                        stack.append(user)
-            self._reached[start] = found
+            found = self._reached[start] = set(reach(self._after[start], self._after.__getitem__))
         return found
 
 
@@ -385,5 +380,4 @@ def _shorten(start: Instruction) -> None:
         return
     chain[-1].replace_all_uses_with(tracker.chain(producer))
     for instruction in reversed(chain):
-        assert instruction.computation is not None
-        instruction.computation.remove_instruction(instruction)
+        computation_of(instruction).remove_instruction(instruction)

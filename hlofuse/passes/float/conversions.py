@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hlofuse.ir.fusing import clone_of
+from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.passes.base import (
@@ -86,9 +86,7 @@ def _move_up(computation: Computation) -> bool:
 def _clone(x: Instruction, operands: list[Instruction], element_type: str) -> Instruction:
     new = clone_of(x, operands)
     new.shape = x.shape.with_element_type(element_type)
-    computation = x.computation
-    assert computation is not None
-    return computation.add_instruction(new)
+    return computation_of(x).add_instruction(new)
 
 
 def _convert(x: Instruction, element_type: str) -> Instruction:

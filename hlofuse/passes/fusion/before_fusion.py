@@ -46,9 +46,7 @@ def _split(computation: Computation, concatenate: Instruction, batch: int, recor
             concatenates.append(part)
         parts = joined
     replace_instruction(concatenate, parts[0], has_side_effect)
-    recorder.rewrite(
-        computation.name, [name], concatenates, rule=MANY_OPERANDS.code, reason=MANY_OPERANDS.title
-    )
+    recorder.apply(MANY_OPERANDS, computation.name, [name], concatenates)
 
 
 def _concatenate(whole: Instruction, parts: list[Instruction]) -> Instruction:
@@ -81,13 +79,7 @@ class SortIotaFusion(Pass):
                     append_producer(fusion, iota)
                 names = [name, *[i.name for i in iotas]]
                 replace_instruction(sort, fusion, has_side_effect)
-                recorder.rewrite(
-                    computation.name,
-                    names,
-                    [fusion],
-                    rule=IOTA_INTO_SORT.code,
-                    reason=IOTA_INTO_SORT.title,
-                )
+                recorder.apply(IOTA_INTO_SORT, computation.name, names, [fusion])
                 changed.add(computation)
         if module.processing_order:
             module.processing_order = with_changed_after(module.processing_order, changed)

@@ -16,6 +16,7 @@ from hlofuse.analysis.cpu_predicates import (
 from hlofuse.analysis.custom_calls import is_embedded
 from hlofuse.ir.fusing import append_producer, merge_fusion_into_multi_output
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import reach
 from hlofuse.passes.base import Pass
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
@@ -104,16 +105,8 @@ class CpuMultiOutputFusion(Pass):
 
 def _is_inside_fusion(computation: Computation) -> bool:
     """The computation is called, by whatever way, from inside a fusion (`CheckInsideFusion`)."""
-    pending, seen = [computation], {computation}
-    while pending:
-        current = pending.pop()
-        if current.fusion is not None:
-            return True
-        for caller in current.callers:
-            if caller.computation is not None and caller.computation not in seen:
-                seen.add(caller.computation)
-                pending.append(caller.computation)
-    return False
+    around = reach([computation], lambda c: [x.computation for x in c.callers if x.computation is not None])
+    return any(c.fusion is not None for c in around)
 
 
 class _Siblings:

@@ -42,8 +42,7 @@ def reached(entry: Computation) -> Iterator[Instruction]:
 
 def wrap(module: Module, instruction: Instruction, kind: str) -> Instruction:
     """The fusion `wrapped_OPCODE` of that kind, in the place of `instruction`, which is removed."""
-    computation = instruction.computation
-    assert computation is not None
+    computation = computation_of(instruction)
     fusion = create_fusion(instruction, kind)
     fusion.name = module.instruction_names.unique(f"wrapped_{instruction.opcode}")
     body = fusion.fused_computation
@@ -75,8 +74,7 @@ class CpuFusionWrapper(Pass):
                 )
                 continue
             name = instruction.name
-            parent = instruction.computation
-            assert parent is not None
+            parent = computation_of(instruction)
             fusion = wrap(module, instruction, "kLoop")
             recorder.rewrite(parent.name, [name], [fusion], rule=verdict.rule.code, reason=verdict.reason)
             changed = True

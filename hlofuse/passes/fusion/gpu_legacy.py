@@ -10,7 +10,7 @@ from hlofuse.analysis.elementwise import is_expensive
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.merging import MergingModel
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.fusing import append_producer, fuse_in_place_of
+from hlofuse.ir.fusing import append_producer, computation_of, fuse_in_place_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.base import DevicePass
@@ -106,8 +106,7 @@ class _Driver:
                 duplicated=bool(producer.users),
                 figures=verdict.figures,
             )
-        computation = producer.computation
-        assert computation is not None
+        computation = computation_of(producer)
         if producer is not computation.root:  # a root with users, all of them dead: XLA gives up there
             computation.remove_instruction(producer)
         self._model.forget(producer)

@@ -8,7 +8,7 @@ from hlofuse.analysis.call_sites import non_fusion_computations
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir.fusing import fuse_in_place_of, merge_fusion_into_multi_output
+from hlofuse.ir.fusing import computation_of, fuse_in_place_of, merge_fusion_into_multi_output
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.horizontal import join_fusions
 from hlofuse.ir.shape import Shape, type_number
@@ -321,15 +321,7 @@ class _InputDriver:
             return reduction
         name = reduction.name
         fusion = fuse_in_place_of(reduction, "kInput", has_side_effect)
-        computation = fusion.computation
-        assert computation is not None
-        self._recorder.rewrite(
-            computation.name,
-            [name],
-            [fusion],
-            rule=WRAPPED_REDUCTION.code,
-            reason=WRAPPED_REDUCTION.title,
-        )
+        self._recorder.apply(WRAPPED_REDUCTION, computation_of(fusion).name, [name], [fusion])
         return fusion
 
     def _refusal(self, anchor: Instruction, other: Instruction) -> Verdict | None:

@@ -12,6 +12,7 @@ from hlofuse.analysis.custom_calls import has_side_effect, is_embedded
 from hlofuse.analysis.elementwise import is_expensive, is_fusible
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.fusion.fusion_queue import ReversePostOrderQueue, globally_unfusible
@@ -220,13 +221,6 @@ def _creates_cycle(producer: Instruction, consumer: Instruction, reachability: R
         if producer in reachability and operand in reachability and reachability.reaches(producer, operand):
             return True
         others.add(operand)
-    pending = [*producer.users, *producer.control_successors]
-    seen: set[Instruction] = set()
-    while pending:
-        user = pending.pop()
-        if user in others:
-            return True
-        if user not in seen:
-            seen.add(user)
-            pending += [*user.users, *user.control_successors]
-    return False
+    starts = [*producer.users, *producer.control_successors]
+    after = reach(starts, lambda x: (*x.users, *x.control_successors))
+    return not others.isdisjoint(after)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.shapes import aligned, ones_moved, permute, relaid, without
@@ -164,8 +165,7 @@ class Requests:
             opcode == "reshape" and not mandatory and instruction.operands[0].opcode == "dynamic-slice"
         ):
             dfs, priority = False, priority - 1
-        assert instruction.computation is not None
-        operands = self.computations[instruction.computation].operands
+        operands = self.computations[computation_of(instruction)].operands
         constraint = operands.get((instruction, number))
         if constraint is None:
             constraint = OperandConstraint(instruction, number, shape, mandatory, dfs, priority)
@@ -312,8 +312,7 @@ class LayoutAssignment(Requests):
                         self.set_array_operand_layout(
                             user, number, order, mandatory=False, priority=constraint.priority
                         )
-        computation = buffer.instruction.computation
-        assert computation is not None
+        computation = computation_of(buffer.instruction)
         callers = list(computation.callers)
         if len(callers) != 1 or callers[0].opcode != "while" or computation.root.opcode != "tuple":
             return

@@ -1,7 +1,9 @@
 """Passes that move constants into loops and what never changes out of them."""
 
 from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import reach
 from hlofuse.ir.removing import remove_with_unused_operands
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
@@ -79,13 +81,7 @@ class WhileLoopConstantSinking(Pass):
 def _remove_unused_computations(module: Module) -> None:
     """Remove computations not called from the entry (`HloModule::RemoveUnusedComputations`), but no unused
     instruction elsewhere."""
-    reached: set[Computation] = set()
-    pending = [module.entry]
-    while pending:
-        computation = pending.pop()
-        if computation not in reached:
-            reached.add(computation)
-            pending += [callee for i in computation for callee in i.called_computations]
+    reached = set(reach([module.entry], lambda c: [callee for i in c for callee in i.called_computations]))
     for computation in list(module.computations):
         if computation not in reached:
             module.remove_computation(computation)
@@ -182,8 +178,7 @@ def _copy_out(
         operands = [loop.operands[0] if o is parameter else hoisted[o] for o in current.operands]
         clone = current.clone(operands)
         clone.attributes = clone.attributes.without("control-predecessors")
-        assert loop.computation is not None
-        hoisted[current] = loop.computation.add_instruction(clone)
+        hoisted[current] = computation_of(loop).add_instruction(clone)
         waiting.discard(current)
 
 

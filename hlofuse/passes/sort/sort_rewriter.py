@@ -9,7 +9,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass, expand_each, replaced
+from hlofuse.passes.base import Pass, expand_each, find_each, replaced
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.make import added, derived
 from hlofuse.passes.common.shapes import with_layout
@@ -336,9 +336,7 @@ class EstimateCubSortScratchSize(Pass):
     name = "deviceless-estimate-cub-sort-scratch-size"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        found = [
-            x for c in module.non_fusion_computations() for x in c if custom_call_target(x) == UNASSIGNED
-        ]
+        found = find_each(module, lambda x: custom_call_target(x) == UNASSIGNED)
         return expand_each(found, _assign, recorder)
 
 

@@ -11,6 +11,7 @@ from hlofuse.inputs.many import dump_text
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.reports.common.lineage import outermost
 from hlofuse.reports.common.names import described_by
 from hlofuse.reports.diff.clusters import Cluster
 from hlofuse.reports.diff.model import summarize
@@ -187,7 +188,7 @@ def how_changed(before: tuple[Location, ...], now: tuple[Location, ...]) -> How:
 
 
 def _sorted(instructions: Iterable[Instruction]) -> list[Instruction]:
-    return sorted(instructions, key=lambda i: (_outermost(i).name, i.name))
+    return sorted(instructions, key=lambda i: (outermost(i).name, i.name))
 
 
 def _locations(instructions: Iterable[Instruction]) -> tuple[Location, ...]:
@@ -196,21 +197,14 @@ def _locations(instructions: Iterable[Instruction]) -> tuple[Location, ...]:
 
 def location_of(i: Instruction) -> Location:
     """The place of an operation in its dump."""
-    outer = _outermost(i)
+    outer = outermost(i)
     if outer is i:
         return Location(i.name, i.opcode, str(i.shape))
     return Location(i.name, i.opcode, str(i.shape), outer.name, outer.fusion_kind)
 
 
-def _outermost(i: Instruction) -> Instruction:
-    """The fusion an instruction is in, the outermost of nested ones; itself outside of fusions."""
-    while i.computation is not None and i.computation.fusion is not None:
-        i = i.computation.fusion
-    return i
-
-
 def _kernel(i: Instruction) -> FinalKernel:
-    outer = _outermost(i)
+    outer = outermost(i)
     inside = [x.opcode for x in computed_in(outer)] if outer.opcode == "fusion" else []
     where = outer.computation.name if outer.computation is not None else ""
     return FinalKernel(outer.name, outer.opcode, outer.fusion_kind, tuple(inside), where)

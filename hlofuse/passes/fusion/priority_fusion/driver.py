@@ -52,13 +52,7 @@ def fuse_constants(
             make_fusion(user, kind)
             append_producer(user, constant)
             kinds[user] = kind
-            recorder.rewrite(
-                computation.name,
-                replaced,
-                [user],
-                rule=SMALL_CONSTANT.code,
-                reason=SMALL_CONSTANT.title,
-            )
+            recorder.apply(SMALL_CONSTANT, computation.name, replaced, [user])
             changed = True
     return changed
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Layout, Shape
 from hlofuse.passes.base import Explained, Pass, VisitPass, any_change, attempt, replaced
@@ -257,8 +258,7 @@ def _swap(dot: Instruction) -> None:
     new.attributes = new.attributes.without("sharding", "frontend_attributes")
     back = added(dot, "bitcast", dot.shape, [new], like=dot)
     dot.replace_all_uses_with(back)
-    assert dot.computation is not None
-    dot.computation.remove_instruction(dot)
+    computation_of(dot).remove_instruction(dot)
 
 
 _TINY_DOT_ELEMENTS = 10_000_000
