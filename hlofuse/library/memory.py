@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.reports.memory import MemoryUse, memory_use
+from hlofuse.reports.memory.changes import memory_changes
 from hlofuse.reports.memory.json import memory_json
 from hlofuse.reports.memory.text import print_memory
 
@@ -26,6 +28,8 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
             "memory needs the module that runs: give its dump after optimizations, or all dumps"
         )
     found = memory_use(account.module, account.memory)
+    if not report.is_fused:
+        found = replace(found, changes=memory_changes(report.observed, report.facts, report.verdict))
 
     def draw(console: Console, limit: int = 20) -> None:
         print_memory(found, console, limit=limit)

@@ -20,4 +20,8 @@ def memory_json(m: MemoryUse) -> dict[str, Any]:
             }
             for a in m.alive
         ],
+        "changes": [
+            fields(c, "text flag? recipe? sources temporary_bytes saved_bytes time_us~ time_saved_us~")
+            for c in m.changes
+        ],
     }

@@ -8,6 +8,7 @@ from hlofuse.analysis.kernels import kernel_source
 from hlofuse.format.paths import source_text
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.memory import Assignment, LiveArray
+from hlofuse.reports.memory.changes import MemoryChange
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,8 @@ class MemoryUse:
     """Bytes of temporary arrays alive at once, at most; `temporary` has room for them."""
     alive: tuple[AliveArray, ...] = field(repr=False)
     """The largest first."""
+    changes: tuple[MemoryChange, ...] = field(default=(), repr=False)
+    """Changes that need less temporary memory, the largest saving first."""
 
 
 def memory_use(module: Module, assigned: Assignment) -> MemoryUse:

@@ -1,17 +1,22 @@
 """`memory` for the terminal."""
 
+from collections.abc import Iterator
+
 from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import Rows, print_more
-from hlofuse.format.units import bytes_text, plural
+from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.memory.model import AliveArray, MemoryUse
+from hlofuse.reports.verdict.phrases import delta, where_text
 
 
 def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:
     """Print the bytes of each kind, then the arrays alive at the peak, the largest first."""
     console.print(Text(summary(m), style="bold"))
+    for line in _change_lines(m):
+        console.print(Text(line))
     shown = m.alive[: limit or None]
     if not shown:
         return
@@ -38,6 +43,19 @@ def summary(m: MemoryUse) -> str:
     parts = [f"arguments {bytes_text(m.arguments)}", results, f"temporaries {bytes_text(m.temporary)}"]
     parts += [f"constants {bytes_text(m.constants)}"] if m.constants else []
     return f"{bytes_text(m.total)}: {', '.join(parts)}"
+
+
+def _change_lines(m: MemoryUse) -> Iterator[str]:
+    if m.changes:
+        yield "\nChanges that need less temporary memory, replayed on this module"
+    for number, c in enumerate(m.changes, 1):
+        where = f" ({printable(where_text(c.sources))})" if c.sources else ""
+        yield f"{number}. {c.text}{where}"
+        before = c.temporary_bytes + c.saved_bytes
+        time = ""
+        if c.time_us is not None and c.time_saved_us:
+            time = f", time {delta(c.time_us + c.time_saved_us, -c.time_saved_us, us_text)}"
+        yield f"   {bytes_text(before)} → {bytes_text(c.temporary_bytes)} temporary{time}"
 
 
 def _name(array: AliveArray) -> str:
