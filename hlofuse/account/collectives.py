@@ -300,14 +300,8 @@ def resharding_of(
         if value.is_root:
             return None
         for user in value.users:
-            if (
-                user.opcode in _MOVES
-                or is_async_end(user.opcode)
-                or _collective_in(user, exchanges) is not None
-            ):
-                pending.append(user)
-                continue
-            if _is_move(user):
+            hands_on = user.opcode in _MOVES or is_async_end(user.opcode) or _is_move(user)
+            if hands_on or _collective_in(user, exchanges) is not None:
                 pending.append(user)
                 continue
             share = _share_read_by(user, value)

@@ -9,7 +9,8 @@ from hlofuse.ir.shape import INTEGER_TYPES
 _SAME_VALUE = frozenset(
     {"bitcast", "convert", "copy", "copy-done", "copy-start", "optimization-barrier", "reshape"}
 )
-_MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
+MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
+"""The direction of a comparison with its sides exchanged."""
 _WHOLE = -1
 """In place of the number of a tuple's element: the value is no tuple."""
 
@@ -42,7 +43,7 @@ def counted_trips(loop: Instruction) -> int | None:
         return None
     direction = str(compare.attributes.raw("direction"))
     if right.counts:
-        left, right, direction = right, left, _MIRRORED.get(direction, direction)
+        left, right, direction = right, left, MIRRORED.get(direction, direction)
     first = _Counter(None, counter.types).linear(loop.operands[0], counter.index)
     step = counter.linear(called["body"].root, counter.index)
     if first is None or step is None or not step.counts or not step.offset:
@@ -59,7 +60,7 @@ def counted_trips(loop: Instruction) -> int | None:
 def _trips(begin: int, end: int, step: int, direction: str) -> int | None:
     """The steps from `begin` until the comparison with `end` is false; None if it never is."""
     if direction in ("GT", "GE"):
-        begin, end, step, direction = -begin, -end, -step, _MIRRORED[direction]
+        begin, end, step, direction = -begin, -end, -step, MIRRORED[direction]
     if direction == "EQ":
         return int(begin == end)
     if direction == "NE":

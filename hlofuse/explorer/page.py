@@ -14,7 +14,7 @@ from typing import Any
 
 from hlofuse.account import Launched
 from hlofuse.analysis.elementwise import leaves_size
-from hlofuse.explorer.model import Decision, Kernel, Operation, Page, Passes, RefusedEdge, Run
+from hlofuse.explorer.model import Decision, Kernel, Operation, Page, Passes, Run
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import layer_of
@@ -127,7 +127,12 @@ def _run(r: Run, s: Strings) -> dict[str, Any]:
         ],
         "final_names": [[s(name), s(final)] for name, final in r.final_names],
         "kernels": _kernels(r.kernels, s),
-        "refused": _refused_edges(r.refused_edges, s),
+        "refused": {
+            **_columns(r.refused_edges, s, "decision us=refusal.us_at_stake bytes=refusal.bytes_between"),
+            "producer": [s(printable(x.refusal.producer.name)) for x in r.refused_edges],
+            "consumer": [s(printable(x.refusal.consumer or "")) for x in r.refused_edges],
+            "rule": [s(x.refusal.rule or "") for x in r.refused_edges],
+        },
     }
 
 
@@ -204,15 +209,6 @@ def _kernels(kernels: Sequence[Kernel], s: Strings) -> dict[str, Any]:
         "reads": [[[n, s(name), s(shape), size] for n, name, shape, size in k.reads] for k in kernels],
         "line": [k.line for k in kernels],
         "parts": [(t := k.time) and [_time(t.us_memory), _time(t.us_compute), s(t.emitter)] for k in kernels],
-    }
-
-
-def _refused_edges(edges: Sequence[RefusedEdge], s: Strings) -> dict[str, Any]:
-    return {
-        **_columns(edges, s, "decision us=refusal.us_at_stake bytes=refusal.bytes_between"),
-        "producer": [s(printable(x.refusal.producer.name)) for x in edges],
-        "consumer": [s(printable(x.refusal.consumer or "")) for x in edges],
-        "rule": [s(x.refusal.rule or "") for x in edges],
     }
 
 

@@ -16,12 +16,9 @@ from hlofuse.library.listener import Listener
 from hlofuse.pipelines.stage import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from hlofuse.inputs.profile import Profile
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.names import Names
-    from hlofuse.trace import Event
 
 
 def xla_final(replay: Compilation) -> Module | None:
@@ -79,18 +76,16 @@ def with_events(replay: Compilation) -> None:
     if lowering is None or not events:
         return
     names = match(replay.before, lowering.before).names
-    renamed = [_under(names, e) for e in events]
+    renamed = [
+        e._replace(
+            added=tuple(names[n] for n in e.added if n in names),
+            producer=names.get(e.producer or ""),
+            consumer=names.get(e.consumer or ""),
+        )
+        for e in events
+    ]
     found = tuple(e for e in renamed if e.added or (e.producer and e.consumer))
     replay.input = replace(replay.input, events=found, lowering=lowering)
-
-
-def _under(names: Mapping[str, str], event: Event) -> Event:
-    """The event under other names; what has none is left out."""
-    return event._replace(
-        added=tuple(names[n] for n in event.added if n in names),
-        producer=names.get(event.producer or ""),
-        consumer=names.get(event.consumer or ""),
-    )
 
 
 def is_own_result(replay: Compilation) -> bool:

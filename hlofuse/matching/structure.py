@@ -105,7 +105,7 @@ class Matching:
         from_root: bool = False,
     ) -> int:
         """Match values that are the only ones of their key, made of the names of values visited before."""
-        if not self._open(b, a):
+        if not (any(self.forward[i] < 0 for i in b.indices) and any(self.backward[i] < 0 for i in a.indices)):
             return 0
         numbers: dict[Hashable, int] = {}
         sides = []
@@ -128,9 +128,6 @@ class Matching:
                 self.match(i, j)
                 found += 1
         return found
-
-    def _open(self, b: Region, a: Region) -> bool:
-        return any(self.forward[i] < 0 for i in b.indices) and any(self.backward[i] < 0 for i in a.indices)
 
     def _grounded(self, b: Value, a: Value) -> bool:
         """True if operands are evidence enough: the shapes agree, or an operand is more than a constant."""

@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,7 +128,7 @@ class _Trace:
                         self._run(callee)
 
     def _kernel(self, row: Launched) -> None:
-        self._switch_scopes(_scopes(row.instruction))
+        self._switch_scopes(tuple(filter(None, printable(layer_of(row.instruction.op_name)).split("/"))))
         start = self.now
         us = self.launched.us(row)
         self.now += max(row.cost.bytes_accessed / 1e3 if us is None else us, 0.001)
@@ -152,8 +152,9 @@ class _Trace:
                 drawn = n
                 break
             last = self.now
-            for callee in _bodies(loop):
-                self._run(callee)
+            for name, callee in loop.called:
+                if runs_in(loop, name):
+                    self._run(callee)
             self._add(_LOOPS, f"iteration {n + 1}", last)
         if rest := count - drawn:
             before = self.now
@@ -162,14 +163,6 @@ class _Trace:
         args = {"trip count": "unknown: one iteration is counted" if trips is None else trips}
         name = self.launched.name(loop) + ("" if trips is None else f" ×{trips:,}")
         self._add(_LOOPS, name, start, args=args)
-
-
-def _bodies(loop: Instruction) -> Iterator[Computation]:
-    return (callee for name, callee in loop.called if runs_in(loop, name))
-
-
-def _scopes(i: Instruction) -> tuple[str, ...]:
-    return tuple(filter(None, printable(layer_of(i.op_name)).split("/")))
 
 
 _COLORS = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#d55e00"}]

@@ -174,40 +174,29 @@ DYNAMIC_SLICE_OTHER_USE = essential(
 )
 
 
-def slice_matches_update(
+def _slice_of_update(
     producer: Instruction, consumer: Instruction, slice_: Instruction, update: Instruction
 ) -> Verdict | None:
     """`slice_` is the slice in the producer, `update` the dynamic-update-slice in the consumer."""
-    figures = {"slice_shape": str(slice_.shape), "update_shape": str(update.operands[1].shape)}
+    is_static = slice_.opcode == "slice"
     if slice_.shape.key != update.operands[1].shape.key:
-        return Verdict(SLICE_SHAPE, figures)
-    for dimension, taken in enumerate(slice_.attributes["slice"]):
-        index = _integer(_seen_through(consumer, update.operands[2 + dimension]))
-        if index is None or index != taken.start or taken.stride != 1:
-            found = {"dimension": dimension, "slice_start": taken.start, "update_start": index}
-            return Verdict(SLICE_INDEX, found)
-    if consumer.opcode == "fusion" and not _safe(producer, consumer, update):
-        return Verdict(SLICE_OTHER_USE)
-    return None
-
-
-def dynamic_slice_matches_update(
-    producer: Instruction, consumer: Instruction, slice_: Instruction, update: Instruction
-) -> Verdict | None:
-    """`slice_` is the dynamic-slice in the producer, `update` the dynamic-update-slice in the consumer."""
-    figures = {"slice_shape": str(slice_.shape), "update_shape": str(update.operands[1].shape)}
-    if slice_.shape.key != update.operands[1].shape.key:
-        return Verdict(DYNAMIC_SLICE_SHAPE, figures)
+        figures = {"slice_shape": str(slice_.shape), "update_shape": str(update.operands[1].shape)}
+        return Verdict(SLICE_SHAPE if is_static else DYNAMIC_SLICE_SHAPE, figures)
     for dimension in range(update.shape.rank):
-        a = _seen_through(producer, slice_.operands[1 + dimension])
         b = _seen_through(consumer, update.operands[2 + dimension])
-        x, y = _integer(a), _integer(b)
-        if x != y or (x is None and a is not b):
-            return Verdict(
-                DYNAMIC_SLICE_INDEX, {"dimension": dimension, "slice_start": a.name, "update_start": b.name}
-            )
+        index = _integer(b)
+        if is_static:
+            taken = slice_.attributes["slice"][dimension]
+            if index is None or index != taken.start or taken.stride != 1:
+                found = {"dimension": dimension, "slice_start": taken.start, "update_start": index}
+                return Verdict(SLICE_INDEX, found)
+            continue
+        a = _seen_through(producer, slice_.operands[1 + dimension])
+        if _integer(a) != index or (index is None and a is not b):
+            found = {"dimension": dimension, "slice_start": a.name, "update_start": b.name}
+            return Verdict(DYNAMIC_SLICE_INDEX, found)
     if consumer.opcode == "fusion" and not _safe(producer, consumer, update):
-        return Verdict(DYNAMIC_SLICE_OTHER_USE)
+        return Verdict(SLICE_OTHER_USE if is_static else DYNAMIC_SLICE_OTHER_USE)
     return None
 
 
@@ -297,10 +286,8 @@ def _decide(producer: Instruction, consumer: Instruction, in_place: InPlacePair)
         return None
     if len(updates) > 1:
         return Verdict(SEVERAL_UPDATES, {"updates": [x.name for x in updates]})
-    if found[0].opcode == "slice":
-        return slice_matches_update(producer, consumer, found[0], updates[0])
-    if found[0].opcode == "dynamic-slice":
-        return dynamic_slice_matches_update(producer, consumer, found[0], updates[0])
+    if found[0].opcode in ("slice", "dynamic-slice"):
+        return _slice_of_update(producer, consumer, found[0], updates[0])
     return Verdict(UNRECOGNIZED, {"non_elementwise": found[0].name})
 
 

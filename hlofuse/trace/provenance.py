@@ -77,7 +77,7 @@ class Provenance:
         before: dict[Instruction, Instruction] = {}
         queue, end = [start], None
         for x in queue:  # grows while it is walked; the nearest survivor counts
-            if self._is_alive(x):
+            if x.computation is not None and x.computation.module is self._module:
                 end = x
                 break
             for y in self._successors(x):
@@ -118,9 +118,6 @@ class Provenance:
 
     def _name(self, x: Instruction) -> str:
         return self._names.get(x, x.name)
-
-    def _is_alive(self, x: Instruction) -> bool:
-        return x.computation is not None and x.computation.module is self._module
 
 
 _MOVING = ("copy", "transpose")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from hlofuse.analysis.trip_counts import MIRRORED
 from hlofuse.ir.fusing import module_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import set_attribute
@@ -110,9 +111,6 @@ def _binary(opcode: str, shape: Shape, a: Instruction, b: Instruction) -> Instru
     return make.binary(a, opcode, operands[0], operands[1], shape)
 
 
-_MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
-
-
 @dataclass(frozen=True)
 class Counter:
     """A number that starts at `init` and grows by `step` for as long as it is below `bound`
@@ -210,7 +208,7 @@ def _bound(loop: Instruction, index: int) -> int | None:
     a, b = root.operands
     direction = str(root.attributes.raw("direction"))
     if is_element(b, parameter, index):
-        a, b, direction = b, a, _MIRRORED.get(direction, "")
+        a, b, direction = b, a, MIRRORED.get(direction, "")
     if not is_element(a, parameter, index) or b.opcode != "constant":
         return None
     bound = integer_of(b)
