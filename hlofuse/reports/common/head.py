@@ -63,7 +63,7 @@ def identity_line(
     if identity.excerpt:
         line += f" ({identity.excerpt})"
     what, weakest = identity.weakest
-    if weakest.source == "stamp" and not weakest.is_open:  # a capture states all of it
+    if weakest.source in ("stamp", "directory") and not weakest.is_open:  # files of the dump state all of it
         return line
     return f"{line}. Least certain: {what} ({weakest.evidence})"
 
