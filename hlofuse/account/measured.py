@@ -8,6 +8,7 @@ from hlofuse.compilation import Compilation
 from hlofuse.inputs.profile import MeasuredTime, Profile, ProfiledModule
 from hlofuse.inputs.wire_format import Signature, signatures
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.grouping import grouped
 from hlofuse.matching.key import signature
 
 _FINDING = "measured"
@@ -86,9 +87,7 @@ def measured_of(module: Module) -> Measured | None:
 def _join(module: Module, profile: Profile, source: ProfiledModule, *, is_own: bool = False) -> Measured:
     by_name = {i.name: i for i in module.instructions()}
     # A kernel's name has underscores where the instruction's has dots.
-    by_kernel: dict[str, list[str]] = {}
-    for name in by_name:
-        by_kernel.setdefault(name.replace(".", "_").replace("-", "_"), []).append(name)
+    by_kernel = grouped((name.replace(".", "_").replace("-", "_"), name) for name in by_name)
     expected: dict[str, Signature] = {}
     if source.proto is not None and not is_own:
         with suppress(ValueError, IndexError):

@@ -18,6 +18,7 @@ from hlofuse.inputs.dump_directory import DumpedModule
 from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.profile.files import PROFILE
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.grouping import grouped
 
 _ARCHIVES = {"zip": (".zip",), "tar": (".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.bz2")}
 _XPLANE, _RUNS = ".xplane.pb", ["plugins", PROFILE]
@@ -151,9 +152,7 @@ class _Listing:
             if folder in cases:
                 yield self._item(folder, [*paths, *shared[folder]])
                 continue
-            own: dict[str, list[str]] = {}
-            for path in paths:
-                own.setdefault(_owner(basename(path), labels[folder]), []).append(path)
+            own = grouped((_owner(basename(path), labels[folder]), path) for path in paths)
             others = [path for path in own.pop("", ()) if path not in used]
             for label, files in own.items():
                 yield self._item(folder, [*files, *shared[folder]], module=label)

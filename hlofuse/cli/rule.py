@@ -14,6 +14,7 @@ from hlofuse.cli.common.output import Output
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.grouping import grouped
 from hlofuse.plugins.active import installed_names, load_package
 from hlofuse.rules.catalogue import catalogue, family_of
 from hlofuse.rules.pages import (
@@ -72,9 +73,7 @@ def _plugin_rules() -> dict[str, Rule]:
 
 
 def _requested_rules(codes: tuple[str, ...], rules_by_code: dict[str, Rule]) -> list[Rule]:
-    families: dict[str, list[Rule]] = {}
-    for code, rule in rules_by_code.items():
-        families.setdefault(family_of(code), []).append(rule)
+    families = grouped((family_of(code), rule) for code, rule in rules_by_code.items())
     found: list[Rule] = []
     for word in codes:
         code = word.upper()

@@ -11,6 +11,7 @@ from itertools import accumulate
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_broadcast_of_constant, is_constant
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.grouping import grouped
 from hlofuse.order.names import is_of_program, number, operation, stack_frame, stem
 from hlofuse.order.phases import Phase
 
@@ -240,10 +241,7 @@ def chains_of(
     members: Iterable[Instruction], wanted: Callable[[Instruction], bool]
 ) -> list[list[Instruction]]:
     """The wanted members of each stem, sorted by number, which rises in passes."""
-    chains: dict[str, list[Instruction]] = {}
-    for x in members:
-        if wanted(x):
-            chains.setdefault(stem(x), []).append(x)
+    chains = grouped((stem(x), x) for x in members if wanted(x))
     for chain in chains.values():
         chain.sort(key=number)
     return [*chains.values()]

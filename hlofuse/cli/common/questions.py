@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import Field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -22,9 +22,6 @@ from hlofuse.cli.common.output import Output
 from hlofuse.cli.common.request import report_on
 from hlofuse.library.options import ReplayOptions
 from hlofuse.library.questions import QUESTIONS
-
-if TYPE_CHECKING:
-    pass
 
 _READING: dict[str, Decorator[Any]] = {
     "replay": shared_replay_options,

@@ -25,6 +25,7 @@ from hlofuse.cost.tiling.expressions import (
 from hlofuse.cost.tiling.fusion_view import FusionView
 from hlofuse.cost.tiling.simplifier import Interval, Simplifier
 from hlofuse.cost.tiling.tilings import Columns, Mask, Value
+from hlofuse.ir.grouping import grouped
 
 Same: TypeAlias = "Mask | bool"
 
@@ -52,10 +53,7 @@ class TileMerger:
     def _compared_by_offset(self, nodes: list[TiledNode]) -> dict[int, Same]:
         """The tilings whose offsets are compared, for operations without operands that occur
         twice with one size."""
-        groups: dict[int, list[TiledNode]] = {}
-        for node in nodes:
-            if not node.operands:
-                groups.setdefault(node.op, []).append(node)
+        groups = grouped((node.op, node) for node in nodes if not node.operands)
         result: dict[int, Same] = {}
         for op, group in groups.items():
             needed: Same = False

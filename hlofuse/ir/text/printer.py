@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from hlofuse.ir.attributes.metadata import quote
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import grouped
 from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.stack_frames import StackFrames
@@ -193,9 +194,7 @@ class _InstructionPrinter:
         plain = options.percent and options.metadata and options.backend_config
         if plain and not x.called and x._control is None and "control-predecessors" not in attributes.text:
             return attributes.text
-        called: dict[str, list[Computation]] = {}
-        for name, computation in x.called:
-            called.setdefault(name, []).append(computation)
+        called = grouped(x.called)
         parts: list[str] = []
         control = self._control(x)
         for name, value in attributes.raw_items.items():

@@ -11,6 +11,7 @@ from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_ordering import HloOrdering, SequentialOrdering
 from hlofuse.analysis.hlo_value import HloUse, HloValue, Index, shape_tree, subshape_at
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import grouped
 from hlofuse.passes.base import Pass
 from hlofuse.passes.copy_insertion.adding import (
     Because,
@@ -146,9 +147,7 @@ class _SpecialCases:
 
     def check_buffer(self, buffer: HloBuffer) -> None:
         """Read-only memory shared with other values, and operands shared with results that may not be."""
-        defined_by: dict[Instruction, list[HloValue]] = {}
-        for value in buffer.values:
-            defined_by.setdefault(value.instruction, []).append(value)
+        defined_by = grouped((value.instruction, value) for value in buffer.values)
         for value in buffer.values:
             if self._is_read_only(value):
                 reason = "constants must not be overwritten"

@@ -117,9 +117,7 @@ def _with_parameters(compare: Computation, place: int) -> Computation:
 def _break_ties(compare: Computation, place: int) -> None:
     """Let the smaller place be first where the comparison is the same both ways."""
     root = compare.root
-    other: dict[Instruction, Instruction] = {}
-    for k, parameter in enumerate(compare.parameters):
-        other[parameter] = compare.parameters[k ^ 1]
+    other = {parameter: compare.parameters[k ^ 1] for k, parameter in enumerate(compare.parameters)}
     for i in compare.post_order():
         if i.operands:
             clone = clone_of(i, [other.get(o, o) for o in i.operands])

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from hlofuse.format.units import bytes_text, listing, plural, us_text
+from hlofuse.ir.grouping import grouped
 from hlofuse.reports.check.model import BaselineKernel, Check, Figures, Finding, Level, RefusedEdge, Where
 
 MOST_KERNELS = 8
@@ -35,9 +36,7 @@ def verdict(check: Check) -> str:
 
 def listed(kernels: Iterable[BaselineKernel]) -> list[str]:
     """`2 × programs.py:89 softmax  kLoop: divide  loop_divide_fusion (fusion.3)`, most of them."""
-    similar: dict[tuple[str, str], list[str]] = {}
-    for k in kernels:
-        similar.setdefault((at(k.where), k.what), []).append(k.shown)
+    similar = grouped(((at(k.where), k.what), k.shown) for k in kernels)
     lines = []
     for (where, what), names in list(similar.items())[:MOST_KERNELS]:
         times = f"{len(names)} × " if len(names) > 1 else ""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
+from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines.identity import Identity
 from hlofuse.pipelines.stage import Stage
 
@@ -125,9 +126,7 @@ def missing_lines(passes: Sequence[str]) -> list[str]:
 
 def head_lines(heads: Sequence[Head]) -> list[str]:
     """The line of each module; modules that differ only in name share one."""
-    by_line: dict[str, list[Head]] = {}
-    for h in heads:
-        by_line.setdefault(h.line(name=False), []).append(h)
+    by_line = grouped((h.line(name=False), h) for h in heads)
     lines = [
         f"{printable(group[0].identity.module) if len(group) == 1 else plural(len(group), 'module')}: {line}"
         for line, group in by_line.items()

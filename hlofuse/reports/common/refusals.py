@@ -6,6 +6,7 @@ from hlofuse.account import PRIORITY_FUSION
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.compilation import Compilation
 from hlofuse.format.units import us_text
+from hlofuse.ir.grouping import grouped
 from hlofuse.ir.origin import own_name
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.lineage import is_view, readers, through_views, view_read
@@ -50,9 +51,7 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
             last[key] = e, e.consumer
             steps.setdefault(key, []).append(e.step)
     found = [r for key, (e, name) in last.items() for r in _refusals(key, e, name, steps[key], facts)]
-    by_pair: dict[tuple[str | None, str | None], list[Refusal]] = {}
-    for r in found:
-        by_pair.setdefault((r.kernel, r.consumer), []).append(r)
+    by_pair = grouped(((r.kernel, r.consumer), r) for r in found)
     for e in whole.values():
         for r in _of_other_users(facts.lineage.final(e.producer or ""), e, last, facts):
             own = by_pair.get((r.kernel, r.consumer), [])

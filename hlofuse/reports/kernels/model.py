@@ -6,6 +6,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field, replace
 
 from hlofuse.inputs.profile import MeasuredTime
+from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.model import CreatedBy, both_names
 from hlofuse.rules.catalogue import Rule
 from hlofuse.trace import Figures
@@ -113,9 +114,7 @@ class KernelSelection:
     @property
     def runners(self) -> list[Runner]:
         """Emitters and libraries with their shares, most kernels first."""
-        found: dict[str, list[Choice]] = {}
-        for kernel in self.kernels:
-            found.setdefault(kernel.run_by, []).append(kernel)
+        found = grouped((kernel.run_by, kernel) for kernel in self.kernels)
         runners = [
             Runner(
                 name,

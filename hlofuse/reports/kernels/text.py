@@ -17,7 +17,6 @@ from hlofuse.reports.kernels.model import Choice, KernelSelection, Runner
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hlofuse.rules.catalogue import Rule
 
 _NOT_RUN = (
     "not counted: XLA evaluates no condition of a loop whose trip count is known; one branch of a conditional"
@@ -142,11 +141,8 @@ def _name(k: Choice) -> Text:
 
 
 def _print_rules(shown: Sequence[Choice], console: Console) -> None:
-    rules: dict[str, Rule] = {}
-    for k in shown:
-        for rule in k.rules:
-            rules[rule.code] = rule
-    if rules:
+    codes = {rule.code for k in shown for rule in k.rules}
+    if codes:
         console.print()
-        names = " ".join(sorted(rules))
+        names = " ".join(sorted(codes))
         console.print(Text(f"Conditions and reasons: hlofuse rule {names}", style="dim"))

@@ -11,6 +11,7 @@ from hlofuse.analysis.kernels import kernel_source, launched_computations
 from hlofuse.format.paths import layer_of, source_text
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import grouped
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.common.model import both_names
@@ -89,9 +90,7 @@ def statistics(
     account = Account(module, backend=TARGETS[target].backend)
     executed = launched_computations(module)
     bodies = sum(c.fusion is not None for c in module.computations)
-    own: dict[Computation | None, list[Launched]] = {}
-    for row in account.rows:
-        own.setdefault(row.instruction.computation, []).append(row)
+    own = grouped((row.instruction.computation, row) for row in account.rows)
 
     def weight(row: Launched) -> tuple[float, float, float]:
         return -(row.measured_us or 0.0), -row.cost.bytes_accessed * row.runs, -row.cost.flops * row.runs

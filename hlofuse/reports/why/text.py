@@ -10,6 +10,7 @@ from hlofuse.format.escape import printable, shorten
 from hlofuse.format.page import name_text
 from hlofuse.format.terminal import Rows, indented, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, more, plural, ranges, us_text
+from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, created_by_lines, figures_text, measured_text, origin
@@ -354,10 +355,7 @@ def _print_taking(s: Story, console: Console, limit: int) -> None:
     fused = [d for d in s.as_consumer if d.event == "fuse"]
     if fused:
         _print_decisions(console, "as consumer", fused, limit)
-    refused: dict[str, list[Decision]] = {}
-    for d in s.as_consumer:
-        if d.event == "ineligible":
-            refused.setdefault(d.rule.code, []).append(d)
+    refused = grouped((d.rule.code, d) for d in s.as_consumer if d.event == "ineligible")
     if not refused:
         return
     indented(console, Text("operands not fused", style="bold cyan"))
