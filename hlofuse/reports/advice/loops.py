@@ -41,10 +41,10 @@ from hlofuse.reports.advice.recipe import Recipe
 from hlofuse.trace import OnlySkipped
 
 
-def unrolled(loop: Instruction, times: int | None) -> bool:
+def unrolled(loop: Instruction, times: int | None, nearest: bool = True) -> bool:
     """Have the loop do so many iterations in one, as `jax.lax.scan` does; None for all, without a loop.
 
-    One more or one less where the trip count asks for that.
+    With `nearest` one more or one less where the trip count asks for that.
     """
     counter = counter_of(loop)
     if counter is None or counter.step != 1 or counter.init or not counter.trips:
@@ -59,7 +59,9 @@ def unrolled(loop: Instruction, times: int | None) -> bool:
                 element.replace_all_uses_with(state[element.tuple_index])
         loop.replace_all_uses_with(make.tuple_of(loop, state))
         return True
-    times = next((n for n in (times, times + 1, times - 1) if n > 1 and counter.trips % n == 0), None)
+    times = next(
+        (n for n in (times, times + nearest, times - nearest) if n > 1 and counter.trips % n == 0), None
+    )
     if times is None:
         return False
     new = clone_computation(body)
@@ -203,10 +205,9 @@ def _loops(where: Callable[[_Loop], object], backend: str = "", nested: bool = F
 
 
 def _is_launch_bound(x: _Loop) -> bool:
-    sizes = [i.shape.byte_size for i in x.body if i.opcode in ELEMENTWISE_OPCODES]
     is_unrolled = any(has(readers(i), "slice") for i in x.slices())
     divides = x.trips > _FEW_ITERATIONS and any(x.trips % n == 0 for n in (4, 5, 3))
-    return bool(x.carried) and divides and not is_unrolled and max(sizes, default=SMALL_BYTES) < SMALL_BYTES
+    return bool(x.carried) and divides and not is_unrolled
 
 
 def _is_independent(x: _Loop) -> bool:
@@ -315,6 +316,10 @@ LOOPS = (
         "Unroll the loop by 4 (a scan: 4 times its unroll)",
         _loops(_is_launch_bound, "gpu"),
         _by(times=4),
+        forms=(
+            ("Unroll the loop by 2 (a scan: twice its unroll)", _by(times=2, nearest=False)),
+            ("Unroll the loop by 8 (a scan: 8 times its unroll)", _by(times=8, nearest=False)),
+        ),
     ),
     Recipe("unroll-the-swap", "Pass unroll=2, so that a swap needs no copy", _loops(_swaps), _by(times=2)),
     Recipe("unroll-the-short-loop", "Pass unroll=True to a short loop", _loops(_is_short), _by(times=None)),

@@ -77,3 +77,5 @@ class Recipe:
     """
     flag: str = ""
     """The XLA flag that is the change; empty where the program is edited."""
+    forms: tuple[tuple[str, Callable[..., bool]], ...] = ()
+    """Other texts and rewrites of the recipe, such as another number of iterations."""

@@ -43,7 +43,7 @@ def of_recipes(situation: Situation, observed: Observed, ranking: Ranking | None
     """
     relaxed = {r.rule.code: r for r in ranking.relaxed} if ranking is not None else {}
     cutter = Cutter(situation.facts)
-    for recipe in RECIPES:
+    for recipe in (form for r in RECIPES for form in _forms(r)):
         findings = list(recipe.find(situation))
         if not findings:
             continue
@@ -61,6 +61,11 @@ def of_recipes(situation: Situation, observed: Observed, ranking: Ranking | None
         elif (around := tried_around(recipe, findings, observed, cutter)) is not None:
             trial, findings = around
         yield _of_recipe(recipe, findings, trial or UNKNOWN, situation)
+
+
+def _forms(recipe: Recipe) -> Iterator[Recipe]:
+    yield recipe
+    yield from (replace(recipe, text=text, rewrite=rewrite, forms=()) for text, rewrite in recipe.forms)
 
 
 def _of_recipe(recipe: Recipe, findings: list[Finding], trial: Trial, situation: Situation) -> Suggestion:

@@ -162,7 +162,7 @@ def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggesti
     best: dict[object, Suggestion] = {}
     for s in sorted(suggestions, key=_place_in_list):
         if s.trial.helps(account.totals):
-            place = (s.rule, s.sources) if s.rule else s.text
+            place = (s.rule or s.recipe, s.sources) if s.rule or s.recipe else s.text
             best.setdefault(s.trial.totals if s.flag else place, s)
     return tuple(best.values())
 
