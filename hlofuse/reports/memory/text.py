@@ -55,7 +55,9 @@ def _change_lines(m: MemoryUse) -> Iterator[str]:
         time = ""
         if c.time_us is not None and c.time_saved_us:
             time = f", time {delta(c.time_us + c.time_saved_us, -c.time_saved_us, us_text)}"
-        yield f"   {bytes_text(before)} → {bytes_text(c.temporary_bytes)} temporary{time}"
+        # Without XLA's schedule a replay may need less or more than XLA's own module.
+        whose = "" if abs(before - m.temporary) <= m.temporary // 100 else "replayed "
+        yield f"   {whose}{bytes_text(before)} → {bytes_text(c.temporary_bytes)} temporary{time}"
 
 
 def _name(array: AliveArray) -> str:
