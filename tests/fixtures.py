@@ -15,8 +15,10 @@ CASE is the input. The test that reads a folder says which keys and sections its
 from __future__ import annotations
 
 import re
+import tarfile
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from hlofuse.ir.graph import Module
@@ -107,3 +109,16 @@ def _sections(text: str) -> Iterable[tuple[str, list[str], str]]:
     for word, labels, lines in found:
         body = "\n".join(lines).rstrip("\n")
         yield word, labels, f"{body}\n" if body else ""
+
+
+@cache
+def packed(path: Path) -> dict[str, dict[str, bytes]]:
+    """The files of each folder of an archive."""
+    folders: dict[str, dict[str, bytes]] = {}
+    with tarfile.open(path) as tar:
+        for member in tar:
+            folder, _, file = member.name.rpartition("/")
+            content = tar.extractfile(member)
+            assert content is not None
+            folders.setdefault(folder, {})[file] = content.read()
+    return folders

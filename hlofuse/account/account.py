@@ -24,6 +24,7 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.kernels import count_runs, is_small_call, launched_computations
 from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import unmatched
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
@@ -331,14 +332,8 @@ def scaled_time(base: Account, changed: Account) -> float | None:
 def _unmatched_rows(rows: Iterable[Launched], others: Iterable[Launched]) -> list[Launched]:
     """The rows without an equal among the others, each of which counts once."""
 
-    def key(row: Launched) -> object:
+    def key(row: Launched) -> tuple[object, ...]:
         x = row.instruction
         return x.opcode, x.fusion_kind, str(x.shape), *(str(o.shape) for o in x.operands), row.runs, row.us
 
-    left, found = Counter(map(key, others)), []
-    for row in rows:
-        if left[key(row)]:
-            left[key(row)] -= 1
-        else:
-            found.append(row)
-    return found
+    return list(unmatched(((key(row), row) for row in rows), Counter(map(key, others))))

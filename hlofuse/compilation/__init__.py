@@ -3,6 +3,7 @@
 from hlofuse.compilation.compilation import Checkpoint as Checkpoint
 from hlofuse.compilation.compilation import Compilation as Compilation
 from hlofuse.compilation.compilation import CompilationInput as CompilationInput
+from hlofuse.compilation.compilation import Counted as Counted
 from hlofuse.compilation.compilation import compile as compile
 from hlofuse.compilation.config import ReplayConfig as ReplayConfig
 from hlofuse.compilation.config import replay_config as replay_config

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hlofuse.analysis.kernels import is_kernel
 from hlofuse.compilation.config import ReplayConfig, replay_config
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from hlofuse.rules.settings import Settings
     from hlofuse.trace import Event
     from hlofuse.trace.priority_record import PriorityRecord
+
+Counted: TypeAlias = Literal["xla", "replayed"]
+"""Whose final module figures are of: XLA's own, or that of a replay."""
 
 
 def compile(
@@ -265,6 +268,11 @@ class Compilation:
     def events_after_fusion(self) -> Sequence[Event]:
         """The decisions of the passes after fusion."""
         return self.span(Stage.SCHEDULED).events
+
+    @property
+    def counted(self) -> Counted:
+        """Whose module `final` is."""
+        return "xla" if self.has_xla_final else "replayed"
 
     @property
     def names_at_fusion(self) -> Mapping[str, str]:

@@ -8,11 +8,11 @@ from typing import Literal, TypeAlias
 
 from hlofuse.account import Account, Launched
 from hlofuse.analysis.kernels import is_kernel
+from hlofuse.compilation import Counted
 from hlofuse.diff.model import Added, FusionChange, FusionKind, ModuleDiff, Removed
 from hlofuse.ir import Instruction
 from hlofuse.matching.structure import TRIVIAL
 
-Counted: TypeAlias = Literal["xla", "replayed"]
 FlagChange: TypeAlias = tuple[str, str | None, str | None]
 """An XLA flag, and its values on both sides; None where it has its default."""
 

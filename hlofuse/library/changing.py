@@ -93,7 +93,7 @@ def _ranked(
         lambda: found,
         json=lambda data: {
             **ranking_json(data),
-            "totals": totals_json(answer.totals, "xla" if observed.replay.has_xla_final else "replayed"),
+            "totals": totals_json(answer.totals, observed.replay.counted),
             **verdict_json(answer),
             "also": changes_json(rows),
         },

@@ -29,7 +29,7 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         )
     found = memory_use(account.module, account.memory)
     if not report.is_fused:
-        found = replace(found, changes=memory_changes(report.observed, report.facts, report.verdict))
+        found = replace(found, changes=memory_changes(report.observed, report.facts, lambda: report.verdict))
 
     def draw(console: Console, limit: int = 20) -> None:
         print_memory(found, console, limit=limit)

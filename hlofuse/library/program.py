@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hlofuse.account import Account, Observed, Totals
-    from hlofuse.compilation import Compilation
+    from hlofuse.compilation import Compilation, Counted
     from hlofuse.ir.graph import Module
     from hlofuse.library.loading import Loaded
     from hlofuse.library.options import ReplayOptions
     from hlofuse.pipelines.identity import Identity
     from hlofuse.reports.common.facts import Facts
-    from hlofuse.reports.common.model import Counted
     from hlofuse.reports.comparison.model import Comparison
     from hlofuse.reports.verdict.model import Verdict
 
@@ -162,7 +161,7 @@ class Program:
         """Whose final module `account` and `totals` are of."""
         if self.is_fused:
             return "xla" if self.account_as_it_is.module is self.module else "replayed"
-        return "xla" if self.replay.has_xla_final else "replayed"
+        return self.replay.counted
 
     @cached_property
     def verdict_as_it_is(self) -> Verdict:

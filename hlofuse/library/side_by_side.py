@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hlofuse.account.running import account_on
+from hlofuse.compilation import Counted
 from hlofuse.diff import diff
-from hlofuse.diff.accounts import Accounts, Counted, changed_flags, final_kernels
+from hlofuse.diff.accounts import Accounts, changed_flags, final_kernels
 from hlofuse.diff.batch import diff_many
 from hlofuse.inputs.companions import Companions, companions_of
 from hlofuse.inputs.many import Many, modules_at

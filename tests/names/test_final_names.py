@@ -15,6 +15,7 @@ from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.matching.pairs import match
 
+from ..fixtures import packed
 from ..running import Golden, Run, find
 
 ARCHIVE = Path(__file__).parent.parent / "data" / "final-names.tar.xz"
@@ -23,15 +24,9 @@ _SILENT = ("parameter", "constant", "tuple", "bitcast")
 
 def cases() -> Iterator[tuple[str, Module, Module]]:
     """Modules after fusion and as XLA launched them."""
-    texts: dict[str, dict[str, str]] = {}
-    with tarfile.open(ARCHIVE) as tar:
-        for member in tar:
-            name, _, file = member.name.rpartition("/")
-            data = tar.extractfile(member)
-            assert data is not None
-            texts.setdefault(name, {})[file] = data.read().decode()
-    for name, files in texts.items():
-        yield name, parse_module(files["after.hlo"]), parse_module(files["final.hlo"])
+    for name, files in packed(ARCHIVE).items():
+        after, final = (parse_module(files[f].decode()) for f in ("after.hlo", "final.hlo"))
+        yield name, after, final
 
 
 def inside(kernel: Instruction) -> set[str]:

@@ -7,9 +7,7 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections import Counter
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -38,7 +36,7 @@ from hlofuse.pipelines.targets import after_fusion
 from hlofuse.reports.verify import compare_final
 from hlofuse.trace import Recorder
 
-from ..fixtures import Case, read_cases
+from ..fixtures import Case, packed, read_cases
 from ..running import finished, lowered
 from ..tools.module_checks import check_module
 
@@ -53,16 +51,8 @@ SPARED_BY_SCHEDULE = {"sum_in_loop"}
 """Programs with a copy that XLA finds to be needless once it has an order of execution."""
 
 
-@cache
 def archive() -> dict[str, dict[str, bytes]]:
-    programs: dict[str, dict[str, bytes]] = {}
-    with tarfile.open(ARCHIVE) as tar:
-        for member in tar:
-            program, _, file = member.name.rpartition("/")
-            content = tar.extractfile(member)
-            assert content is not None
-            programs.setdefault(program, {})[file] = content.read()
-    return programs
+    return packed(ARCHIVE)
 
 
 def module(program: str, file: str) -> Module:

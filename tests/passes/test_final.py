@@ -7,9 +7,7 @@
 
 from __future__ import annotations
 
-import tarfile
 from collections import Counter
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,7 +24,7 @@ from hlofuse.pipelines.gpu.after_fusion import after_fusion
 from hlofuse.reports.verify import compare_final
 from hlofuse.trace import Recorder
 
-from ..fixtures import Case, read_cases
+from ..fixtures import Case, packed, read_cases
 from ..running import finished
 from ..tools.module_checks import check_module
 
@@ -53,16 +51,8 @@ KINDS = {
 }
 
 
-@cache
 def archive() -> dict[str, dict[str, bytes]]:
-    programs: dict[str, dict[str, bytes]] = {}
-    with tarfile.open(DATA) as tar:
-        for member in tar:
-            program, _, file = member.name.partition("/")
-            content = tar.extractfile(member)
-            assert content is not None
-            programs.setdefault(program, {})[file] = content.read()
-    return programs
+    return packed(DATA)
 
 
 def module(program: str, file: str) -> Module:

@@ -5,9 +5,10 @@ from typing import Any
 
 from hlofuse.account import Totals
 from hlofuse.analysis.cost import Cost
+from hlofuse.compilation import Counted
 from hlofuse.format.fields import fields, us_json
 from hlofuse.inputs.profile import MeasuredTime
-from hlofuse.reports.common.model import Counted, CreatedBy, FinalKernel, Place, Refusal
+from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, Refusal
 
 
 def place_json(p: Place) -> dict[str, Any]:

@@ -2,13 +2,10 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.trace import Figures
-
-Counted: TypeAlias = Literal["xla", "replayed"]
-"""Whose final module figures are of: XLA's own, or that of a replay."""
 
 TRIED_UP_TO = 3_000
 """Instructions of a module on which reports replay changes unasked; `what-if` tries rules on any."""

@@ -1,7 +1,6 @@
 """Comparison of a replay with XLA's own result next to the input."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.many import load
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.grouping import unmatched
 from hlofuse.matching.kernels import outline
 from hlofuse.pipelines.stage import Stage
 
@@ -81,18 +81,9 @@ def _compared(replay: Compilation, expected: Module, actual: Module) -> XlaResul
             passes |= {name: p.name for e in p.events for name in e.added}
     backend = replay.config.build.backend
     xla, own = ([(outline(k), k.name) for k, _ in launches(m, backend)] for m in (expected, actual))
-    only_xla, only_own = list(_others(xla, own)), list(_others(own, xla))
+    in_xla, in_own = (Counter(key for key, _ in side) for side in (xla, own))
+    only_xla, only_own = list(unmatched(xla, in_own)), list(unmatched(own, in_xla))
     named = (f"{n} ({passes[n]})" if n in passes else n for n in only_own)
     same = len(xla) - len(only_xla)
     file = expected.filename or ""
     return XlaResult(file, is_final, len(xla), len(own), same, tuple(only_xla), tuple(named))
-
-
-def _others(side: Iterable[tuple[Hashable, str]], other: Iterable[tuple[Hashable, str]]) -> Iterable[str]:
-    """The names on one side whose outlines the other lacks, each of which counts once."""
-    left = Counter(key for key, _ in other)
-    for key, name in side:
-        if left[key]:
-            left[key] -= 1
-        else:
-            yield name

@@ -7,6 +7,7 @@ from typing import Any
 from hlofuse.account import Account
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import outermost_loops
+from hlofuse.compilation import Counted
 from hlofuse.diff.accounts import Accounts, FlagChange, measured_changes
 from hlofuse.diff.lines import moved_lines
 from hlofuse.diff.model import (
@@ -25,7 +26,6 @@ from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module
 from hlofuse.matching.graph import Occurrence
 from hlofuse.reports.common.json import totals_json
-from hlofuse.reports.common.model import Counted
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.diff.model import by_source
 

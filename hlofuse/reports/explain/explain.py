@@ -75,7 +75,7 @@ def explain(
         sum(bool(step.tied_with) for s in stories for g in s.fused for step in g.steps),
         earlier=tuple(earlier),
         later=tuple(later),
-        counted="xla" if replay.has_xla_final else "replayed",
+        counted=replay.counted,
     )
 
 

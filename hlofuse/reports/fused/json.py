@@ -5,8 +5,8 @@ from typing import Any
 
 from hlofuse.account import Account, KernelTimes
 from hlofuse.analysis.kernels import outermost_loops
+from hlofuse.compilation import Counted
 from hlofuse.format.fields import fields
-from hlofuse.reports.common.model import Counted
 from hlofuse.reports.explain.explain import grouped_kernels, kernels_as_they_are
 from hlofuse.reports.explain.json import explanation_json
 from hlofuse.reports.explain.model import Explanation, SelectedKernel, Selection

@@ -1,15 +1,17 @@
 """Changes that need less temporary memory, each replayed on the module."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from hlofuse.account import Observed, Totals
 from hlofuse.account.replaying import account_of
 from hlofuse.compilation.spans import finish
-from hlofuse.pipelines.flags import DISABLED, joined
+from hlofuse.pipelines.flags import DISABLED
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.verdict.model import Verdict
+from hlofuse.reports.common.model import TRIED_UP_TO
+from hlofuse.reports.verdict.candidates import with_own
+from hlofuse.reports.verdict.model import Suggestion, Verdict
 from hlofuse.reports.verdict.phrases import suggestion_text
 
 _OPTIONAL = frozenset({"copy_fusion", "computation-deduplicator"})
@@ -33,11 +35,18 @@ class MemoryChange:
     time_saved_us: float | None
 
 
-def memory_changes(observed: Observed, facts: Facts, verdict: Verdict) -> tuple[MemoryChange, ...]:
-    """Suggestions and passes left out that save 1% or more of the temporary memory, largest saving first."""
+def memory_changes(
+    observed: Observed, facts: Facts, verdict: Callable[[], Verdict]
+) -> tuple[MemoryChange, ...]:
+    """Suggestions and passes left out that save 1% or more of the temporary memory, largest saving first.
+
+    Above `TRIED_UP_TO` instructions a suggestion is tried on a part of the module, which has no memory of its
+    own: then `verdict` is not asked for.
+    """
     before = facts.account_replayed.totals
     found = []
-    for text, flag, recipe, sources, after in _trials(observed, verdict):
+    suggestions = verdict().suggestions if len(facts.before) <= TRIED_UP_TO else ()
+    for text, flag, recipe, sources, after in _trials(observed, suggestions):
         if before.peak_temporary_bytes is None or after.peak_temporary_bytes is None:
             continue
         saved = before.peak_temporary_bytes - after.peak_temporary_bytes
@@ -48,15 +57,16 @@ def memory_changes(observed: Observed, facts: Facts, verdict: Verdict) -> tuple[
     return tuple(sorted(found, key=lambda c: -c.saved_bytes))
 
 
-def _trials(observed: Observed, verdict: Verdict) -> Iterator[tuple[str, str, str, tuple[str, ...], Totals]]:
+def _trials(
+    observed: Observed, suggestions: Iterable[Suggestion]
+) -> Iterator[tuple[str, str, str, tuple[str, ...], Totals]]:
     """Each change with its flag, recipe, lines and totals."""
-    for s in verdict.suggestions:
+    for s in suggestions:
         if s.trial.totals is not None and s.kind != "report":
             yield suggestion_text(s), s.flag, s.recipe, s.sources, s.trial.totals
     replay = observed.replay
     for name in sorted(_OPTIONAL.intersection(replay.span(Stage.SCHEDULED).changing_passes)):
-        off = [f for f in replay.config.build.flags if f.startswith(f"--{DISABLED}=")]
-        flag = joined((*off, f"--{DISABLED}={name}"))[0]
+        flag = with_own(f"--{DISABLED}={name}", replay.config.build.flags)
         module = finish(replay.after, replay.config.without_passes([name]), ()).module
         account = account_of(replay, observed.costs, module, is_final=True)
         yield f"XLA_FLAGS={flag}", flag, "", (), account.totals

@@ -73,7 +73,7 @@ def _of_recipe(recipe: Recipe, findings: list[Finding], trial: Trial, situation:
     sources = tuple(dict.fromkeys(filter(None, (p.called_from or p.source for p in places))))
     rule = next((f.rule for f in findings if f.rule), "")
     kind: SuggestionKind = "flag" if recipe.flag else "code"
-    flag = _with_own(recipe.flag, situation.facts.replay.config.build.flags)
+    flag = with_own(recipe.flag, situation.facts.replay.config.build.flags)
     text = recipe.text or f"Set {flag}"
     return Suggestion(kind, text, rule, sources, len(findings), trial, recipe.name, flag)
 
@@ -140,7 +140,7 @@ def _flags(observed: Observed, facts: Facts) -> Iterator[tuple[str, tuple[str, s
         rule = facts.rule(code)
         if rule.flag and rule.flag not in own:
             yield (
-                _with_own(rule.flag, own),
+                with_own(rule.flag, own),
                 (f"Disable a pass: {rule.title[:1].lower()}{rule.title[1:]}", code),
             )
     for option in TARGETS[replay.target].options:
@@ -149,7 +149,7 @@ def _flags(observed: Observed, facts: Facts) -> Iterator[tuple[str, tuple[str, s
             yield flag, (f"Enable multi-output fusion ({option})", "")
 
 
-def _with_own(flag: str, own: tuple[str, ...]) -> str:
+def with_own(flag: str, own: tuple[str, ...]) -> str:
     """A flag that switches passes off, with those that are off already: XLA takes it once."""
     if not flag.startswith(f"--{DISABLED}="):
         return flag

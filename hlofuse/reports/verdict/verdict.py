@@ -1,7 +1,7 @@
 """From a replay to a verdict."""
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cache, partial
 
 from hlofuse.account import Account, KernelTimes, Launched, Observed
 from hlofuse.account.bound import ProgramFloor, fusion_floor, program_floor
@@ -51,13 +51,14 @@ def verdict(
     hand. Without `about_all` it is about some kernels alone, and nothing is suggested.
     `unoptimized` yields the module before optimizations, where flags begin.
     """
+    unoptimized = cache(unoptimized)
     config, account = observed.replay.config, facts.account_after
     fused = _may_change(config.build.backend, config.release)
     flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
     tries = len(facts.before) <= TRIED_UP_TO
     if ranking is None and tries:
-        join, cache = partial(share, facts.account_replayed.module), observed.cache
-        ranking = rank(observed.replay.input, config, attach=join, cache=cache)
+        join = partial(share, facts.account_replayed.module)
+        ranking = rank(observed.replay.input, config, attach=join, cache=observed.cache)
     refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
