@@ -9,7 +9,7 @@ from hlofuse.cli.common.options import input_argument, option, output_option, re
 from hlofuse.cli.common.output import emit, save, write_file
 from hlofuse.cli.common.request import announce, report_on, warn
 from hlofuse.library.writing import replayed_until
-from hlofuse.trace.events import to_jsonl
+from hlofuse.trace.recorder import to_jsonl
 
 _PATH = click.Path(path_type=Path)
 

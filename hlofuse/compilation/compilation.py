@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from hlofuse.analysis.kernels import is_kernel
 from hlofuse.compilation.config import ReplayConfig, replay_config
 from hlofuse.compilation.spans import PassObserver, PassResult, Span, finish, lower, run_passes
-from hlofuse.ir.collector import no_collection
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
+from hlofuse.ir.native import no_collection
 from hlofuse.matching.pairs import match
 from hlofuse.order import is_open, restore, source_of
 from hlofuse.passes import make_pass
@@ -19,7 +19,7 @@ from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS
 from hlofuse.rules.settings import PLANNED, PlanInForce
 from hlofuse.trace import Recorder
-from hlofuse.trace.lineage import final_instructions
+from hlofuse.trace.provenance import final_instructions
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription

@@ -1,26 +1,20 @@
 """`diff`: two modules in, a ModuleDiff out."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis import kernels
 from hlofuse.diff.fusions import FusionChanges
-from hlofuse.diff.model import (
-    Added,
-    Changed,
-    Detail,
-    Edit,
-    Kind,
-    ModuleDiff,
-    ModuleSide,
-    Moved,
-    Removed,
-)
+from hlofuse.diff.model import Added, Changed, Detail, Edit, Kind, ModuleDiff, ModuleSide, Moved, Removed
+from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module, Shape
-from hlofuse.ir.collector import no_collection
 from hlofuse.ir.grouping import grouped
-from hlofuse.matching.graph import Graph, Value
+from hlofuse.ir.native import no_collection
+from hlofuse.ir.stack_frames import SourceLocation
+from hlofuse.matching.graph import Graph, Occurrence, Value
 from hlofuse.matching.key import ANNOTATIONS, canonical_attribute
+from hlofuse.matching.lines import same_function, same_tables
 from hlofuse.matching.pairs import match
 from hlofuse.matching.structure import Matching
 
@@ -301,3 +295,33 @@ def _header(before: Module, after: Module, edits: tuple[Edit, ...]) -> Iterator[
         if name == "entry_computation_layout" and any(isinstance(e, Changed) for e in edits):
             continue  # it repeats the shapes of parameters and root
         yield Detail(Kind.ATTRIBUTE, name, old, new)
+
+
+def moved_lines(diff: ModuleDiff) -> dict[str, str]:
+    """Lines of BEFORE with another number in AFTER: `model.py:35` to `model.py:37`.
+
+    A line goes with the line of the other side with which it has most operations in common.
+    """
+    before, after = diff.before.module, diff.after.module
+    if same_tables(before, after):
+        return {}
+    votes: Counter[tuple[SourceLocation, SourceLocation]] = Counter()
+    for pair in diff.matches:
+        old, new = _places(pair.before, before), _places(pair.after, after)
+        if len(old) == len(new):
+            votes.update(pair for pair in zip(old, new, strict=True) if same_function(*pair))
+    texts: Counter[tuple[str, str]] = Counter()
+    for (one, other), count in votes.items():
+        texts[source_text(one), source_text(other)] += count
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for (old_text, new_text), _ in sorted(texts.items(), key=lambda item: (-item[1], item[0])):
+        if old_text not in found and new_text not in taken:
+            found[old_text] = new_text
+            taken.add(new_text)
+    return {old: new for old, new in found.items() if old != new}
+
+
+def _places(occurrences: Iterable[Occurrence], module: Module) -> list[SourceLocation]:
+    found = {s: None for o in occurrences if (s := module.source_of(o.instruction)) is not None and s.line}
+    return sorted(found, key=lambda s: (s.file, s.line, s.column))

@@ -20,7 +20,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module, OrderSource
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.text.literals import implied_element
 from hlofuse.ir.unique_ids import ComputationIds, UniqueIds
-from hlofuse.order.replayed import with_replayed_order
+from hlofuse.order.restore import with_replayed_order
 from hlofuse.passes.common.literals import MOST_ELEMENTS, Value, text_of
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.stage import Stage

@@ -15,8 +15,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import OPCODES
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.grammar import parse_shape
-from hlofuse.ir.text.patterns import JSON, NAME, STRING, nested_pattern
-from hlofuse.ir.text.shapes import ShapeCache
+from hlofuse.ir.text.patterns import JSON, NAME, STRING, ShapeCache, nested_pattern
 from hlofuse.pipelines.identity import Fact
 from hlofuse.pipelines.stage import Stage
 

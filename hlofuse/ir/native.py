@@ -1,6 +1,8 @@
-"""Differences where the hot modules are compiled (`docs/compiled.md`)."""
+"""Python itself: the options of compiled classes (`docs/compiled.md`), and its garbage collector."""
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -14,3 +16,15 @@ else:
 
 
 __all__ = ["mypyc_attr"]
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Pause Python's garbage collector; also a decorator, `@no_collection()`."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()

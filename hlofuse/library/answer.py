@@ -89,7 +89,7 @@ class Answer(Sequence[Any], Generic[D]):
 
     def to_text(self, width: int = 100, **how: Any) -> str:
         """The text report, `width` columns wide; `how` are options of the command, such as `limit`."""
-        from hlofuse.format.unbroken import printed
+        from hlofuse.format.terminal import printed
 
         return printed(lambda console: self.draw(console, **how), width)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.matching.pairs import counterparts
 
 if TYPE_CHECKING:
-    from hlofuse.ir.graph import Module, OrderSource
+    from hlofuse.ir.graph import OrderSource
     from hlofuse.ir.unique_ids import UniqueIds
     from hlofuse.pipelines.targets import Target
     from hlofuse.releases import Release
@@ -146,3 +148,28 @@ def spent_fusion_names(module: Module) -> int:
             else:
                 others += 1
     return others + softmax
+
+
+def with_replayed_order(module: Module, lowered: Module) -> Module | None:
+    """A copy of `module` with the ids and use-lists of `lowered`, the result of the repeated passes.
+
+    None where these passes give another module.
+    """
+    copy = copy_module(module)
+    copies = counterparts(lowered, copy)
+    if copies is None:
+        return None
+    _take_ids(copies, copy)
+    for original, own in copies.items():
+        ordered = dict.fromkeys(copies[u] for u in original.users if u in copies)
+        own.users[:] = [*ordered, *(u for u in own.users if u not in ordered)]
+    copy.order_source = "replayed"
+    return copy
+
+
+def _take_ids(copies: dict[Instruction, Instruction], module: Module) -> None:
+    id_of = {own: original.id for original, own in copies.items()}
+    for computation in module.computations:
+        # An unread element is as old as what it is taken from.
+        ordered = {i: id_of.get(i, id_of.get(i.operands[0], 0) if i.operands else 0) for i in computation}
+        computation.reorder(sorted(ordered, key=ordered.__getitem__))

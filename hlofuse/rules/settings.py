@@ -1,16 +1,18 @@
 """Changes of a what-if run: values of knobs, disabled and added rules. Empty for XLA as it is.
 
 A fusion plan replaces the cost model and the order of the queue on GPU, never a rule about legality.
+Passes evaluate their rules with these settings, in order (`in_force`, `pair_verdict`).
 """
 
 from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from hlofuse.ir.errors import HlofuseError, any_of
 from hlofuse.ir.graph import Instruction, Module
@@ -156,3 +158,67 @@ def all_knobs() -> dict[str, Knob]:
 def _meant(word: str, names: Iterable[str]) -> str:
     close = difflib.get_close_matches(word, list(names), n=3, cutoff=0.5)
     return f"; did you mean {any_of(close)}?" if close else ""
+
+
+Q = TypeVar("Q")
+"""The question a pass puts to its rules."""
+
+
+@lru_cache(maxsize=256)
+def in_force(
+    rules: tuple[Callable[[Q], Verdict | None], ...], release: Release
+) -> tuple[Callable[[Q], Verdict | None], ...]:
+    """The rules in that release of XLA, in their order."""
+    spans = ((evaluate, getattr(evaluate, "rule", None)) for evaluate in rules)
+    return tuple(evaluate for evaluate, rule in spans if rule is None or release.has(rule.span, rule.code))
+
+
+def first_verdict(
+    rules: Iterable[Callable[[Q], Verdict | None]], candidate: Q, settings: Settings
+) -> Verdict | None:
+    """The answer of the first rule that has one; rules switched off are passed over."""
+    for evaluate in rules:
+        verdict = evaluate(candidate)
+        if verdict is not None and verdict.rule.code not in settings.disabled:
+            if settings.lifted and not verdict.allows and not verdict.rule.fixed:
+                continue
+            return verdict
+    return None
+
+
+def pair_verdict(
+    rules: Iterable[Callable[[Q], Verdict | None]],
+    candidate: Q,
+    settings: Settings,
+    producer: Instruction,
+    consumer: Instruction,
+) -> Verdict | None:
+    """The answer about a pair: what rules from outside refuse, then XLA's, then what those allow.
+
+    A rule from outside that allows lifts the refusals that could be disabled as well, no others: without
+    them the program would be wrong. Its own verdict comes back only where it was needed.
+    """
+    plugins = settings.plugins
+    if plugins is None:
+        return first_verdict(rules, candidate, settings)
+    own = plugins.verdict(producer, consumer)
+    if own is not None and not own.allows:
+        return own
+    verdict = first_verdict(rules, candidate, settings)
+    if own is not None and verdict is not None and not verdict.allows:
+        verdict = first_verdict(rules, candidate, replace(settings, lifted=True))
+        if verdict is None or verdict.allows:
+            verdict = own
+    return verdict
+
+
+def pair_refusal(
+    rules: Iterable[Callable[[Q], Verdict | None]],
+    candidate: Q,
+    settings: Settings,
+    producer: Instruction,
+    consumer: Instruction,
+) -> Verdict | None:
+    """The same where XLA's rules only ever refuse: None if the pair is allowed."""
+    verdict = pair_verdict(rules, candidate, settings, producer, consumer)
+    return None if verdict is None or verdict.allows else verdict

@@ -1,14 +1,14 @@
 """The fate of each instruction while passes run, found by watching the graph; and rewrites before fusion,
 followed to fusion."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.trace.events import Event
-from hlofuse.trace.recorder import OnlySkipped
+from hlofuse.ir.origin import names_in, own_name
+from hlofuse.trace.recorder import Event, OnlySkipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,3 +211,19 @@ class BeforeFusion(OnlySkipped):
 
 def _is_in(instruction: Instruction, module: Module) -> bool:
     return instruction.computation is not None and instruction.computation.module is module
+
+
+def final_instructions(result: Iterable[Instruction]) -> dict[str, Instruction]:
+    """By the names of a run's input, the instruction of its result that stands for each, if there is one.
+
+    That is the instruction itself, else a clone or new one in its place, else one that took over its uses.
+    """
+    found: dict[str, Instruction] = {}
+    ranks: dict[str, int] = {}
+    for x in result:
+        own = own_name(x.origin)
+        for name in names_in(x.origin):
+            rank = 0 if x.name == name else 1 if own == name else 2
+            if rank < ranks.get(name, 3):
+                found[name], ranks[name] = x, rank
+    return found

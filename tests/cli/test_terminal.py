@@ -254,7 +254,7 @@ def test_an_internal_error_is_one_message(
     ],
 )
 def test_a_number_stays_with_its_unit(text: str, width: int, lines: list[str]) -> None:
-    from hlofuse.format.unbroken import NO_BREAK, UnbrokenConsole
+    from hlofuse.format.terminal import NO_BREAK, UnbrokenConsole
 
     console = UnbrokenConsole(width=width, highlight=False, force_terminal=False, _environ={})
     with console.capture() as printed:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hlofuse.diff import diff
 from hlofuse.diff.accounts import as_compared
-from hlofuse.diff.lines import moved_lines
+from hlofuse.diff.compare import moved_lines
 from hlofuse.ir import Module, parse_module
 from hlofuse.ir.stack_frames import SourceLocation
 from hlofuse.matching.computations import match_region

@@ -8,7 +8,7 @@ from hlofuse.ir import parse_module
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.origin import Origin, joined, names_in, own_name
 from hlofuse.reports.common.lineage import Lineage
-from hlofuse.trace.lineage import final_instructions
+from hlofuse.trace.provenance import final_instructions
 
 TEXT = """HloModule m
 ENTRY main {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hlofuse.ir import parse_module
-from hlofuse.matching.exact import counterparts
+from hlofuse.matching.pairs import counterparts
 
 ONE = """HloModule one
 

@@ -14,7 +14,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.ordered import lowering_to
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.order.replayed import with_replayed_order
+from hlofuse.order.restore import with_replayed_order
 from hlofuse.passes.common.calls import clone_computation
 from hlofuse.trace.priority_record import FusionStep, PriorityRecord, PriorityStep
 

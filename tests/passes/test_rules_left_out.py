@@ -11,7 +11,6 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
-from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.instruction_fusion import FusionState
 from hlofuse.rules.priority_fusion import (
     OF_CONSUMER,
@@ -23,7 +22,7 @@ from hlofuse.rules.priority_fusion import (
     rules_of_one,
     structure_rules,
 )
-from hlofuse.rules.settings import Settings
+from hlofuse.rules.settings import Settings, first_verdict
 
 TEXT = """HloModule m
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES
 from hlofuse.ir.copy import copy_module
+from hlofuse.ir.fusing import inline_calls
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import COMPLEX_TYPES, Shape
-from hlofuse.ir.unfusing import inline_calls
 from hlofuse.judge.judge import Judge, Judgement
 from hlofuse.library.loading import Loaded
 from hlofuse.passes.common import make

@@ -13,10 +13,10 @@ from hlofuse.account import observed_replay
 from hlofuse.compilation import Compilation, CompilationInput, replay_config
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
+from hlofuse.ir.fusing import unfuse
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.ir.unfusing import unfuse
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.refusals import refusals

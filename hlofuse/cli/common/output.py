@@ -95,7 +95,7 @@ def emit(text: str, output: Path | None = None) -> None:
 
 def rendered(draw: Callable[[Console], None], color: str = "auto", output: Path | None = None) -> str:
     """The output of `draw` on a rich console for the report's destination."""
-    from hlofuse.format.unbroken import printed
+    from hlofuse.format.terminal import printed
 
     to_terminal = output is None and sys.stdout.isatty()
     colored = color == "always" or (color == "auto" and to_terminal and _wants_color())

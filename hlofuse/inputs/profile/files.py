@@ -103,8 +103,7 @@ def _read_file(file: Path, collector: Collector) -> None:
     import sqlite3  # slow to import
     import zlib
 
-    from hlofuse.inputs.profile.chrome import read_trace
-    from hlofuse.inputs.profile.nsight import read_nsight
+    from hlofuse.inputs.profile.traces import read_nsight, read_trace
     from hlofuse.inputs.profile.xplane import read_xplane
 
     name = printable(str(file))

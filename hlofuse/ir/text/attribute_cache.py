@@ -14,8 +14,16 @@ from hlofuse.ir.attributes.attributes import UNREAD, Attributes
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.opcodes import CALLED_COMPUTATION_ATTRIBUTES, OPCODES
 from hlofuse.ir.shape import Shape
-from hlofuse.ir.text.patterns import CALLED_NAME, COMMON_ATTRIBUTES, OWN, SHARDING, VALUES, FastPathMiss
-from hlofuse.ir.text.shapes import ShapeCache, split_tuple
+from hlofuse.ir.text.patterns import (
+    CALLED_NAME,
+    COMMON_ATTRIBUTES,
+    OWN,
+    SHARDING,
+    VALUES,
+    FastPathMiss,
+    ShapeCache,
+    split_tuple,
+)
 from hlofuse.ir.text.signatures import VARIADIC, signature
 
 Check = Callable[[Sequence[Instruction], Shape], bool]

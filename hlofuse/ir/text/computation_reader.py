@@ -18,8 +18,7 @@ from hlofuse.ir.text.attribute_cache import (
     form,
 )
 from hlofuse.ir.text.literals import implied_element, is_plain
-from hlofuse.ir.text.patterns import CALLED_NAME, OPERAND, FastPathMiss
-from hlofuse.ir.text.shapes import ShapeCache
+from hlofuse.ir.text.patterns import CALLED_NAME, OPERAND, FastPathMiss, ShapeCache
 
 Row = tuple[str, str, str, str, str, str]
 """ROOT, name, shape, opcode, text between the parentheses, attributes."""

@@ -27,8 +27,8 @@ from hlofuse.ir.text.patterns import (
     RECORD,
     TABLES,
     FastPathMiss,
+    split_tuple,
 )
-from hlofuse.ir.text.shapes import split_tuple
 from hlofuse.ir.text.text import unquote
 
 STRETCH = 1 << 16

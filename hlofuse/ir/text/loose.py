@@ -7,8 +7,7 @@ from functools import cache
 
 from hlofuse.ir.attributes.metadata import OpMetadata
 from hlofuse.ir.shape import ARRAY_TYPES, OTHER_TYPES, UNBOUNDED, Layout, Shape
-from hlofuse.ir.text.patterns import NAME, STRING, instruction_pattern
-from hlofuse.ir.text.shapes import split_tuple
+from hlofuse.ir.text.patterns import NAME, STRING, instruction_pattern, split_tuple
 
 METADATA_FIELDS = frozenset(field.name for field in fields(OpMetadata))
 LAYOUT_PROPERTIES = frozenset("D T L E S SC P M".split())

@@ -2,9 +2,9 @@
 
 from functools import partial
 
-from hlofuse.ir.collector import no_collection
 from hlofuse.ir.errors import HloParseError
 from hlofuse.ir.graph import Module
+from hlofuse.ir.native import no_collection
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.computation_reader import Body
 from hlofuse.ir.text.errors import Rejected

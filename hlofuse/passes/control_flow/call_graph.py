@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.ir.attributes.metadata import OpMetadata
+from hlofuse.ir.fusing import check_growth, instruction_limit
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import set_attribute
-from hlofuse.ir.unfusing import check_growth, instruction_limit
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common.calls import clone_computation, hand_on_metadata, inline, set_called

@@ -23,8 +23,8 @@ from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFu
 from hlofuse.releases import Release
 from hlofuse.rules import multi_output_fusion as rules
 from hlofuse.rules.cpu_instruction_fusion import RULES, SOFTMAX_SHIFT
-from hlofuse.rules.evaluate import first_verdict, pair_refusal
 from hlofuse.rules.multi_output_fusion import Siblings, is_profitable_operand, shared_bytes
+from hlofuse.rules.settings import first_verdict, pair_refusal
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 

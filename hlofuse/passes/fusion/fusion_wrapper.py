@@ -12,9 +12,9 @@ from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.removing import move_control_dependencies
 from hlofuse.passes.base import Pass
 from hlofuse.releases import Release
-from hlofuse.rules.evaluate import first_verdict, in_force
 from hlofuse.rules.fusion_wrapper import RULES, WRAPPED_OPCODES, WrapCandidate
 from hlofuse.rules.gpu_fusible import choose_kind
+from hlofuse.rules.settings import first_verdict, in_force
 from hlofuse.trace import Recorder
 
 _ENTERED = with_trait("control-flow")

@@ -15,7 +15,6 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.merging import merge_fusion
 from hlofuse.passes.base import DevicePass
 from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
-from hlofuse.rules.evaluate import first_verdict, pair_refusal, pair_verdict
 from hlofuse.rules.fusion_merger import (
     MERGE_RULES,
     MERGED,
@@ -28,6 +27,7 @@ from hlofuse.rules.fusion_merger import (
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations
 from hlofuse.rules.gpu_instruction_fusion import RULES, GpuFusionState, GpuPair
 from hlofuse.rules.instruction_fusion import NOTHING_AGAINST
+from hlofuse.rules.settings import first_verdict, pair_refusal, pair_verdict
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 

@@ -13,7 +13,6 @@ from hlofuse.cost.gpu.ticks import INFINITE, microseconds
 from hlofuse.ir.fusing import fuse_in_place_of, merge_extra_output, set_fusion_kind
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.passes.base import DevicePass
-from hlofuse.rules.evaluate import Q, first_verdict, pair_refusal
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations, is_nested_variadic_reduction
 from hlofuse.rules.gpu_multi_output_fusion import (
     ANOTHER_PREFERRED,
@@ -30,7 +29,7 @@ from hlofuse.rules.gpu_multi_output_fusion import (
     SiblingPair,
     is_possible_root,
 )
-from hlofuse.rules.settings import APART_BY_PLAN, PlanInForce
+from hlofuse.rules.settings import APART_BY_PLAN, PlanInForce, Q, first_verdict, pair_refusal
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 

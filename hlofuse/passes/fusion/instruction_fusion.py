@@ -18,7 +18,6 @@ from hlofuse.passes.base import Pass, any_change
 from hlofuse.passes.fusion.fusion_queue import ReversePostOrderQueue, globally_unfusible
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule
-from hlofuse.rules.evaluate import in_force, pair_verdict
 from hlofuse.rules.instruction_fusion import (
     CANNOT_BE_DUPLICATED,
     MULTI_OUTPUT_CYCLE,
@@ -32,6 +31,7 @@ from hlofuse.rules.instruction_fusion import (
     pass_cannot_duplicate,
     producer_is_root,
 )
+from hlofuse.rules.settings import in_force, pair_verdict
 from hlofuse.rules.verdict import Figures, Verdict
 from hlofuse.trace import Recorder
 

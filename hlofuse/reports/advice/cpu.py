@@ -4,9 +4,8 @@ from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.attributes.window import Window, WindowDimension
-from hlofuse.ir.fusing import computation_of, module_of
+from hlofuse.ir.fusing import computation_of, module_of, unfuse
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.unfusing import unfuse
 from hlofuse.passes.common import make
 from hlofuse.passes.reduction import TreeReductionRewriter
 from hlofuse.reports.advice.matching import (

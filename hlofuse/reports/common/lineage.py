@@ -7,7 +7,7 @@ from hlofuse.analysis.custom_calls import hands_on
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.origin import Origin, names_in, own_name
 from hlofuse.trace import Event
-from hlofuse.trace.lineage import final_instructions
+from hlofuse.trace.provenance import final_instructions
 
 _VIEWS = frozenset({"bitcast", "get-tuple-element"})
 

@@ -9,7 +9,7 @@ from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.compilation import Counted
 from hlofuse.diff.accounts import Accounts, FlagChange, measured_changes
-from hlofuse.diff.lines import moved_lines
+from hlofuse.diff.compare import moved_lines
 from hlofuse.diff.model import (
     Added,
     Changed,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from hlofuse.account import Account
 from hlofuse.diff.accounts import Accounts, MeasuredChange, as_compared, measured_changes
-from hlofuse.diff.lines import moved_lines
+from hlofuse.diff.compare import moved_lines
 from hlofuse.diff.model import Changed, Detail, FusionChange, Kind, ModuleDiff, Moved
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction

@@ -26,10 +26,9 @@ from hlofuse.cost.gpu.ticks import microseconds
 from hlofuse.format.units import plural, us_text
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.fusing import computation_of
+from hlofuse.ir.fusing import check_growth, computation_of, inline_calls, instruction_limit, unfuse
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
-from hlofuse.ir.unfusing import check_growth, inline_calls, instruction_limit, unfuse
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.fusion.gpu_legacy import FusionMerger, GpuInstructionFusion
@@ -48,7 +47,7 @@ from hlofuse.rules.priority_fusion.conditions import DOES_NOT_PAY
 from hlofuse.rules.settings import AS_XLA
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Event, OnlySkipped
-from hlofuse.trace.lineage import final_instructions
+from hlofuse.trace.provenance import final_instructions
 
 
 def explain_fused(

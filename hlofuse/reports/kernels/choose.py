@@ -20,10 +20,9 @@ from hlofuse.releases import Release
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Note
 from hlofuse.rules import cpu_emitters, gpu_emitters
-from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.gpu_emitters import GpuKernel
 from hlofuse.rules.gpu_emitters.fusions import heroes_of
-from hlofuse.rules.settings import AS_XLA
+from hlofuse.rules.settings import AS_XLA, first_verdict
 from hlofuse.rules.verdict import Verdict
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.passes.fusion.priority_fusion.observers import Observer
-from hlofuse.rules.evaluate import first_verdict
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
 from hlofuse.rules.priority_fusion import TRITON_RULES, PriorityPair, structure_rules
+from hlofuse.rules.settings import first_verdict
 from hlofuse.rules.verdict import Verdict
 
 _Fused: TypeAlias = "SummaryPair | bool"

@@ -13,7 +13,6 @@ from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.matching.key import Keys
-from hlofuse.rules.evaluate import first_verdict, pair_refusal, pair_verdict
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_scatter_fusion, may_be_fused
 from hlofuse.rules.instruction_fusion import FusionState
 from hlofuse.rules.priority_fusion import (
@@ -31,7 +30,7 @@ from hlofuse.rules.priority_fusion import (
     structure_rules,
 )
 from hlofuse.rules.priority_fusion.conditions import NO_USERS, ONLY_BITCASTS
-from hlofuse.rules.settings import Settings
+from hlofuse.rules.settings import Settings, first_verdict, pair_refusal, pair_verdict
 from hlofuse.rules.verdict import Verdict
 
 PairId: TypeAlias = tuple[int, int, int, bool]
