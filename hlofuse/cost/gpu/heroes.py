@@ -5,12 +5,13 @@ Mirrors `FindNonTrivialHero` (`xla/service/gpu/ir_emission_utils.cc`) and `FindH
 root, and the parameters at which the search left the fusion. Fusing a producer there needs no new traversal.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.ir.graph import Instruction
+from hlofuse.ir.shape import Shape
 
 Candidate = tuple[Atom, bool]
 """A possible hero, and True if only elementwise and similar operations use it."""
@@ -79,44 +80,81 @@ def roots_of_atom(atom: Atom, slots: int) -> list[Root]:
     ]
 
 
+@dataclass(slots=True, eq=False)
+class Above:
+    """The result of a search for heroes from one instruction of a fusion upwards."""
+
+    transposes: tuple[Instruction, ...]
+    """At most two."""
+    concatenates: tuple[Instruction, ...]
+    """At most two."""
+    parameters: int
+    """A bit for each parameter at which the search left the fusion."""
+
+
+_NOTHING = Above((), (), 0)
+
+
+def search_upwards(
+    order: Iterable[Instruction], atoms: Mapping[Instruction, Atom]
+) -> dict[Instruction, Above]:
+    """The search from each instruction; `order` has operands before their users."""
+    found: dict[Instruction, Above] = {}
+    for node in order:
+        atom = atoms[node]
+        if node.opcode == "parameter":
+            above = Above((), (), 1 << node.parameter_number)
+        elif atom.transpose is not None:
+            above = Above((node,), (), 0)
+        elif atom.opcode == "concatenate":
+            above = Above((), (node,), 0)
+        elif atom.intermediate:
+            above = found[node.operands[0]]
+            for operand in node.operands[1:]:
+                above = _united(above, found[operand])
+        else:
+            above = _NOTHING
+        found[node] = above
+    return found
+
+
+def _united(a: Above, b: Above) -> Above:
+    if a is b or b is _NOTHING:
+        return a
+    if a is _NOTHING:
+        return b
+    transposes = tuple(dict.fromkeys((*a.transposes, *b.transposes)))[:2]
+    concatenates = tuple(dict.fromkeys((*a.concatenates, *b.concatenates)))[:2]
+    return Above(transposes, concatenates, a.parameters | b.parameters)
+
+
 def root_of_output(
     output: Instruction,
     atoms: Mapping[Instruction, Atom],
     clean: Mapping[Instruction, bool],
-    facts: Callable[[Instruction], ShapeFacts],
+    above: Above,
+    facts: Callable[[Shape], ShapeFacts],
     count: int,
 ) -> Root:
-    """The root for an output; `clean` is True for instructions that only intermediate operations use."""
+    """The root for an output; `clean` is True for instructions that only intermediate operations use.
+
+    `above` is the search from the output, `count` the number of parameters.
+    """
+    result = facts(output.shape)
     if output.opcode == "parameter":
-        return Root(facts(output), None, parameter=output.parameter_number)
-    root = Root(facts(output), atoms[output])
+        return Root(result, None, parameter=output.parameter_number)
+    root = Root(result, atoms[output])
     end = output
     while atoms[end].intermediate_chain and end.operands[0].opcode != "parameter":
         end = end.operands[0]
     root.chain_end, root.chain_is_root = atoms[end], end is output
-    transposes: list[Candidate] = []
-    concatenates: list[Candidate] = []
-    reached: list[bool] = []
-    queue, seen = [output], {output}
-    for node in queue:
-        atom = atoms[node]
-        if atom.transpose is not None:
-            transposes.append((atom, clean[node]))
-        elif atom.opcode == "concatenate":
-            concatenates.append((atom, clean[node]))
-        elif atom.intermediate:
-            for operand in node.operands:
-                if operand.opcode == "parameter":
-                    reached = reached or [False] * count
-                    reached[operand.parameter_number] = True
-                elif operand not in seen:
-                    seen.add(operand)
-                    queue.append(operand)
-    root.transposes, root.concatenates = tuple(transposes[:2]), tuple(concatenates[:2])
-    root.reached = reached
+    root.transposes = tuple([(atoms[node], clean[node]) for node in above.transposes])
+    root.concatenates = tuple([(atoms[node], clean[node]) for node in above.concatenates])
+    if above.parameters:
+        root.reached = [bool(above.parameters >> number & 1) for number in range(count)]
     updater = output.operands[0] if output.opcode == "bitcast" else output
     if updater.opcode == "dynamic-update-slice":
-        root.update = facts(updater.operands[1])
+        root.update = facts(updater.operands[1].shape)
     elif updater.opcode == "parameter" and updater is not output:
         root.updated_parameter = updater.parameter_number
     return root

@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Sequence
 from hlofuse.cost.gpu.atoms import UNBOUNDED_ELEMENTS, Atom, AtomTable
 from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.estimate import chain_end
-from hlofuse.cost.gpu.heroes import root_of_output, roots_of_atom
+from hlofuse.cost.gpu.heroes import root_of_output, roots_of_atom, search_upwards
 from hlofuse.cost.gpu.joining import Origin, compose
 from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable
 from hlofuse.cost.gpu.summary import Summary, SummaryPair, complete
@@ -148,7 +148,8 @@ def _set_roots(
         )
     summary.clean = [clean.get(p, True) for p in fusion.fused_computation.parameters]
     count = len(summary.clean)
-    summary.roots = [root_of_output(o, atoms, clean, lambda i: facts(i.shape), count) for o in outputs]
+    above = search_upwards(reversed(order), atoms)
+    summary.roots = [root_of_output(o, atoms, clean, above[o], facts, count) for o in outputs]
     summary.is_reduction = any(root.is_reduction for root in summary.roots)
     summary.skipped = frozenset(
         [o.parameter_number for o in outputs if o.opcode == "parameter" and len(o.users) <= 1]
