@@ -253,26 +253,31 @@ class Account:
         if launch is None:
             return None
         cost = self.cost(instruction)
-        us, is_floor = None, False
         open_ended = is_small_call(instruction) and bool(self.costs.inside(instruction)[1])
-        if self._device is not None and self._estimate is not None:
-            from hlofuse.account.floor import collective_us, floor_us, modelled_product_us  # slow to import
-
-            modelled, floor = self._estimate(instruction), floor_us(instruction, cost, self._device)
-            if modelled is None and launch.kind == "collective":
-                exchange = exchange_of(instruction, self.module)
-                if exchange is not None:
-                    modelled = collective_us(self._device, exchange.kind, exchange.size, exchange.groups)
-            elif modelled is None:
-                modelled = modelled_product_us(instruction, self._device)
-            # A rounding of the model is no blind spot of it.
-            is_floor = modelled is None or modelled < floor * 0.98
-            us = (floor if is_floor or modelled is None else modelled) + self._device.launch_overhead_us
+        us, is_floor = self._time(instruction, launch.kind, cost)
         if self.measured is None:
             return Launched(instruction, launch.kind, 1, open_ended, cost, us, is_floor)
         name = instruction.name
         time, per_run = self.measured.times.get(name), self.measured.us_per_run(name)
         return Launched(instruction, launch.kind, 1, open_ended, cost, us, is_floor, time, per_run)
+
+    def _time(self, instruction: Instruction, kind: LaunchKind, cost: Cost) -> tuple[float | None, bool]:
+        """Microseconds of one run with its launch, None without times; True if they are a lower bound."""
+        if self._device is None or self._estimate is None:
+            return None, False
+        from hlofuse.account.floor import collective_us, floor_us, modelled_product_us  # slow to import
+
+        modelled, floor = self._estimate(instruction), floor_us(instruction, cost, self._device)
+        if modelled is None and kind == "collective":
+            exchange = exchange_of(instruction, self.module)
+            if exchange is not None:
+                modelled = collective_us(self._device, exchange.kind, exchange.size, exchange.groups)
+        elif modelled is None:
+            modelled = modelled_product_us(instruction, self._device)
+        # A rounding of the model is no blind spot of it.
+        is_floor = modelled is None or modelled < floor * 0.98
+        us = (floor if is_floor or modelled is None else modelled) + self._device.launch_overhead_us
+        return us, is_floor
 
 
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 
 
 class _BitWidths(dict[str, int]):
@@ -89,9 +89,52 @@ class Layout:
         """The packed size E(n) of one element in bits; 0 when none is written."""
         return int(self._call("E") or 0)
 
+    @property
+    def tiles(self) -> tuple[tuple[int, ...], ...]:
+        """The sizes of each tile, `COMBINED` for `*`; empty for a layout without tiles."""
+        return _tiles(self.suffix) if "T(" in self.suffix else ()
+
+    @property
+    def memory_space(self) -> int:
+        """The number in `S(n)`: on TPU 0 is HBM and 1 is VMEM."""
+        return int(self._call("S") or 0)
+
     def __str__(self) -> str:
         order = ",".join(map(str, self.minor_to_major))
         return f"{{{order}:{self.suffix}}}" if self.suffix else f"{{{order}}}"
+
+
+COMBINED = 0
+"""In a tile: this dimension is combined with the next one (`Tile::kCombineDimension`)."""
+
+
+@cache
+def _tiles(suffix: str) -> tuple[tuple[int, ...], ...]:
+    found = re.search(r"(?<![A-Z])T((?:\([^)]*\))+)", suffix)
+    texts = re.findall(r"\(([^)]*)\)", found[1]) if found is not None else []
+    return tuple(tuple(int(n) if n.isdigit() else COMBINED for n in re.findall(r"\d+|\*", t)) for t in texts)
+
+
+def padded_dimensions(dimensions: Sequence[int], tiles: Sequence[Sequence[int]]) -> list[int]:
+    """Sizes in memory, most major first, once each tile divides the last ones (`Tile` in `xla/layout.h`).
+
+    `dimensions` are in the order of the layout, most major first.
+    """
+    sizes = list(dimensions)
+    for tile in tiles:
+        sizes = [1] * (len(tile) - len(sizes)) + sizes
+        start = len(sizes) - len(tile)
+        combined, inner = 1, list[int]()
+        outer = sizes[:start]
+        for size, length in zip(sizes[start:], tile, strict=True):
+            if length == COMBINED:
+                combined *= size
+                continue
+            outer.append(-(-combined * size // length))
+            inner.append(length)
+            combined = 1
+        sizes = outer + inner
+    return sizes
 
 
 @dataclass(frozen=True, slots=False, eq=True)
@@ -164,6 +207,16 @@ class Shape:
         return math.prod(self.dimensions) if self.is_array else 0
 
     @property
+    def padded_count(self) -> int:
+        """Elements of an array with those that its layout's tiles add."""
+        tiles = self.layout.tiles if self.layout is not None else ()
+        if not tiles or not self.element_count:
+            return self.element_count
+        return math.prod(
+            padded_dimensions([self.dimensions[d] for d in reversed(self.minor_to_major)], tiles)
+        )
+
+    @property
     def is_effective_scalar(self) -> bool:
         """True for an array of exactly one element by its dimensions (`ShapeUtil::IsEffectiveScalar`)."""
         return self.is_array and self.true_rank == 0
@@ -196,7 +249,7 @@ class Shape:
         """Bytes of one buffer of this shape (`CpuExecutable::ShapeSizeBytes`, `ShapeUtil::ByteSizeOf`).
 
         A tuple is its table of pointers, without the arrays. A packed array (`E(4)` in the layout) takes
-        whole bytes in sum only; a dynamic one has an int32 for each dimension.
+        whole bytes in sum only; a dynamic one has an int32 for each dimension. A tiled one is padded.
         """
         if self.is_tuple:
             return POINTER_SIZE * len(self.tuple_shapes)
@@ -207,7 +260,7 @@ class Shape:
         if not self.is_array:
             return 0
         packed = self.layout.element_size_in_bits if self.layout is not None else 0
-        count = max(self.element_count, 0)  # an unbounded dimension has no size
+        count = max(self.padded_count, 0)  # an unbounded dimension has no size
         size = (count * packed + 7) // 8 if packed else count * ((self.bit_width + 7) // 8)
         return size + 4 * self.rank if self.dynamic_dimensions else size
 
