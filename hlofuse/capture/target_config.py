@@ -51,7 +51,8 @@ def target_config_text(device: DeviceDescription) -> str:
     if major in _ACCELERATED:
         capability["feature_extension"] = "ACCELERATED_FEATURES"
     given = [(n, getattr(device, n)) for n in _TABLES["from_device"]]
-    info: list[tuple[str, _Value]] = [*filter(itemgetter(1), given), *_TABLES["gpu_device_info"].items()]
+    own = dict(filter(itemgetter(1), given))
+    info: list[tuple[str, _Value]] = [*(_TABLES["gpu_device_info"] | own).items()]
     info += [
         ("name", _quote(device.name)),
         ("compile_time_toolkit_version", _quote(".".join(map(str, toolkit)))),

@@ -129,17 +129,18 @@ def checked(
 ) -> tuple[Answer[Check], dict[Path, str]]:
     """The broken limits, and the files of the baseline to write with `update`.
 
-    Bytes and time may exceed the baseline by `tolerance` percent. Raises `HlofuseError` for an unreadable
-    baseline, and where there is nothing to check against.
+    Bytes, time and memory may exceed the baseline by `tolerance` percent. Raises `HlofuseError` for an
+    unreadable baseline, and where there is nothing to check against.
     """
 
-    budget = Budget.of(options.max_kernels, options.max_bytes, options.max_time)
+    budget = Budget.of(options.max_kernels, options.max_bytes, options.max_time, options.max_memory)
     baseline = Path(options.baseline) if options.baseline is not None else None
     if update and baseline is None:
         raise HlofuseError("--update needs --baseline FILE, the baseline to write")
     if baseline is None and budget.is_empty:
         raise HlofuseError(
-            "nothing to check against; give --baseline, --max-kernels, --max-bytes or --max-time"
+            "nothing to check against; give --baseline, --max-kernels, --max-bytes, --max-time or"
+            " --max-memory"
         )
     stored = Baseline()
     if baseline is not None and not (update and _nothing_there(baseline)):

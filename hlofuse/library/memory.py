@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
+from hlofuse.reports.check.limits import parse_bytes
 from hlofuse.reports.memory import MemoryUse, memory_use
 from hlofuse.reports.memory.changes import memory_changes
 from hlofuse.reports.memory.json import memory_json
@@ -16,8 +17,18 @@ from hlofuse.reports.memory.text import print_memory
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.library.program import Program
     from hlofuse.library.questions import Memory
+
+
+def _available(device: DeviceDescription | None, options: Memory) -> dict[str, Any]:
+    """The memory that there is, and the device that has it."""
+    if options.memory is not None:
+        return {"available": parse_bytes(str(options.memory))}
+    if device is None or not device.device_memory_size:
+        return {}
+    return {"available": device.device_memory_size, "device": device.name}
 
 
 def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
@@ -27,7 +38,11 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         raise HlofuseError(
             "memory needs the module that runs: give its dump after optimizations, or all dumps"
         )
-    found = memory_use(account.module, account.memory)
+    found = replace(
+        memory_use(account.module, account.memory),
+        **_available(report.loaded.device, options),
+        is_estimated=report.counted == "replayed",
+    )
     if not report.is_fused:
         found = replace(found, changes=memory_changes(report.observed, report.facts, lambda: report.verdict))
 

@@ -198,6 +198,10 @@ class Memory(
     dump, a replayed module stands for it, and the order of its instructions is an estimate.
     """
 
+    memory: int | str | None = option(
+        "--memory", "SIZE", "Memory that there is: 80GiB.  [default: that of the device, if known]"
+    )
+
 
 @dataclass(eq=False, repr=False)
 class Stats(
@@ -333,7 +337,7 @@ class Optimize(Question[Any], source="optimizing:optimized", reading="search", o
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Check(Question["CheckResult"], source="measuring:check", input="INPUT...", of_whole=True):
-    """Check kernels, bytes and time against a budget or baseline; report failures by line and rule.
+    """Check kernels, bytes, time and memory against a budget or baseline; report failures by line and rule.
 
     INPUT is a dump, a dump directory, a corpus or a profile (all modules unless --module selects one). A
     module before fusion is replayed; a fused one is taken as it is.
@@ -348,6 +352,9 @@ class Check(Question["CheckResult"], source="measuring:check", input="INPUT...",
         "--max-bytes", "SIZE", "Maximum bytes moved per module: 1500000, 1.5MB, 2GiB."
     )
     max_time: str | None = option("--max-time", "TIME", "Maximum time per module: 120us, 0.5ms.")
+    max_memory: int | str | None = option(
+        "--max-memory", "SIZE", "Maximum memory per module, arguments and results included: 80GiB."
+    )
     baseline: str | Path | None = option(
         "--baseline",
         "FILE|DIR",
@@ -356,7 +363,7 @@ class Check(Question["CheckResult"], source="measuring:check", input="INPUT...",
     tolerance: float = option(
         "--tolerance",
         "PERCENT",
-        "Tolerance for bytes and time over the baseline.",
+        "Tolerance for bytes, time and memory over the baseline.",
         0,
         kind="float",
         least=0,

@@ -41,6 +41,7 @@ def assert_fusion(
     together: Sequence[str] = (),
     max_bytes: int | str | None = None,
     max_time: str | None = None,
+    max_memory: int | str | None = None,
     target: str | None = None,
     device: str | None = None,
     profile: str | None = None,
@@ -49,15 +50,15 @@ def assert_fusion(
 
     program: the path of a dump, an HLO text, a `hlofuse.ir.Module` or a result of `hlofuse.capture`. at_most:
     kernels; max_bytes: bytes moved (`"1.5MB"` or a number); max_time (`"120us"`): measured with a `profile`
-    of the program, else estimated (GPU); together: opcodes that one kernel has to contain; target, device: as
-    in `hlofuse check`.
+    of the program, else estimated (GPU); max_memory: bytes of arguments, results and temporaries;
+    together: opcodes that one kernel has to contain; target, device: as in `hlofuse check`.
 
     Raises `AssertionError` with the broken bound, place and rule; `HlofuseError` if it cannot be replayed.
     """
     __tracebackhide__ = True  # pytest shows the caller's line, not ours
-    budget = Budget.of(at_most, max_bytes, max_time)
+    budget = Budget.of(at_most, max_bytes, max_time, max_memory)
     if budget.is_empty and not together:
-        raise TypeError("nothing to assert; give at_most, together, max_bytes or max_time")
+        raise TypeError("nothing to assert; give at_most, together, max_bytes, max_time or max_memory")
     found = measure(program, target, device, Path(), profile)
     check = check_modules([found], budgets=[] if budget.is_empty else [budget])
     if check.failed:

@@ -47,6 +47,7 @@ def test_it_reads_like_this(samples: Path) -> None:
         "kernels = 1\n"
         "bytes = 8_388_608\n"
         "time_us = 3.59\n"
+        "memory = 8_388_632\n"
         "list = [\n"
         '  "programs.py:89 softmax | kCustom: broadcast×2, divide, exponential, reduce×2, subtract",\n'
         "]\n"

@@ -101,6 +101,27 @@ def test_time_is_bounded_on_gpu(hlofuse: Run, samples: Path) -> None:
     assert "estimated 3.59 µs, 3.00 µs allowed" in result.out
 
 
+def test_memory_is_bounded(hlofuse: Run, tmp_path: Path) -> None:
+    """13,375,544 bytes by XLA; the finding stands at the line of the largest array, and names no rule."""
+    dump, baseline = ROOT / "samples/tutorial/slow/loss", tmp_path / "b.toml"
+    assert check(hlofuse, dump, "--max-memory", "13375544").status == 0
+    result = check(hlofuse, dump, "--max-memory", "13375543", "--format", "json")
+    (finding,) = report(result)["modules"][0]["findings"]
+    assert (result.status, finding["code"], finding["held"]) == (1, "max-memory", [])
+    assert finding["message"] == "13,375,544 B of memory, 13,375,543 B allowed"
+    assert finding["where"]["line"] == 21
+    assert check(hlofuse, dump, "--baseline", baseline, "--update").status == 0
+    assert check(hlofuse, dump, "--baseline", baseline, "--strict").status == 0
+    text = baseline.read_text().replace("memory = 13_375_544", "memory = 12_000_000")
+    baseline.write_text(text + '\n[[budget]]\nmax-memory = "1 GiB"\n')
+    found = report(check(hlofuse, dump, "--baseline", baseline, "--format", "json"))["modules"][0]
+    assert [f["code"] for f in found["findings"]] == ["more-memory"]
+    assert found["findings"][0]["where"]["line"] == 21
+    assert check(hlofuse, dump, "--baseline", baseline, "--tolerance", "12").status == 0
+    baseline.write_text(text.replace("memory = 12_000_000\n", ""))
+    assert check(hlofuse, dump, "--baseline", baseline).status == 0
+
+
 def test_a_corpus_is_paired_by_folder(hlofuse: Run, samples: Path) -> None:
     result = check(hlofuse, samples / "cpu", "--max-kernels", "1000", "--format", "json")
     assert [m["module"] for m in report(result)["modules"]] == ["gpt2_block", "softmax"]

@@ -37,6 +37,21 @@ def test_the_tutorial(hlofuse: Run) -> None:
     assert "1 more" in hlofuse("memory", ROOT / "samples/tutorial/slow/loss", "--limit", "2").out
 
 
+def test_it_fits_or_not(hlofuse: Run) -> None:
+    """13,375,544 bytes in all: both sides of the boundary, and a GPU with 84,942,979,072 bytes."""
+    path = ROOT / "samples/tutorial/slow/loss"
+    for size, fits in (("13375544", True), ("13375543", False)):
+        found = json.loads(hlofuse("memory", path, "--memory", size, "--format", "json").out)["memory"]
+        assert (found["total"], found["available"], found["fits"]) == (13_375_544, int(size), fits)
+        line = "13.4 MB of 13.4 MB:" if fits else "13.4 MB does not fit in 13.4 MB:"
+        assert line in hlofuse("memory", path, "--memory", size).out
+    assert json.loads(hlofuse("memory", path, "--format", "json").out)["memory"]["fits"] is None
+    gpu = hlofuse("memory", ROOT / "samples/gpu/softmax", "--device", "h100_sxm").out
+    assert "8.39 MB of 79.1 GiB: arguments" in gpu
+    refused = hlofuse("memory", path, "--memory", "80q")
+    assert (refused.status, "expected bytes such as" in refused.err) == (2, True)
+
+
 def test_a_pass_that_keeps_all_stacks_alive_is_left_out(hlofuse: Run) -> None:
     """Three scans with a stack each; by XLA 594,712 temporary bytes, and 397,592 without the pass."""
     path = Path(__file__).with_name("stacks.hlo")

@@ -23,6 +23,8 @@ HEAD = """\
 version = 1
 """
 
+_LIMITS = ("max-bytes", "max-time", "max-memory")
+"""Keys of a budget, but for kernels."""
 _LINE = re.compile(r"(?:(\d{1,6}) × )?(.*) \| ([^|]*)", re.DOTALL)
 _PLACE = re.compile(r"(.*?):(\d{1,9})(?: (.*))?", re.DOTALL)
 
@@ -76,28 +78,30 @@ def _read_file(file: Path, into: Baseline) -> None:
 
 def _budget(value: Any) -> Budget:
     table = _table(value, "[[budget]]")
-    _check_names(table, {"modules", "max-kernels", "max-bytes", "max-time"}, "[[budget]]")
+    _check_names(table, {"modules", "max-kernels", *_LIMITS}, "[[budget]]")
     most = table.get("max-kernels")
     if most is not None:
         most = _count(most, "max-kernels")
     modules = _text(table.get("modules", "*"), "modules")
-    budget = Budget.of(most, table.get("max-bytes"), table.get("max-time"), modules)
+    size, time, memory = map(table.get, _LIMITS)
+    budget = Budget.of(most, size, time, memory, modules)
     if budget.is_empty:
-        raise ValueError("a [[budget]] needs max-kernels, max-bytes or max-time")
+        raise ValueError("a [[budget]] needs max-kernels, max-bytes, max-time or max-memory")
     return budget
 
 
 def _profile(name: str, table: Mapping[str, Any]) -> Profile:
     where = f"module {name}"
     times = {name: table.get(name) for name in ("time_us", "measured_us")}
-    _check_names(table, {"target", "device", "xla", "kernels", "bytes", *times, "list"}, where)
+    _check_names(table, {"target", "device", "xla", "kernels", "bytes", *times, "memory", "list"}, where)
     for key, us in times.items():
         if us is not None and (isinstance(us, bool) or not isinstance(us, int | float)):
             raise ValueError(f"{key} of {where} must be a number")
     device = table.get("device")
     us, measured_us = (float(us) if us is not None else None for us in times.values())
     count, moved = (_count(table.get(key), f"{key} of {where}") for key in ("kernels", "bytes"))
-    figures = Figures(count, moved, us, measured_us)
+    memory = _count(table["memory"], f"memory of {where}") if "memory" in table else None
+    figures = Figures(count, moved, us, measured_us, memory)
     listed = [k for line in _list(table.get("list", []), f"list of {where}") for k in _kernels(line)]
     if len(listed) != figures.kernels:
         raise ValueError(f"the list of {where} has {len(listed)} kernels, but kernels = {figures.kernels}")
@@ -200,6 +204,7 @@ def module_text(p: Profile) -> str:
     lines += [f"kernels = {p.figures.kernels}", f"bytes = {p.figures.bytes:_}"]
     for key, us in (("time_us", p.figures.us), ("measured_us", p.figures.measured_us)):
         lines += [f"{key} = {us:.2f}"] if us is not None else []
+    lines += [f"memory = {p.figures.memory:_}"] if p.figures.memory is not None else []
     lines += ["list = [", *(f"  {_quote(line)}," for line in _list_lines(p.kernels)), "]"]
     return "\n".join(lines) + "\n"
 

@@ -105,8 +105,8 @@ def compare(
 ) -> list[Finding]:
     """The findings of a comparison with the baseline.
 
-    More kernels, bytes or time is an error, and so is then every kernel that changed; with figures no worse a
-    change is a warning, unless `strict`. `tolerance` is the share by which bytes and time may grow.
+    More kernels, bytes, time or memory is an error, and so is then every kernel that changed; with figures no
+    worse a change is a warning, unless `strict`. `tolerance` is the share by which all but kernels may grow.
     HlofuseError for a baseline of another device: its figures say nothing here.
     """
     if now.device != baseline.device:
@@ -117,15 +117,16 @@ def compare(
         )
     groups = list(_groups(baseline.kernels, now.kernels))
     figures = list(_figures(baseline.figures, now.figures))
-    allowed = {Code.MORE_BYTES: 1 + tolerance, Code.MORE_TIME: 1 + tolerance}
+    allowed = {Code.MORE_BYTES: 1 + tolerance, Code.MORE_TIME: 1 + tolerance, Code.MORE_MEMORY: 1 + tolerance}
     worse = [(code, text) for code, old, new, text in figures if new > old * allowed.get(code, 1)]
     level = Level.ERROR if worse or strict else Level.WARNING
-    found = [Finding(code, Level.ERROR, now.name, message) for code, message in worse]
+    at_peak = {Code.MORE_MEMORY: now.at_peak}
+    found = [Finding(code, Level.ERROR, now.name, text, at_peak.get(code, Where())) for code, text in worse]
     for group in groups:
         found.append(_finding(group, now.name, level if group.grows or strict else Level.NOTE, refused_edges))
     # A figure stands at the place where most came in.
     place = next((f.where for f in found if f.now and f.level is Level.ERROR and f.where.file), Where())
-    found = [replace(f, where=place) if not (f.now or f.before) else f for f in found]
+    found = [replace(f, where=place) if not (f.now or f.before or f.where.file) else f for f in found]
     if (now.figures.measured_us is None) != (baseline.figures.measured_us is None):
         level = Level.ERROR if strict else Level.WARNING
         found.append(Finding(Code.TIME_UNCOMPARED, level, now.name, _uncompared(baseline.figures)))
@@ -140,6 +141,9 @@ def _figures(base: Figures, now: Figures) -> Iterator[tuple[Code, float, float, 
     """Each figure of both, and the change in a text."""
     yield Code.MORE_KERNELS, base.kernels, now.kernels, f"{plural(base.kernels, 'kernel')} → {now.kernels:,}"
     yield Code.MORE_BYTES, base.bytes, now.bytes, f"{_change(base.bytes, now.bytes, bytes_text, 'B')} moved"
+    if now.memory is not None and base.memory is not None:
+        change = f"{_change(base.memory, now.memory, bytes_text, 'B')} of memory"
+        yield Code.MORE_MEMORY, base.memory, now.memory, change
     if now.measured_us is not None and base.measured_us is not None:
         change = f"measured {_change(base.measured_us, now.measured_us, us_text, 'µs')}"
         yield Code.MORE_TIME, base.measured_us, now.measured_us, change

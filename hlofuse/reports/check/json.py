@@ -48,7 +48,7 @@ def _module(m: ModuleCheck) -> dict[str, Any]:
 
 
 def _figures(f: Figures) -> dict[str, Any]:
-    return fields(f, "kernels bytes us measured_us")
+    return fields(f, "kernels bytes us measured_us memory_bytes=memory")
 
 
 def where_json(w: Where) -> dict[str, Any] | None:

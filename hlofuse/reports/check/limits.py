@@ -27,23 +27,26 @@ class Budget:
     kernels: int | None = None
     bytes: int | None = None
     us: float | None = None
+    memory: int | None = None
 
     @classmethod
     def of(
-        cls, kernels: int | None, size: int | str | None, time: str | None, modules: str = "*"
+        cls,
+        kernels: int | None,
+        size: int | str | None,
+        time: str | None,
+        memory: int | str | None,
+        modules: str = "*",
     ) -> "Budget":
         """From bounds as a user writes them, `1.5MB` and `120us`; HlofuseError for what is none."""
-        return cls(
-            modules,
-            kernels,
-            parse_bytes(str(size)) if size is not None else None,
-            parse_time(str(time)) if time is not None else None,
-        )
+        sizes = [parse_bytes(str(s)) if s is not None else None for s in (size, memory)]
+        us = parse_time(str(time)) if time is not None else None
+        return cls(modules, kernels, sizes[0], us, sizes[1])
 
     @property
     def is_empty(self) -> bool:
         """It bounds nothing."""
-        return self.kernels is None and self.bytes is None and self.us is None
+        return (self.kernels, self.bytes, self.us, self.memory) == (None, None, None, None)
 
 
 def parse_bytes(text: str) -> int:
@@ -95,8 +98,10 @@ def over_budget(
     for budget in budgets:
         if fnmatchcase(profile.name, budget.modules):
             for code, message in _broken_limits(profile.figures, budget, profile.name):
-                reasons = most_significant(refused_edges())
+                is_memory = code is Code.MAX_MEMORY
+                reasons = () if is_memory else most_significant(refused_edges())
                 where = next((h.where for h in reasons if h.where.file), Where())
+                where = profile.at_peak if is_memory else where
                 found.append(Finding(code, Level.ERROR, profile.name, message, where, refused_edges=reasons))
     return found
 
@@ -107,6 +112,14 @@ def _broken_limits(now: Figures, budget: Budget, name: str) -> Iterable[tuple[Co
     if budget.bytes is not None and now.bytes > budget.bytes:
         one, other = distinguishable(now.bytes, budget.bytes, bytes_text, "B")
         yield Code.MAX_BYTES, f"{one} moved, {other} allowed"
+    if budget.memory is not None:
+        if now.memory is None:
+            raise HlofuseError(
+                f"{printable(name)}: its memory is not known; --max-memory needs all dumps, or the last one"
+            )
+        if now.memory > budget.memory:
+            one, other = distinguishable(now.memory, budget.memory, bytes_text, "B")
+            yield Code.MAX_MEMORY, f"{one} of memory, {other} allowed"
     if budget.us is not None:
         us, how = (now.us, "estimated") if now.measured_us is None else (now.measured_us, "measured")
         if us is None:

@@ -53,9 +53,12 @@ def _profile(
     if account.measured is not None and not totals.measured_us:
         raise HlofuseError(f"{printable(name)}: {NO_MEASURED_TIME}")
     us, measured_us = (None if us is None else round(us, 2) for us in (totals.us, totals.measured_us))
-    sums = Figures(totals.kernels, totals.cost.bytes_accessed, us, measured_us, totals.floors > 0)
+    moved, memory, has_floors = totals.cost.bytes_accessed, totals.memory_bytes, totals.floors > 0
+    sums = Figures(totals.kernels, moved, us, measured_us, memory, has_floors)
     loops = outermost_loops(module)
-    return Profile(name, target, device, release, sums, tuple(listed), loops, account.measured)
+    largest = account.memory.peak[:1] if memory is not None else []
+    at_peak = where_is(module, largest[0].instruction, root) if largest else Where()
+    return Profile(name, target, device, release, sums, tuple(listed), loops, account.measured, at_peak)
 
 
 def _what(kernel: Instruction) -> str:

@@ -57,7 +57,7 @@ class BaselineKernel:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """A module in the three numbers that can be bounded."""
+    """A module in the numbers that can be bounded."""
 
     kernels: int
     bytes: int
@@ -66,6 +66,8 @@ class Figures:
     """Estimated microseconds, launches included, to 0.01; None for targets without a model of it."""
     measured_us: float | None = None
     """Measured microseconds of the kernels in one run, to 0.01; None without a profile."""
+    memory: int | None = None
+    """Bytes of arguments, results, temporaries and constants; None where they are not known."""
     has_floors: bool = field(default=False, compare=False)
     """`us` has lower bounds in it; in no baseline."""
 
@@ -86,6 +88,8 @@ class Profile:
     """Outermost loops that launch kernels; none of a baseline, which does not keep them."""
     measured: Measured | None = field(default=None, repr=False)
     """The measured times of the module; None without a profile, and for a baseline."""
+    at_peak: Where = Where()
+    """The place of the largest temporary array at the peak; empty for a baseline, and if not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +123,11 @@ class Code(StrEnum):
     MAX_KERNELS = "max-kernels"
     MAX_BYTES = "max-bytes"
     MAX_TIME = "max-time"
+    MAX_MEMORY = "max-memory"
     MORE_KERNELS = "more-kernels"
     MORE_BYTES = "more-bytes"
     MORE_TIME = "more-time"
+    MORE_MEMORY = "more-memory"
     TIME_UNCOMPARED = "time-not-compared"
     FEWER = "better"
     SPLIT = "fusion-split"
@@ -137,9 +143,11 @@ TITLES: dict[Code, str] = {
     Code.MAX_KERNELS: "More kernels than the budget allows",
     Code.MAX_BYTES: "More bytes moved than the budget allows",
     Code.MAX_TIME: "More time than the budget allows",
+    Code.MAX_MEMORY: "More memory than the budget allows",
     Code.MORE_KERNELS: "More kernels than in the baseline",
     Code.MORE_BYTES: "More bytes moved than in the baseline",
     Code.MORE_TIME: "More time than in the baseline",
+    Code.MORE_MEMORY: "More memory than in the baseline",
     Code.TIME_UNCOMPARED: "One of the times is measured, the other is not",
     Code.FEWER: "Better than the baseline",
     Code.SPLIT: "A fusion of the baseline was split",

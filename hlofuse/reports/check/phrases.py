@@ -18,6 +18,8 @@ def figures(f: Figures) -> str:
         parts.append(f"est. {us_text(f.us, f.has_floors)}")
     if f.measured_us is not None:
         parts.append(f"{us_text(f.measured_us)} measured")
+    if f.memory is not None:
+        parts.append(f"{bytes_text(f.memory)} of memory")
     return ", ".join(parts)
 
 

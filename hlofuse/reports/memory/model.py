@@ -46,8 +46,19 @@ class MemoryUse:
     """Bytes of temporary arrays alive at once, at most; `temporary` has room for them."""
     alive: tuple[AliveArray, ...] = field(repr=False)
     """The largest first."""
+    available: int | None = None
+    """Bytes of memory that there are; None where they are not known."""
+    device: str = ""
+    """The device that has them; empty where the user says it."""
+    is_estimated: bool = False
+    """True for a replayed module, whose instructions XLA may run in another order."""
     changes: tuple[MemoryChange, ...] = field(default=(), repr=False)
     """Changes that need less temporary memory, the largest saving first."""
+
+    @property
+    def fits(self) -> bool | None:
+        """True if there is as much memory; None where it is not known."""
+        return None if self.available is None else self.total <= self.available
 
 
 def memory_use(module: Module, assigned: Assignment) -> MemoryUse:

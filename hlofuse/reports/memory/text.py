@@ -11,10 +11,15 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.memory.model import AliveArray, MemoryUse
 from hlofuse.reports.verdict.phrases import delta, where_text
 
+_SHARE = 0.75
+"""The part of a GPU's memory that JAX takes by default."""
+
 
 def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:
     """Print the bytes of each kind, then the arrays alive at the peak, the largest first."""
     console.print(Text(summary(m), style="bold"))
+    for note in notes(m):
+        console.print(Text(note, style="dim"))
     for line in _change_lines(m):
         console.print(Text(line))
     shown = m.alive[: limit or None]
@@ -37,12 +42,28 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:
 
 
 def summary(m: MemoryUse) -> str:
-    """`16.8 MB: arguments 8.39 MB, results 8.39 MB, temporaries 4.10 kB`."""
+    """`16.8 MB of 79.1 GiB: arguments 8.39 MB, results 8.39 MB, temporaries 4.10 kB`."""
     results = f"results {bytes_text(m.results)}"
     results += f" ({bytes_text(m.aliased)} in donated arguments)" if m.aliased else ""
     parts = [f"arguments {bytes_text(m.arguments)}", results, f"temporaries {bytes_text(m.temporary)}"]
     parts += [f"constants {bytes_text(m.constants)}"] if m.constants else []
-    return f"{bytes_text(m.total)}: {', '.join(parts)}"
+    total = bytes_text(m.total)
+    if m.available is not None:
+        total += f"{' of' if m.fits else ' does not fit in'} {gibibytes(m.available)}"
+    return f"{total}: {', '.join(parts)}"
+
+
+def notes(m: MemoryUse) -> Iterator[str]:
+    """Sentences on what the figures are, and on the share of a GPU that JAX takes."""
+    if m.is_estimated:
+        yield "Estimated: XLA's final module is not in the input, and the order of execution is a replay's."
+    if m.device and m.available is not None and m.fits and m.total > _SHARE * m.available:
+        yield "JAX takes 75% of a GPU unless XLA_PYTHON_CLIENT_MEM_FRACTION says otherwise: set it to .95."
+
+
+def gibibytes(size: int) -> str:
+    """`79.1 GiB`, as memory of hardware is counted; smaller sizes in decimal units."""
+    return f"{size / 2**30:.3g} GiB" if size >= 2**30 else bytes_text(size)
 
 
 def _change_lines(m: MemoryUse) -> Iterator[str]:

@@ -113,10 +113,13 @@ def print_passes(totals: Totals, rows: Sequence[Change], console: Console) -> No
         Text(f"The module without each pass; with all: {phrases.totals_line(totals)}", style="bold")
     )
     figures = ("kernels", "launches", "moved", *(["est. time"] if totals.us is not None else []))
-    columns = [*figures, *(["XLA's kernels"] if any(r.title for r in rows) else [])]
-    table = Rows(("pass", "name"), *((c, "right") for c in columns))
+    with_memory = any(r.trial.temporary_saved for r in rows)
+    columns = [*figures, *(["temporary"] if with_memory else [])]
+    columns += ["XLA's kernels"] if any(r.title for r in rows) else []
+    drop = (len(figures) + 1,) if with_memory else ()
+    table = Rows(("pass", "name"), *((c, "right") for c in columns), drop=drop)
     for r in rows:
-        table.add_row(printable(r.label), *_figures(r.trial, totals), *filter(None, [r.title]))
+        table.add_row(printable(r.label), *_figures(r.trial, totals, with_memory), *filter(None, [r.title]))
     table.print(console)
 
 
@@ -168,10 +171,17 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
     if v.totals.us is not None:
         figures.append(("est. time", "right"))
         figures += [("measured, scaled", "right")] if v.totals.measured_us is not None else []
+    with_memory = any(c.trial.temporary_saved for c in rows)
+    figures += [("temporary", "right")] if with_memory else []
     decides = any(c.edges for c in rows)
-    table = Rows(("", "right"), *figures, *([("edges", "right")] if decides else []))
+    drop = (len(figures),) if with_memory else ()
+    table = Rows(("", "right"), *figures, *([("edges", "right")] if decides else []), drop=drop)
     for number, c in enumerate(rows, 1):
-        cells = [str(number), *_figures(c.trial, v.totals), *([c.edges or "–"] if decides else [])]
+        cells = [
+            str(number),
+            *_figures(c.trial, v.totals, with_memory),
+            *([c.edges or "–"] if decides else []),
+        ]
         style = "" if c.trial.helps(v.totals) else "dim"
         table.add_row(*(Text(cell, style=style) for cell in cells))
     table.print(console)
@@ -184,13 +194,15 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
         indented(console, CHANGED_DECISIONS, 2, "dim")
 
 
-def _figures(t: Trial, totals: Totals) -> Iterator[str]:
+def _figures(t: Trial, totals: Totals, with_memory: bool) -> Iterator[str]:
     yield phrases.signed(-t.kernels_saved)
     yield phrases.signed(-t.launches_saved)
     yield phrases.delta(totals.cost.bytes_accessed, -t.bytes_saved, bytes_text)
     for total, saved in ((totals.us, t.us_saved), (totals.measured_us, t.scaled_us_saved)):
         if total is not None and totals.us is not None:
             yield phrases.delta(total, -saved, us_text) if saved is not None else "–"
+    if with_memory:
+        yield "–" if t.temporary_saved is None else phrases.delta(0, -t.temporary_saved, bytes_text)
 
 
 def _print_blocks(c: Change, console: Console, limit: int) -> None:

@@ -82,8 +82,7 @@ def _gain(t: Trial) -> dict[str, Any]:
     return {
         "time_us": us_json(us),
         "time_kind": None if us is None else "scaled" if is_scaled else "estimated",
-        "temporary_bytes": None,
-        **fields(t, "kernels=kernels_saved launches=launches_saved"),
+        **fields(t, "temporary_bytes=temporary_saved kernels=kernels_saved launches=launches_saved"),
     }
 
 

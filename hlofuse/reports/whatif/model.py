@@ -79,6 +79,8 @@ class Trial:
     bytes_saved: int
     scaled_us_saved: float | None = None
     """`us_saved` scaled to the measured time of the kernels that change; None where nothing says that."""
+    temporary_saved: int | None = None
+    """Bytes of temporary memory; None where they are not known."""
     has_fewer_library_calls: bool = False
     """XLA's own code does what a library did, which may have been faster."""
     has_more_code: bool = False
@@ -117,6 +119,7 @@ def trial_of(
         after.cost.flops > _MORE_WORK * before.cost.flops
         or (accounts is not None and _size(accounts[1]) > _MORE_CODE * _size(accounts[0]))
     )
+    peaks = before.peak_temporary_bytes, after.peak_temporary_bytes
     return Trial(
         after,
         how,
@@ -125,6 +128,7 @@ def trial_of(
         before.launches - after.launches,
         before.cost.bytes_accessed - after.cost.bytes_accessed,
         scaled_saving(*accounts) if accounts is not None else after.scaled_saving_us,
+        peaks[0] - peaks[1] if peaks[0] is not None and peaks[1] is not None else None,
         has_more_code=grows,
     )
 
