@@ -23,8 +23,7 @@ from statistics import mean, stdev
 from typing import Any
 
 from hlofuse.compilation import replay_config
-from hlofuse.gym.benchmark import Benchmark, benchmark, manifest
-from hlofuse.gym.env import HloPassEnv
+from hlofuse.gym.env import Benchmark, HloPassEnv, benchmark, manifest
 from hlofuse.search.space import Space, SpentBudget, count_ops
 from hlofuse.search.strategies import METHODS, minimized
 

@@ -14,7 +14,7 @@ import time
 from collections import OrderedDict
 from random import Random
 
-from hlofuse.gym.benchmark import benchmark, manifest
+from hlofuse.gym.env import benchmark, manifest
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.search.actions import ACTIONS

@@ -25,8 +25,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 from torch import nn
 
-from hlofuse.gym.benchmark import benchmark, manifest
-from hlofuse.gym.env import HloPassEnv
+from hlofuse.gym.env import HloPassEnv, benchmark, manifest
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
 from hlofuse.search.actions import ACTIONS

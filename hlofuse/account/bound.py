@@ -189,7 +189,7 @@ def _bytes_read(account: Account, kernel: Instruction, operand: Instruction) -> 
     return size
 
 
-_SAME = frozenset({"bitcast", "copy", "copy-start", "copy-done", "reshape", "optimization-barrier"})
+_SAME = frozenset("bitcast copy copy-start copy-done reshape optimization-barrier".split())
 
 
 class _Flow:

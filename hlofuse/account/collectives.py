@@ -277,7 +277,7 @@ def argument_shardings(entry: Computation) -> dict[Instruction, str | None]:
     return {i: (next(iter(s)) or None) if len(s) == 1 else None for i, s in found.items()}
 
 
-_MOVES = frozenset({"bitcast", "copy", "transpose", "reshape", "convert"})
+_MOVES = frozenset("bitcast copy transpose reshape convert".split())
 _GATHERS = frozenset({"all-gather", "all-gather-start"})
 _DEVICE_NUMBERS = frozenset({"partition-id", "replica-id"})
 

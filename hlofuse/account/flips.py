@@ -15,7 +15,7 @@ from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 
-NUMBERS = ("memory_bandwidth", "l2_cache_size", "core_count", "clock_rate_ghz", "fpus_per_core")
+NUMBERS = tuple("memory_bandwidth l2_cache_size core_count clock_rate_ghz fpus_per_core".split())
 _DOUBLINGS = 5
 RANGE = 2**_DOUBLINGS
 """The largest tried factor, up and down."""

@@ -16,7 +16,7 @@ SECTOR_BYTES = 32
 
 _VIEWS = frozenset({"bitcast", "reshape"})
 _OF_PRODUCTS = ("__cublas$", "__cudnn$")
-_OF_LIBRARIES = ("TopK", "__gpu$TopK", "__cub$", "xla.gpu.ext.cub_", "blas_", "cusolver_", "lapack_")
+_OF_LIBRARIES = tuple("TopK __gpu$TopK __cub$ xla.gpu.ext.cub_ blas_ cusolver_ lapack_".split())
 
 
 class KernelCosts:

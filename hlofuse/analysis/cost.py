@@ -53,9 +53,7 @@ class Cost(NamedTuple):
 NOTHING = Cost()
 
 # A view, a name or an order in time: no byte is touched.
-_FREE = frozenset(
-    {"parameter", "constant", "get-tuple-element", "domain", "after-all", "add-dependency", "bitcast"}
-)
+_FREE = frozenset("parameter constant get-tuple-element domain after-all add-dependency bitcast".split())
 
 
 class CostAnalysis:

@@ -88,7 +88,7 @@ def _is_shift(user: Instruction, value: Instruction, reduce: Instruction) -> boo
 
 
 EIGEN, VECTOR, NAIVE = "Eigen", "matrix-vector loop", "plain loops"
-_EIGEN_TYPES = frozenset({"f16", "f32", "f64", "c64", "c128", "s32"})
+_EIGEN_TYPES = frozenset("f16 f32 f64 c64 c128 s32".split())
 _SIDE_ELEMENTS = 3
 
 

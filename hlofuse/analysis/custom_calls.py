@@ -30,7 +30,7 @@ def is_radix_sort(instruction: Instruction) -> bool:
 PLACEMENTS = frozenset({"MoveToHost", "MoveToDevice", "annotate_device_placement"})
 """Targets that name the memory of a value."""
 _SHARDINGS = frozenset(
-    {"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "ShardBarrierFrom", "ShardBarrierTo"}
+    "Sharding SPMDFullToShardShape SPMDShardToFullShape ShardBarrierFrom ShardBarrierTo".split()
 )
 _ANNOTATIONS = PLACEMENTS | set(
     "LayoutConstraint AssumeGatherIndicesInBound X64Combine X64SplitLow X64SplitHigh".split()

@@ -116,7 +116,7 @@ def is_elementwise_on_operand(instruction: Instruction, number: int) -> bool:
 
 
 CHEAP_OPCODES = with_trait("cheap")
-_CHEAP_UNLESS_COMPLEX = frozenset({"abs", "cosine", "sign", "sine", "sinh", "tan"})
+_CHEAP_UNLESS_COMPLEX = frozenset("abs cosine sign sine sinh tan".split())
 
 
 def is_expensive(instruction: Instruction) -> bool:
@@ -148,7 +148,7 @@ def is_constant_effective_scalar(instruction: Instruction) -> bool:
 
 # Instructions that may be in a fusion at all (`HloInstruction::IsFusible`).
 
-_NEVER = frozenset({"domain", "parameter", "while", "conditional", "call"})
+_NEVER = frozenset("domain parameter while conditional call".split())
 ALWAYS_FUSIBLE = ELEMENTWISE_OPCODES | {
     "fusion", "map", "reduce", "reduce-window",
     "bitcast", "broadcast", "concatenate", "constant", "dot", "dynamic-slice", "dynamic-update-slice",

@@ -26,7 +26,7 @@ class Forward(NamedTuple):
     start: int
 
 
-_WHOLE = frozenset({"add-dependency", "all-reduce-done", "bitcast", "call", "domain", "opt-barrier"})
+_WHOLE = frozenset("add-dependency all-reduce-done bitcast call domain opt-barrier".split())
 """They forward the whole of their operand."""
 _STARTS = frozenset({"all-gather-start", "collective-permute-start"})
 _DONES = frozenset({"all-gather-done", "collective-permute-done"})

@@ -17,7 +17,7 @@ class Use(IntEnum):
     NO_USE = 2
 
 
-_EACH_ONCE = frozenset({"bitcast", "concatenate", "reshape", "reverse", "slice", "transpose", "gather"})
+_EACH_ONCE = frozenset("bitcast concatenate reshape reverse slice transpose gather".split())
 
 
 def operand_use(instruction: Instruction, number: int) -> Use:

@@ -136,7 +136,7 @@ def _is_collective(opcode: str) -> bool:
 _NOT_LAUNCHED = frozenset({"AllocateBuffer", "CreateBuffer", "Pin", "Unpin"})
 """Custom calls whose meaning is in how buffers are assigned."""
 _OWN_KERNELS = frozenset(
-    {"__gpu$TopK", "__gpu$xla.gpu.triton", "__gpu$xla.gpu.ptx", "PadToStatic", "SliceToDynamic"}
+    "__gpu$TopK __gpu$xla.gpu.triton __gpu$xla.gpu.ptx PadToStatic SliceToDynamic".split()
 )
 _LIBRARIES = {
     "__cublas$triangularSolve": "cuBLAS, after a copy of the right-hand side",

@@ -10,7 +10,7 @@ from hlofuse.ir.grouping import reach
 from hlofuse.ir.shape import Shape
 
 _SLICING = frozenset({"slice", "dynamic-slice", "dynamic-update-slice"})
-_OFFSET_OPCODES = frozenset({"parameter", "constant", "add", "subtract", "multiply", "compare", "select"})
+_OFFSET_OPCODES = frozenset("parameter constant add subtract multiply compare select".split())
 
 
 def copied_slice(kernel: Instruction) -> Instruction | None:

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import INTEGER_TYPES
 
-_SAME_VALUE = frozenset(
-    {"bitcast", "convert", "copy", "copy-done", "copy-start", "optimization-barrier", "reshape"}
-)
+_SAME_VALUE = frozenset("bitcast convert copy copy-done copy-start optimization-barrier reshape".split())
 MIRRORED = {"LT": "GT", "LE": "GE", "GT": "LT", "GE": "LE"}
 """The direction of a comparison with its sides exchanged."""
 _WHOLE = -1

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import faulthandler
+import json
 import os
 import pickle
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from hlofuse.batch.schema import package
-from hlofuse.batch.sources import Item
+from hlofuse.batch.sources import Item, items
+from hlofuse.batch.store import Store
+from hlofuse.batch.summary import html_page, summary
 from hlofuse.batch.work import Rows, Task, failure, worked
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.loading import read
+from hlofuse.library.options import ReplayOptions
 
 Submit: TypeAlias = Callable[..., "Future[Rows]"]
 """Calls a function with arguments somewhere, as `Executor.submit`."""
@@ -159,3 +165,43 @@ def serve() -> None:
         pickle.dump((worked(item, task), left > 0), rows)
         faulthandler.cancel_dump_traceback_later()
         rows.flush()
+
+
+_MODULE = "HloModule m\nENTRY %e (p: f32[]) -> f32[] {\n  ROOT %p = f32[] parameter(0)\n}\n"
+"""Read before all others: what is wrong with the options is an error of the call."""
+
+
+def run(
+    sources: Sequence[str],
+    out: Path,
+    task: Task,
+    engine_name: str = "local",
+    workers: int = 1,
+    address: str | None = None,
+    progress: Callable[[int, int], None] = lambda done, of: None,
+) -> tuple[int, int]:
+    """Work on everything in the sources and write the tables into `out`; the units worked out, and all.
+
+    What an earlier run into `out` has worked out with the same options is taken from there. HlofuseError for
+    wrong options, sources that hold nothing, a missing package and a folder that cannot be written.
+    """
+    is_for_one = task.request.get("target") or task.request.get("device")
+    request = {**task.request, **({} if is_for_one else {"target": "gpu", "option": None})}
+    read(ReplayOptions("-", given=_MODULE, **request), any_stage=True)
+    store = Store(out)
+    listed = items(sources, json.dumps(task.settings, sort_keys=True))
+    finished = store.finished(task)
+    left = list({item.key: item for item in listed if item.key not in finished}.values())
+    if left:
+        with engine(engine_name, workers, address) as submit:
+            try:
+                for done, rows in enumerate(results(left, submit, task, workers), 1):
+                    store.add(rows)
+                    progress(done, len(left))
+            finally:
+                store.flush()
+    store.finish(listed, task)
+    found = summary(out)
+    (out / "summary.md").write_text(found.to_markdown(limit=50) + "\n", encoding="utf-8")
+    (out / "summary.html").write_text(html_page(found), encoding="utf-8")
+    return len(left), len(listed)

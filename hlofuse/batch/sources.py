@@ -26,7 +26,7 @@ _PROFILES = (_XPLANE, ".trace.json", ".trace.json.gz", ".sqlite")
 _MODULES = (".hlo", ".txt", ".hlo.pb", ".mlir", ".stablehlo", ".log", *_PROFILES)
 """Suffixes of files that may hold a module or a profile; `.gz` may follow."""
 _CASE = ("before.hlo", "before.hlo.gz")
-_CHECKSUMS = ("ETag", "etag", "md5Hash", "content_md5", "checksum")
+_CHECKSUMS = tuple("ETag etag md5Hash content_md5 checksum".split())
 """Object stores' names for the checksum of a file."""
 
 

@@ -29,7 +29,7 @@ _QUERY = "query"
 """The title of a user's own query."""
 _FLOORS = "floors"
 """A column of how many times in `time_us` are lower bounds; it is not shown."""
-_NAMES = ("path", "module", "source", "name", "producer", "consumer", "run")
+_NAMES = tuple("path module source name producer consumer run".split())
 """Columns whose words are not broken."""
 
 

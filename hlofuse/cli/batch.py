@@ -9,7 +9,7 @@ import click
 
 from hlofuse.batch import summary
 from hlofuse.batch.compare import compared
-from hlofuse.batch.run import run
+from hlofuse.batch.engines import run
 from hlofuse.batch.work import Task
 from hlofuse.cli.common.messages import message, wrote
 from hlofuse.cli.common.options import (

@@ -43,7 +43,7 @@ def command(name: str | None, out: Output) -> int:
     return 0
 
 
-_COLUMNS = ("device", "cores", "bandwidth", "L2", "architecture")
+_COLUMNS = tuple("device cores bandwidth L2 architecture".split())
 
 
 def _row(name: str, device: DeviceDescription) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.request import TERMINAL, options_of
 from hlofuse.inputs.many import Many, modules_at
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.listener import SILENT
+from hlofuse.library.options import SILENT
 from hlofuse.library.report import Report
 from hlofuse.library.side_by_side import (
     SECTIONS,

@@ -53,7 +53,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
     },
 }
 _COMMANDS = {name: found for section in _SECTIONS.values() for name, found in section.items()}
-_QUESTIONS = ("explain", "why", "kernels", "memory", "stats", "timeline", "trace-op")
+_QUESTIONS = tuple("explain why kernels memory stats timeline trace-op".split())
 """Commands that parse options and print an answer of the library, nothing else."""
 _WIDEST = max(map(len, _COMMANDS))
 _OVERVIEW = "overview"
@@ -142,7 +142,7 @@ _GARBAGE = 3_000_000
 """Objects made before garbage is looked for: nearly all that a command makes it keeps to its end."""
 
 
-_FORMATS = ("--json", "--markdown", "--html", "--svg", "--sarif", "--junit", "--github")
+_FORMATS = tuple("--json --markdown --html --svg --sarif --junit --github".split())
 """Formats often given as options."""
 
 

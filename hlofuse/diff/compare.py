@@ -14,8 +14,8 @@ from hlofuse.ir.native import no_collection
 from hlofuse.ir.stack_frames import SourceLocation
 from hlofuse.matching.graph import Graph, Occurrence, Value
 from hlofuse.matching.key import ANNOTATIONS, canonical_attribute
-from hlofuse.matching.lines import same_function, same_tables
 from hlofuse.matching.pairs import match
+from hlofuse.matching.similarity import same_function, same_tables
 from hlofuse.matching.structure import Matching
 
 _SHAPE_KINDS = frozenset({Kind.TYPE, Kind.SHAPE, Kind.LAYOUT})

@@ -89,7 +89,7 @@ def _platform_notes(module: Module, stage: Fact, device: DeviceDescription) -> l
 
 
 def _is_divided_by_hand(module: Module) -> bool:
-    from hlofuse.passes.control_flow.manual_partitioning import ManualPartition  # slow to import
+    from hlofuse.passes.control_flow.annotations import ManualPartition  # slow to import
 
     return ManualPartition(module).is_complete
 

@@ -213,7 +213,7 @@ def _in_corpus(module: Module) -> bool:
     return path.name.startswith("before.hlo") and corpus_file(path.parent, "after") is not None
 
 
-_EXPANDED = frozenset({"batch-norm-training", "batch-norm-inference", "batch-norm-grad", "topk", "logistic"})
+_EXPANDED = frozenset("batch-norm-training batch-norm-inference batch-norm-grad topk logistic".split())
 _RENAMED = re.compile(r".*\.\d+\.0")
 
 
@@ -358,7 +358,7 @@ def lowering_of(module: Module, config: ReplayConfig) -> Compilation:
     return lowering_in_creation_order(module, own)
 
 
-_MOVING = frozenset({"parameter", "constant", "tuple", "get-tuple-element", "copy", "bitcast"})
+_MOVING = frozenset("parameter constant tuple get-tuple-element copy bitcast".split())
 
 
 def _operations(module: Module) -> Counter[str]:

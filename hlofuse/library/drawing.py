@@ -23,11 +23,11 @@ from hlofuse.render import Options, render
 from hlofuse.render.animate import Decision, animation
 from hlofuse.render.options import pair_of
 from hlofuse.render.viewers import LaunchedModule
+from hlofuse.reports.common.head import BRIEF
 from hlofuse.reports.common.model import both_names
 from hlofuse.reports.common.names import renamed_kernels
 from hlofuse.reports.common.phrases import figures_text
 from hlofuse.reports.common.refusals import refusals
-from hlofuse.reports.common.unoptimized import BRIEF
 from hlofuse.reports.comparison.phrases import difference_lines, warning_line
 
 if TYPE_CHECKING:

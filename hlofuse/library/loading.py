@@ -30,8 +30,7 @@ from hlofuse.inputs.profile import device_of as device_of_profile
 from hlofuse.inputs.stage import StageError, lowering_of, require_input_stage
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.listener import SILENT, Listener
-from hlofuse.library.options import ReplayOptions
+from hlofuse.library.options import SILENT, Listener, ReplayOptions
 from hlofuse.pipelines import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, passes_of
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.flags import parse_flags
@@ -39,7 +38,7 @@ from hlofuse.pipelines.identity import Fact, Given
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import after_fusion
 from hlofuse.releases import AROUND_FUSION, release_of
-from hlofuse.reports.common.unoptimized import lowering_note, with_xla_final
+from hlofuse.reports.common.head import lowering_note, with_xla_final
 from hlofuse.trace.priority_record import PriorityRecord, read_priority_record
 
 if TYPE_CHECKING:

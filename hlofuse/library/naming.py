@@ -12,7 +12,7 @@ from hlofuse.inputs import load
 from hlofuse.inputs.companions import Companions
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
-from hlofuse.library.listener import Listener
+from hlofuse.library.options import Listener
 from hlofuse.pipelines.stage import Stage
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hlofuse.inputs.part import PartError
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
-from hlofuse.library.listener import Listener
-from hlofuse.library.options import ReplayOptions
+from hlofuse.library.options import Listener, ReplayOptions
 from hlofuse.library.report import Report
 
 if TYPE_CHECKING:

@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from hlofuse.library.listener import SILENT, Listener
 from hlofuse.library.option import flag
 from hlofuse.library.option import option as _option
 from hlofuse.pipelines.stage import Stage
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import Module, OrderSource
+
+
+Progress = Callable[[int, int], None]
+"""Called with how many steps are done, of how many."""
+
+
+def _silent(_done: int, _of: int) -> None:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Callbacks; by default notes are dropped and no progress is shown."""
+
+    note: Callable[[str], None] = lambda _: None
+    """Takes a note that a result has no place for; an empty one is none."""
+    activity: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
+    """Covers a step that may take seconds."""
+    progress: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(_silent)
+    """Covers many steps, and yields what they report to."""
+
+
+SILENT = Listener()
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,14 @@ from hlofuse.reports.timeline.json import timeline_json
 from hlofuse.reports.timeline.text import print_timeline
 from hlofuse.reports.timeline.timeline import read
 from hlofuse.reports.trace_op import follow
+from hlofuse.reports.trace_op.follow import with_replayed_passes
 from hlofuse.reports.trace_op.json import provenance_json
-from hlofuse.reports.trace_op.replayed import with_replayed_passes
 from hlofuse.reports.trace_op.text import print_provenance
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hlofuse.library.listener import Listener
+    from hlofuse.library.options import Listener
     from hlofuse.library.program import Program
     from hlofuse.library.questions import Timeline, TraceOp
     from hlofuse.reports.timeline import DumpSequence, PassTimeline

@@ -11,9 +11,8 @@ from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.loading import with_change
 from hlofuse.reports.why import PairAnswer
-from hlofuse.reports.why.confirm import confirmed
 from hlofuse.reports.why.json import answers_json
-from hlofuse.reports.why.story import answers, in_the_input
+from hlofuse.reports.why.story import answers, confirmed, in_the_input
 from hlofuse.reports.why.text import print_answers
 
 if TYPE_CHECKING:

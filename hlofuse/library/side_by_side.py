@@ -13,7 +13,6 @@ from hlofuse.account.running import account_on
 from hlofuse.compilation import Counted
 from hlofuse.diff import diff
 from hlofuse.diff.accounts import Accounts, changed_flags, final_kernels
-from hlofuse.diff.batch import diff_many
 from hlofuse.inputs.companions import Companions, companions_of
 from hlofuse.inputs.many import Many, modules_at
 from hlofuse.inputs.profile import is_profile, read_profile
@@ -25,6 +24,7 @@ from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import nearest
 from hlofuse.reports.common.head import Head, head_lines
 from hlofuse.reports.diff.json import as_dict
+from hlofuse.reports.diff.many import diff_many
 from hlofuse.reports.diff.model import summarize
 from hlofuse.reports.diff.phrases import verdict
 from hlofuse.reports.diff.text import draw as draw_summary
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
 
     from hlofuse.account import Account
     from hlofuse.diff import ModuleDiff
-    from hlofuse.diff.batch import BatchDiff
     from hlofuse.library.options import ReplayOptions
     from hlofuse.render import ModulePair
+    from hlofuse.reports.diff.many import BatchDiff
 
-SECTIONS = ("kernels", "fusions", "sources", "instructions", "header")  # those of `reports.diff.phrases`
+SECTIONS = tuple("kernels fusions sources instructions header".split())  # those of `reports.diff.phrases`
 
 
 def is_folder(options: ReplayOptions) -> bool:

@@ -11,8 +11,8 @@ from hlofuse.inputs.choose_target import choose_target, target_of_files
 from hlofuse.inputs.companions import Companions
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
-from hlofuse.library.listener import SILENT, Listener
 from hlofuse.library.loading import require_end
+from hlofuse.library.options import SILENT, Listener
 from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
 from hlofuse.pipelines.flags import merged, parse_flags
 from hlofuse.pipelines.targets import target_by_flags

@@ -18,7 +18,7 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.matching.graph import Graph, Region, Value
 
 # Values that are no evidence of their place: every program is full of them.
-TRIVIAL = frozenset({"bitcast", "broadcast", "constant", "get-tuple-element", "iota", "parameter", "tuple"})
+TRIVIAL = frozenset("bitcast broadcast constant get-tuple-element iota parameter tuple".split())
 
 
 class Matching:

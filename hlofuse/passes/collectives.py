@@ -13,8 +13,7 @@ from hlofuse.ir.removing import move_control_dependencies, replace_instruction, 
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass, RewritePass, find_each
 from hlofuse.passes.common import make
-from hlofuse.passes.common.asynchronous import make_asynchronous
-from hlofuse.passes.common.calls import set_called
+from hlofuse.passes.common.calls import make_asynchronous, set_called
 from hlofuse.passes.common.shapes import array, permuted
 from hlofuse.trace import Recorder
 

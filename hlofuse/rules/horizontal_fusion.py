@@ -96,8 +96,8 @@ def is_row_major(instruction: Instruction) -> bool:
     return all(not x.shape.is_array or x.shape.is_row_major for x in inside)
 
 
-_FREE = frozenset({"parameter", "constant", "tuple", "broadcast", "bitcast", "reshape", "transpose", "slice"})
-_EXPENSIVE = frozenset({"abs", "ceil", "floor", "round-nearest-afz", "round-nearest-even", "rsqrt", "sqrt"})
+_FREE = frozenset("parameter constant tuple broadcast bitcast reshape transpose slice".split())
+_EXPENSIVE = frozenset("abs ceil floor round-nearest-afz round-nearest-even rsqrt sqrt".split())
 
 
 def unroll_cost(instruction: Instruction) -> int:

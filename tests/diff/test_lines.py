@@ -14,7 +14,7 @@ from hlofuse.ir.stack_frames import SourceLocation
 from hlofuse.matching.computations import match_region
 from hlofuse.matching.graph import Graph
 from hlofuse.matching.key import Keys, Strictness
-from hlofuse.matching.lines import LineShifts
+from hlofuse.matching.similarity import LineShifts
 from hlofuse.matching.structure import Matching
 from hlofuse.reports.diff.model import by_source
 from hlofuse.reports.diff.phrases import line_shown, moved_lines_note

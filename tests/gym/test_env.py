@@ -11,8 +11,7 @@ import gymnasium
 from gymnasium.utils.env_checker import check_env
 
 import hlofuse.gym  # noqa: F401 (it enters the environment)
-from hlofuse.gym.benchmark import benchmark, expanded, manifest
-from hlofuse.gym.env import HloPassEnv, roll_out
+from hlofuse.gym.env import HloPassEnv, benchmark, expanded, manifest, roll_out
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module

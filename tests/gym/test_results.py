@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("gymnasium")
-from hlofuse.gym.benchmark import benchmark
-from hlofuse.gym.env import HloPassEnv
+from hlofuse.gym.env import HloPassEnv, benchmark
 from hlofuse.search.space import count_ops
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "pass_ordering" / "results.json"

@@ -28,8 +28,7 @@ from hlofuse.passes.collectives import (
     ConvertAsyncCollectivesToSync,
     can_overlap,
 )
-from hlofuse.passes.control_flow.annotations import ShardyXLA
-from hlofuse.passes.control_flow.manual_partitioning import ManualPartition
+from hlofuse.passes.control_flow.annotations import ManualPartition, ShardyXLA
 from hlofuse.pipelines.flags import parse_flags
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import after_fusion

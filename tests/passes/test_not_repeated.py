@@ -12,7 +12,7 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.control_flow.annotations import ShardingRemover
 from hlofuse.passes.random import RngExpander
 from hlofuse.pipelines.stage import Stage
-from hlofuse.reports.common.unoptimized import lowering_note
+from hlofuse.reports.common.head import lowering_note
 from hlofuse.trace import Recorder
 
 from ..running import lowered

@@ -9,7 +9,7 @@ import pytest
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.fusion.priority_fusion.queue import PriorityQueue
+from hlofuse.passes.fusion.priority_fusion.driver import PriorityQueue
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hlofuse.library.answer import Answer
     from hlofuse.reports.check import Check
 
-CHECK_FORMATS = ("text", "json", "markdown", "github", "sarif", "junit")
+CHECK_FORMATS = tuple("text json markdown github sarif junit".split())
 """Formats of a check: github annotates source lines, markdown fits the summary of a job."""
 
 PIPE_WIDTH = 100

@@ -9,8 +9,7 @@ import click
 
 from hlofuse.cli.common.messages import message
 from hlofuse.cli.common.progress import progress_bar, spinner
-from hlofuse.library.listener import Listener
-from hlofuse.library.options import ReplayOptions
+from hlofuse.library.options import Listener, ReplayOptions
 
 if TYPE_CHECKING:
     from hlofuse.library.heads import ReportedModule

@@ -43,7 +43,7 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "fft": ("fft_length",),
     "custom-call": ("custom_call_target",),
 }
-_LLVM_KEEPS_ROLLED = frozenset({"sine", "cosine", "tan", "power", "atan2"})
+_LLVM_KEEPS_ROLLED = frozenset("sine cosine tan power atan2".split())
 """Further operations that the emitters of LLVM IR do not unroll, since they are not vectorised."""
 _TRANSPARENT = frozenset({"parameter", "tuple", "get-tuple-element"})
 UNBOUNDED_ELEMENTS = 1 << 62

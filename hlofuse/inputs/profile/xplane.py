@@ -12,8 +12,17 @@ from typing import TypeAlias
 
 import numpy as np
 
-from hlofuse.inputs.profile.collector import Collector, Key, has_instructions, kind_of
-from hlofuse.inputs.profile.columns import Bytes, Ints, fields_of, repeated, varints
+from hlofuse.inputs.profile.collector import (
+    Bytes,
+    Collector,
+    Ints,
+    Key,
+    fields_of,
+    has_instructions,
+    kind_of,
+    repeated,
+    varints,
+)
 from hlofuse.inputs.profile.model import DeviceKind, DeviceNumbers
 from hlofuse.inputs.wire_format import fields, spans, varint
 
@@ -25,7 +34,7 @@ _METADATA_ID, _OFFSET, _DURATION, _EVENT_STATS = 1, 2, 3, 4
 _TEXT, _BYTES, _REFERENCE = 5, 6, 7
 _UNSIGNED = (1 << 64) - 1
 _LABEL = re.compile(r"(.*)\((\d+)\)")
-_WANTED = ("hlo_op", "hlo_module", "program_id", "device_offset_ps", "device_duration_ps")
+_WANTED = tuple("hlo_op hlo_module program_id device_offset_ps device_duration_ps".split())
 
 Values: TypeAlias = dict[str, int | str | bytes]
 

@@ -33,7 +33,7 @@ NAME = r"[A-Za-z_][\w.\-]*+"
 STRING = r'"[^"\\\n\0]*+(?:\\(?:[\\\'"nrt]|[0-3][0-7]{2})[^"\\\n\0]*+)*+"'
 INTS = r"\{(?:\d{1,18}+(?:,\d{1,18}+)*+)?\}"
 JSON = _json(8)
-_USUAL_TYPES = ("f32", "bf16", "s32", "pred", "u32", "f16", "u8", "s8", "f64", "s64")  # tried first
+_USUAL_TYPES = tuple("f32 bf16 s32 pred u32 f16 u8 s8 f64 s64".split())  # tried first
 PRIMITIVE = "(?:" + "|".join((*_USUAL_TYPES, *sorted(ARRAY_TYPES.difference(_USUAL_TYPES)))) + ")"
 _TILES = r"(?:T(?:\(\d{1,9}+(?:,\d{1,9}+)*+\))++)?"
 _PROPERTIES = rf"{_TILES}(?:E\(\d{{1,3}}+\))?(?:S\(\d{{1,3}}+\))?(?<=\))"

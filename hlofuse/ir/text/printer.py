@@ -11,7 +11,7 @@ from hlofuse.ir.stack_frames import StackFrames
 
 _DEFAULT = PrintOptions()
 # Attributes XLA prints after the control predecessors.
-_LAST = ("statistics", "result_accuracy", "origin", "metadata", "backend_config")
+_LAST = tuple("statistics result_accuracy origin metadata backend_config".split())
 # A constant of more elements is large (`HloConstantInstruction::PrintOperandsWithCanonicalNameMap`).
 _SMALL_CONSTANT = 10
 

@@ -19,8 +19,8 @@ from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.rules.rewrites import LIBRARY
 from hlofuse.trace import Recorder
 
-_TYPES = frozenset({"s4", "u4", "s8", "u8", "bf16", "f16", "f32", "f64", "s32"})
-_ELEMENTWISE_TYPES = frozenset({"f64", "f32", "bf16", "s8", "u8"})
+_TYPES = frozenset("s4 u4 s8 u8 bf16 f16 f32 f64 s32".split())
+_ELEMENTWISE_TYPES = frozenset("f64 f32 bf16 s8 u8".split())
 _UNARY = frozenset(
     """
     abs ceil convert erf exponential exponential-minus-one floor log log-plus-one logistic negate
@@ -41,7 +41,7 @@ _CONVOLUTION_TYPES = _DOT_TYPES - {("bf16", "bf16", "f32"), ("u8", "s8", "s32")}
 _SUM_TYPES = frozenset(
     {("f64", "f64"), ("f32", "f32"), ("f16", "f32"), ("bf16", "f32"), ("s8", "s32"), ("u8", "s32")}
 )
-_EXTREME_TYPES = frozenset({"u8", "s8", "bf16", "f16", "f32", "f64"})
+_EXTREME_TYPES = frozenset("u8 s8 bf16 f16 f32 f64".split())
 _MOST_DIMENSIONS = 8
 _LEAST_ELEMENTS = 4096
 _LEAST_DOT_SIDE = 8

@@ -25,7 +25,7 @@ from hlofuse.passes.common.shapes import array
 from hlofuse.rules.rewrites import LOGISTIC
 from hlofuse.trace import Recorder
 
-_COMMUTES = frozenset({"concatenate", "pad", "reshape", "slice", "transpose"})
+_COMMUTES = frozenset("concatenate pad reshape slice transpose".split())
 
 
 class ConvertMover(Pass):

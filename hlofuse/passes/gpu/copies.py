@@ -22,7 +22,7 @@ from hlofuse.rules.priority_fusion.conditions import MAX_PARAMETERS, over_budget
 from hlofuse.rules.rewrites import COPY_IN_FUSION
 from hlofuse.trace import Recorder
 
-_ONE_ARRAY = frozenset({"pad", "slice", "dynamic-slice", "reduce-window", "reverse"})
+_ONE_ARRAY = frozenset("pad slice dynamic-slice reduce-window reverse".split())
 _STAYS = frozenset({"reduce-precision", "copy", "bitcast-convert"})
 _UNARY = ELEMENTWISE_UNARY - _STAYS
 

@@ -11,7 +11,7 @@ from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
-from hlofuse.passes.common.asynchronous import make_asynchronous
+from hlofuse.passes.common.calls import make_asynchronous
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import evaluate
 from hlofuse.passes.common.literals import Value, integer_of

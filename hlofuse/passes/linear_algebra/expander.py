@@ -63,7 +63,7 @@ def symmetrized(x: Op, *, lower: bool) -> Op:
     return real.complex(of.select(imaginary, -imaginary.transpose()))
 
 
-_TYPES = frozenset({"f16", "bf16", "f32", "f64", "c64", "c128"})
+_TYPES = frozenset("f16 bf16 f32 f64 c64 c128".split())
 
 
 class Expander(Pass):

@@ -29,7 +29,7 @@ from hlofuse.trace import Recorder
 
 _MESSAGES = frozenset({"send", "send-done", "recv", "recv-done"})
 _WITHOUT_WORK = frozenset({"constant", "get-tuple-element", "tuple"})
-_COUNTED = ("s8", "u8", "s32", "u32", "s64", "u64")
+_COUNTED = tuple("s8 u8 s32 u32 s64 u64".split())
 
 
 class WhileLoopSimplifier(Pass):

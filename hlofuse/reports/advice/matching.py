@@ -18,10 +18,10 @@ MIN_BYTES = 1 << 16
 """The smallest array that a suggestion is made for."""
 MIN_ELEMENTS = 1 << 16
 """The same for arrays that are counted in elements."""
-_FREE = ("bitcast", "reshape", "copy", "transpose", "broadcast", "convert")
+_FREE = tuple("bitcast reshape copy transpose broadcast convert".split())
 PRODUCT = "product"
 """In a pattern: a matrix product, as an instruction, a library call or a fusion that holds one."""
-_COMMUTATIVE = frozenset({"add", "multiply", "maximum", "minimum", "and", "or"})
+_COMMUTATIVE = frozenset("add multiply maximum minimum and or".split())
 
 
 def value_of(x: Instruction) -> Instruction:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
+from hlofuse.inputs.dump_names import FUSION_STAGES
 from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines.identity import Identity
 from hlofuse.pipelines.stage import Stage
+from hlofuse.pipelines.targets import before_fusion
+from hlofuse.releases import AROUND_FUSION
 
 if TYPE_CHECKING:
-    from hlofuse.compilation import Compilation
     from hlofuse.ir.graph import OrderSource
     from hlofuse.pipelines.device import XlaBuild
     from hlofuse.reports.common.xla_result import XlaResult
@@ -151,9 +155,48 @@ def with_heads(document: dict[str, Any], heads: Sequence[Head]) -> dict[str, Any
     return {**schema, **first, **document, **{k: first[k] for k in _HEAD[1:5]}}
 
 
-_HEAD = ("module", "stage", "xla", "order", "not_repeated", "notes")
+_HEAD = tuple("module stage xla order not_repeated notes".split())
 
 
 def _common(values: Sequence[Any]) -> Any:
     """The value that all have; None where they differ."""
     return values[0] if all(v == values[0] for v in values) else None
+
+
+BRIEF = "approximate: from a module before optimizations"
+"""The note where there is room for one line."""
+
+_BEFORE = "APPROXIMATE: this is a module before optimizations. "
+_COUNTED = "Figures are those of XLA's final module; the decisions are replayed from before optimizations. "
+_BASIC = (
+    "Calls were inlined; tuples, duplicate and unused operations and reshapes were simplified. XLA's other"
+    " passes before fusion were not replayed."
+)
+
+_EXACT_HINT = ' For XLA\'s own decisions, run the program with XLA_FLAGS="{flags}" and give hlofuse DIR.'
+
+
+def lowering_note(lowering: Compilation) -> str:
+    """The passes that were repeated and those that were not, and how to get XLA's own decisions."""
+    target = lowering.target
+    worth = _worth(lowering) if before_fusion(target, lowering.config.device) else _BASIC
+    hint = _EXACT_HINT.format(flags=FUSION_STAGES[target].flags) if target in FUSION_STAGES else ""
+    return _BEFORE + worth + hint
+
+
+def with_xla_final(note: str) -> str:
+    """The note of a replay whose figures are of XLA's own final module."""
+    return note.replace(_BEFORE, _COUNTED)
+
+
+def _worth(lowering: Compilation) -> str:
+    """The passes that were repeated, and those that had work here and were not."""
+    span = lowering.span(Stage.INPUT)
+    missing = [
+        f"{name} ({', '.join(f'{n} {opcode}' for opcode, n in sorted(found.items()))})"
+        for name, found in span.not_repeated.items()
+    ]
+    left = Counter(s.pass_name for s in span.left_alone if s.pass_name not in span.not_repeated)
+    missing += [f"{name} (for {n} {'instruction' if n == 1 else 'instructions'})" for name, n in left.items()]
+    text = f"The passes before fusion were replayed first, as in XLA {AROUND_FUSION.name}."
+    return f"{text} Not replayed: {', '.join(missing)}." if missing else text

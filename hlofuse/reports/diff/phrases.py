@@ -23,7 +23,7 @@ ARROW = "→"
 LONGEST_VALUE = 60
 
 T = TypeVar("T")
-ALL = ("kernels", "fusions", "sources", "instructions", "header")
+ALL = tuple("kernels fusions sources instructions header".split())
 
 
 def names(instructions: Sequence[Instruction], limit: int = 6) -> str:

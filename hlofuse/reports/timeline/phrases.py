@@ -8,7 +8,7 @@ from hlofuse.matching.structure import TRIVIAL
 from hlofuse.reports.timeline.model import PassDump, PassTimeline, Replacement, Size, Step
 
 _SHOWN = 3
-_FOLLOWING = frozenset({"operand", "order", "root", "callee", "control"})
+_FOLLOWING = frozenset("operand order root callee control".split())
 """Changes that mostly follow from others: reported where there is nothing else."""
 
 

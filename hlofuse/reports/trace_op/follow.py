@@ -1,16 +1,24 @@
 """`follow`: one operation, or those of a source line, through every dump of a module."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
+from pathlib import Path
 
 from hlofuse.analysis.kernels import NO_KERNEL, computed_in, source_line
+from hlofuse.compilation import CompilationInput, ModuleTexts, ReplayConfig, compile
 from hlofuse.diff import Added, ModuleDiff, diff
 from hlofuse.format.escape import printable
 from hlofuse.format.paths import shown_file, source_text
+from hlofuse.inputs import load
+from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.many import dump_text
+from hlofuse.inputs.ordered import in_creation_order, restore_literals
 from hlofuse.inputs.suggest import did_you_mean
+from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.lineage import outermost
 from hlofuse.reports.common.names import described_by
 from hlofuse.reports.diff.clusters import Cluster
@@ -278,3 +286,44 @@ def is_applied(i: Instruction) -> bool:
     """It is in a computation that a reduce, a sort or a similar operation applies element by element."""
     callers = i.computation.callers if i.computation is not None else {}
     return any(c.opcode not in ("while", "conditional", "call", "fusion", "async-start") for c in callers)
+
+
+def with_replayed_passes(sequence: DumpSequence, config: ReplayConfig) -> DumpSequence:
+    """The sequence with the module before optimizations and XLA's final one, if they lie in its folder.
+
+    XLA's passes before fusion are repeated on the former; those after fusion where the latter is missing.
+    """
+    dumps = sequence.dumps
+    first = Companions(dumps[0].path).before_optimizations
+    if first is not None and first not in {d.path for d in dumps}:
+        dumps = (*_before(first, config), *dumps)
+    last = dumps[0].path.with_name("after_optimizations.hlo")
+    if last.is_file():
+        return replace(sequence, dumps=(*dumps, PassDump(last, after="after_optimizations")))
+    return replace(sequence, dumps=(*dumps, *_after(dumps[-1], config)))
+
+
+def _before(path: Path, config: ReplayConfig) -> list[PassDump]:
+    dumps = [PassDump(path, after="before_optimizations")]
+    try:
+        module = load(path)
+        restore_literals(module)
+        in_creation_order(module, unique_ids_for(module))
+        dumps += _changes(CompilationInput(module, stage=Stage.BEFORE), Stage.INPUT, config, path)
+    except HlofuseError:  # partitioned by hand, for one
+        pass
+    return dumps
+
+
+def _after(last: PassDump, config: ReplayConfig) -> list[PassDump]:
+    try:
+        input = CompilationInput(load(last.path), stage=Stage.FUSED)
+        return _changes(input, Stage.SCHEDULED, config, last.path)
+    except HlofuseError:
+        return []
+
+
+def _changes(input: CompilationInput, until: Stage, config: ReplayConfig, path: Path) -> list[PassDump]:
+    """The module after each pass that changed it."""
+    passes = compile(input, config, [ModuleTexts(only_changed=True)], until=until).span(until).passes
+    return [PassDump(path, after=p.name, text=p.module_text) for p in passes if p.module_text is not None]

@@ -13,7 +13,7 @@ from hlofuse.reports.comparison.phrases import figures
 from hlofuse.reports.comparison.text import print_flipped
 from hlofuse.reports.upgrade.model import Cause, Upgrade
 
-HEADINGS = ("module", "kernels", "moved", "time", "change", "cause")
+HEADINGS = tuple("module kernels moved time change cause".split())
 
 
 def _count_text(kernels: str) -> str:

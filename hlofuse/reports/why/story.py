@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from hlofuse.account import Costs
+from hlofuse.account import Costs, Observed
+from hlofuse.account.flips import Flip
 from hlofuse.analysis.kernels import is_small_call
 from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
@@ -17,7 +18,7 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.ir.origin import names_in, own_name
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.lineage import Lineage, readers, through_views, view_read
-from hlofuse.reports.common.model import Place
+from hlofuse.reports.common.model import TRIED_UP_TO, Place
 from hlofuse.reports.common.names import Named, Names, holder_of, kernels_holding, runs_in
 from hlofuse.reports.why.model import PairAnswer, Story
 from hlofuse.reports.why.pair import Request, collapse, pairs_of
@@ -291,3 +292,40 @@ def _around(name: str, facts: Facts) -> Iterator[str]:
 def _related(instruction: Instruction) -> Iterable[Instruction]:
     yield from readers(instruction)
     yield from map(through_views, instruction.operands)
+
+
+def confirmed(
+    found: Sequence[Answer], observed: Observed, replayed: Callable[[str], Observed]
+) -> list[Answer]:
+    """The answers with only those flips that `replayed`, given `NAME=VALUE`, decides as they say."""
+    facts = Facts(observed.replay)
+    if len(facts.before) > TRIED_UP_TO:
+        return list(found)
+    cache: dict[str, Facts] = {}
+
+    def decides(pair: PairAnswer, flip: Flip) -> bool:
+        change = flip_setting(flip)
+        if change not in cache:
+            cache[change] = Facts(replayed(change).replay)
+        return _is_one_kernel(pair, cache[change], observed) != _is_one_kernel(pair, facts, observed)
+
+    out: list[Answer] = []
+    for answer in found:
+        if isinstance(answer, PairAnswer) and answer.cost is not None and answer.cost.flips:
+            flips = tuple(f for f in answer.cost.flips if decides(answer, f))
+            answer = replace(answer, cost=replace(answer.cost, flips=flips))
+        out.append(answer)
+    return out
+
+
+def flip_setting(flip: Flip) -> str:
+    """`core_count=80`, as `--set` takes it."""
+    value = f"{flip.value:.0f}" if flip.value == int(flip.value) else f"{flip.value:.10g}"
+    return f"{flip.number}={value}"
+
+
+def _is_one_kernel(pair: PairAnswer, facts: Facts, observed: Observed) -> bool:
+    """True if the operations of the input that the two stand for end up in one kernel."""
+    names = in_the_input((pair.producer.name, pair.consumer.name), observed.replay)
+    first, second = (set(facts.lineage.kernels_of(name)) for name in names)
+    return not first.isdisjoint(second)

@@ -15,7 +15,7 @@ from hlofuse.reports.common import costs
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.common.phrases import advice_line, created_by_lines, figures_text, measured_text, origin
 from hlofuse.reports.why import Decision, PairAnswer, Story
-from hlofuse.reports.why.confirm import flip_setting
+from hlofuse.reports.why.story import flip_setting
 
 ANSWERS = 5
 """Stories shown where a name means several things, and decisions of each."""

@@ -16,7 +16,7 @@ from hlofuse.rules.verdict import Figures, runner
 
 _WRAPPED = frozenset({"convolution", "dot", "map", "stochastic-convert"})
 """Opcodes beyond the fusible ones (`xla/backends/gpu/transforms/fusion_wrapper.cc`)."""
-_LAUNCHED = frozenset({"EM040", "EM041", "EM042", "EM044", "EM045", "EM046", "EM049"})
+_LAUNCHED = frozenset("EM040 EM041 EM042 EM044 EM045 EM046 EM049".split())
 _TILED = frozenset({"EM031", "EM032"})
 
 

@@ -233,7 +233,7 @@ handler("strings", "records", "record_fields", "operands")(values)
 
 
 _RECORDS = (
-    frozenset(("file_name_id", "function_name_id", "line", "end_line", "column", "end_column")),
+    frozenset("file_name_id function_name_id line end_line column end_column".split()),
     frozenset(("file_location_id", "parent_frame_id")),
 )
 
