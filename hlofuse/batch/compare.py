@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hlofuse.batch.schema import document
+from hlofuse.batch.sources import document
 from hlofuse.batch.store import opened
 from hlofuse.format.terminal import print_more
 from hlofuse.library.answer import Answer

@@ -17,8 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from hlofuse.batch.schema import package
-from hlofuse.batch.sources import Item, items
+from hlofuse.batch.sources import Item, items, package
 from hlofuse.batch.store import Store
 from hlofuse.batch.summary import html_page, summary
 from hlofuse.batch.work import Rows, Task, failure, worked

@@ -1,17 +1,21 @@
-"""From folders, globs, lists, archives and object stores to units of work, by the names of files."""
+"""Tables of a run (`schema.toml`); units of work from folders, globs, lists, archives and object stores."""
+
+from __future__ import annotations
 
 import hashlib
+import tomllib
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
+from importlib import import_module
 from itertools import islice, takewhile
 from pathlib import Path
 from posixpath import basename, dirname, relpath
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hlofuse.batch.schema import package
 from hlofuse.format.escape import printable
 from hlofuse.inputs.companions import MANIFEST, STAMP
 from hlofuse.inputs.dump_directory import DumpedModule
@@ -19,6 +23,39 @@ from hlofuse.inputs.dump_names import read_name
 from hlofuse.inputs.profile.files import PROFILE
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.grouping import grouped
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+@cache
+def document(name: str) -> dict[str, Any]:
+    """A data file of this package."""
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
+
+
+VERSION: int = document("schema")["version"]
+SCHEMA = f"hlofuse.batch/{VERSION}"
+
+
+def package(name: str, extra: str = "batch") -> Any:
+    """An optional package; HlofuseError says how to install it."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        hint = f'pip install "hlofuse[{extra}]"'
+        raise HlofuseError(f"batch needs {name.partition('.')[0]}: {hint} ({error})") from None
+
+
+@cache
+def tables() -> dict[str, pyarrow.Schema]:
+    """The columns of every table, in their order."""
+    pa = package("pyarrow")
+    return {
+        name: pa.schema([(column, pa.type_for_alias(kind)) for column, kind in columns.items()])
+        for name, columns in document("schema")["tables"].items()
+    }
+
 
 _ARCHIVES = {"zip": (".zip",), "tar": (".tar", ".tgz", ".tar.gz", ".tar.xz", ".tar.bz2")}
 _XPLANE, _RUNS = ".xplane.pb", ["plugins", PROFILE]

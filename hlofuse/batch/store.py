@@ -13,8 +13,7 @@ from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.batch.schema import SCHEMA, VERSION, document, package, tables
-from hlofuse.batch.sources import Item
+from hlofuse.batch.sources import SCHEMA, VERSION, Item, document, package, tables
 from hlofuse.batch.work import Rows, Task
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError

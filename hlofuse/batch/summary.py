@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hlofuse.batch.schema import SCHEMA, document, package
+from hlofuse.batch.sources import SCHEMA, document, package
 from hlofuse.batch.store import opened
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import print_more, print_rows

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hlofuse import __version__
-from hlofuse.batch.schema import SCHEMA
-from hlofuse.batch.sources import Item
+from hlofuse.batch.sources import SCHEMA, Item
 from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.text import input_limit
 from hlofuse.ir.errors import HlofuseError

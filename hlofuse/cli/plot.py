@@ -11,7 +11,7 @@ from hlofuse.cli.common.output import save
 from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.request import announce, report_on, warn
 from hlofuse.render import format_of
-from hlofuse.render.engine import require_engine
+from hlofuse.render.drawing import require_engine
 
 KINDS = ("passes", "kernels", "roofline")
 

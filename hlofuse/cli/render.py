@@ -19,8 +19,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.drawing import shown_view
 from hlofuse.library.side_by_side import pair_of
 from hlofuse.render import format_of, render
-from hlofuse.render.drawing import VIEWERS
-from hlofuse.render.engine import require_engine
+from hlofuse.render.drawing import VIEWERS, require_engine
 from hlofuse.render.viewers import to_model_explorer, to_trace
 
 if TYPE_CHECKING:

@@ -4,10 +4,14 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
+from typing import Literal, TypeAlias
 
 from hlofuse.ir.stack_frames import SourceLocation
 
 _PACKAGES = re.compile(r"(?:site|dist)-packages")
+
+Direction: TypeAlias = Literal["forward", "backward", "recomputed", "other"]
+"""The place of an operation in a program that JAX differentiates; `other` outside of the derivative."""
 
 
 @lru_cache(maxsize=4096)
@@ -73,20 +77,31 @@ def layer_of(op_name: str | None) -> str:
 
     The scopes that a framework's modules, or `jax.named_scope`, open around an operation; empty without.
     """
+    shown, direction = scopes_of(op_name)
+    return "/".join(shown) + (", backward" if shown and direction in ("backward", "recomputed") else "")
+
+
+@lru_cache(maxsize=4096)
+def scopes_of(op_name: str | None) -> tuple[tuple[str, ...], Direction]:
+    """The scopes around an operation, outermost first, and its place in the derivative of the program."""
     *around, _ = _segments((op_name or "").split(";", 1)[0])
     shown: list[str] = []
-    backward = False
+    found: set[str] = set()
     for segment in around:
+        if segment == "rematted_computation":
+            found.add(segment)
         while (match := _AROUND.fullmatch(segment)) is not None:
             if match[1] in _FUNCTIONS:
                 segment = ""
             else:
-                backward |= match[1] == "transpose"
+                found.add(match[1])
                 segment = match[2]
         # Rematerialization names the way in twice.
         if not _NO_SCOPE.fullmatch(segment) and segment not in shown[-1:]:
             shown.append(segment)
-    return "/".join(shown) + (", backward" if shown and backward else "")
+    if "transpose" in found:
+        return tuple(shown), "recomputed" if "rematted_computation" in found else "backward"
+    return tuple(shown), "forward" if "jvp" in found else "other"
 
 
 def has_part(op_name: str, part: str) -> bool:

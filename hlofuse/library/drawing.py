@@ -21,7 +21,7 @@ from hlofuse.plot.roofline import plot_roofline
 from hlofuse.releases import nearest
 from hlofuse.render import Options, render
 from hlofuse.render.animate import Decision, animation
-from hlofuse.render.options import pair_of
+from hlofuse.render.scene import pair_of
 from hlofuse.render.viewers import LaunchedModule
 from hlofuse.reports.common.head import BRIEF
 from hlofuse.reports.common.model import both_names

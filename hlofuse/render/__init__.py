@@ -1,10 +1,9 @@
 """Pictures of modules: which operations became which kernel.
 
-planning/    which parts are drawn open, closed or not at all
+plan.py    which parts are drawn open, closed or not at all; no cycles of frames, fewer arrows
 build.py   boxes, frames and arrows of one computation (`scene.py`)
 compose.py    one module, or two side by side
-arranging/   fewer arrows, and no cycles of frames
-dot.py, engine.py, drawing.py   DOT, Graphviz, and its SVG without anything active
+dot.py, drawing.py   DOT, Graphviz, and its SVG without anything active
 animate.py   the decisions of a replay one after the other
 viewers.py   what runs, for the viewers of other projects
 """
@@ -16,7 +15,7 @@ from hlofuse.ir import Module
 from hlofuse.render.compose import compose
 from hlofuse.render.dot import to_dot
 from hlofuse.render.drawing import FORMATS, Drawing, format_of
-from hlofuse.render.options import MAX_NODES, VIEWS, ModulePair, Options
+from hlofuse.render.scene import MAX_NODES, VIEWS, ModulePair, Options
 
 __all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "ModulePair", "Options", "format_of", "render"]
 

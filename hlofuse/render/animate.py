@@ -14,8 +14,8 @@ from hlofuse.ir import HlofuseError
 from hlofuse.render.compose import future_scene
 from hlofuse.render.dot import to_dot
 from hlofuse.render.drawing import Drawing
-from hlofuse.render.options import Options
 from hlofuse.render.palette import ALERT, FONT, INK, STYLES
+from hlofuse.render.scene import Options
 
 MOST = 150  # decisions in one animation: more are hard to follow
 _SECONDS = 3  # for each decision, and for the state before the first

@@ -23,7 +23,7 @@ from hlofuse.render.labels import (
     value_title,
 )
 from hlofuse.render.palette import category
-from hlofuse.render.planning.plan import PanelPlan, Part, units
+from hlofuse.render.plan import PanelPlan, Part, units
 from hlofuse.render.scene import Arrow, Box, Outline, Panel
 
 MANY_RESULTS = 24

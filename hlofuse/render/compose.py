@@ -10,12 +10,10 @@ from hlofuse.compilation import Compilation
 from hlofuse.format.escape import shorten
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir import Computation, HlofuseError, Instruction, Module
-from hlofuse.render.arranging.acyclic import convex, thin
 from hlofuse.render.build import Builder, kernel_numbers
 from hlofuse.render.labels import fusion_around, lookup, part_number, role
-from hlofuse.render.options import VIEWS, ModulePair, Options, pair_of
-from hlofuse.render.planning.plan import has_box, plan
-from hlofuse.render.scene import Panel, Scene
+from hlofuse.render.plan import convex, has_box, plan, thin
+from hlofuse.render.scene import VIEWS, ModulePair, Options, Panel, Scene, pair_of
 
 
 def compose(drawn: Module | Compilation | ModulePair, view: str | None, options: Options) -> Scene:

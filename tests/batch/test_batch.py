@@ -19,8 +19,7 @@ from typing import Any
 
 import pytest
 
-from hlofuse.batch.schema import document
-from hlofuse.batch.sources import items
+from hlofuse.batch.sources import document, items
 from hlofuse.batch.store import opened
 from hlofuse.library.opening import open as report_on
 

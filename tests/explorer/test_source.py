@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.explorer.kernels import SourceFiles
+from hlofuse.explorer.collect import SourceFiles
 from hlofuse.explorer.model import SourceFile
 from hlofuse.ir import parse_module
 

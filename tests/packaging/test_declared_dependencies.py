@@ -16,7 +16,7 @@ import click
 import pytest
 from packaging.requirements import Requirement
 
-from hlofuse.batch.schema import SCHEMA
+from hlofuse.batch.sources import SCHEMA
 from hlofuse.cli.main import group
 
 from ..conftest import ROOT

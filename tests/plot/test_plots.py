@@ -19,7 +19,7 @@ from hlofuse.plot.bars import plot_kernels, plot_passes
 from hlofuse.plot.roofline import plot_roofline
 from hlofuse.releases import AROUND_FUSION as RELEASE
 from hlofuse.render import engine
-from hlofuse.render.options import ModulePair, pair_of
+from hlofuse.render.scene import ModulePair, pair_of
 
 from ..render.modules import SVG, needs_graphviz, texts
 from ..running import Run

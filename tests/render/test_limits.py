@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
 from hlofuse.render import render
-from hlofuse.render.arranging.acyclic import convex, levels, thin
+from hlofuse.render.plan import convex, levels, thin
 from hlofuse.render.scene import Arrow, Box, Panel, Scene
 
 from .modules import chain, cyclic, needs_graphviz, titles

@@ -5,6 +5,7 @@ from typing import Any
 
 from hlofuse.account.bound import ProgramFloor
 from hlofuse.format.fields import fields, us_json
+from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.changes import Change
 from hlofuse.reports.verdict.collectives import collectives_json
@@ -33,6 +34,7 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
         },
         **({"profile": profile_json(v.measured)} if v.measured is not None else {}),
         **fields(v, "suggestions untried", _suggestion),
+        "functions": functions_json(v.functions),
         "collectives": collectives_json(v.collectives),
         "compile_time": list(v.compile_time),
     }

@@ -5,6 +5,7 @@ from typing import Literal
 
 from hlofuse.account import Totals
 from hlofuse.account.bound import FusionFloor, ProgramFloor
+from hlofuse.account.functions import Functions
 from hlofuse.account.measured import Measured
 from hlofuse.reports.explain.model import HotKernel
 from hlofuse.reports.verdict.collectives import CollectiveRow
@@ -84,6 +85,8 @@ class Verdict:
     """Sentences about constants that XLA evaluates for long while it compiles."""
     collectives: tuple[CollectiveRow, ...] = ()
     """Those that take longest, or send most, first."""
+    functions: Functions = field(default_factory=Functions)
+    """The shares of the user's functions."""
 
     @property
     def found(self) -> Suggestion | None:

@@ -3,11 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import shorten
 from hlofuse.format.terminal import fit_columns
 from hlofuse.format.units import plural
+from hlofuse.reports.common.functions import function_table
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.common.profile import profile_lines
 from hlofuse.reports.comparison.model import Comparison
@@ -19,6 +21,9 @@ from hlofuse.reports.verdict.model import Verdict
 _LINES = 24  # of a terminal as it opens
 _SUGGESTIONS = 3
 _KERNELS = 5
+_LEAST = 7
+"""Lines of advice without suggestions, and of two kernels."""
+_FUNCTIONS = 5
 _NOTES = 2
 _NAME = 2  # the column of names; figures are before it
 _MORE = "More: --details, every pass; explain INPUT NAME, a kernel or line (model.py:35)"
@@ -39,16 +44,35 @@ def print_screen(
     `notes` say how the module came to be, and what it does not agree with; `details` says how to go on.
     With `limit` 0 it has every suggestion and every kernel.
     """
-    lines = [*_head(head, notes, difference, console.width), *verdict_lines(v, console.width, limit)]
-    room = _LINES - len(lines) - bool(details) - 2
-    most = min(limit, _KERNELS, room) if limit else len(v.hot_kernels)
-    lines += _kernels(v, most, console.width) if most > 0 else []
-    for line, style in [*lines, *([(_MORE, "green")] if details else [])][: _LINES if limit else None]:
+    width = console.width
+    top = [*_head(head, notes, difference, width), *figure_lines(v, width)]
+    functions = v.functions.rows[: _FUNCTIONS if limit else None]
+    room = _LINES - len(top) - len(functions) - bool(functions) - bool(details)
+    most = max(1, min(limit, _SUGGESTIONS, (room - _LEAST) // 2)) if limit else 0
+    rest = [*advice_lines(v, width, most)]
+    most = min(limit, _KERNELS, room - len(rest) - 2) if limit else len(v.hot_kernels)
+    rest += _kernels(v, most, width) if most > 0 else []
+    _print(top, console)
+    if functions:
+        table = function_table(v.functions, width - 2, len(functions))
+        console.print(Padding(table, (0, 0, 0, 2)))
+    rest = rest[: room if limit else None]
+    _print([*rest, (_MORE, "green")] if details else rest, console)
+
+
+def _print(lines: Sequence[tuple[str, str]], console: Console) -> None:
+    for line, style in lines:
         console.print(Text(phrases.cut(line, console.width), style=style), no_wrap=True, overflow="crop")
 
 
 def verdict_lines(v: Verdict, width: int, limit: int = _SUGGESTIONS) -> Iterator[tuple[str, str]]:
     """The totals, the bounds and the suggestions: each line with its style."""
+    yield from figure_lines(v, width)
+    yield from advice_lines(v, width, limit)
+
+
+def figure_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
+    """The totals and the bounds."""
     yield phrases.totals_line(v.totals), "bold"
     yield from ((line, "") for line in phrases.counting_lines(v.totals))
     yield from ((line, "") for line in phrases.shares_lines(v, width))
@@ -58,6 +82,10 @@ def verdict_lines(v: Verdict, width: int, limit: int = _SUGGESTIONS) -> Iterator
     exposed = v.totals.exposed_collectives_us, v.totals.exposed_is_floor
     yield from ((line, "") for line in collective_lines(v.collectives, *exposed))
     yield from ((line, "bold yellow") for line in v.compile_time[:1])
+
+
+def advice_lines(v: Verdict, width: int, limit: int) -> Iterator[tuple[str, str]]:
+    """A blank line, then at most so many suggestions (0: all), and recipes that were not tried."""
     yield "", ""
     yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width)
     if (line := next(phrases.untried_lines(v), None)) is not None:

@@ -5,6 +5,7 @@ from functools import cache, partial
 
 from hlofuse.account import Account, KernelTimes, Launched, Observed
 from hlofuse.account.bound import ProgramFloor, fusion_floor, program_floor
+from hlofuse.account.functions import functions_of
 from hlofuse.account.measured import share
 from hlofuse.analysis.launches import COMMANDS, command_buffers
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -94,6 +95,7 @@ def verdict(
         account.measured,
         collectives=collective_rows(account.collectives, facts.final_place),
         compile_time=tuple(compile_time_notes(written)) if written is not None else (),
+        functions=functions_of(account),
     )
 
 
@@ -129,6 +131,7 @@ def verdict_as_it_is(
         collectives=collective_rows(
             account.collectives, lambda x: place_of(x, account.module, x.name, x.name)
         ),
+        functions=functions_of(account),
     )
 
 

@@ -1,0 +1,205 @@
+"""Shares of the user's functions and of a model's layers in what a module launches."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Literal, TypeAlias
+
+from hlofuse.account.account import Account, Launched, totals_of
+from hlofuse.format.paths import Direction, scopes_of
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.grouping import grouped
+from hlofuse.ir.stack_frames import SourceLocation
+
+_SPLIT_FROM = 1 / 3
+"""A larger part of the whole is split into what it calls."""
+_OWN = 0.9
+"""A function is no helper of others where one caller has this part of it."""
+_LIBRARY = re.compile(r".*[/\\](?:site|dist)-packages[/\\]([^/\\.]+)")
+_NOT_THE_USERS = re.compile(r"<(?!ipython|stdin|string).*>|.*[/\\]python3\.\d+[/\\].*")
+_NUMBER = re.compile(r"(?:(?<=[_.])|^)\d+$")
+
+Unit: TypeAlias = Literal["measured", "estimated", "bytes"]
+Node: TypeAlias = tuple[str, str]
+"""A file and a function; a package, or a scope within the scopes around it, without a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionShare:
+    """What one function launches, those that it calls included unless they have a share of their own."""
+
+    file: str
+    """The file of a function; empty for a scope and for a package."""
+    name: str
+    """`attention`, `layer_*/attn`, `block itself` if what it calls has other shares; empty without a name."""
+    kernels: int
+    launches: int
+    us: float | None
+    measured_us: float | None
+    bytes_accessed: int
+    is_floor: bool
+    """`us` holds lower bounds."""
+    directions: Mapping[Direction, float]
+    """Parts of the account's time, measured or else estimated; of its bytes where no time is known."""
+
+    @property
+    def part(self) -> float:
+        """All of `directions`."""
+        return sum(self.directions.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Functions:
+    """The shares of an account, which add up to it."""
+
+    unit: Unit = "bytes"
+    rows: tuple[FunctionShare, ...] = ()
+    """Largest first, launches without a name last; empty where the module names fewer than two functions."""
+    directions: Mapping[Direction, float] = field(default_factory=dict)
+    """Parts of the whole; empty where nothing is differentiated."""
+
+
+_UNNAMED: Node = ("", "")
+
+
+def functions_of(account: Account) -> Functions:
+    """The launches of an account by function: each counts once, for the function of its own operation.
+
+    A function that takes more than a third is split into those that it calls, unless most of that is in
+    helpers which others call as well.
+    """
+    unit: Unit = "bytes" if account.totals.us is None else "estimated"
+    unit = "measured" if account.totals.measured_us else unit
+    rows = [row for row in account.rows if row.runs or row.measured_us]
+    weights = [_weight(row, unit) for row in rows]
+    whole = sum(weights)
+    names, paths = [], []
+    for row in rows:
+        op_name, path = _named_operation(row.instruction, account.module)
+        names.append(op_name)
+        paths.append(path)
+    places = _places(_aligned(paths), weights)
+    if not whole or len({*places} - {_UNNAMED}) < 2:
+        return Functions(unit)
+
+    launches = []
+    for row, op_name, weight in zip(rows, names, weights, strict=True):
+        launches.append((row, scopes_of(op_name)[1], weight / whole))
+    groups = grouped(zip(places, launches, strict=True))
+    found = [_share(*place, own) for place, own in groups.items()]
+    found.sort(key=lambda f: (not f.name, -f.part, f.name))
+    directions = _share(*_UNNAMED, launches).directions
+    return Functions(unit, tuple(found), directions if {*directions} != {"other"} else {})
+
+
+def _weight(row: Launched, unit: Unit) -> float:
+    if unit == "measured":
+        return row.measured_us or 0.0
+    return (row.total_us or 0.0) if unit == "estimated" else row.cost.bytes_accessed * row.runs
+
+
+def _named_operation(launched: Instruction, module: Module) -> tuple[str | None, tuple[Node, ...]]:
+    """The `op_name` and the path of a launch: its own, or of the last operation inside that has one."""
+    inside = (
+        reversed([*launched.fused_computation]) if launched.opcode == "fusion" and launched.called else ()
+    )
+    found = ((x.op_name, tuple(_path(x, module))) for x in (launched, *inside))
+    return next(((op_name, path) for op_name, path in found if path), (launched.op_name, ()))
+
+
+def _path(x: Instruction, module: Module) -> Iterator[Node]:
+    """The functions that lead to an operation, outermost first, then the scopes around it."""
+    metadata = x.attributes.get("metadata")
+    if metadata is None:
+        return
+    package = ""
+    functions: list[Node] = []
+    for place in module.stack_frames.trace(metadata.stack_frame_id):
+        if (library := _LIBRARY.match(place.file)) is not None:
+            package = package if functions else library[1]
+        elif name := _function_name(place):
+            functions.append((place.file, name))
+    found: list[Node] = []
+    for node in reversed(functions):
+        # XLA joins the frames of calls that it inlines: what leads back to a function is left out.
+        del found[found.index(node) if node in found else len(found) :]
+        found.append(node)
+    yield from found
+    if package and functions:
+        yield "", package
+    around = ""
+    for scope in scopes_of(metadata.op_name)[0]:
+        around += f"/{_NUMBER.sub('*', scope)}"
+        yield "", around.removeprefix("/")
+
+
+def _function_name(place: SourceLocation) -> str:
+    """`attention` also for a lambda or a generator in it, `Net` for its `__call__`; empty for a module."""
+    if _NOT_THE_USERS.match(place.file):
+        return ""
+    parts = [p for p in place.function.split(".") if p != "__call__" and not p.startswith("<")]
+    return parts[-1] if parts else ""
+
+
+def _aligned(paths: Sequence[tuple[Node, ...]]) -> list[tuple[Node, ...]]:
+    """The paths with their first function's callers: JAX keeps some ten frames and leaves out the rest."""
+    callers: dict[Node, tuple[Node, ...]] = {}
+    for path in paths:
+        for n, node in enumerate(path):
+            if n > len(callers.get(node, ())):
+                callers[node] = path[:n]
+    before = [callers.get(path[0], ()) if path else () for path in paths]
+    return [(*b, *path) if not {*b} & {*path} else path for b, path in zip(before, paths, strict=True)]
+
+
+def _places(paths: Sequence[tuple[Node, ...]], weights: Sequence[float]) -> list[Node]:
+    """For each path the function that it counts for."""
+    calls: dict[Node, dict[Node, float]] = defaultdict(lambda: defaultdict(float))
+    for path, weight in zip(paths, weights, strict=True):
+        for caller, called in pairwise(path):
+            calls[called][caller] += weight
+    split: set[Node] = set()
+    while True:
+        sums: dict[Node, float] = defaultdict(float)
+        in_parts: dict[Node, float] = defaultdict(float)
+        for path, weight in zip(paths, weights, strict=True):
+            first = next((n for n, node in enumerate(path) if node not in split), len(path))
+            for node, called in pairwise((*path[first : first + 2], _UNNAMED)):
+                sums[node] += weight
+                callers = calls.get(called, {})
+                in_parts[node] += weight * (callers.get(node, 0.0) > _OWN * sum(callers.values()))
+                break
+        large = {n for n, own in sums.items() if own > _SPLIT_FROM * sum(weights) and in_parts[n] > own / 2}
+        if not large:
+            return [_place(path, split) for path in paths]
+        split |= large
+
+
+def _place(path: tuple[Node, ...], split: set[Node]) -> Node:
+    for node in path:
+        if node not in split:
+            return node
+    return (path[-1][0], f"{path[-1][1]} itself") if path else _UNNAMED
+
+
+def _share(file: str, name: str, own: Sequence[tuple[Launched, Direction, float]]) -> FunctionShare:
+    rows = []
+    directions: dict[Direction, float] = defaultdict(float)
+    for row, direction, part in own:
+        rows.append(row)
+        directions[direction] += part
+    totals = totals_of(rows, timed=all(row.us is not None for row in rows))
+    measured = [row.measured_us for row in rows if row.measured_us is not None]
+    return FunctionShare(
+        file,
+        name,
+        totals.kernels,
+        totals.launches,
+        totals.us,
+        sum(measured) if measured else None,
+        totals.cost.bytes_accessed,
+        totals.floors > 0,
+        directions,
+    )

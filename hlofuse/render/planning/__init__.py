@@ -1,1 +1,0 @@
-"""Selection and detail of the drawn parts, decided before any box is made."""

@@ -1,0 +1,80 @@
+"""Shares of the user's functions: a table and JSON."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from hlofuse.account.functions import Functions, FunctionShare
+from hlofuse.format.escape import printable, shorten
+from hlofuse.format.fields import fields
+from hlofuse.format.paths import Direction, shown_file
+from hlofuse.format.terminal import GAP, plain_table
+from hlofuse.format.units import bytes_text, us_text
+
+_DIRECTIONS: tuple[Direction, ...] = ("forward", "backward", "recomputed")
+_UNITS = {"measured": "measured", "estimated": "est.", "bytes": "bytes"}
+
+
+def function_table(f: Functions, width: int, most: int | None = None) -> Table:
+    """A row for each function: its figure, its part, its name, the part of each direction.
+
+    `most` bounds the rows; the heading then says how many there are. Names are shortened to fit `width`.
+    """
+    shown = f.rows[:most]
+    heading = f"function ({len(shown)} of {len(f.rows)})" if len(shown) < len(f.rows) else "function"
+    columns = [d for d in _DIRECTIONS if f.directions.get(d)]
+    headings = [f"{d} {percent(f.directions[d])}" for d in columns]
+    figures = [_figure(f, row) for row in shown]
+    taken = max(map(len, figures)) + GAP + len("100%") + sum(GAP + len(h) for h in headings) + GAP
+    table = plain_table(
+        (_UNITS[f.unit], "right"), ("", "right"), (heading, "name"), *((h, "right") for h in headings)
+    )
+    for row, figure in zip(shown, figures, strict=True):
+        parts = [percent(row.directions.get(d, 0.0)) for d in columns]
+        name = shorten(_name(f, row), max(width - taken, len(heading)))
+        table.add_row(figure, percent(row.part), Text(name), *parts)
+    return table
+
+
+def _name(f: Functions, row: FunctionShare) -> str:
+    """`attention`; with the file where two have the name."""
+    name = printable(row.name) or "(unnamed)"
+    if [other.name for other in f.rows].count(row.name) == 1:
+        return name
+    return f"{name} ({printable(shown_file(row.file)) if row.file else 'scope'})"
+
+
+def percent(part: float) -> str:
+    """`14%`, `<1%`, `–` for nothing."""
+    return "–" if not part else "<1%" if 0 < part < 0.005 else f"{100 * part:.0f}%"
+
+
+def _figure(f: Functions, row: FunctionShare) -> str:
+    if f.unit == "measured":
+        return us_text(row.measured_us or 0.0)
+    return us_text(row.us or 0.0, row.is_floor) if f.unit == "estimated" else bytes_text(row.bytes_accessed)
+
+
+def functions_json(f: Functions) -> dict[str, Any]:
+    """The object `functions` of a report."""
+    spec = "kernels launches time_us=us~ floor=is_floor measured_us~ bytes=bytes_accessed"
+    return {
+        "share_of": f.unit,
+        "directions": _parts(f.directions),
+        "rows": [
+            {
+                "name": row.name,
+                "file": shown_file(row.file) if row.file else None,
+                **fields(row, spec),
+                "share": round(row.part, 4),
+                "directions": _parts(row.directions),
+            }
+            for row in f.rows
+        ],
+    }
+
+
+def _parts(directions: Mapping[Direction, float]) -> dict[str, float]:
+    return {direction: round(part, 4) for direction, part in directions.items()}
