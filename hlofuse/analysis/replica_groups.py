@@ -4,6 +4,8 @@ import math
 import re
 from itertools import product
 
+from hlofuse.ir.errors import HlofuseError
+
 Groups = tuple[tuple[int, ...], ...]
 
 _IOTA = re.compile(r"\[([\d,]+)\](?:T\(([\d,]+)\))?")
@@ -16,8 +18,15 @@ def replica_groups(text: str) -> Groups:
 
     `{{0,1},{2,3}}`, `[2,2]<=[4]`, `[2,2]<=[2,2]T(1,0)` (`IotaReplicaGroupList`) and
     `mesh['x'=2,'y'=2], device_ids=([2,2]T(1,0)) {'y'}` (`MeshAxesReplicaGroupList`); an axis may be a part of
-    one, `'x':(1)2`.
+    one, `'x':(1)2`. HlofuseError where it names no groups, since axes or numbers do not fit together.
     """
+    try:
+        return _groups(text)
+    except (IndexError, KeyError, ValueError, ZeroDivisionError):
+        raise HlofuseError(f"replica_groups={text!r} names no groups of devices") from None
+
+
+def _groups(text: str) -> Groups:
     if (mesh := _MESH.match(text)) is not None:
         return _groups_of_axes(*mesh.groups())
     if text.startswith("maximal_mesh"):

@@ -13,6 +13,7 @@ from hlofuse.analysis.replica_groups import replica_groups
 from hlofuse.cost.gpu.collective_rates import tabled_collective_us
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.releases import AROUND_FUSION as RELEASE
 
 from ..running import Run
@@ -48,6 +49,12 @@ H100 = load_device("h100_sxm")
 )
 def test_groups_in_every_notation(text: str, groups: tuple[tuple[int, ...], ...]) -> None:
     assert replica_groups(text) == groups
+
+
+@pytest.mark.parametrize("text", ["[8,2]<=[2,8]T(1,2)", "[8,0]<=[8]", "mesh['x'=2] {'y'}"])
+def test_groups_that_name_no_devices_are_an_error(text: str) -> None:
+    with pytest.raises(HlofuseError, match="names no groups of devices"):
+        replica_groups(text)
 
 
 SUM = "sum {\n  a = f32[] parameter(0)\n  b = f32[] parameter(1)\n  ROOT c = f32[] add(a, b)\n}\n"

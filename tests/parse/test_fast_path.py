@@ -120,13 +120,6 @@ def test_a_sharding_is_checked_once_for_all_metadata() -> None:
     assert parts.characters == len(", sharding={devices=[2]<=[2]}")
 
 
-@pytest.mark.parametrize("groups", ["[8,2]<=[2,8]T(1,2)", "[8,2]<=[2,9]T(1,0)", "[8,2]<=[2,8]"])
-def test_wrong_groups_are_the_grammars_to_say(groups: str) -> None:
-    line = f"  %odd = f32[4]{{0}} all-reduce(%p), replica_groups={groups}, to_apply=%sum"
-    with pytest.raises(HloParseError):
-        parse_module(long_module(line, lines=6))
-
-
 PAIR = "(f32[4,8]{1,0:T(8,128)}, (s32[], bf16[2]{0}), /*index=2*/token[])"
 OPERANDS_WITH_SHAPES = f"""HloModule old
 

@@ -4,7 +4,6 @@ An opcode or attribute that is missing here is left to the grammar. Everything h
 grammar accepts, with the same meaning.
 """
 
-import math
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -266,22 +265,9 @@ def _labels_are_consistent(text: str) -> bool:
     )
 
 
-def _groups_are_consistent(text: str) -> bool:
-    """True if devices and groups have equal counts: `[2,4]<=[8]`, `[2,4]<=[4,2]T(1,0)`."""
-    if text[0] != "[":
-        return True
-    groups, _, iota = text.partition("<=")
-    devices, _, order = iota[1:].removesuffix(")").partition("]T(" if "T" in iota else "]")
-    sizes = [*map(int, devices.split(","))]
-    if order and sorted(map(int, order.split(","))) != list(range(len(sizes))):
-        return False
-    return math.prod(map(int, groups[1:-1].split(","))) == math.prod(sizes)
-
-
 _CONSISTENT: dict[str, Callable[[str], bool]] = {
     "window": _window_is_consistent,
     "dim_labels": _labels_are_consistent,
-    "replica_groups": _groups_are_consistent,
 }
 
 

@@ -101,10 +101,6 @@ class Builder(Operands):
                 hint = suggestion(name, MODULE_ATTRIBUTES)
                 raise Rejected(where, f"a module has no attribute {name}{hint}")
             raw[name] = self.text[node.start : node.end]
-            if name == "origin_recovery_table":
-                for *_, recovery in node.value:
-                    if recovery is not None:
-                        self.check_recovery_module(recovery, node.start)
             if name == "input_output_alias":
                 result = next(
                     (n.value[1] for n in nodes if n.name == "entry_computation_layout"), entry.root.shape
@@ -115,13 +111,6 @@ class Builder(Operands):
                             node.start, f"the result {result} has no element {list(alias.output_index)}"
                         )
         return Attributes(raw=raw) if raw else NO_ATTRIBUTES
-
-    def check_recovery_module(self, text: str, where: int) -> None:
-        """Read the module that recovers a value; an error in it rejects the whole text."""
-        try:
-            Builder(text).module(parse_rule(text, "text"))
-        except Rejected as error:
-            raise Rejected(where, f"the module inside the table is wrong: {error.message}") from None
 
     def single(self, node: InstructionNode) -> Computation:
         """The computation of a single instruction: operands with shapes become parameters."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from lark import Token
 
-from hlofuse.ir.text.tree import devices, shapes, values  # noqa: F401  # they register
+from hlofuse.ir.text.tree import shapes, values  # noqa: F401  # they register
 from hlofuse.ir.text.tree.handlers import HANDLERS, Handler, Span, place
 
 

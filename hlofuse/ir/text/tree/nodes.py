@@ -27,9 +27,12 @@ class AttributeNode:
 
 
 _CHECKED_ONLY = frozenset(
-    "KEY_ACCURACY KEY_DOMAIN KEY_GROUPS KEY_SHARDING KEY_SPARSITY KEY_SPARSITY_CONFIG KEY_STATISTICS".split()
+    (
+        "KEY_ACCURACY KEY_DEBUG KEY_DOMAIN KEY_GROUPS KEY_ORIGIN KEY_RECOVERY KEY_SHARDING KEY_SPARSITY"
+        " KEY_SPARSITY_CONFIG KEY_STATISTICS"
+    ).split()
 )
-"""Attributes checked and stored as text, since no pass reads their parts."""
+"""Attributes that stay text: their spelling is checked, not whether their parts fit together."""
 
 
 def plain_value(node: AttributeNode, text: str) -> Any:

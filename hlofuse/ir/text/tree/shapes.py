@@ -7,7 +7,7 @@ from lark import Token
 from hlofuse.ir.attributes.metadata import DonorEntry, InputAlias, OutputAlias
 from hlofuse.ir.shape import UNBOUNDED, Layout, Shape
 from hlofuse.ir.text.errors import Rejected, counted_dimensions
-from hlofuse.ir.text.text import signed, unquote
+from hlofuse.ir.text.text import signed
 from hlofuse.ir.text.tree.handlers import HANDLERS, Span, handler, place, spanning, values
 
 # Deeper tuples than any program has; far below what would trouble the recursive printing of a shape.
@@ -137,67 +137,6 @@ def _entry_layout(parts: list[Any]) -> tuple[tuple[Any, ...], Any]:
     return tuple(shapes[:-1]), shapes[-1]
 
 
-@handler("original_array")
-def _original_array(parts: list[Any]) -> tuple[str, tuple[int, ...]]:
-    if len(parts) == 2:
-        return "", ()
-    return unquote(parts[1]), parts[2] if len(parts) > 3 else ()
-
-
-@spanning("origin")
-def _origin(parts: list[Any]) -> str | tuple[tuple[tuple[int, ...], str, tuple[int, ...]], ...]:
-    """`synthetic_call`, or the arrays: leaf of the tuple, instruction, its leaf."""
-    if len(parts) > 2 and isinstance(parts[1], Token) and parts[1].type == "LSQB":
-        return "synthetic_call"
-    index: list[int] = []
-    out = []
-    for part in parts[1:-1]:
-        if isinstance(part, Span):
-            out.append((tuple(index), *part.value))
-        elif part == "(":
-            index.append(0)
-        elif not index:
-            raise Rejected(part.start_pos, f"{part} outside any parentheses")
-        elif part == ")":
-            index.pop()
-        else:
-            index[-1] += 1
-    return tuple(out)
-
-
-@handler("debug_field")
-def _debug_field(parts: list[Any]) -> tuple[str, Any]:
-    key, value = parts
-    if key == "log_mode=" and value.strip("%:") not in ("default", "fusion_debugger"):
-        raise Rejected(value.start_pos, "expected the mode default or fusion_debugger")
-    if isinstance(value, Token):
-        value = signed(value) if value.type == "INT" else value.strip("%:")
-    return key[:-1], value
-
-
-@spanning("domain")
-def _domain(parts: list[Any]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for part in parts:
-        if isinstance(part, Span):
-            key, value = part.value
-            if key in fields:
-                raise Rejected(part.start, f"{key}= is given twice in the domain")
-            fields[key] = value
-    for key in ("kind", "entry", "exit"):
-        if key not in fields:
-            raise Rejected(place(parts[0]), f"the domain needs {key}=")
-    if fields["kind"] != "sharding":
-        raise Rejected(place(parts[0]), f"unsupported domain kind: {fields['kind']}")
-    return fields
-
-
-@handler("domain_field")
-def _domain_field(parts: list[Any]) -> tuple[str, Any]:
-    key, value = parts
-    return key[:-1], unquote(value) if isinstance(value, Token) else value
-
-
 # Rules of one expression.
 HANDLERS.update(
     {
@@ -206,14 +145,8 @@ HANDLERS.update(
             ("level_list", "tile_sizes", "level", "tile_size"), lambda parts: "".join(map(str, parts))
         ),
         "shape_index": lambda parts: tuple(parts[1]) if len(parts) > 2 else (),
-        **dict.fromkeys(
-            ("input_aliases", "donors", "output_aliases", "recovery_table", "debug_table"),
-            lambda parts: tuple(values(parts)),
-        ),
+        **dict.fromkeys(("input_aliases", "donors", "output_aliases"), lambda parts: tuple(values(parts))),
         "donor": lambda parts: DonorEntry(*_number_and_index(parts)),
         "output_alias": lambda parts: OutputAlias(parts[0], *_number_and_index(parts[1:])),
-        "recovery_entry": lambda parts: (parts[0], parts[2], unquote(parts[4]) if len(parts) > 3 else None),
-        "debug_entry": lambda parts: (parts[0], tuple(values(parts[1:]))),
-        "debug_fields": lambda parts: dict(values(parts)),
     }
 )

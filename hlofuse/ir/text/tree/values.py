@@ -174,19 +174,6 @@ def _metadata_field(parts: list[Any]) -> tuple[str, Any]:
     return key[:-1], value
 
 
-@handler("accuracy")
-def _accuracy(parts: list[Any]) -> None:
-    if parts[1].type == "KEY_MODE" and parts[2] not in ("default", "highest"):
-        raise Rejected(parts[2].start_pos, "expected the mode default or highest")
-
-
-@handler("tensor_sparsity")
-def _tensor_sparsity(parts: list[Any]) -> None:
-    for key, value in zip(parts[1:-1:2], parts[2:-1:2], strict=True):
-        if key == "sparsity=" and value.count("x") != 1:
-            raise Rejected(value.start_pos, "expected sparsity=NxM: N non-zeros in M elements")
-
-
 # Rules of one expression.
 HANDLERS.update(
     {
