@@ -18,7 +18,7 @@ from hlofuse.pipelines import device_of
 from hlofuse.plot.bars import plot_kernels, plot_passes
 from hlofuse.plot.roofline import plot_roofline
 from hlofuse.releases import AROUND_FUSION as RELEASE
-from hlofuse.render import engine
+from hlofuse.render import drawing
 from hlofuse.render.scene import ModulePair, pair_of
 
 from ..render.modules import SVG, needs_graphviz, texts
@@ -144,7 +144,7 @@ def test_bars_carry_final_names_lines_and_iterations(hlofuse: Run, samples: Path
 def test_plots_as_svg_need_no_graphviz(
     hlofuse: Run, samples: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "engine", lambda: pytest.fail("Graphviz is used"))
+    monkeypatch.setattr(drawing, "engine", lambda: pytest.fail("Graphviz is used"))
     for kind in ("passes", "kernels", "roofline"):
         file = tmp_path / f"{kind}.svg"
         result = hlofuse("plot", samples / "gpu/softmax", *GPU, "--kind", kind, "-o", file)

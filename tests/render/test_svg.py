@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page
 from hlofuse.account import Account
 from hlofuse.compilation import compile
 from hlofuse.ir import HlofuseError, Module, parse_module
-from hlofuse.render import Drawing, engine, render
+from hlofuse.render import Drawing, drawing, render
 from hlofuse.render import __file__ as package
 from hlofuse.render.viewers import LaunchedModule, to_model_explorer, to_trace
 
@@ -179,13 +179,13 @@ def test_pdf_and_png() -> None:
 def test_a_layout_that_takes_too_long_is_ended() -> None:
     edges = "".join(f"n{a}->n{b};" for a in range(120) for b in range(a))
     with pytest.raises(HlofuseError, match=r"more than 0\.3 s"):
-        engine.run(f"digraph {{ {edges} }}", "svg", timeout=0.3)
+        drawing.run_graphviz(f"digraph {{ {edges} }}", "svg", timeout=0.3)
 
 
 @needs_graphviz
 def test_what_graphviz_complains_about_is_said() -> None:
     with pytest.raises(HlofuseError, match="Graphviz"):
-        engine.run("digraph { this is not dot", "svg")
+        drawing.run_graphviz("digraph { this is not dot", "svg")
 
 
 _DIES = """
@@ -202,12 +202,12 @@ def test_what_graphviz_dies_of_is_drawn_with_straight_edges(
     unless: str, drawn: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = [sys.executable, "-c", _DIES.format(unless=unless)]
-    monkeypatch.setattr(engine, "engine", lambda: program)
+    monkeypatch.setattr(drawing, "engine", lambda: program)
     if drawn:
-        assert engine.run("digraph {}", "svg").strip() == b"<svg/>"
+        assert drawing.run_graphviz("digraph {}", "svg").strip() == b"<svg/>"
     else:
         with pytest.raises(HlofuseError, match="Graphviz crashed on this picture"):
-            engine.run("digraph {}", "svg")
+            drawing.run_graphviz("digraph {}", "svg")
 
 
 def test_without_graphviz_there_is_one_clear_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
