@@ -27,7 +27,9 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import unmatched
 
 if TYPE_CHECKING:
+    from hlofuse.account.figures import KernelTime
     from hlofuse.cost.gpu.device import DeviceDescription
+    from hlofuse.cost.tpu import TpuDevice
     from hlofuse.inputs.profile import MeasuredTime
     from hlofuse.memory import Assignment
 
@@ -98,6 +100,13 @@ class Totals:
     """All memory that is assigned: arguments, results, temporaries and constants."""
     in_branches: int = 0
     """Kernels in branches of conditionals, those that are not the costliest among them."""
+    hbm_bytes: int | None = None
+    """Bytes read from and written to a TPU's HBM, the rest of `cost` being VMEM; None for others."""
+
+    @property
+    def vmem_bytes(self) -> int:
+        """Bytes that do not come from a TPU's HBM or go there."""
+        return max(self.cost.bytes_accessed - (self.hbm_bytes or 0), 0)
 
     @property
     def us(self) -> float | None:
@@ -220,7 +229,7 @@ class Account:
 
     @cached_property
     def totals(self) -> Totals:
-        totals = totals_of(self.rows, timed=self._estimate is not None)
+        totals = totals_of(self.rows, timed=self.launch_overhead_us is not None)
         exposed = exposed_us(self.collectives)
         if exposed is not None:
             totals = replace(totals, exposed_collectives_us=exposed[0], exposed_is_floor=not exposed[1])
@@ -238,6 +247,20 @@ class Account:
         from hlofuse.memory import assign  # with numpy and passes, and slow to import
 
         return assign(self.module, self.backend, self._device)
+
+    @property
+    def machine(self) -> DeviceDescription | TpuDevice | None:
+        """The device of the times; None without times."""
+        return self._device
+
+    @property
+    def time_source(self) -> str:
+        """The source of times other than XLA's model with launches; empty for that."""
+        return ""
+
+    def kernel(self, instruction: Instruction) -> KernelTime | None:
+        """The parts of an estimate that XLA wrote into the module; None without one."""
+        return None
 
     @property
     def launch_overhead_us(self) -> float | None:

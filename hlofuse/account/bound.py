@@ -12,6 +12,7 @@ from hlofuse.analysis.elementwise import shape_size, without_bitcasts
 from hlofuse.analysis.in_place import Index, follow_tuples, in_place_pairs
 from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, is_small_call, iter_kernels
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.tpu import TpuDevice
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.releases import AROUND_FUSION
 
@@ -29,7 +30,10 @@ class FusionFloor:
 
 
 def fusion_floor(
-    account: Account, is_fused: Callable[[Instruction], bool], flops: int, device: DeviceDescription | None
+    account: Account,
+    is_fused: Callable[[Instruction], bool],
+    flops: int,
+    device: DeviceDescription | TpuDevice | None,
 ) -> FusionFloor:
     """The floor of a final module; `is_fused` is True for instructions that fusion can change.
 
@@ -52,7 +56,7 @@ def fusion_floor(
         runs = rows[0].runs
         crossing += _border({r.instruction for r in rows}) * runs
         launches += runs
-    if device is None:
+    if device is None or isinstance(device, TpuDevice):  # another fusion may find its arrays in VMEM
         return FusionFloor(moved + crossing, None)
     peak = 2.0 * device.core_count * device.fpus_per_core * device.clock_rate_ghz * 1e3
     fused_us = max(crossing / device.memory_bandwidth * 1e6, flops / peak)
@@ -129,7 +133,7 @@ class ProgramFloor:
 
 
 def program_floor(
-    account: Account, is_fused: Callable[[Instruction], bool], device: DeviceDescription | None
+    account: Account, is_fused: Callable[[Instruction], bool], device: DeviceDescription | TpuDevice | None
 ) -> ProgramFloor:
     """The floor of a final module: copies, collectives and launches of loops do not count, as changes
     remove or hide them."""

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from hlofuse.analysis.async_ops import is_async_end, start_of, wrapped_operation
@@ -96,18 +96,20 @@ class Overlap:
 def overlaps(
     computations: Iterable[Computation],
     launches: Mapping[Instruction, float | None],
-    exchanges: Mapping[Instruction, Exchange],
+    exchanges: Collection[Instruction],
     overhead_us: float,
+    copies: Container[Instruction] = (),
 ) -> dict[Instruction, Overlap]:
-    """The overlap of each collective in the schedule of these computations, callees first.
+    """The overlap of each of `exchanges` in the schedule of these computations, callees first.
 
     `launches` has the microseconds of what is launched, `overhead_us` of each included. Kernels run one after
-    the other, and so do asynchronous collectives; a done waits for its collective.
+    the other, and so do asynchronous collectives, and the `copies` among the exchanges; a done waits for its
+    start.
     """
     found: dict[Instruction, Overlap] = {}
     lengths: dict[Computation, float] = {}
     for computation in computations:
-        now = free = 0.0
+        now, free = 0.0, {False: 0.0, True: 0.0}
         pending: dict[Instruction | None, tuple[Instruction, float]] = {}
         for instruction in computation:
             if is_async_end(instruction.opcode):
@@ -131,8 +133,9 @@ def overlaps(
             overlap = found[inside] = Overlap(_is_asynchronous(instruction), exposed_us=exposed)
             now += overhead_us
             if overlap.is_asynchronous:
-                free = max(now, free) + (exposed or 0.0)
-                pending[instruction] = inside, free
+                queue = inside in copies
+                free[queue] = max(now, free[queue]) + (exposed or 0.0)
+                pending[instruction] = inside, free[queue]
             else:
                 now += exposed or 0.0
         for collective, _ in pending.values():  # it ends elsewhere, as in the next iteration
@@ -156,7 +159,7 @@ def _length(
     return max(called, default=0.0)
 
 
-def _collective_in(instruction: Instruction, exchanges: Mapping[Instruction, Exchange]) -> Instruction | None:
+def _collective_in(instruction: Instruction, exchanges: Collection[Instruction]) -> Instruction | None:
     """The collective that an instruction is, or that it starts in a computation of its own."""
     if instruction in exchanges:
         return instruction

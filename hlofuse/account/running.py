@@ -3,6 +3,7 @@
 from hlofuse.account.account import Account
 from hlofuse.account.measured import attach, measured_of
 from hlofuse.account.replaying import KernelTimes
+from hlofuse.account.tpu import tpu_account
 from hlofuse.compilation import Compilation
 from hlofuse.compilation.config import replay_config
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -25,6 +26,10 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
     release = release_of(identity.replayed)
     if target not in TARGETS or not TARGETS[target].needs_device:
         device = None
+    if target == "tpu":
+        name = identity.device.value if identity.device is not None else None
+        found = tpu_account(module, name, is_final=identity.shown.name is Stage.SCHEDULED)
+        return found, found
     as_it_is, measured = account_on(module, device, target, release), measured_of(module)
     if not identity.is_replayed or target not in TARGETS:
         return as_it_is, as_it_is

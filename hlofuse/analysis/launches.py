@@ -43,11 +43,28 @@ def launch_of(instruction: Instruction, backend: str) -> Launch | None:
         return _of_cpu(instruction) if backend == "cpu" else _of_gpu(instruction)
     if not is_kernel(instruction):
         return None
-    if instruction.opcode in ("copy", "copy-start"):
+    if backend == "tpu" and custom_call_target(instruction) in _NOTHING_ON_TPU:
+        return None
+    if instruction.opcode == "copy" or is_asynchronous(instruction):
         return _COPY
     if _is_collective(instruction.opcode):
         return _COLLECTIVE
     return _LIBRARY if instruction.opcode == "custom-call" else _KERNEL
+
+
+_NOTHING_ON_TPU = frozenset({"AllocateBuffer", "ConcatBitcast"})
+"""Custom calls that name a place in memory."""
+_ASYNCHRONOUS_COPIES = frozenset({"copy", "dynamic-slice", "dynamic-update-slice", "slice"})
+
+
+def is_asynchronous(instruction: Instruction) -> bool:
+    """True for what copies, slices or updates while other kernels run."""
+    computation = instruction.computation
+    caller = computation.first_caller if computation is not None else None
+    if caller is not None and caller.opcode == "async-start":
+        return instruction.opcode in _ASYNCHRONOUS_COPIES
+    wrapped, is_start, _ = instruction.opcode.partition("-start")
+    return bool(is_start) and wrapped in _ASYNCHRONOUS_COPIES
 
 
 def launches(module: Module, backend: str) -> list[tuple[Instruction, Launch]]:

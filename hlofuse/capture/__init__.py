@@ -8,7 +8,7 @@ from typing import Any
 from hlofuse.capture.ahead_of_time.compiling import PLATFORMS, is_array, partitions_of
 from hlofuse.capture.capturing import capture_modules
 from hlofuse.capture.folder import folder_name
-from hlofuse.capture.model import Capture, CapturedModule, CaptureError, Destination
+from hlofuse.capture.model import Capture, CapturedModule, CaptureError, Destination, settled_target
 
 __all__ = ["Capture", "CaptureError", "CapturedModule", "Destination", "capture"]
 
@@ -27,10 +27,10 @@ def capture(
 
     function: jitted or not. arguments: arrays or jax.ShapeDtypeStruct, of which only shape and type count, in
     any pytree; also a sharding over a mesh, abstract or of several devices, which divides the program.
-    target: cpu (default), gpu with `device` (a name of `hlofuse devices` or a file) or tpu with `topology`
-    (default v5e:2x2). out: the folder to write; default: a new temporary one, which is not removed. flags:
-    further XLA_FLAGS. until_fusion: end XLA after its fusion passes, without the code and the module after
-    optimizations, which take most of its time.
+    target: cpu (default), gpu with `device` (a name of `hlofuse devices` or a file) or tpu with `device`
+    or `topology` (default v5e:2x2). out: the folder to write; default: a new temporary one, which is not
+    removed. flags: further XLA_FLAGS. until_fusion: end XLA after its fusion passes, without the code and
+    the module after optimizations, which take most of its time.
 
     The result's `module().before` is a path for hlofuse.load. Raises `CaptureError` for a missing package or
     for XLA's refusal.
@@ -39,10 +39,7 @@ def capture(
         import jax
     except ImportError as error:
         raise CaptureError(f'hlofuse.capture needs jax: pip install "hlofuse[capture]" ({error})') from None
-    target = target or ("gpu" if device is not None else "tpu" if topology is not None else "cpu")
-    if target == "tpu" and topology is None:
-        topology = "v5e:2x2"
-
+    target, device, topology = settled_target(target, device, topology)
     jitted = function if hasattr(function, "trace") else jax.jit(function)
     lowered = jitted.trace(*jax.tree.map(shape_only, arguments)).lower(
         lowering_platforms=(PLATFORMS[target],)

@@ -19,6 +19,7 @@ from hlofuse.capture.arguments import check_axes
 from hlofuse.capture.folder import STAMP, collect, folder_name
 from hlofuse.capture.model import Capture, CaptureError, Destination
 from hlofuse.capture.target_config import FLAGS_OF_RELEASES, advice_about, doubt_about, target_config_of
+from hlofuse.cost.tpu import tpu_of_topology
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import target_of_files
 from hlofuse.inputs.companions import Companions
@@ -78,6 +79,7 @@ def environment_for(target: str | None, flags: str) -> dict[str, str]:
         environment["JAX_PLATFORMS"] = "cpu"  # the devices compiled for are not there
         environment["JAX_SKIP_CUDA_CONSTRAINTS_CHECK"] = "1"
         environment["TPU_SKIP_MDS_QUERY"] = "1"
+        environment["ALLOW_MULTIPLE_LIBTPU_LOAD"] = "1"  # no TPU is used, so nothing has to be locked
     return environment
 
 
@@ -491,7 +493,8 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
         captured.warnings.append(doubt)
     manifest = captured.manifest()
     if destination is not None:
-        manifest["device"], manifest["topology"] = destination.device, destination.topology
+        tpu = tpu_of_topology(destination.topology or "")
+        manifest["device"], manifest["topology"] = destination.device or tpu or None, destination.topology
         manifest["mesh"] = destination.mesh
     _write_json(captured.folder / "manifest.json", manifest)
     for module in captured.modules:

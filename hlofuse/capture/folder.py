@@ -20,7 +20,7 @@ from pathlib import Path
 
 from hlofuse.capture.model import Capture, CapturedModule
 from hlofuse.inputs.dump_directory import DumpDirectory, DumpedModule
-from hlofuse.inputs.dump_names import TPU_PIPELINES
+from hlofuse.inputs.dump_names import AFTER_CODEGEN, TPU_PIPELINES
 from hlofuse.ir.errors import HlofuseError
 
 STAMP = "hlofuse.json"
@@ -102,7 +102,7 @@ def _copy(
     for number, (name, path) in enumerate(passes, 1):
         shutil.copy2(path, folder / f"{number:02d}-{name}.hlo")
     shutil.copy2(passes[-1][1] if passes else before, folder / "after.hlo")
-    for stage, path in module.whole.items():
+    for stage, path in sorted(module.whole.items(), key=lambda item: item[0] == AFTER_CODEGEN):
         name = "before_optimizations" if stage == "before_optimizations" else "after_optimizations"
         if until_fusion and name == "after_optimizations":
             continue  # XLA was ended somewhere ahead of it or within

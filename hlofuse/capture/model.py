@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hlofuse.cost.tpu import tpu_devices, tpu_of_topology
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
 from hlofuse.ir.errors import HlofuseError
@@ -14,6 +15,19 @@ TARGETS = ("cpu", "gpu", "tpu")
 
 class CaptureError(HlofuseError):
     """Nothing was captured; the message says how to proceed."""
+
+
+def settled_target(
+    target: str | None, device: str | None, topology: str | None
+) -> tuple[str, str | None, str | None]:
+    """Target, GPU and topology of a call; a TPU's name stands for the smallest topology of it."""
+    tpu = tpu_devices().get(device or "")
+    if tpu is not None and target in (None, "tpu"):
+        if topology is not None and tpu_of_topology(topology) != tpu.name:
+            raise CaptureError(f"--topology {printable(topology)} is not one of --device {tpu.name}")
+        return "tpu", None, topology or tpu.topology
+    target = target or ("gpu" if device is not None else "tpu" if topology is not None else "cpu")
+    return target, device, topology or (tpu_devices()["v5e"].topology if target == "tpu" else None)
 
 
 @dataclass(frozen=True, slots=True)

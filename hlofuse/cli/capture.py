@@ -17,7 +17,7 @@ from hlofuse.capture.capturing import (
     function_in,
     module_names,
 )
-from hlofuse.capture.model import Destination
+from hlofuse.capture.model import Destination, settled_target
 from hlofuse.cli.common.messages import message
 from hlofuse.cli.common.options import arguments_options, option
 from hlofuse.cli.common.progress import spinner
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 @option(
     "--target",
     ["cpu", "gpu", "tpu"],
-    "Backend to compile for.  [default: gpu with --device, tpu with --topology, else cpu]",
+    "Backend to compile for.  [default: that of --device, tpu with --topology, else cpu]",
 )
-@click.option("--device", metavar="D", help="GPU name or device file (hlofuse devices).")
+@click.option("--device", metavar="D", help="GPU or TPU name, or device file (hlofuse devices).")
 @click.option("--topology", metavar="T", help="TPU topology, v5e:2x2, or slices x hosts x GPUs, 1x2x8.")
 @click.option("--mesh", metavar="M", help="Partition over devices: 4, or named axes data=2,model=4.")
 @click.option("--python", metavar="PYTHON", help="Python whose JAX compiles.  [default: this one]")
@@ -99,13 +99,13 @@ def command(
     With --run, PROGRAM is a script and, after --, its arguments. It runs where it always does, and reports on
     the folder have measured time. The exit status is that of the script.
     """
-    target = target or ("gpu" if device is not None else "tpu" if topology is not None else None)
+    if device is not None or topology is not None:
+        target, device, topology = settled_target(target, device, topology)
     requested = {"explain": explain, "verify": verify, "explore": explore, "check": check}
     followup_commands = [name for name, value in requested.items() if value not in (None, False)]
-    if followup_commands and target == "tpu":
+    if verify and target == "tpu":
         raise click.UsageError(
-            f"--{followup_commands[0]} does not work for TPU: XLA:TPU's fusion passes are not public and"
-            " cannot be replayed"
+            "--verify does not work for TPU: XLA:TPU's fusion passes are not public and cannot be replayed"
         )
     if how["jobs"] is not None and not until_fusion:
         raise click.UsageError("--jobs needs --until-fusion: without it one process compiles all programs")
@@ -129,13 +129,12 @@ def command(
             python=(how["python"] or sys.executable) if run else "",
         )
     else:
-        if target == "tpu" and topology is None:
-            topology = "v5e:2x2"
-        destination = Destination(target or "cpu", device, topology, parse_mesh(mesh) if mesh else ())
+        target, device, topology = settled_target(target, device, topology)
+        destination = Destination(target, device, topology, parse_mesh(mesh) if mesh else ())
         how |= {"arguments_from": args_from, "only": only, "until_fusion": until_fusion}
         captured = _compile(program[0], destination, output, arguments, how)
     _report(captured)
-    if not followup_commands and captured.target != "tpu":
+    if not followup_commands:
         click.echo(f"Next: hlofuse explain {shlex.quote(str(captured.largest.folder))}")
     argument_lists: dict[str, list[str]] = {
         "explain": [str(captured.largest.folder)],

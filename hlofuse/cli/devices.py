@@ -1,4 +1,4 @@
-"""`hlofuse devices`: the GPUs whose numbers come with hlofuse."""
+"""`hlofuse devices`: the GPUs and TPUs whose numbers come with hlofuse."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cost.gpu.device import XLAS_OWN, device_names, load_device
 from hlofuse.cost.gpu.device_numbers import DeviceError
+from hlofuse.cost.tpu import TpuDevice, tpu_devices
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
@@ -24,13 +25,14 @@ if TYPE_CHECKING:
 @click.argument("name", metavar="[DEVICE]", required=False, shell_complete=completion.devices)
 @report_options
 def command(name: str | None, out: Output) -> int:
-    """List the devices a replay can model; with DEVICE (a name or a file), all of its numbers.
+    """List the GPUs that a replay can model and the TPUs; with DEVICE (a name or a file), all of its numbers.
 
     A file is TOML in the form of the built-in ones, or the text proto that XLA reads with
     --xla_gpu_target_config_filename. --set NAME=VALUE changes a single number.
     """
     try:
-        devices = {n: load_device(n) for n in ([name] if name is not None else device_names())}
+        names = [name] if name is not None else [*device_names(), *tpu_devices()]
+        devices = {n: tpu_devices().get(n) or load_device(n) for n in names}
     except DeviceError as error:
         raise HlofuseError(str(error)) from None
     out.report(
@@ -43,10 +45,13 @@ def command(name: str | None, out: Output) -> int:
     return 0
 
 
-_COLUMNS = tuple("device cores bandwidth L2 architecture".split())
+_COLUMNS = ("device", "cores", "bandwidth", "L2, VMEM", "architecture")
 
 
-def _row(name: str, device: DeviceDescription) -> tuple[str, ...]:
+def _row(name: str, device: DeviceDescription | TpuDevice) -> tuple[str, ...]:
+    if isinstance(device, TpuDevice):
+        bandwidth = f"{device.memory_bandwidth / 1e9:.0f} GB/s"
+        return name, str(device.cores), bandwidth, f"{device.vmem_size / 2**20:.0f} MiB", device.kind
     major, minor = device.compute_capability
     architecture = f"sm_{major}{minor}" if major else device.gfx_version or device.platform
     return (
@@ -58,7 +63,7 @@ def _row(name: str, device: DeviceDescription) -> tuple[str, ...]:
     )
 
 
-def _print(devices: dict[str, DeviceDescription], console: Console) -> None:
+def _print(devices: dict[str, DeviceDescription | TpuDevice], console: Console) -> None:
     from rich.table import Table
 
     table = Table(*_COLUMNS, box=None, padding=(0, 2, 0, 0))
@@ -66,10 +71,12 @@ def _print(devices: dict[str, DeviceDescription], console: Console) -> None:
         table.add_row(*_row(name, device))
     console.print(table)
     for name, device in devices.items():
-        if device.origin != XLAS_OWN:
+        if isinstance(device, TpuDevice):
+            console.print(f"{name}: published figures; sources: hlofuse devices {name}", style="dim")
+        elif device.origin != XLAS_OWN:
             console.print(f"{name}: {device.origin}, not {XLAS_OWN}", style="dim")
 
 
-def _print_one(device: DeviceDescription, console: Console) -> None:
+def _print_one(device: DeviceDescription | TpuDevice, console: Console) -> None:
     for key, value in asdict(device).items():
         console.print(f"{key} = {value}", highlight=False, markup=False)

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hlofuse.cost.tpu import tpu_devices, tpu_of_arguments
 from hlofuse.format.escape import printable
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,
@@ -143,6 +144,15 @@ class Companions:
         if device is not None:
             return RecordedDevice(device, f"device {device.name}: from XLA's fusion log next to the module")
         return _stamped_device(self.stamp) if self.stamp is not None else None
+
+    @property
+    def tpu(self) -> tuple[str, str]:
+        """The TPU that the module is for and the file that shows it; both empty where none does."""
+        if self.stamp is not None and self.stamp.device in tpu_devices():
+            return self.stamp.device, self.stamp.file
+        arguments = self._next_to("target_arguments.txt", "target_arguments.txt", any_of_case=True)
+        name = tpu_of_arguments(read_text(arguments, as_module=False)) if arguments is not None else ""
+        return (name, arguments.name) if arguments is not None and name else ("", "")
 
     @property
     def flags(self) -> tuple[str, ...]:

@@ -9,7 +9,14 @@ from typing import TypeVar
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural
-from hlofuse.inputs.dump_names import FUSION_STAGES, TPU_PIPELINES, DumpFile, FusionStage, read_name
+from hlofuse.inputs.dump_names import (
+    AFTER_CODEGEN,
+    FUSION_STAGES,
+    TPU_PIPELINES,
+    DumpFile,
+    FusionStage,
+    read_name,
+)
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 
@@ -50,16 +57,16 @@ class DumpedModule:
     def best(self, target: str = "cpu") -> Path:
         """The dump that a replay can start from: the input of the fusion passes, else an earlier one.
 
-        For a backend without replayed passes, such as XLA:TPU, it is the input of that backend's own fusion
-        passes; without a dump before fusion, the finished module, else the latest dump. Raises `HlofuseError`
-        without any dump.
+        For XLA:TPU, whose passes are not replayed, it is the finished module, else the input of its own
+        fusion passes; without a dump before fusion, the finished module, else the latest dump. Raises
+        `HlofuseError` without any dump.
         """
         try:
             return self.pass_input(target)
         except HlofuseError:
             for k, file in enumerate(self.between):
                 if file.pipeline in TPU_PIPELINES:
-                    return self.between[max(k - 1, 0)].path
+                    return self.finished or self.between[max(k - 1, 0)].path
             if _BEFORE in self.whole:
                 return self.whole[_BEFORE]
             latest = self.finished or (self.between[-1].path if self.between else None)
@@ -70,9 +77,8 @@ class DumpedModule:
     @property
     def finished(self) -> Path | None:
         """The module after all passes; None where the directory lacks it."""
-        return next(
-            (p for name, p in sorted(self.whole.items()) if name.endswith("after_optimizations")), None
-        )
+        ends = (AFTER_CODEGEN, "after_optimizations")
+        return next((p for end in ends for n, p in sorted(self.whole.items()) if n.endswith(end)), None)
 
     @property
     def size(self) -> int:
@@ -300,6 +306,11 @@ def corpus_file(folder: Path, name: str) -> Path | None:
 def is_corpus_case(folder: Path) -> bool:
     """True for a folder with `before.hlo`: one program of a corpus."""
     return corpus_file(folder, "before") is not None
+
+
+def is_tpu_case(folder: Path) -> bool:
+    """True for a program's folder with dumps of XLA:TPU's fusion passes."""
+    return any(pipeline in p.name for p in folder.iterdir() for pipeline in TPU_PIPELINES)
 
 
 def require_case(folder: Path, module: str | None) -> None:

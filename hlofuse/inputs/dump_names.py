@@ -22,7 +22,7 @@ _BETWEEN = re.compile(
 )
 _CHANGE_LIST = re.compile(r"\.cl_\d+$")
 _WHOLE = re.compile(
-    r"(?P<name>.+?)\.(?:cl_\d+\.)?(?P<stage>before_optimizations|(?:cpu_|gpu_|sm_[\w.]+?_gpu_|gfx\w+?_gpu_|tpu_)?after_optimizations)",
+    r"(?P<name>.+?)\.(?:cl_\d+\.)?(?P<stage>before_optimizations|(?:cpu_|gpu_|sm_[\w.]+?_gpu_|gfx\w+?_gpu_|tpu_)?after_optimizations|after_codegen)",
     re.DOTALL,
 )
 
@@ -145,5 +145,7 @@ FUSION_STAGES: dict[str, FusionStage] = {
     ),
 }
 
+AFTER_CODEGEN = "after_codegen"
+"""XLA:TPU's dump of the module that runs, with its estimates in cycles."""
 TPU_PIPELINES = ("Main_fusion", "multi_output_fusion_and_bf16_folding")
 """The fusion pipelines of XLA:TPU, which is closed and therefore no target."""

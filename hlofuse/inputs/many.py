@@ -17,6 +17,7 @@ from hlofuse.inputs.dump_directory import (
     corpus_cases,
     corpus_file,
     is_corpus_case,
+    is_tpu_case,
     require_case,
 )
 from hlofuse.inputs.excerpt import Excerpt, OtherFormatError, find_module, header_in
@@ -282,7 +283,8 @@ def _find_input(folder: Path, module: str | None, target: str) -> tuple[Path, st
     case = corpus_file(folder, "before")
     if case is not None:
         require_case(folder, module)
-        return case, ""
+        final = corpus_file(folder, "after_optimizations") if is_tpu_case(folder) else None
+        return final or case, ""  # nothing of a TPU's is replayed
     cases = corpus_cases(folder)
     if not cases:
         directory = DumpDirectory(folder)

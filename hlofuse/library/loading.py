@@ -17,9 +17,10 @@ from hlofuse.compilation import (
     compile,
     replay_config,
 )
+from hlofuse.cost.tpu import tpu_devices, tpu_of_kind
 from hlofuse.format.escape import printable
 from hlofuse.inputs import choose_target, load, read_text
-from hlofuse.inputs.backend import platform_of
+from hlofuse.inputs.backend import backend_of, platform_of
 from hlofuse.inputs.choose_target import ChosenTarget, requested_target
 from hlofuse.inputs.companions import companions_of, compiled_with, device_of_names
 from hlofuse.inputs.identity import settled
@@ -98,6 +99,10 @@ def read(
     with options.listener.activity("reading"):
         module = _module(options)
     flags = parse_flags(options.xla_flags) if options.xla_flags is not None else ()
+    tpu = options.device if options.device in tpu_devices() else None
+    if tpu is not None:
+        _require_tpu(tpu, module)
+        options = replace(options, device=None)
     chosen = choose_target(companions_of(module), device=options.device is not None, read=module)
     defaults = otherwise(module) if otherwise is not None else None
     if defaults is not None and options.device is None and not chosen.evidence:
@@ -108,6 +113,7 @@ def read(
     problem, device, evidence, note = "", None, None, ""
     try:
         device, evidence, note = _device(options, module, chosen, defaults, profile)
+        evidence = evidence or _tpu(module, profile, tpu)
     except HlofuseError as error:
         problem = str(error)
     on = device_of(chosen.name, device)[0] if device is not None else None
@@ -143,6 +149,35 @@ def read(
         is_xla_run=not flags and companions_of(module).is_written_by(release if options.xla else None),
     )
     return loaded if any_stage else at_fusion_input(options, loaded)
+
+
+def _require_tpu(name: str, module: Module) -> None:
+    """Raise `HlofuseError` for a module that is not XLA:TPU's."""
+    backend = backend_of(module)
+    if backend is None or backend.value != "tpu":
+        written = (
+            f"is for {backend.value.upper()} ({backend.evidence})" if backend is not None else "is not its"
+        )
+        raise HlofuseError(
+            f"--device {name} is a TPU, and the module {written}. XLA:TPU's passes are not public: compile"
+            f" the program with hlofuse capture --device {name}, which needs libtpu but no TPU"
+        )
+
+
+def _tpu(module: Module, profile: Profile | None, asked: str | None) -> Fact | None:
+    """The TPU that a module of XLA:TPU is for; None where it is not known, and for other modules."""
+    backend = backend_of(module)
+    if backend is None or backend.value != "tpu":
+        return None
+    if asked is not None:
+        return Fact(asked, "asked", "given by --device")
+    if (origin := module.findings.get("profile")) is not None:  # the module was read from it
+        profile = origin[0]
+    profiled = tpu_of_kind(profile.tpu_kind) if profile is not None else ""
+    if profiled:
+        return Fact(profiled, "directory", "the profile's device")
+    name, file = companions_of(module).tpu
+    return Fact(name, "directory", f"from {file}") if name else None
 
 
 def _profile(options: ReplayOptions, module: Module) -> Profile | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.account import KernelTimes
+from hlofuse.cost.tpu import tpu_devices
 from hlofuse.inputs import load
 from hlofuse.inputs.dump_names import TPU_PIPELINES
 from hlofuse.inputs.part import PartError
@@ -22,7 +23,7 @@ from hlofuse.reports.fused.json import fused_json
 from hlofuse.reports.fused.model import Fused
 from hlofuse.reports.fused.text import print_fused
 from hlofuse.reports.tpu.json import tpu_json
-from hlofuse.reports.tpu.model import DEVICE, compare_tpu, tpu_files
+from hlofuse.reports.tpu.model import DEVICE, TpuPair, compare_tpu, tpu_files
 from hlofuse.reports.tpu.text import print_tpu
 from hlofuse.reports.verdict.json import verdict_json
 from hlofuse.reports.verdict.text import print_screen
@@ -42,11 +43,8 @@ def answer_of_another_stage(
     `name` narrows it to some kernels; `details` has what keeps each two of them apart.
     """
 
-    tpu = _of_tpu(report.options, error, name)
-    if tpu is not None:
-        return tpu
     if not report.is_taken_as_it_is:
-        return None
+        return _of_tpu(report.options, error, name)
     loaded, stage = report.loaded, report.identity.shown
     report.options.listener.note(loaded.device_note)
     answer = report.verdict_as_it_is if name is None else None
@@ -65,6 +63,10 @@ def answer_of_another_stage(
             if not details:
                 return
             console.print()
+        pair = tpu_pair(report.options) if stage.backend == "tpu" and name is None else None
+        if pair is not None:
+            print_tpu(pair, console, limit=limit)
+            return
         found = fused()
         better: tuple[str, ...] = ()
         if found.right_file is not None:
@@ -102,10 +104,23 @@ def answer_about_part(command: str, error: PartError) -> Answer[Any]:
     )
 
 
-def _of_tpu(options: ReplayOptions, error: HlofuseError, name: str | None) -> Answer[Any] | None:
-    if options.input == "-" or options.target is not None:
+def _tpu_files(options: ReplayOptions) -> tuple[Path, Path] | None:
+    is_file = options.input != "-" and options.given is None and options.target is None
+    return tpu_files(Path(options.input), options.module) if is_file else None
+
+
+def tpu_pair(options: ReplayOptions) -> TpuPair | None:
+    """The fusions of XLA:TPU in the input's dumps; None where it has none."""
+    files = _tpu_files(options)
+    if files is None:
         return None
-    files = tpu_files(Path(options.input), options.module)
+    device = options.device if options.device not in tpu_devices() else None
+    with options.listener.activity("comparing"):
+        return compare_tpu(load(files[0]), load(files[1]), device or DEVICE)
+
+
+def _of_tpu(options: ReplayOptions, error: HlofuseError, name: str | None) -> Answer[Any] | None:
+    files = _tpu_files(options)
     if files is None:
         return None
     if isinstance(error, StageError):
@@ -116,8 +131,8 @@ def _of_tpu(options: ReplayOptions, error: HlofuseError, name: str | None) -> An
     if name is not None:
         raise HlofuseError("explain takes no NAME for a TPU dump; hlofuse trace-op follows one operation")
 
-    with options.listener.activity("comparing"):
-        found = compare_tpu(load(files[0]), load(files[1]), options.device or DEVICE)
+    found = tpu_pair(options)
+    assert found is not None
     return Answer(
         "explanation of a TPU's dumps",
         lambda: found,

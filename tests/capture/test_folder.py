@@ -123,7 +123,7 @@ def test_a_tpu_program(capture: Any, tmp_path: Path) -> None:
         "before.hlo",
         "hlofuse.json",
     ]
-    refused = capture({"programs": {"f": TPU}}, "--target", "tpu", "--explain")
+    refused = capture({"programs": {"f": TPU}}, "--device", "v5e", "--verify")
     assert refused.status == 2
     assert "not public" in refused.err
 

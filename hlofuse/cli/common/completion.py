@@ -23,10 +23,11 @@ _DEFINED = re.compile(r"^\s+(?:ROOT )?%?([\w.-]+) = ", re.MULTILINE)
 def devices(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Devices that come with hlofuse; files where the word looks like a path."""
     from hlofuse.cost.gpu.device import device_names
+    from hlofuse.cost.tpu import tpu_devices
 
     if "/" in incomplete or incomplete.startswith("."):
         return [_item(incomplete, type="file")]
-    return _starting(incomplete, device_names())
+    return _starting(incomplete, [*device_names(), *tpu_devices()])
 
 
 def targets(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:

@@ -208,6 +208,7 @@ class Collector:
         self.host = ""
         """A prefix for device names, where there are several hosts."""
         self.numbers: DeviceNumbers | None = None
+        self.tpu_kind = ""
         self.jaxlib = ""
         self.protos: dict[Label, Callable[[], bytes]] = {}
         """Functions that read the HloProto of a module in the profile."""

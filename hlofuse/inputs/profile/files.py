@@ -96,7 +96,10 @@ def read_profile(path: str) -> Profile:
             f"{printable(path)} has no event that names an HLO instruction: either nothing that XLA compiled"
             " ran while it was recorded, or the profile is of another framework"
         )
-    return Profile(path, modules, collector.devices(), collector.numbers, collector.jaxlib, len(files))
+    devices = collector.devices()
+    return Profile(
+        path, modules, devices, collector.numbers, collector.jaxlib, collector.tpu_kind, len(files)
+    )
 
 
 def _read_file(file: Path, collector: Collector) -> None:

@@ -109,6 +109,8 @@ class Profile:
     numbers: DeviceNumbers | None = None
     jaxlib: str = ""
     """The version of jaxlib; empty where not recorded."""
+    tpu_kind: str = ""
+    """`TPU v5 lite`; empty for other devices and where it is not recorded."""
     hosts: int = 1
 
     @property

@@ -53,6 +53,8 @@ def read_xplane(path: Path, collector: Collector) -> None:
         for plane in sorted(planes, key=lambda p: p.kind == "cpu"):
             if plane.kind == "gpu":
                 collector.numbers = collector.numbers or _numbers(plane.values(plane.stats))
+            if plane.kind == "tpu":
+                collector.tpu_kind = str(plane.values(plane.stats).get("device_type_string", ""))
             if plane.name.startswith(("/device:", "/host:CPU")):
                 reader = _Reader(plane, programs)
                 for at, end in plane.lines:

@@ -175,6 +175,8 @@ class HotKernel:
             return "collective table" if self.is_collective else "matmul table"
         if k.us < self.us / self.count / self.iterations / 2:
             return "launch-bound"
+        if not k.us_memory and not k.us_compute:
+            return ""
         return f"{k.bound_by}-bound" + ("" if k.coalesced or k.tile_sizes else ", uncoalesced reads")
 
 

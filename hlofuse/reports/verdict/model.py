@@ -79,6 +79,8 @@ class Verdict:
     """Recipes whose symptom is there, and of which nothing says what they gain here."""
     measured: Measured | None = None
     """The profile's times of the program; None without a profile."""
+    time_source: str = ""
+    """The source of estimated times where it is not XLA's model with launches."""
     is_replayed: bool = True
     """False for a module that is fused already: nothing was tried."""
     compile_time: tuple[str, ...] = ()

@@ -42,7 +42,10 @@ def totals_line(t: Totals) -> str:
     time = f", {us_text(t.measured_us)} measured" if t.measured_us is not None else ""
     time += f", {us_text(t.us, t.floors > 0)} est." if t.us is not None else ""
     peak = f", {bytes_text(t.peak_temporary_bytes)} temporary" if t.peak_temporary_bytes else ""
-    return f"{plural(t.kernels, 'kernel')}{launches}{time}, {bytes_text(t.cost.bytes_accessed)} moved{peak}"
+    moved = f"{bytes_text(t.cost.bytes_accessed)} moved"
+    if t.hbm_bytes is not None:
+        moved = f"{bytes_text(t.hbm_bytes)} of HBM and {bytes_text(t.vmem_bytes)} of VMEM moved"
+    return f"{plural(t.kernels, 'kernel')}{launches}{time}, {moved}{peak}"
 
 
 def counting_lines(t: Totals) -> Iterator[str]:
@@ -99,7 +102,8 @@ def bound_lines(v: Verdict) -> Iterator[str]:
             yield f"Floor with these {_and(p.keeps)}: {us_text(p.us)}"
         once = us_text(p.moved_us) if p.moved_us is not None else bytes_text(p.moved_bytes)
         yield f"Inputs and results moved once: {once}"
-    yield _headroom(v)
+    if v.floor.us is not None or v.totals.us is None:
+        yield _headroom(v)
 
 
 def _and(names: Sequence[str]) -> str:
@@ -254,7 +258,7 @@ def kernels_title(v: Verdict, shown: int, rows: int) -> str:
         return f"Slowest kernels, measured{of}"
     if v.totals.us is None:
         return f"Kernels that move most bytes{of}"
-    return f"Slowest kernels (launch overhead included){of}"
+    return f"Slowest kernels ({v.time_source or 'launch overhead included'}){of}"
 
 
 def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:

@@ -9,6 +9,7 @@ from hlofuse.account.functions import functions_of
 from hlofuse.account.measured import share
 from hlofuse.analysis.launches import COMMANDS, command_buffers
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.tpu import TpuDevice
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines.flags import SMALLEST_COMMAND_BUFFER, command_types, value_of
 from hlofuse.releases import Release, Span
@@ -111,15 +112,18 @@ def verdict_as_it_is(
         for r in account.rows
         if r.runs or r.measured_us
     ]
-    times = KernelTimes(device, release).kernel if device is not None else None
+    times = KernelTimes(device, release).kernel if device is not None else account.kernel
     together = _in_command_buffers(account, release.name, flags)
-    shares, floor = tuple(_shares(account, fused, together)), fusion_floor(account, fused, flops, device)
+    shares, floor = (
+        tuple(_shares(account, fused, together)),
+        fusion_floor(account, fused, flops, account.machine),
+    )
     kernels = grouped_kernels(rows, times)
     return Verdict(
         account.totals,
         shares,
         floor,
-        _floor(account, fused, device),
+        _floor(account, fused, account.machine),
         (),
         None,
         "",
@@ -127,6 +131,7 @@ def verdict_as_it_is(
         False,
         kernels,
         measured=account.measured,
+        time_source=account.time_source,
         is_replayed=False,
         collectives=collective_rows(
             account.collectives, lambda x: place_of(x, account.module, x.name, x.name)
@@ -145,7 +150,7 @@ def _may_change(backend: str, release: Release) -> Callable[[Instruction], bool]
 def _floor(
     account: Account,
     is_fused: Callable[[Instruction], bool],
-    device: DeviceDescription | None,
+    device: DeviceDescription | TpuDevice | None,
     suggestions: Iterable[Suggestion] = (),
     ranking: Ranking | None = None,
 ) -> ProgramFloor | None:

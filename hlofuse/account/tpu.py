@@ -1,0 +1,145 @@
+"""Launches of an XLA:TPU module, with times by XLA:TPU's own estimates and HBM apart from VMEM."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from hlofuse.account.account import Account, Totals
+from hlofuse.account.collectives import Overlap, exchange_of, overlaps
+from hlofuse.account.figures import KernelTime
+from hlofuse.account.floor import products
+from hlofuse.account.traffic import border_bytes
+from hlofuse.analysis.cost import Cost
+from hlofuse.analysis.elementwise import leaves_size
+from hlofuse.analysis.launches import is_asynchronous, launch_of
+from hlofuse.cost.tpu import tpu_devices
+
+if TYPE_CHECKING:
+    from hlofuse.analysis.launches import LaunchKind
+    from hlofuse.cost.tpu import TpuDevice
+    from hlofuse.ir.graph import Instruction, Module
+    from hlofuse.ir.shape import Shape
+
+_HBM = 0
+
+
+class TpuAccount(Account):
+    def __init__(self, module: Module, device: TpuDevice | None, *, is_final: bool = False) -> None:
+        super().__init__(module, backend="tpu", is_final=is_final)
+        self.tpu = device
+
+    @property
+    def machine(self) -> TpuDevice | None:
+        return self.tpu
+
+    @property
+    def launch_overhead_us(self) -> float | None:
+        """Zero: XLA:TPU's estimates include the start of a kernel; None without times."""
+        return None if self.tpu is None else 0.0
+
+    @property
+    def time_source(self) -> str:
+        if self.tpu is None or not self.tpu.clock_rate_ghz:
+            return ""
+        return f"XLA:TPU's cycles at {self.tpu.clock_rate_ghz:g} GHz"
+
+    def kernel(self, instruction: Instruction) -> KernelTime | None:
+        """The estimate, and what explains at least half of it; None without one."""
+        launch = launch_of(instruction, self.backend)
+        us, is_floor = self._time(instruction, launch.kind if launch is not None else "kernel", Cost())
+        if us is None or is_floor:
+            return None
+        memory, compute = self._memory_us(instruction), self._products_us(instruction)
+        explains = max(memory, compute) >= us / 2
+        cost = self.cost(instruction)
+        return KernelTime(
+            us,
+            memory if explains else 0.0,
+            compute if explains else 0.0,
+            cost.bytes_read,
+            cost.bytes_written,
+            cost.flops,
+            "tpu",
+            0,
+            0,
+            True,
+        )
+
+    def _memory_us(self, instruction: Instruction) -> float:
+        assert self.tpu is not None
+        return hbm_bytes(instruction) / self.tpu.memory_bandwidth * 1e6
+
+    def _products_us(self, instruction: Instruction) -> float:
+        assert self.tpu is not None
+        return sum(flops / self.tpu.peak(kind) for flops, kind in products(instruction)) * 1e6
+
+    def _time(self, instruction: Instruction, kind: LaunchKind, cost: Cost) -> tuple[float | None, bool]:
+        """The estimate where XLA:TPU wrote one; else bytes of HBM and products, as a lower bound.
+
+        A copy between memories takes its bytes' time at the full bandwidth, as an estimate; a scalar
+        operation takes no time.
+        """
+        if self.tpu is None:
+            return None, False
+        us = self.tpu.cycles_us(instruction)
+        if us is not None:
+            return us, False
+        if kind == "collective":
+            exchange = exchange_of(instruction, self.module)
+            sent = exchange.bytes_on_wire if exchange is not None else None
+            links = self.tpu.ici_bandwidth
+            return (sent / links * 1e6 if sent and links else 0.0), True
+        if all(s.is_effective_scalar for s in (instruction.shape, *(o.shape for o in instruction.operands))):
+            return 0.0, False
+        return max(self._memory_us(instruction), self._products_us(instruction)), kind != "copy"
+
+    @cached_property
+    def _overlaps(self) -> dict[Instruction, Overlap]:
+        """As for others, and what hides asynchronous copies."""
+        rows = [r for own in self._rows_alone.values() for r in own]
+        copies = {r.instruction for r in rows if r.kind == "copy" and is_asynchronous(r.instruction)}
+        if not self.module.is_scheduled or (not copies and not self._exchanges):
+            return {}
+        order = [c for c in self.module.computation_post_order() if c in self._rows_alone]
+        launches = {r.instruction: r.us for r in rows}
+        return overlaps(order, launches, copies | self._exchanges.keys(), 0.0, copies)
+
+    @cached_property
+    def totals(self) -> Totals:
+        moved = sum(hbm_bytes(r.instruction) * r.runs for r in self.rows)
+        return replace(super().totals, hbm_bytes=moved)
+
+
+def tpu_account(module: Module, device: str | None, *, is_final: bool = False) -> TpuAccount:
+    """The account of a module of XLA:TPU on the device of that name; without times on another."""
+    return TpuAccount(module, tpu_devices().get(device or ""), is_final=is_final)
+
+
+def hbm_bytes(instruction: Instruction) -> int:
+    """Bytes that one run of a kernel reads from HBM and writes to it."""
+    if instruction.opcode.endswith("-start") and instruction.shape.is_tuple:
+        return _moved_by_start(instruction)
+    reads, writes = border_bytes(instruction)
+    total = sum(size for operand, size in reads.items() if _is_in_hbm(operand.shape))
+    shape = instruction.shape
+    results = shape.tuple_shapes if shape.is_tuple and shape.tuple_shapes else (shape,)
+    for number, size in writes.items():
+        result = results[number] if number < len(results) else shape
+        total += size if _is_in_hbm(result) else 0
+    return total
+
+
+def _moved_by_start(start: Instruction) -> int:
+    """Bytes of HBM that an asynchronous copy reads and writes: both are as large as the smaller side."""
+    operand = start.operands[0].shape
+    sides = [s for s in start.shape.tuple_shapes[:2] if not s.is_tuple]
+    result = sides[0] if sides else operand
+    size = min(leaves_size(operand), leaves_size(result))
+    return size * (_is_in_hbm(operand) + _is_in_hbm(result))
+
+
+def _is_in_hbm(shape: Shape) -> bool:
+    layouts = [leaf.layout for _, leaf in shape.leaves()]
+    return any(layout is None or layout.memory_space == _HBM for layout in layouts)

@@ -1,0 +1,99 @@
+"""TPUs, and the times of their kernels: XLA:TPU's own estimates in cycles, else a lower bound.
+
+XLA:TPU writes `estimated_cycles` into the configuration of a final module's fusions, products and copies. A
+device's clock makes a time of them.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hlofuse.ir.graph import Instruction
+
+_PACKAGED = Path(__file__).with_name("tpu.toml")
+_CYCLES = re.compile(r'"estimated_cycles":\s*"?(\d{1,15})\b')
+
+
+@dataclass(frozen=True)
+class TpuDevice:
+    """A TPU as one JAX device; the figures of two cores are of both where XLA compiles for them as one."""
+
+    name: str
+    kind: str
+    """`device_kind` in JAX."""
+    xla_version: str
+    """`TPU_VERSION_…` in a dump's `target_arguments.txt`, and the variant."""
+    topology: str
+    """The smallest that libtpu compiles for, as `--topology` takes it."""
+    cores: int
+    """TensorCores that XLA compiles for as one; the chips of v3, v4 and tpu7x have two such devices."""
+    clock_rate_ghz: float
+    """0 where it is not published."""
+    clock_source: str
+    memory_bandwidth: float
+    """Bytes per second of HBM."""
+    memory_size: int
+    """Bytes of HBM."""
+    vmem_size: int
+    """Bytes of VMEM of a core."""
+    mxus: int
+    mxu_size: int
+    """Rows and columns of a matrix unit."""
+    ici_bandwidth: float
+    """Bytes per second that all links to other chips send; 0 where it is not published."""
+    xla_flops: float
+    """FLOP per second by XLA's `optimal_seconds` of a bf16 product."""
+    xla_memory_bandwidth: float
+    """Bytes per second by XLA's `optimal_seconds`."""
+    source: str
+    peaks: dict[str, float]
+    """Published operations per second by element type."""
+
+    def cycles_us(self, instruction: Instruction) -> float | None:
+        """Microseconds of XLA:TPU's estimate; None without one, or without a clock."""
+        cycles = estimated_cycles(instruction)
+        return cycles / self.clock_rate_ghz / 1e3 if cycles is not None and self.clock_rate_ghz else None
+
+    def peak(self, element_type: str) -> float:
+        """Operations per second of a matrix product: the peak of bf16 for wider types."""
+        return self.peaks.get(element_type, self.peaks["bf16"])
+
+
+def estimated_cycles(instruction: Instruction) -> int | None:
+    """The estimate that XLA:TPU wrote for one run; None without one."""
+    found = _CYCLES.search(instruction.attributes.raw("backend_config") or "")
+    return int(found[1]) if found is not None else None
+
+
+@cache
+def tpu_devices() -> dict[str, TpuDevice]:
+    """The known TPUs by name."""
+    values = tomllib.loads(_PACKAGED.read_text(encoding="utf-8"))
+    return {name: TpuDevice(name, **numbers) for name, numbers in values.items()}
+
+
+def tpu_of_topology(topology: str) -> str:
+    """The TPU of `v5e:2x2`; empty for another's topology."""
+    name = topology.partition(":")[0]
+    return name if name in tpu_devices() else ""
+
+
+def tpu_of_kind(kind: str) -> str:
+    """The TPU that JAX or a profile calls `TPU v5 lite`; empty for another."""
+    return next((d.name for d in tpu_devices().values() if d.kind.lower() == kind.lower()), "")
+
+
+_VERSION = re.compile(r"version: TPU_VERSION_(\w+)(?:\s+variant: \"(\w+)\")?")
+
+
+def tpu_of_arguments(text: str) -> str:
+    """The TPU in a dump's `target_arguments.txt`; empty for an unknown one."""
+    found = _VERSION.search(text)
+    version = " ".join(filter(None, found.groups())) if found is not None else ""
+    return next((d.name for d in tpu_devices().values() if d.xla_version == version), "")
