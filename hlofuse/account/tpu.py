@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from hlofuse.ir.graph import Instruction, Module
     from hlofuse.ir.shape import Shape
 
-_HBM = 0
+_HBM, _HOST = 0, 5
+"""Numbers of memory spaces."""
 
 
 class TpuAccount(Account):
@@ -51,21 +52,10 @@ class TpuAccount(Account):
         us, is_floor = self._time(instruction, launch.kind if launch is not None else "kernel", Cost())
         if us is None or is_floor:
             return None
-        memory, compute = self._memory_us(instruction), self._products_us(instruction)
-        explains = max(memory, compute) >= us / 2
+        bounds = self._memory_us(instruction), self._products_us(instruction)
+        parts = bounds if max(bounds) >= us / 2 else (0.0, 0.0)
         cost = self.cost(instruction)
-        return KernelTime(
-            us,
-            memory if explains else 0.0,
-            compute if explains else 0.0,
-            cost.bytes_read,
-            cost.bytes_written,
-            cost.flops,
-            "tpu",
-            0,
-            0,
-            True,
-        )
+        return KernelTime(us, *parts, cost.bytes_read, cost.bytes_written, cost.flops, "tpu", 0, 0, True)
 
     def _memory_us(self, instruction: Instruction) -> float:
         assert self.tpu is not None
@@ -78,8 +68,8 @@ class TpuAccount(Account):
     def _time(self, instruction: Instruction, kind: LaunchKind, cost: Cost) -> tuple[float | None, bool]:
         """The estimate where XLA:TPU wrote one; else bytes of HBM and products, as a lower bound.
 
-        A copy between memories takes its bytes' time at the full bandwidth, as an estimate; a scalar
-        operation takes no time.
+        A copy within the TPU takes its bytes' time at the full bandwidth, as an estimate; a scalar operation
+        takes no time.
         """
         if self.tpu is None:
             return None, False
@@ -91,9 +81,11 @@ class TpuAccount(Account):
             sent = exchange.bytes_on_wire if exchange is not None else None
             links = self.tpu.ici_bandwidth
             return (sent / links * 1e6 if sent and links else 0.0), True
-        if all(s.is_effective_scalar for s in (instruction.shape, *(o.shape for o in instruction.operands))):
+        values = (instruction, *instruction.operands)
+        if all(x.shape.is_effective_scalar for x in values):
             return 0.0, False
-        return max(self._memory_us(instruction), self._products_us(instruction)), kind != "copy"
+        is_estimate = kind == "copy" and not any(_is_in(x.shape, _HOST) for x in values)
+        return max(self._memory_us(instruction), self._products_us(instruction)), not is_estimate
 
     @cached_property
     def _overlaps(self) -> dict[Instruction, Overlap]:
@@ -122,24 +114,23 @@ def hbm_bytes(instruction: Instruction) -> int:
     if instruction.opcode.endswith("-start") and instruction.shape.is_tuple:
         return _moved_by_start(instruction)
     reads, writes = border_bytes(instruction)
-    total = sum(size for operand, size in reads.items() if _is_in_hbm(operand.shape))
+    total = sum(size for operand, size in reads.items() if _is_in(operand.shape, _HBM))
     shape = instruction.shape
     results = shape.tuple_shapes if shape.is_tuple and shape.tuple_shapes else (shape,)
     for number, size in writes.items():
         result = results[number] if number < len(results) else shape
-        total += size if _is_in_hbm(result) else 0
+        total += size if _is_in(result, _HBM) else 0
     return total
 
 
 def _moved_by_start(start: Instruction) -> int:
     """Bytes of HBM that an asynchronous copy reads and writes: both are as large as the smaller side."""
     operand = start.operands[0].shape
-    sides = [s for s in start.shape.tuple_shapes[:2] if not s.is_tuple]
-    result = sides[0] if sides else operand
+    result = next((s for s in start.shape.tuple_shapes[:2] if not s.is_tuple), operand)
     size = min(leaves_size(operand), leaves_size(result))
-    return size * (_is_in_hbm(operand) + _is_in_hbm(result))
+    return size * (_is_in(operand, _HBM) + _is_in(result, _HBM))
 
 
-def _is_in_hbm(shape: Shape) -> bool:
+def _is_in(shape: Shape, space: int) -> bool:
     layouts = [leaf.layout for _, leaf in shape.leaves()]
-    return any(layout is None or layout.memory_space == _HBM for layout in layouts)
+    return any((layout.memory_space if layout is not None else _HBM) == space for layout in layouts)

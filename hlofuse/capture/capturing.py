@@ -19,7 +19,7 @@ from hlofuse.capture.arguments import check_axes
 from hlofuse.capture.folder import STAMP, collect, folder_name
 from hlofuse.capture.model import Capture, CaptureError, Destination
 from hlofuse.capture.target_config import FLAGS_OF_RELEASES, advice_about, doubt_about, target_config_of
-from hlofuse.cost.tpu import tpu_of_topology
+from hlofuse.cost.tpu import tpu_of
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import target_of_files
 from hlofuse.inputs.companions import Companions
@@ -493,7 +493,7 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
         captured.warnings.append(doubt)
     manifest = captured.manifest()
     if destination is not None:
-        tpu = tpu_of_topology(destination.topology or "")
+        tpu = tpu_of(destination.topology or "")
         manifest["device"], manifest["topology"] = destination.device or tpu or None, destination.topology
         manifest["mesh"] = destination.mesh
     _write_json(captured.folder / "manifest.json", manifest)

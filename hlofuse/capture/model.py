@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hlofuse.cost.tpu import tpu_devices, tpu_of_topology
+from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
 from hlofuse.ir.errors import HlofuseError
@@ -23,7 +23,7 @@ def settled_target(
     """Target, GPU and topology of a call; a TPU's name stands for the smallest topology of it."""
     tpu = tpu_devices().get(device or "")
     if tpu is not None and target in (None, "tpu"):
-        if topology is not None and tpu_of_topology(topology) != tpu.name:
+        if topology is not None and tpu_of(topology) != tpu.name:
             raise CaptureError(f"--topology {printable(topology)} is not one of --device {tpu.name}")
         return "tpu", None, topology or tpu.topology
     target = target or ("gpu" if device is not None else "tpu" if topology is not None else "cpu")

@@ -78,22 +78,14 @@ def tpu_devices() -> dict[str, TpuDevice]:
     return {name: TpuDevice(name, **numbers) for name, numbers in values.items()}
 
 
-def tpu_of_topology(topology: str) -> str:
-    """The TPU of `v5e:2x2`; empty for another's topology."""
-    name = topology.partition(":")[0]
-    return name if name in tpu_devices() else ""
-
-
-def tpu_of_kind(kind: str) -> str:
-    """The TPU that JAX or a profile calls `TPU v5 lite`; empty for another."""
-    return next((d.name for d in tpu_devices().values() if d.kind.lower() == kind.lower()), "")
-
-
 _VERSION = re.compile(r"version: TPU_VERSION_(\w+)(?:\s+variant: \"(\w+)\")?")
 
 
-def tpu_of_arguments(text: str) -> str:
-    """The TPU in a dump's `target_arguments.txt`; empty for an unknown one."""
-    found = _VERSION.search(text)
-    version = " ".join(filter(None, found.groups())) if found is not None else ""
-    return next((d.name for d in tpu_devices().values() if d.xla_version == version), "")
+def tpu_of(text: str) -> str:
+    """The TPU of a topology (`v5e:2x2`), a kind in JAX, or a dump's `target_arguments.txt`; else empty."""
+    version = _VERSION.search(text)
+    named = " ".join(filter(None, version.groups())) if version is not None else text.partition(":")[0]
+    for device in tpu_devices().values():
+        if named.lower() in (device.name, device.kind.lower(), device.xla_version.lower()):
+            return device.name
+    return ""

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.cost.tpu import tpu_devices, tpu_of_arguments
+from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format.escape import printable
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,
@@ -151,7 +151,7 @@ class Companions:
         if self.stamp is not None and self.stamp.device in tpu_devices():
             return self.stamp.device, self.stamp.file
         arguments = self._next_to("target_arguments.txt", "target_arguments.txt", any_of_case=True)
-        name = tpu_of_arguments(read_text(arguments, as_module=False)) if arguments is not None else ""
+        name = tpu_of(read_text(arguments, as_module=False)) if arguments is not None else ""
         return (name, arguments.name) if arguments is not None and name else ("", "")
 
     @property

@@ -17,7 +17,7 @@ from hlofuse.compilation import (
     compile,
     replay_config,
 )
-from hlofuse.cost.tpu import tpu_devices, tpu_of_kind
+from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format.escape import printable
 from hlofuse.inputs import choose_target, load, read_text
 from hlofuse.inputs.backend import backend_of, platform_of
@@ -164,16 +164,16 @@ def _require_tpu(name: str, module: Module) -> None:
         )
 
 
-def _tpu(module: Module, profile: Profile | None, asked: str | None) -> Fact | None:
+def _tpu(module: Module, profile: Profile | None, named: str | None) -> Fact | None:
     """The TPU that a module of XLA:TPU is for; None where it is not known, and for other modules."""
     backend = backend_of(module)
     if backend is None or backend.value != "tpu":
         return None
-    if asked is not None:
-        return Fact(asked, "asked", "given by --device")
+    if named is not None:
+        return Fact(named, "asked", "given by --device")
     if (origin := module.findings.get("profile")) is not None:  # the module was read from it
         profile = origin[0]
-    profiled = tpu_of_kind(profile.tpu_kind) if profile is not None else ""
+    profiled = tpu_of(profile.tpu_kind) if profile is not None else ""
     if profiled:
         return Fact(profiled, "directory", "the profile's device")
     name, file = companions_of(module).tpu

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.account import KernelTimes
-from hlofuse.cost.tpu import tpu_devices
 from hlofuse.inputs import load
 from hlofuse.inputs.dump_names import TPU_PIPELINES
 from hlofuse.inputs.part import PartError
@@ -22,9 +21,7 @@ from hlofuse.reports.fused.boundaries import explain_fused
 from hlofuse.reports.fused.json import fused_json
 from hlofuse.reports.fused.model import Fused
 from hlofuse.reports.fused.text import print_fused
-from hlofuse.reports.tpu.json import tpu_json
-from hlofuse.reports.tpu.model import DEVICE, TpuPair, compare_tpu, tpu_files
-from hlofuse.reports.tpu.text import print_tpu
+from hlofuse.reports.fused.tpu import TpuPair, compare_tpu, print_tpu, tpu_files, tpu_json
 from hlofuse.reports.verdict.json import verdict_json
 from hlofuse.reports.verdict.text import print_screen
 
@@ -114,9 +111,8 @@ def tpu_pair(options: ReplayOptions) -> TpuPair | None:
     files = _tpu_files(options)
     if files is None:
         return None
-    device = options.device if options.device not in tpu_devices() else None
     with options.listener.activity("comparing"):
-        return compare_tpu(load(files[0]), load(files[1]), device or DEVICE)
+        return compare_tpu(load(files[0]), load(files[1]))
 
 
 def _of_tpu(options: ReplayOptions, error: HlofuseError, name: str | None) -> Answer[Any] | None:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from hlofuse.account.tpu import tpu_account
+from hlofuse.cost.tpu import TpuDevice, tpu_devices, tpu_of
 from hlofuse.ir import parse_module
+
+from ..running import Run
 
 
 @pytest.mark.parametrize(
@@ -30,3 +36,65 @@ from hlofuse.ir import parse_module
 def test_tiles_pad_the_bytes_of_an_array(shape: str, size: int) -> None:
     module = parse_module(f"HloModule m\nENTRY e {{\n  ROOT p = {shape} parameter(0)\n}}\n")
     assert module.entry.root.shape.buffer_size == size
+
+
+MODULE = """HloModule m, is_scheduled=true
+
+f {
+  p = f32[1024,100]{1,0:T(8,128)S(1)} parameter(0)
+  ROOT e = f32[1024,100]{1,0:T(8,128)} exponential(p)
+}
+
+ENTRY e {
+  x = f32[1024,100]{1,0:T(8,128)} parameter(0)
+  start = (f32[1024,100]{1,0:T(8,128)S(1)}, f32[1024,100]{1,0:T(8,128)}, u32[]{:S(2)}) copy-start(x)
+  y = f32[512,512]{1,0:T(8,128)S(1)} iota(), iota_dimension=0, backend_config={"window_config":{"estimated_cycles":"150"}}
+  done = f32[1024,100]{1,0:T(8,128)S(1)} copy-done(start)
+  ROOT k = f32[1024,100]{1,0:T(8,128)} fusion(done), kind=kLoop, calls=f, backend_config={"window_config":{"estimated_cycles":"3000"}}
+}
+"""  # noqa: E501
+
+
+def test_cycles_over_the_clock_are_times_and_copies_hide_behind_kernels() -> None:
+    account = tpu_account(parse_module(MODULE), "v5e", is_final=True)
+    rows = account.by_name
+    assert rows["k"].us == 3000 / 1500
+    assert rows["y"].us == pytest.approx(0.1)
+    padded = 1024 * 128 * 4
+    copying = padded / 819e9 * 1e6
+    assert rows["start"].us == pytest.approx(copying - 0.1)  # the rest runs beside y
+    assert account.totals.us == pytest.approx(2.0 + copying)
+    assert not account.totals.floors
+    # The copy reads HBM and the fusion writes it; what they exchange is in VMEM.
+    assert account.totals.hbm_bytes == 2 * padded
+    assert tpu_account(parse_module(MODULE), None).totals.us is None
+    assert tpu_account(parse_module(MODULE), "tpu7x").totals.floors == 2  # its clock is not published
+
+
+def test_a_copy_to_the_host_has_only_a_lower_bound() -> None:
+    host = MODULE.replace("128)S(1)}, f32[1024,100]{1,0:T(8,128)}", "128)S(5)}, f32[1024,100]{1,0:T(8,128)}")
+    assert tpu_account(parse_module(host), "v5e").by_name["start"].is_floor
+
+
+@pytest.mark.parametrize("device", tpu_devices().values(), ids=tpu_devices())
+def test_numbers_of_devices_agree_with_each_other(device: TpuDevice) -> None:
+    """XLA's own peaks are at most the published ones, and a topology, a kind and a dump name the device."""
+    assert 0.8 * device.peaks["bf16"] < device.xla_flops <= 1.01 * device.peaks["bf16"]
+    assert 0.75 * device.memory_bandwidth < device.xla_memory_bandwidth <= device.memory_bandwidth
+    version, _, form = device.xla_version.partition(" ")
+    arguments = f"  version: TPU_VERSION_{version}\n" + (f'  variant: "{form}"\n' if form else "")
+    assert {tpu_of(device.topology), tpu_of(device.kind), tpu_of(arguments)} == {device.name}
+    if device.clock_rate_ghz:
+        operations = 2 * device.mxu_size**2 * device.mxus * device.clock_rate_ghz * 1e9
+        assert device.peaks["bf16"] / operations == pytest.approx(2 if device.name == "v6e" else 1, rel=0.01)
+
+
+def test_a_tpu_device_needs_a_module_of_tpu(tmp_path: Path, hlofuse: Run) -> None:
+    (tmp_path / "tpu.hlo").write_text(MODULE)
+    shown = hlofuse("explain", tmp_path / "tpu.hlo", "--device", "v5e", columns=120)
+    assert "2.64 µs est., 1.05 MB of HBM" in shown.out
+    assert "(XLA:TPU's cycles at 1.5 GHz)" in shown.out
+    (tmp_path / "other.hlo").write_text("HloModule m\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}\n")
+    refused = hlofuse("explain", tmp_path / "other.hlo", "--device", "v5e")
+    assert (refused.status, refused.out) == (2, "")
+    assert "hlofuse capture --device v5e" in refused.err

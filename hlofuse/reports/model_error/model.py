@@ -1,17 +1,16 @@
 """XLA's estimate of each kernel against its measured time."""
 
-import re
 from dataclasses import dataclass
 
 from hlofuse.account import Account, Launched
 from hlofuse.account.measured import NO_MEASURED_TIME, Measured
+from hlofuse.cost.tpu import estimated_cycles
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.reports.common.facts import place_of
 from hlofuse.reports.common.model import Place
 
 _CLOSE_RATIO = 1.25
-_CYCLES = re.compile(r'"estimated_cycles":\s*"?(\d{1,15})\b')
 _LARGE_SHARE = 0.01
 """The part of all bytes from which a kernel shows what bandwidth the machine reaches."""
 
@@ -83,8 +82,8 @@ def model_error(account: Account, device: str | None) -> ModelError:
         x = row.instruction
         place = place_of(x, account.module, x.name, x.name)
         is_floor = row.is_floor or overhead is None
-        text = _CYCLES.search(x.attributes.raw("backend_config") or "")
-        cycles = int(text[1]) * launches if text is not None else None
+        estimated = estimated_cycles(x)
+        cycles = estimated * launches if estimated is not None else None
         found.append(KernelError(place, row.measured, row.measured_us, estimate, is_floor, row.runs, cycles))
     if overhead is None:
         found.sort(key=lambda k: k.estimate_us - k.measured_us)

@@ -1,0 +1,215 @@
+"""XLA:TPU, whose fusion passes are closed: what they did is read off the dumps before and after.
+
+Why they did it is not known.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from hlofuse.account import Account
+from hlofuse.analysis.elementwise import leaves_size
+from hlofuse.analysis.kernels import kernels, outermost_loops
+from hlofuse.diff import FusionChange, ModuleDiff, diff
+from hlofuse.format.escape import printable
+from hlofuse.format.fields import fields
+from hlofuse.format.page import name_text
+from hlofuse.format.terminal import indented, plain_table, print_more
+from hlofuse.format.units import bytes_text, plural
+from hlofuse.inputs.dump_directory import (
+    DumpDirectory,
+    DumpedModule,
+    corpus_cases,
+    corpus_file,
+    is_corpus_case,
+)
+from hlofuse.inputs.dump_names import TPU_PIPELINES, read_name
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.reports.common.lineage import through_views
+from hlofuse.reports.diff import phrases
+from hlofuse.reports.explain.explain import grouped_kernels, kernels_as_they_are
+from hlofuse.reports.explain.json import explanation_json
+from hlofuse.reports.explain.model import Explanation
+
+
+@dataclass(frozen=True, slots=True)
+class TpuEdge:
+    """Two operations, the second of which uses the first, and whether one kernel holds both."""
+
+    producer: str
+    consumer: str
+    bytes_between: int
+    fused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TpuPair:
+    """The effect of XLA:TPU's fusion passes on a module."""
+
+    module: str
+    before: str
+    after: str
+    kernels_before: int
+    kernels_after: int
+    changes: tuple[FusionChange, ...]
+    edges: tuple[TpuEdge, ...]
+    changed: int
+    """Edges excluded: other passes changed one of the two."""
+    modules: tuple[Module, Module] = field(repr=False)
+    """Before and after XLA:TPU's fusion passes."""
+
+
+def tpu_files(path: Path, module: str | None = None) -> tuple[Path, Path] | None:
+    """The dumps before and after XLA:TPU's fusion passes, in a directory or around a file; None without."""
+    if path.is_dir() and is_corpus_case(path):
+        return _of_corpus(path)
+    if path.is_dir() and (cases := corpus_cases(path)):  # a capture
+        chosen = [c for c in cases if module in (None, c.name, f"jit_{c.name}")]
+        return _of_corpus(chosen[0]) if len(chosen) == 1 else None
+    if path.is_dir():
+        try:
+            return _of_dumps(DumpDirectory(path).pick(module))
+        except HlofuseError:
+            return None
+    if path.name.startswith(("before.hlo", "after.hlo")):
+        return _of_corpus(path.parent)
+    named = read_name(path)
+    if named is None:
+        return None
+    for dumped in DumpDirectory(path.parent).modules:
+        if (dumped.prefix, dumped.module_id, dumped.name) == (named.prefix, named.module_id, named.module):
+            return _of_dumps(dumped)
+    return None
+
+
+def _of_corpus(folder: Path) -> tuple[Path, Path] | None:
+    before, after = corpus_file(folder, "before"), corpus_file(folder, "after")
+    return (before, after) if before is not None and after is not None else None
+
+
+def _of_dumps(module: DumpedModule) -> tuple[Path, Path] | None:
+    tpu_dumps = [f.path for f in module.between if f.pipeline in TPU_PIPELINES]
+    return (tpu_dumps[0], tpu_dumps[-1]) if len(tpu_dumps) > 1 else None
+
+
+def compare_tpu(before: Module, after: Module) -> TpuPair:
+    """The fusions on TPU, and the pairs of kernels before them that one kernel holds or not."""
+    found = diff(before, after)
+    decided = [(a.name, b.name, size, _together(found, a, b)) for a, b, size in _pairs(before)]
+    edges = [TpuEdge(a, b, size, fused) for a, b, size, fused in decided if fused is not None]
+    return TpuPair(
+        before.name,
+        before.filename or "",
+        after.filename or "",
+        len(kernels(before)),
+        len(kernels(after)),
+        found.fusions,
+        tuple(edges),
+        len(decided) - len(edges),
+        (before, after),
+    )
+
+
+def _pairs(module: Module) -> Iterator[tuple[Instruction, Instruction, int]]:
+    """Kernels of the input, the second of which reads the first."""
+    launched = set(kernels(module))
+    for consumer in kernels(module):
+        for producer in dict.fromkeys(through_views(o) for o in consumer.operands):
+            if producer in launched:
+                yield producer, consumer, leaves_size(producer.shape)
+
+
+def _together(found: ModuleDiff, producer: Instruction, consumer: Instruction) -> bool | None:
+    """One fusion holds both; None where one of the two is no longer there."""
+    producer_kernels, consumer_kernels = found.pairs.after_of(producer), found.pairs.after_of(consumer)
+    if not producer_kernels or not consumer_kernels:
+        return None
+    return bool(
+        {p.fusion for p in producer_kernels if p.fusion} & {p.fusion for p in consumer_kernels if p.fusion}
+    )
+
+
+# The terminal.
+
+CLOSED = "XLA:TPU's fusion passes are not public: the dumps show what they did, not why."
+
+
+def headline(p: TpuPair) -> str:
+    return f"{p.module} on TPU: {p.before} → {p.after}"
+
+
+def print_tpu(p: TpuPair, console: Console, *, limit: int = 10) -> None:
+    """The result, the fusions that were created, then the pairs that were not fused, most bytes first."""
+    console.print(Text(printable(headline(p)), style="bold"))
+    style = "bold green" if p.kernels_after < p.kernels_before else "bold"
+    console.print(Text(f"{p.kernels_before:,} kernels → {p.kernels_after:,}", style=style))
+    console.print(Text(CLOSED))
+    console.print()
+    console.print(Text("TPU fusions", style="bold cyan"))
+    rows = plain_table(("", "left"), ("", "left"))
+    for change in p.changes[: limit or None]:
+        what = "\n".join([phrases.what_happened(change), *phrases.inside(change)])
+        rows.add_row(Text(str(change.kind)), Text("\n".join(printable(x) for x in what.split("\n"))))
+    indented(console, rows)
+    print_more(console, len(p.changes) - (limit or len(p.changes)))
+    console.print()
+    apart = sorted((e for e in p.edges if not e.fused), key=lambda e: -e.bytes_between)
+    of = f"{len(apart):,} of {plural(len(p.edges), 'pair')} not fused (reason unknown), most bytes first"
+    console.print(Text(of, style="bold cyan"))
+    for e in apart[: limit or None]:
+        indented(console, name_text(e.producer, e.consumer).append(f"  {bytes_text(e.bytes_between)}"))
+    print_more(console, len(apart) - (limit or len(apart)))
+    if p.changed:
+        changed = f"{plural(p.changed, 'pair')} excluded: other passes changed one of the two"
+        indented(console, changed, 2, "dim")
+
+
+# JSON, in the form of every `explain`; the schema is in docs/json.md.
+
+
+def tpu_json(p: TpuPair) -> dict[str, Any]:
+    """The document of `explain`, with `fusions` and `pairs`: what was fused."""
+    before, after = (Account(module, backend="tpu") for module in p.modules)
+    kernels = kernels_as_they_are(after)
+    explanation = Explanation(
+        p.module,
+        p.before,
+        "tpu",
+        None,
+        "XLA:TPU",
+        "TPU's own compiler",
+        (),
+        before.totals,
+        after.totals,
+        (),
+        (),
+        {},
+        hot_kernels=grouped_kernels(zip(after.rows, (k.place for k in kernels), strict=True), None),
+        kernels=kernels,
+        loops=outermost_loops(after.module),
+        counted="xla",
+    )
+    return {
+        **explanation_json(explanation),
+        "files": fields(p, "before after"),
+        "kernel_counts": {"before": p.kernels_before, "after": p.kernels_after},
+        "fusions": [
+            {
+                "kind": str(c.kind),
+                "before": [i.name for i in c.before],
+                "after": [i.name for i in c.after],
+                "members": [i.name for i in c.members],
+                "joined": [i.name for i in c.joined],
+            }
+            for c in p.changes
+        ],
+        "pairs": [
+            fields(e, "producer consumer bytes_between") | {"fused": {"tpu": e.fused}} for e in p.edges
+        ],
+        "pairs_changed_by_other_passes": p.changed,
+    }

@@ -1,1 +1,0 @@
-"""`explain` of the dumps around XLA:TPU's fusion passes."""
