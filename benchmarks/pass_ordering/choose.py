@@ -17,8 +17,7 @@ from random import Random
 from hlofuse.gym.env import benchmark, manifest
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
-from hlofuse.search.actions import ACTIONS
-from hlofuse.search.space import count_ops
+from hlofuse.search.space import ACTIONS, count_ops
 
 LARGEST = 1500
 """Instructions of a module to choose on; the larger ones repeat the smaller ones' layers."""

@@ -28,8 +28,8 @@ from torch import nn
 from hlofuse.gym.env import HloPassEnv, benchmark, manifest
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.graph import Module
-from hlofuse.search.actions import ACTIONS
 from hlofuse.search.policy import NUMBERS
+from hlofuse.search.space import ACTIONS
 
 LARGEST, STEPS, SIZES = 750, 16, (1024, 3072)
 """Instructions of a module to learn on, actions in an episode, and nodes and edges of a graph there."""

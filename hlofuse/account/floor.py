@@ -13,11 +13,11 @@ from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target, is_library_convolution
 from hlofuse.analysis.flops import convolution_flops, dot_flops
 from hlofuse.analysis.kernels import computed_in
-from hlofuse.cost.gpu.collective_rates import tabled_collective_us as collective_us
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.product_rates import Sizes, tabled_product_us
+from hlofuse.cost.gpu.rates import Sizes, tabled_product_us
+from hlofuse.cost.gpu.rates import tabled_collective_us as collective_us
 from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
-from hlofuse.cost.tiling.dot_support import dot_dimensions
+from hlofuse.cost.tiling.triton_support import dot_dimensions
 from hlofuse.ir.graph import Instruction
 
 __all__ = ["collective_us", "floor_us", "modelled_product_us", "product_peak", "products"]

@@ -11,7 +11,7 @@ from hlofuse.batch import summary
 from hlofuse.batch.compare import compared
 from hlofuse.batch.engines import run
 from hlofuse.batch.work import Task
-from hlofuse.cli.common.messages import message, wrote
+from hlofuse.cli.common.messages import message, progress_bar, wrote
 from hlofuse.cli.common.options import (
     FORMATS,
     limit_option,
@@ -24,7 +24,6 @@ from hlofuse.cli.common.options import (
     what_if_options,
 )
 from hlofuse.cli.common.output import CHECK_FORMATS, Output
-from hlofuse.cli.common.progress import progress_bar
 from hlofuse.library.questions import Check
 from hlofuse.reports.check.limits import parse_bytes
 

@@ -18,9 +18,8 @@ from hlofuse.capture.capturing import (
     module_names,
 )
 from hlofuse.capture.model import Destination, settled_target
-from hlofuse.cli.common.messages import message
+from hlofuse.cli.common.messages import message, spinner
 from hlofuse.cli.common.options import arguments_options, option
-from hlofuse.cli.common.progress import spinner
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.ir.errors import HlofuseError

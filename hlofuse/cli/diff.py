@@ -5,9 +5,9 @@ from pathlib import Path
 
 import click
 
+from hlofuse.cli.common.messages import progress_bar
 from hlofuse.cli.common.options import limit_option, module_option, option, profile_option, report_options
 from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.progress import progress_bar
 from hlofuse.cli.common.request import TERMINAL, options_of
 from hlofuse.inputs.many import Many, modules_at
 from hlofuse.ir.errors import HlofuseError

@@ -4,9 +4,9 @@ from typing import Any
 
 import click
 
+from hlofuse.cli.common.messages import spinner
 from hlofuse.cli.common.options import option, report_options
 from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.progress import spinner
 from hlofuse.format.terminal import indented, plain_table
 from hlofuse.format.units import plural
 from hlofuse.inputs import load

@@ -10,12 +10,12 @@ from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.format.fields import fields
 from hlofuse.format.terminal import Rows
-from hlofuse.search.actions import ACTIONS
+from hlofuse.search.space import ACTIONS
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hlofuse.search.actions import Action
+    from hlofuse.search.space import Action
 
 
 @click.command("passes")

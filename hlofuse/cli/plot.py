@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from hlofuse.cli.common.messages import spinner
 from hlofuse.cli.common.options import input_argument, option, output_option, replay_options
 from hlofuse.cli.common.output import save
-from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.request import announce, report_on, warn
 from hlofuse.render import format_of
 from hlofuse.render.drawing import require_engine

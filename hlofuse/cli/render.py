@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hlofuse.cli.common import completion
+from hlofuse.cli.common.messages import spinner
 from hlofuse.cli.common.options import input_argument, measured_options, option
 from hlofuse.cli.common.output import save
-from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.request import announce, report_on, warn
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.drawing import shown_view

@@ -15,9 +15,9 @@ from hlofuse.capture import Destination
 from hlofuse.capture.arguments import parse_arguments
 from hlofuse.capture.capturing import capture_function, capture_modules, function_in, module_names
 from hlofuse.cli.common.completion import releases
+from hlofuse.cli.common.messages import spinner
 from hlofuse.cli.common.options import arguments_options, limit_option, option, replay_options, report_options
 from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.progress import spinner
 from hlofuse.cli.common.request import TERMINAL, options_of, warn
 from hlofuse.inputs.companions import companions_of
 from hlofuse.ir.errors import HlofuseError

@@ -1,14 +1,21 @@
 """Result of `diff` as data, the only input of its reports."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from itertools import product
+from typing import Literal, TypeAlias
 
+from hlofuse.account import Account, Launched
 from hlofuse.analysis.cost import Cost
+from hlofuse.analysis.kernels import is_kernel
+from hlofuse.compilation import Counted
 from hlofuse.ir import Instruction, Module
 from hlofuse.matching.graph import Matched, Occurrence
 from hlofuse.matching.pairs import Pairs
+from hlofuse.matching.structure import TRIVIAL
 
 
 class Kind(StrEnum):
@@ -183,3 +190,159 @@ def only_annotations(edits: Iterable[Edit]) -> bool:
         isinstance(e, Changed) and all(d.kind in (Kind.ANNOTATION, Kind.METADATA) for d in e.details)
         for e in edits
     )
+
+
+FlagChange: TypeAlias = tuple[str, str | None, str | None]
+"""An XLA flag, and its values on both sides; None where it has its default."""
+
+
+def changed_flags(before: Iterable[str] | None, after: Iterable[str] | None) -> tuple[FlagChange, ...]:
+    """The flags with another value in AFTER, but those of dumps; none where one side states no flags."""
+    if before is None or after is None:
+        return ()
+    old, new = ({n: v for n, _, v in (f.partition("=") for f in side)} for side in (before, after))
+    names = (n for n in {**old, **new} if not n.startswith("--xla_dump_"))
+    return tuple((n, old.get(n), new.get(n)) for n in names if old.get(n) != new.get(n))
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    before: Account
+    """The account of the final module for BEFORE."""
+    after: Account
+    compared: tuple[Account, Account]
+    """The accounts of the two compared modules."""
+    devices: tuple[str, str] | None = None
+    """The devices of the estimated times, if any."""
+    counted: tuple[Counted | None, Counted | None] = (None, None)
+    """`xla` or `replayed`: whose final modules `before` and `after` are of; None for other modules."""
+    flags: tuple[FlagChange, ...] = ()
+    """The flags that differ, where both sides state their flags."""
+
+    @property
+    def temporary_bytes(self) -> tuple[int, int] | None:
+        """Peak temporary memory before and after; None where one of the two is not known."""
+        before, after = self.before.totals.peak_temporary_bytes, self.after.totals.peak_temporary_bytes
+        return (before, after) if before is not None and after is not None else None
+
+    @property
+    def timing(self) -> Literal["measured", "estimated"] | None:
+        """The compared times: measured where both sides have them."""
+        if self.before.measured is not None and self.after.measured is not None:
+            return "measured"
+        return "estimated" if self.devices is not None else None
+
+    def us(self, row: Launched) -> float:
+        """Microseconds of all launches of a kernel in one run."""
+        return (row.measured_us if self.timing == "measured" else row.total_us) or 0.0
+
+    def of_change(self, change: FusionChange) -> tuple[float, float] | None:
+        """Microseconds before and after, all iterations; None without times and where others took part."""
+        if self.timing is None or change.cost_before is None or change.cost_after is None:
+            return None
+        old = [*change.before, *filter(is_kernel, change.joined)]
+        new = [*change.after, *filter(is_kernel, change.left)]
+        return self._sum(self.compared[0], old), self._sum(self.compared[1], new)
+
+    def _sum(self, account: Account, kernels: list[Instruction]) -> float:
+        rows = (account.by_name.get(k.name) for k in kernels)
+        return sum(self.us(r) for r in rows if r is not None)
+
+
+def as_compared(diff: ModuleDiff) -> Accounts:
+    """The accounts of the two compared modules, without times."""
+    before, after = Account(diff.before.module), Account(diff.after.module)
+    return Accounts(before, after, (before, after))
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredChange:
+    """Kernels of BEFORE and the kernels of AFTER that compute the same; one side may be empty."""
+
+    before: tuple[Launched, ...]
+    after: tuple[Launched, ...]
+
+    @property
+    def us(self) -> tuple[float, float]:
+        """Measured microseconds in one run, before and after."""
+        one, other = (sum(r.measured_us or 0.0 for r in side) for side in (self.before, self.after))
+        return one, other
+
+
+def measured_changes(diff: ModuleDiff, accounts: Accounts) -> list[MeasuredChange]:
+    """Every kernel that took time on either side: what became slower most first, then what became faster.
+
+    A kernel goes with the one on the other side that shares most of it. Empty unless both sides are measured.
+    """
+    if accounts.timing != "measured":
+        return []
+    shared = Counter[tuple[Instruction, Instruction]]()
+    for match in diff.matches:
+        weight = 1 if match.before[0].instruction.opcode in TRIVIAL else 100
+        pairs = product(match.before, match.after)
+        shared.update({(p.kernel, q.kernel): weight for p, q in pairs})
+    sides = accounts.before.rows, accounts.after.rows
+    groups = {row.instruction: MeasuredChange((row,), ()) for row in sides[0]}
+    groups |= {row.instruction: MeasuredChange((), (row,)) for row in sides[1]}
+    most: dict[Instruction, Instruction] = {}
+    for (one, other), _ in sorted(shared.items(), key=lambda item: item[1]):
+        most |= {one: other, other: one}
+    for kernel, other in most.items():
+        if kernel in groups and other in groups and (first := groups[kernel]) is not groups[other]:
+            joined = MeasuredChange(first.before + groups[other].before, first.after + groups[other].after)
+            groups |= {row.instruction: joined for row in (*joined.before, *joined.after)}
+
+    def order(change: MeasuredChange) -> tuple[bool, float, float]:
+        slower = round(change.us[1] - change.us[0], 2)
+        return slower <= 0, -abs(slower), -change.us[1]
+
+    return sorted({id(c): c for c in groups.values() if any(c.us)}.values(), key=order)
+
+
+@dataclass(frozen=True, slots=True)
+class FinalKernels:
+    """The final kernels of BEFORE's instructions, and a note on new ones of AFTER."""
+
+    kernels: Mapping[Instruction, tuple[Instruction, ...]]
+    """For instructions of BEFORE, fusions too: the kernels of AFTER that compute it."""
+    notes: Mapping[Instruction, str]
+    """For instructions of either side that changed: `split`, `new`, `removed`…"""
+
+
+def final_kernels(diff: ModuleDiff) -> FinalKernels:
+    """Follow every match of a diff to the kernel it is in."""
+    found: dict[Instruction, dict[Instruction, None]] = {}
+    telling: dict[Instruction, dict[Instruction, None]] = {}
+    for match in diff.matches:
+        to = {k: None for p in match.after if is_kernel(k := p.kernel)}
+        for place in match.before:
+            found.setdefault(place.instruction, {}).update(to)
+            if place.fusion is not None:
+                # A constant spread out in many kernels says nothing about where its fusion went.
+                kind = found if place.instruction.opcode in TRIVIAL else telling
+                kind.setdefault(place.fusion, {}).update(to)
+    found |= telling
+    return FinalKernels({i: tuple(ks) for i, ks in found.items()}, _notes(diff))
+
+
+def _notes(diff: ModuleDiff) -> dict[Instruction, str]:
+    notes: dict[Instruction, str] = {}
+    for edit in diff.edits:
+        if edit.because:
+            continue
+        if isinstance(edit, Removed):
+            notes |= {p.instruction: "removed" for p in edit.before}
+        elif isinstance(edit, Added):
+            notes |= {p.instruction: "added" for p in edit.after}
+        else:
+            word = type(edit).__name__.lower()
+            notes |= {p.instruction: word for p in (*edit.before, *edit.after)}
+    for change in diff.fusions:
+        one_sided = change.kind in (FusionKind.NEW, FusionKind.VANISHED)
+        for fusion in (*change.before, *change.after):
+            notes[fusion] = str(change.kind)
+        if one_sided:
+            continue
+        for i in change.joined:
+            notes.setdefault(i, "joined")
+    return notes

@@ -29,9 +29,8 @@ from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.search.actions import ACTIONS
 from hlofuse.search.policy import COUNTS, NUMBERS, counts_array
-from hlofuse.search.space import Objective, Space, default_ops, module_hash
+from hlofuse.search.space import ACTIONS, Objective, Space, default_ops, module_hash
 from hlofuse.search.strategies import LONGEST
 
 if TYPE_CHECKING:
@@ -106,7 +105,7 @@ END = "stop"
 
 
 class HloPassEnv(gymnasium.Env[Any, int]):
-    """Actions are passes of `hlofuse.search.actions`, and "stop"; rewards are relative to a default order.
+    """Actions are passes of `hlofuse.search.space`, and "stop"; rewards are relative to a default order.
 
     With objective "ops" a step's reward is the decrease of instructions in all computations, as a share of
     those that XLA's order for `baseline` leaves. Other objectives count at the end: XLA's compilation after

@@ -95,7 +95,7 @@ class Answer(Sequence[Any], Generic[D]):
 
     def to_markdown(self, **how: Any) -> str:
         """The report as GitHub's Markdown."""
-        from hlofuse.format.page import as_markdown
+        from hlofuse.format.terminal import as_markdown
 
         if self.markdown is not None:
             return self.markdown(self.data)

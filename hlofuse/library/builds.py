@@ -16,7 +16,7 @@ from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions
 from hlofuse.releases import NAMED, NAMES, NEWEST, nearest, release_of
 from hlofuse.reports.comparison.json import comparison_json
-from hlofuse.reports.comparison.reasons import compare_builds
+from hlofuse.reports.comparison.model import compare_builds
 from hlofuse.reports.comparison.text import print_comparison
 from hlofuse.reports.upgrade import upgrade
 from hlofuse.reports.upgrade.json import upgrade_json

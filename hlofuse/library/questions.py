@@ -206,7 +206,7 @@ class Memory(
 @dataclass(eq=False, repr=False)
 class Stats(
     Question["list[ModuleStatistics]"],
-    source="statistics:stats",
+    source="kernels:stats",
     shown={"limit": limit(10, "Largest kernels shown; 0 shows all.")},
     input="INPUT...",
 ):

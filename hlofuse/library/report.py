@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hlofuse.render import Drawing
     from hlofuse.render.viewers import LaunchedModule
     from hlofuse.reports.kernels import KernelSelection
-    from hlofuse.reports.model_error.model import ModelError
+    from hlofuse.reports.model_error import ModelError
     from hlofuse.reports.stats import ModuleStatistics
     from hlofuse.reports.upgrade import Upgrade
     from hlofuse.reports.verdict.model import Suggestion
@@ -94,9 +94,7 @@ class Report(Program):
     def model_error(self) -> Answer[ModelError]:
         """XLA's estimate of each kernel against the profile, as `hlofuse model-error`."""
         from hlofuse.reports.common.json import totals_json
-        from hlofuse.reports.model_error.json import model_error_json
-        from hlofuse.reports.model_error.model import model_error
-        from hlofuse.reports.model_error.text import print_model_error
+        from hlofuse.reports.model_error import model_error, model_error_json, print_model_error
 
         device = self.loaded.device
         found = model_error(self.account, device.name if device is not None else None)

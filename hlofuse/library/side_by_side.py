@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hlofuse.account.running import account_on
 from hlofuse.compilation import Counted
 from hlofuse.diff import diff
-from hlofuse.diff.accounts import Accounts, changed_flags, final_kernels
+from hlofuse.diff.model import Accounts, changed_flags, final_kernels
 from hlofuse.inputs.companions import Companions, companions_of
 from hlofuse.inputs.many import Many, modules_at
 from hlofuse.inputs.profile import is_profile, read_profile

@@ -6,8 +6,7 @@ import numpy as np
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.opcodes import OPCODES
-from hlofuse.search.actions import ACTIONS
-from hlofuse.search.space import Moves, Space
+from hlofuse.search.space import ACTIONS, Moves, Space
 from hlofuse.search.strategies import Policy
 
 NUMBERS = {opcode: n for n, opcode in enumerate(sorted(OPCODES))}

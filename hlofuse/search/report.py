@@ -11,9 +11,8 @@ from hlofuse.format.fields import fields, us_json
 from hlofuse.format.terminal import indented, print_rows
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.pipelines.flags import joined
-from hlofuse.search.actions import ACTIONS
 from hlofuse.search.fusion_plan import Outcome, PlanResult
-from hlofuse.search.space import Objective, Score
+from hlofuse.search.space import ACTIONS, Objective, Score
 from hlofuse.search.strategies import Found
 
 _Written = Callable[[float], str]

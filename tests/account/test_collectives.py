@@ -10,8 +10,8 @@ import pytest
 from hlofuse.account import Account, KernelTimes
 from hlofuse.account.collectives import exchange_of, overlaps
 from hlofuse.analysis.replica_groups import replica_groups
-from hlofuse.cost.gpu.collective_rates import tabled_collective_us
 from hlofuse.cost.gpu.device import load_device
+from hlofuse.cost.gpu.rates import tabled_collective_us
 from hlofuse.ir import parse_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.releases import AROUND_FUSION as RELEASE

@@ -10,7 +10,7 @@ import pytest
 from hlofuse.account import Account
 from hlofuse.analysis.kernels import Loop, outermost_loops, trip_count_of
 from hlofuse.ir import parse_module
-from hlofuse.reports.stats.model import statistics
+from hlofuse.reports.stats import statistics
 
 NESTED = """HloModule nested
 

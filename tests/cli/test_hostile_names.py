@@ -10,12 +10,11 @@ from rich.console import Console
 
 from hlofuse.compilation import compile
 from hlofuse.format.escape import markdown, markdown_code, printable, shorten
-from hlofuse.format.page import as_markdown
+from hlofuse.format.terminal import as_markdown
 from hlofuse.ir import Module
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.text import print_explanation
-from hlofuse.reports.stats.model import statistics
-from hlofuse.reports.stats.text import print_statistics
+from hlofuse.reports.stats import print_statistics, statistics
 from hlofuse.reports.why.story import why
 from hlofuse.reports.why.text import print_why
 

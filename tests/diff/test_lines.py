@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hlofuse.diff import diff
-from hlofuse.diff.accounts import as_compared
 from hlofuse.diff.compare import moved_lines
+from hlofuse.diff.model import as_compared
 from hlofuse.ir import Module, parse_module
 from hlofuse.ir.stack_frames import SourceLocation
 from hlofuse.matching.computations import match_region

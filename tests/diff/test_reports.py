@@ -9,7 +9,7 @@ import pytest
 
 from hlofuse.diff import diff
 from hlofuse.ir import parse_module
-from hlofuse.reports.diff.clusters import clusters
+from hlofuse.reports.diff.model import clusters
 from hlofuse.reports.diff.phrases import count_change_of
 
 from ..running import Golden, Run

@@ -17,7 +17,7 @@ from hlofuse.inputs import load
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir import parse_module
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.comparison.reasons import compare_builds
+from hlofuse.reports.comparison.model import compare_builds
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.explain.phrases import notes

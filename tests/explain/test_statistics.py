@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.inputs import load
-from hlofuse.reports.stats.model import statistics
+from hlofuse.reports.stats import statistics
 
 from ..running import Golden, Run
 

@@ -15,8 +15,7 @@ from hlofuse.gym.env import HloPassEnv, benchmark, expanded, manifest, roll_out
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
-from hlofuse.search.actions import ACTIONS
-from hlofuse.search.space import count_ops, module_hash
+from hlofuse.search.space import ACTIONS, count_ops, module_hash
 
 TEXT = """
 HloModule m, entry_computation_layout={(f32[4])->f32[4]}

@@ -8,9 +8,8 @@ import pytest
 
 from hlofuse.ir import HloParseError, parse_module
 from hlofuse.ir.text.build import parse_by_grammar
-from hlofuse.ir.text.fast import STRETCH, read_fast
 from hlofuse.ir.text.patterns import FastPathMiss
-from hlofuse.ir.text.reader import GrammarFallback
+from hlofuse.ir.text.reader import STRETCH, GrammarFallback, read_fast
 
 from .same import differences
 

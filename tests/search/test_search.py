@@ -14,9 +14,8 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.library import questions
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.flags import joined
-from hlofuse.search.actions import ACTIONS
 from hlofuse.search.report import change
-from hlofuse.search.space import Objective, Space, module_hash
+from hlofuse.search.space import ACTIONS, Objective, Space, module_hash
 from hlofuse.search.strategies import METHODS, minimized, search
 
 from ..passes.packed import archive

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.common.messages import message
-from hlofuse.cli.common.progress import progress_bar, spinner
+from hlofuse.cli.common.messages import message, progress_bar, spinner
 from hlofuse.library.options import Listener, ReplayOptions
 
 if TYPE_CHECKING:

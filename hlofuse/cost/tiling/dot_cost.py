@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import ceil_of_ratio, fp32, nanoseconds, seconds
-from hlofuse.cost.tiling.dot_support import DotDimensions
+from hlofuse.cost.tiling.triton_support import DotDimensions
 from hlofuse.ir.shape import BIT_WIDTH
 
 _GIGABYTE = 1 << 30

@@ -14,7 +14,6 @@ from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES, is_elementwise, le
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.op_costs import DEFAULT_FLOPS, op_profile
 from hlofuse.cost.gpu.shapes import reshape_is_bitcast
-from hlofuse.cost.tiling.dot_support import DotDimensions, dot_dimensions
 from hlofuse.cost.tiling.expressions import (
     ZERO,
     Expr,
@@ -35,6 +34,7 @@ from hlofuse.cost.tiling.indexing_map import (
     map_from_sizes,
     simplify_keeping_points,
 )
+from hlofuse.cost.tiling.triton_support import DotDimensions, dot_dimensions
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.text import values

@@ -15,9 +15,9 @@ from hlofuse.cost.gpu.ticks import TICKS_PER_SECOND
 from hlofuse.cost.gpu.timing import flops_per_ns_and_fpu
 from hlofuse.cost.tiling.analysis import TiledNode
 from hlofuse.cost.tiling.dot_cost import Dot, DotTime, dot_of, dot_time
-from hlofuse.cost.tiling.dot_support import DotDimensions
 from hlofuse.cost.tiling.fusion_view import FusionView
 from hlofuse.cost.tiling.tilings import Column, Columns
+from hlofuse.cost.tiling.triton_support import DotDimensions
 from hlofuse.releases import Release
 
 Ticks: TypeAlias = NDArray[np.int64]

@@ -51,8 +51,7 @@ def parser() -> Lark:
     """The parser for every start rule."""
     from lark import Lark
 
-    from hlofuse.ir.text.lexer import HloLexer
-    from hlofuse.ir.text.tree.callbacks import Callbacks
+    from hlofuse.ir.text.lexer import Callbacks, HloLexer
 
     options: dict[str, Any] = {
         "parser": "lalr",

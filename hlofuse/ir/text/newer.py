@@ -13,12 +13,7 @@ from itertools import accumulate
 from pathlib import Path
 
 from hlofuse.ir.attributes.attributes import Attributes
-from hlofuse.ir.errors import HloParseError
-from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.opcodes import OPCODES
-from hlofuse.ir.shape import ARRAY_TYPES, OTHER_TYPES
-from hlofuse.ir.text.errors import Rejected, locate, type_error
-from hlofuse.ir.text.loose import (
+from hlofuse.ir.attributes.parsers import (
     LAYOUT_PROPERTIES,
     LAYOUT_PROPERTY,
     METADATA_FIELDS,
@@ -29,6 +24,11 @@ from hlofuse.ir.text.loose import (
     readable_metadata,
     readable_shapes,
 )
+from hlofuse.ir.errors import HloParseError
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.opcodes import OPCODES
+from hlofuse.ir.shape import ARRAY_TYPES, OTHER_TYPES
+from hlofuse.ir.text.errors import Rejected, locate, type_error
 from hlofuse.ir.text.patterns import COMMON_ATTRIBUTES, JSON, OWN, STRING
 from hlofuse.ir.text.signatures import COMMON, MODULE_ATTRIBUTES, signature
 from hlofuse.ir.unknown import OPAQUE, Unknown

@@ -8,18 +8,20 @@ from hlofuse.account import Account
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.compilation import Counted
-from hlofuse.diff.accounts import Accounts, FlagChange, measured_changes
 from hlofuse.diff.compare import moved_lines
 from hlofuse.diff.model import (
+    Accounts,
     Added,
     Changed,
     Detail,
     Edit,
+    FlagChange,
     FusionChange,
     ModuleDiff,
     ModuleSide,
     Moved,
     Removed,
+    measured_changes,
 )
 from hlofuse.format.fields import fields, us_json
 from hlofuse.format.paths import source_text

@@ -8,8 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from hlofuse.diff.accounts import Accounts, FlagChange
-from hlofuse.diff.model import FusionKind, ModuleDiff, only_annotations
+from hlofuse.diff.model import Accounts, FlagChange, FusionKind, ModuleDiff, only_annotations
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
 from hlofuse.format.terminal import print_command

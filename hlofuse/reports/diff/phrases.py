@@ -6,8 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hlofuse.analysis.kernels import outermost_loops
-from hlofuse.diff.accounts import Accounts, FlagChange
-from hlofuse.diff.model import Detail, FusionChange, FusionKind, Kind, ModuleDiff, only_annotations
+from hlofuse.diff.model import (
+    Accounts,
+    Detail,
+    FlagChange,
+    FusionChange,
+    FusionKind,
+    Kind,
+    ModuleDiff,
+    only_annotations,
+)
 from hlofuse.format.escape import shorten
 from hlofuse.format.paths import layer_of, shown_file
 from hlofuse.format.units import listing, plural, quantity, ranges, us_text
@@ -16,8 +24,7 @@ from hlofuse.ir import Instruction, Module
 from hlofuse.matching.structure import TRIVIAL
 from hlofuse.reports.common.phrases import loops_line
 from hlofuse.reports.common.profile import joined_line
-from hlofuse.reports.diff.clusters import Cluster
-from hlofuse.reports.diff.model import SourceLine, Summary
+from hlofuse.reports.diff.model import Cluster, SourceLine, Summary
 
 ARROW = "→"
 LONGEST_VALUE = 60

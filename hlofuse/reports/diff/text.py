@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from hlofuse.diff.accounts import MeasuredChange
-from hlofuse.diff.model import Changed, FusionChange, FusionKind
+from hlofuse.diff.model import Changed, FusionChange, FusionKind, MeasuredChange
 from hlofuse.format.escape import printable
 from hlofuse.format.units import more, plural
 from hlofuse.matching.graph import Matched
 from hlofuse.reports.diff import phrases
-from hlofuse.reports.diff.clusters import Cluster
-from hlofuse.reports.diff.model import Summary
+from hlofuse.reports.diff.model import Cluster, Summary
 from hlofuse.reports.diff.phrases import (
     ALL,
     figures_line,

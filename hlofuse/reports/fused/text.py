@@ -7,8 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.page import name_text
-from hlofuse.format.terminal import Rows, indented, print_command, print_more
+from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_more
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.phrases import advice_line, figures_text

@@ -17,8 +17,7 @@ from hlofuse.analysis.kernels import kernels, outermost_loops
 from hlofuse.diff import FusionChange, ModuleDiff, diff
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
-from hlofuse.format.page import name_text
-from hlofuse.format.terminal import indented, plain_table, print_more
+from hlofuse.format.terminal import indented, name_text, plain_table, print_more
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,

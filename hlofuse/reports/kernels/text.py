@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.page import name_text
-from hlofuse.format.terminal import plain_table, print_more, print_rows
+from hlofuse.format.terminal import name_text, plain_table, print_more, print_rows
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.common.phrases import figures_text, headline, measured_text
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Runner

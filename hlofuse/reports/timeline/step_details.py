@@ -9,8 +9,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import PrintOptions
 from hlofuse.ir.text.printer import print_instruction
 from hlofuse.reports.diff import phrases
-from hlofuse.reports.diff.clusters import Cluster
-from hlofuse.reports.diff.model import summarize
+from hlofuse.reports.diff.model import Cluster, summarize
 
 MOST_GROUPS = 60
 MOST_LINES = 16

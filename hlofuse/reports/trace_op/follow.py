@@ -21,8 +21,7 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.lineage import outermost
 from hlofuse.reports.common.names import described_by
-from hlofuse.reports.diff.clusters import Cluster
-from hlofuse.reports.diff.model import summarize
+from hlofuse.reports.diff.model import Cluster, summarize
 from hlofuse.reports.timeline.model import DumpSequence, PassDump
 from hlofuse.reports.timeline.timeline import read
 from hlofuse.reports.trace_op.model import Event, FinalKernel, How, Location, Provenance, Trail

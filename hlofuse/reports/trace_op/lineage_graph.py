@@ -12,8 +12,7 @@ from hlofuse.diff import Added, ModuleDiff
 from hlofuse.format.paths import source_text
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.reports.diff.clusters import Cluster
-from hlofuse.reports.diff.model import summarize
+from hlofuse.reports.diff.model import Cluster, summarize
 from hlofuse.reports.timeline.phrases import opcodes_text
 from hlofuse.reports.trace_op.follow import how_changed, is_applied, location_of, parts_of
 from hlofuse.reports.trace_op.model import How, Location

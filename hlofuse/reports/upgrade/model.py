@@ -8,8 +8,7 @@ from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, com
 from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
-from hlofuse.reports.comparison.model import Comparison
-from hlofuse.reports.comparison.reasons import compare_builds
+from hlofuse.reports.comparison.model import Comparison, compare_builds
 
 ConfigOf = Callable[[Release], ReplayConfig]
 """The configuration of a replay by a release, which may be a mixed one."""

@@ -7,8 +7,7 @@ from rich.text import Text
 
 from hlofuse.account import PairDetail, ReadTerm
 from hlofuse.format.escape import printable, shorten
-from hlofuse.format.page import name_text
-from hlofuse.format.terminal import Rows, indented, print_command, print_more
+from hlofuse.format.terminal import Rows, indented, name_text, print_command, print_more
 from hlofuse.format.units import bytes_text, listing, more, plural, ranges, us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common import costs

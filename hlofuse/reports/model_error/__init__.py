@@ -1,1 +1,0 @@
-"""XLA's time model compared with a profile."""
