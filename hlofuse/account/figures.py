@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from hlofuse.account.flips import Flip
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND
-from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.constraints import Tiling
 
 
 def us(ticks: int) -> float:

@@ -11,7 +11,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.constraints import Tiling
 from hlofuse.ir.graph import Instruction
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 

@@ -36,7 +36,7 @@ from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.terms import OperandRead, operand_reads, pair_operand_reads
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.constraints import Tiling
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import Release

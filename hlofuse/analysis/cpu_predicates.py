@@ -149,7 +149,7 @@ def product_as_reduce(kernel: Instruction) -> dict[str, Any] | None:
 # What XLA:CPU's tiled emitter refuses (`xla/backends/cpu/codegen/tiled/tiled_fusion_emitter.cc`).
 
 
-_FREE = frozenset({"iota", "reshape", "transpose", "parameter"})
+_FREE = frozenset("iota reshape transpose parameter".split())
 _REFUSED = frozenset(
     """
     broadcast dot reduce bitcast-convert map popcnt sign round-nearest-afz round-nearest-even shift-left

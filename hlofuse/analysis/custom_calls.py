@@ -72,7 +72,7 @@ def is_inlined(instruction: Instruction) -> bool:
 # Instructions that do more than compute their result (`HloInstruction::HasSideEffect`).
 
 _ALWAYS = with_trait("side-effect")
-_CONSTRAINED = frozenset({"all-to-all", "all-gather", "all-reduce", "reduce-scatter"})
+_CONSTRAINED = frozenset("all-to-all all-gather all-reduce reduce-scatter".split())
 _COLLECTIVE = _CONSTRAINED | {"collective-permute"}
 
 

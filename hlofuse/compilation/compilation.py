@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from hlofuse.cost.gpu.shared_tables import SharedTables
     from hlofuse.ir.graph import OrderSource
     from hlofuse.ir.unique_ids import UniqueIds
-    from hlofuse.passes.fusion.priority_fusion.recorded_order import RecordedOrder
+    from hlofuse.passes.fusion.priority_fusion.observers import RecordedOrder
     from hlofuse.pipelines.identity import Identity
     from hlofuse.rules.catalogue import Rule
     from hlofuse.rules.settings import Settings
@@ -181,7 +181,7 @@ class Compilation:
             restore(out, TARGETS[config.target], config.release, input.ids)
             self.spans[Stage.FUSED] = Span(out)
         if input.record is not None:
-            from hlofuse.passes.fusion.priority_fusion.recorded_order import RecordedOrder
+            from hlofuse.passes.fusion.priority_fusion.observers import RecordedOrder
 
             self.recorded_order = RecordedOrder(input.record)
         context: dict[str, Any] = {

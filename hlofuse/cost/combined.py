@@ -12,8 +12,7 @@ from hlofuse.cost.gpu.merging import kernel_model
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.tiling.constraints import Refusal
-from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.constraints import Refusal, Tiling
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 

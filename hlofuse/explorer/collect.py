@@ -34,8 +34,8 @@ from hlofuse.format.units import bytes_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import grouped
+from hlofuse.ir.names import own_name
 from hlofuse.ir.opcodes import PrintOptions
-from hlofuse.ir.origin import own_name
 from hlofuse.ir.text.printer import print_computation, print_instruction
 from hlofuse.matching.kernels import contents
 from hlofuse.matching.pairs import match

@@ -14,10 +14,9 @@ from typing import Any, TypeAlias
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, UNREAD, Attributes
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.literal import Literal
-from hlofuse.ir.names import PARAMETER_NAMES, NameUniquer
+from hlofuse.ir.names import NO_ORIGIN, PARAMETER_NAMES, NameUniquer, Origin, joined
 from hlofuse.ir.native import mypyc_attr
 from hlofuse.ir.opcodes import PrintOptions
-from hlofuse.ir.origin import NO_ORIGIN, Origin, joined
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.stack_frames import SourceLocation, StackFrames
 from hlofuse.ir.unknown import OPAQUE, Unknown

@@ -38,7 +38,7 @@ _WIDTHS: dict[str, int] = {
 BIT_WIDTH = _BitWidths(_WIDTHS)
 """Bits of one element (`primitive_util::BitWidth`); pred occupies a byte in memory."""
 ARRAY_TYPES: frozenset[str] = frozenset(BIT_WIDTH)
-OTHER_TYPES: frozenset[str] = frozenset({"buffer", "invalid", "opaque", "token", "tuple"})
+OTHER_TYPES: frozenset[str] = frozenset("buffer invalid opaque token tuple".split())
 """Types of what has no elements; any other name is an array's, of a newer XLA where it is not known."""
 FLOATING_TYPES: frozenset[str] = frozenset(t for t in BIT_WIDTH if t[0] in "fb")
 INTEGER_TYPES: frozenset[str] = frozenset(t for t in BIT_WIDTH if t[0] in "su" and t[1:].isdigit())

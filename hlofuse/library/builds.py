@@ -19,7 +19,7 @@ from hlofuse.reports.comparison.json import comparison_json
 from hlofuse.reports.comparison.model import compare_builds
 from hlofuse.reports.comparison.text import print_comparison
 from hlofuse.reports.upgrade import upgrade
-from hlofuse.reports.upgrade.json import upgrade_json
+from hlofuse.reports.upgrade.model import upgrade_json
 from hlofuse.reports.upgrade.text import print_upgrade
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from hlofuse.pipelines import TARGETS, device_of
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.kernels import KernelSelection, kernel_selection
-from hlofuse.reports.kernels.json import selection_json
+from hlofuse.reports.kernels.model import selection_json
 from hlofuse.reports.kernels.text import print_selection
 from hlofuse.reports.stats import ModuleStatistics, print_statistics, statistics, statistics_json
 

@@ -19,11 +19,11 @@ from hlofuse.library.options import ReplayOptions
 from hlofuse.reports.timeline import dump_sequences
 from hlofuse.reports.timeline import timeline as read_timeline
 from hlofuse.reports.timeline.json import timeline_json
+from hlofuse.reports.timeline.model import read
 from hlofuse.reports.timeline.text import print_timeline
-from hlofuse.reports.timeline.timeline import read
 from hlofuse.reports.trace_op import follow
 from hlofuse.reports.trace_op.follow import with_replayed_passes
-from hlofuse.reports.trace_op.json import provenance_json
+from hlofuse.reports.trace_op.model import provenance_json
 from hlofuse.reports.trace_op.text import print_provenance
 
 if TYPE_CHECKING:

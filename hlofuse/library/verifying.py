@@ -18,7 +18,7 @@ from hlofuse.pipelines.flags import merged, parse_flags
 from hlofuse.pipelines.targets import target_by_flags
 from hlofuse.releases import release_of
 from hlofuse.reports.verify import Case, find_cases
-from hlofuse.reports.verify.json import report_json
+from hlofuse.reports.verify.model import report_json
 from hlofuse.reports.verify.text import print_report
 
 if TYPE_CHECKING:

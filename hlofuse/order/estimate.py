@@ -30,7 +30,7 @@ from hlofuse.order.recreated import add_recreated, alone_in_layout, phases_by_nu
 _NUMBERED = re.compile(r"[^.]*\.(\d+)(?:\.clone.*)?(?:\.sunk.*)?")
 _LATE_FUSION = "dynamic-slice-fusion"
 _SOFTMAX = "triton_softmax"
-_OF_PASSES = frozenset({"bitcast", "fusion", "get-tuple-element", "tuple"})
+_OF_PASSES = frozenset("bitcast fusion get-tuple-element tuple".split())
 
 
 def processing_order(module: Module) -> list[Computation]:

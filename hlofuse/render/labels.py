@@ -104,7 +104,7 @@ def op_count(instructions: Iterable[Instruction]) -> int:
     return sum(i.opcode not in _BOOKKEEPING for i in instructions)
 
 
-_BOOKKEEPING = frozenset({"parameter", "constant", "tuple", "get-tuple-element"})
+_BOOKKEEPING = frozenset("parameter constant tuple get-tuple-element".split())
 
 
 def traffic(cost: Cost) -> str:

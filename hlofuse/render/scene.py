@@ -8,7 +8,7 @@ from hlofuse.account import Account, Totals
 from hlofuse.compilation import Compilation
 from hlofuse.ir import HlofuseError, Instruction, Module
 from hlofuse.ir.grouping import grouped
-from hlofuse.ir.origin import names_in
+from hlofuse.ir.names import names_in
 
 VIEWS = ("before", "after", "both")
 MAX_NODES = 250

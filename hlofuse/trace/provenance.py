@@ -7,7 +7,7 @@ from typing import Any
 
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.origin import names_in, own_name
+from hlofuse.ir.names import names_in, own_name
 from hlofuse.trace.recorder import Event, OnlySkipped
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.origin import NO_ORIGIN, Origin
+from hlofuse.ir.names import NO_ORIGIN, Origin
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.verdict import Figures
 

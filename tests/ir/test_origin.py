@@ -6,7 +6,7 @@ import tracemalloc
 from hlofuse.compilation import compile
 from hlofuse.ir import parse_module
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.origin import Origin, joined, names_in, own_name
+from hlofuse.ir.names import Origin, joined, names_in, own_name
 from hlofuse.reports.common.lineage import Lineage
 from hlofuse.trace.provenance import final_instructions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hlofuse.compilation import CompilationInput, compile
 from hlofuse.ir import parse_module
-from hlofuse.passes.fusion.priority_fusion.recorded_order import RecordedOrder
+from hlofuse.passes.fusion.priority_fusion.observers import RecordedOrder
 from hlofuse.trace.priority_record import (
     FusionStep,
     IneligibleStep,

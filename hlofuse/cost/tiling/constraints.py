@@ -1,4 +1,4 @@
-"""Conditions on tile sizes (`xla/codegen/tiling/constraint_expression.h`).
+"""Conditions on tile sizes (`xla/codegen/tiling/constraint_expression.h`), and tilings with their estimates.
 
 A condition is a disjunction of conjunctions of `expression in interval`, where the variables of an
 expression are the tiling parameters. `ALWAYS` holds one empty conjunction, `NEVER` none."""
@@ -6,8 +6,11 @@ expression are the tiling parameters. `ALWAYS` holds one empty conjunction, `NEV
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hlofuse.cost.gpu.backend_config import TRITON, fusion_config, gpu_config_text
 from hlofuse.cost.tiling.expressions import CONSTANT, Expr
 from hlofuse.cost.tiling.simplifier import Interval, intersect
+from hlofuse.ir.graph import Instruction
+from hlofuse.releases import Release, Span
 
 Constraint = tuple[Expr, Interval]
 Conjunction = tuple[Constraint, ...]
@@ -98,3 +101,82 @@ class NotTiled(Exception):
     def __init__(self, *parts: object, is_status: bool = False) -> None:
         super().__init__("not tiled")
         self.parts: Sequence[object] = (STATUS_PREFIX, *parts) if is_status else parts
+
+
+@dataclass(frozen=True, slots=True)
+class BlockLevelParameters:
+    """Tile sizes of each output, the warps of a block, and the pipeline stages of a dot."""
+
+    output_tile_sizes: tuple[tuple[int, ...], ...]
+    num_warps: int
+    num_stages: int = 1
+
+
+def block_level_parameters(instruction: Instruction) -> BlockLevelParameters | None:
+    """The parameters in the backend config of a Triton fusion; None if unset."""
+    config = fusion_config(instruction)
+    if config is None or not config.num_warps:
+        return None
+    return BlockLevelParameters(config.tile_sizes, config.num_warps, config.num_stages)
+
+
+# In the order in which XLA prints them.
+_FIELDS = (
+    ("num_warps", Span(since="0.7")),
+    ("output_tile_sizes", Span(until="0.4.38")),
+    ("output_tiles", Span(since="0.5")),
+    ("num_warps", Span(until="0.6")),
+    ("num_ctas", Span(since="0.6")),
+    ("num_stages", Span(since="0.6")),
+    ("is_tma_allowed", Span(since="0.7")),
+    ("is_warp_specialization_allowed", Span(since="0.8")),
+    ("waves_per_eu", Span(since="0.10")),
+    ("num_tiles_per_pid", Span(since="0.11")),
+    ("group_size", Span(since="0.11.2")),
+)
+
+
+def backend_config_text(parameters: BlockLevelParameters, release: Release) -> str:
+    """The backend config of a new Triton fusion as XLA prints it (`GetTritonGpuBackendConfig`)."""
+    sizes = [[str(n) for n in tile] for tile in parameters.output_tile_sizes]
+    values = {
+        "num_warps": str(parameters.num_warps),
+        "output_tile_sizes": sizes[0],
+        "output_tiles": [{"sizes": tile} for tile in sizes],
+        "num_ctas": 1,
+        "num_stages": parameters.num_stages,
+        "is_tma_allowed": False,
+        "is_warp_specialization_allowed": False,
+        "waves_per_eu": 0,
+        "num_tiles_per_pid": 0,
+        "group_size": 0,
+    }
+    block = {name: values[name] for name, span in _FIELDS if span.includes(release.name)}
+    config = {"kind": TRITON, "block_level_fusion_config": block}
+    return gpu_config_text("fusion_backend_config", config, release)
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """One tiling with its cost. Times are ticks of 0.25 ns."""
+
+    exec_time: int
+    tile_sizes: tuple[tuple[int, ...], ...]
+    num_warps: int
+    compute_time: int
+    read_time: int
+    write_time: int
+    flops: int
+    bytes_read: int
+    bytes_written: int
+    blocks: int
+    threads: int
+    candidates: int
+    """The number of tilings compared."""
+    parameters: tuple[int, ...] = ()
+    """Tile sizes of every tiled dimension, contracting ones included."""
+
+    @property
+    def block_level(self) -> BlockLevelParameters:
+        """The parameters for the backend config of the fusion."""
+        return BlockLevelParameters(self.tile_sizes, self.num_warps)

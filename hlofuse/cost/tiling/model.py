@@ -10,13 +10,20 @@ import numpy as np
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.analysis import Analysis
-from hlofuse.cost.tiling.constraints import PREFIX, NotTiled, Operation, Refusal
+from hlofuse.cost.tiling.constraints import (
+    PREFIX,
+    BlockLevelParameters,
+    NotTiled,
+    Operation,
+    Refusal,
+    Tiling,
+    block_level_parameters,
+)
 from hlofuse.cost.tiling.fusion_view import FusionView, UnsupportedRoots, view_of
 from hlofuse.cost.tiling.indexing_map import IndexingMap
 from hlofuse.cost.tiling.op_kinds import OpKinds
 from hlofuse.cost.tiling.tick_columns import KernelTimes, dot_tile_sizes
 from hlofuse.cost.tiling.tiled_cost import TileRead, TilingCosts, tile_reads, tiling_costs
-from hlofuse.cost.tiling.tiling import BlockLevelParameters, Tiling, block_level_parameters
 from hlofuse.cost.tiling.tilings import NO_TILE, Columns, TilingSet, all_of, valid_tilings
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import PrintOptions

@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.analysis import Analysis, TiledNode, dot_contraction
-from hlofuse.cost.tiling.constraints import NotTiled, Operation
+from hlofuse.cost.tiling.constraints import BlockLevelParameters, NotTiled, Operation
 from hlofuse.cost.tiling.expressions import Expr
 from hlofuse.cost.tiling.fusion_view import FusionView
 from hlofuse.cost.tiling.op_kinds import OpKind
 from hlofuse.cost.tiling.tick_columns import KernelTimes, Ticks, dot_problem, dot_times
 from hlofuse.cost.tiling.tile_merging import TileMerger
-from hlofuse.cost.tiling.tiling import BlockLevelParameters
 from hlofuse.cost.tiling.tilings import NO_TILE, Column, Columns, Mask, TilingSet, Value, output_nodes
 from hlofuse.ir.graph import Instruction
 

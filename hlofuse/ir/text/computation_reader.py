@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from hlofuse.ir.graph import Computation, Instruction
-from hlofuse.ir.origin import NO_ORIGIN
+from hlofuse.ir.names import NO_ORIGIN
 from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.attribute_cache import (
     AT_LEAST_ONE,

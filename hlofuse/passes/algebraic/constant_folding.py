@@ -23,7 +23,7 @@ _NEVER = frozenset(
     """.split()
 )
 _STAYS = frozenset({"parameter", "constant", "tuple"})
-_COMBINE = frozenset({"map", "reduce", "reduce-window", "scatter"})
+_COMBINE = frozenset("map reduce reduce-window scatter".split())
 
 
 class HloConstantFolding(Pass):

@@ -73,7 +73,7 @@ def _number(element_type: str, word: str) -> Value:
     return value
 
 
-_PREDS = frozenset({"true", "false", "1", "0"})
+_PREDS = frozenset("true false 1 0".split())
 
 
 def rounded(element_type: str, value: Value) -> Value | None:

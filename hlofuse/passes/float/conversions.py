@@ -162,7 +162,7 @@ class ChangeOpDataType(RewritePass):
         return substituted(x, new)
 
 
-_FLOATS = frozenset({"f16", "bf16", "f32", "f64"})
+_FLOATS = frozenset("f16 bf16 f32 f64".split())
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.shapes import normalized_transpose
 from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.cost.tiling.constraints import Tiling, backend_config_text
 from hlofuse.cost.tiling.model import TilingModel
-from hlofuse.cost.tiling.tiling import Tiling, backend_config_text
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import clone_of, computation_of, module_of, set_fusion_kind

@@ -12,7 +12,7 @@ from hlofuse.passes.common.shapes import descending
 Index = tuple[int, ...]
 """The way to an element of a tuple."""
 
-_FORWARDING = frozenset({"add-dependency", "bitcast", "domain", "opt-barrier"})
+_FORWARDING = frozenset("add-dependency bitcast domain opt-barrier".split())
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -27,7 +27,7 @@ from hlofuse.passes.loop.trip_count import merge_induction_variables, trip_count
 from hlofuse.rules.rewrites import SINGLE_ITERATION
 from hlofuse.trace import Recorder
 
-_MESSAGES = frozenset({"send", "send-done", "recv", "recv-done"})
+_MESSAGES = frozenset("send send-done recv recv-done".split())
 _WITHOUT_WORK = frozenset({"constant", "get-tuple-element", "tuple"})
 _COUNTED = tuple("s8 u8 s32 u32 s64 u64".split())
 

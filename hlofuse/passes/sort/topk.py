@@ -77,8 +77,8 @@ def _first(shape: Shape) -> SliceRanges:
     return SliceRanges(SliceRange(0, size, 1) for size in shape.dimensions)
 
 
-_TOTAL = frozenset({"f16", "bf16", "f32", "f64"})
-_COMPARED = frozenset({"bf16", "f32", "s32", "u32"})
+_TOTAL = frozenset("f16 bf16 f32 f64".split())
+_COMPARED = frozenset("bf16 f32 s32 u32".split())
 # Floats compared as integers of their width.
 _AS_INTEGERS = frozenset({("f32", "s32"), ("bf16", "s16")})
 

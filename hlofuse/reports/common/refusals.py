@@ -7,7 +7,7 @@ from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.compilation import Compilation
 from hlofuse.format.units import us_text
 from hlofuse.ir.grouping import grouped
-from hlofuse.ir.origin import own_name
+from hlofuse.ir.names import own_name
 from hlofuse.reports.common.facts import FURTHER_RESULTS, Facts
 from hlofuse.reports.common.lineage import is_view, readers, through_views, view_read
 from hlofuse.reports.common.model import Refusal

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from hlofuse.account import KernelTime, StepCost, Totals
 from hlofuse.analysis.kernels import Loop
 from hlofuse.compilation import Counted
-from hlofuse.passes.fusion.priority_fusion.recorded_order import Disagreement
+from hlofuse.passes.fusion.priority_fusion.observers import Disagreement
 from hlofuse.reports.common.model import (
     CreatedBy,
     FinalKernel,

@@ -22,8 +22,7 @@ from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.lineage import outermost
 from hlofuse.reports.common.names import described_by
 from hlofuse.reports.diff.model import Cluster, summarize
-from hlofuse.reports.timeline.model import DumpSequence, PassDump
-from hlofuse.reports.timeline.timeline import read
+from hlofuse.reports.timeline.model import DumpSequence, PassDump, read
 from hlofuse.reports.trace_op.model import Event, FinalKernel, How, Location, Provenance, Trail
 
 _MOVES_ONLY = frozenset(

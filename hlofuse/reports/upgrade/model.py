@@ -1,13 +1,17 @@
 """One module by two releases of XLA, and the changes between these that make the difference."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from hlofuse.account import Account, KernelTimes, Totals, observed_replay
 from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, compile
+from hlofuse.format.fields import fields
 from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
+from hlofuse.reports.common.json import totals_json
+from hlofuse.reports.comparison.json import flipped_json
 from hlofuse.reports.comparison.model import Comparison, compare_builds
 
 ConfigOf = Callable[[Release], ReplayConfig]
@@ -119,3 +123,33 @@ def _totals(done: Compilation, release: Release) -> Totals:
     if device is not None:
         return KernelTimes(device, release).account(module, is_final=True).totals
     return Account(module, backend=done.config.build.backend, is_final=True).totals
+
+
+SCHEMA = "hlofuse.upgrade/3"
+
+
+def upgrade_json(found: Sequence[Upgrade], old: str, new: str) -> dict[str, Any]:
+    """The modules, worst first, as JSON values."""
+    return {
+        "schema": SCHEMA,
+        "from": old,
+        "to": new,
+        "changes": [_difference(d) for d in found[0].considered] if found else [],
+        "modules": [
+            {
+                **fields(f, "name same"),
+                **fields(f, "totals_from=before totals_to=after totals_compiled=compiled", totals_json),
+                "change_us": f.change_us,
+                "causes": [
+                    {**_difference(c.difference), "undone": c.is_undone, "totals": totals_json(c.totals)}
+                    for c in f.causes
+                ],
+                **fields(f, "flipped=comparison.flipped", flipped_json),
+            }
+            for f in found
+        ],
+    }
+
+
+def _difference(d: ReleaseDifference) -> dict[str, Any]:
+    return fields(d, "kind name title xla=releases mirrors=source")

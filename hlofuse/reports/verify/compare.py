@@ -16,7 +16,7 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.kernels import KernelKeys
-from hlofuse.passes.fusion.priority_fusion.recorded_order import RecordedOrder
+from hlofuse.passes.fusion.priority_fusion.observers import RecordedOrder
 from hlofuse.pipelines.device import device_of
 from hlofuse.reports.verify.model import (
     FirstDifference,

@@ -1,8 +1,9 @@
 """Data of a verification, printed by the renderers."""
 
-from dataclasses import dataclass
-from typing import overload
+from dataclasses import asdict, dataclass, replace
+from typing import Any, overload
 
+from hlofuse.format.fields import fields
 from hlofuse.ir.graph import Instruction, OrderSource
 from hlofuse.reports.common.head import Head
 
@@ -206,3 +207,29 @@ def side_of(i: Instruction | None) -> KernelSide | None:
     return KernelSide(
         i.name, i.opcode, i.fusion_kind, str(i.shape), side, tuple(o.name for o in i.operands), contents
     )
+
+
+SCHEMA = "hlofuse.verify/3"
+
+
+def report_json(report: Report) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        **fields(report, "target agrees"),
+        "modules": len(report.verdicts),
+        **fields(report, "exact skipped"),
+        **fields(report, "tried", asdict),
+        **fields(report, "verdicts", _verdict),
+    }
+
+
+def _verdict(v: Verdict) -> dict[str, Any]:
+    values = asdict(replace(v, head=None))
+    del values["head"]
+    if v.final is None:
+        del values["final"]
+    # The keys that scripts read.
+    values["remark"] = values.pop("note")
+    for p in values["passes"]:
+        p["changed_ours"] = p.pop("changed_actual")
+    return values

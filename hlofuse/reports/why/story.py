@@ -15,7 +15,7 @@ from hlofuse.format.paths import source_in_function
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
-from hlofuse.ir.origin import names_in, own_name
+from hlofuse.ir.names import names_in, own_name
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.lineage import Lineage, readers, through_views, view_read
 from hlofuse.reports.common.model import TRIED_UP_TO, Place

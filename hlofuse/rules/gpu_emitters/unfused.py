@@ -14,7 +14,7 @@ from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.gpu_fusible import may_be_fused
 from hlofuse.rules.verdict import Figures, runner
 
-_WRAPPED = frozenset({"convolution", "dot", "map", "stochastic-convert"})
+_WRAPPED = frozenset("convolution dot map stochastic-convert".split())
 """Opcodes beyond the fusible ones (`xla/backends/gpu/transforms/fusion_wrapper.cc`)."""
 _LAUNCHED = frozenset("EM040 EM041 EM042 EM044 EM045 EM046 EM049".split())
 _TILED = frozenset({"EM031", "EM032"})

@@ -9,8 +9,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.summary import FEW_OPERANDS, LITTLE_CODE, Summary, SummaryPair
 from hlofuse.cost.gpu.ticks import EXACT
-from hlofuse.cost.tiling.constraints import Refusal
-from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.constraints import Refusal, Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape

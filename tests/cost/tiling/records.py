@@ -17,9 +17,8 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.model import KernelModel
 from hlofuse.cost.gpu.ticks import fp32, microseconds
-from hlofuse.cost.tiling.constraints import Refusal
+from hlofuse.cost.tiling.constraints import BlockLevelParameters, Refusal, Tiling, block_level_parameters
 from hlofuse.cost.tiling.model import TilingModel
-from hlofuse.cost.tiling.tiling import BlockLevelParameters, Tiling, block_level_parameters
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.text.reader import parse_module

@@ -6,10 +6,9 @@ import pytest
 
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.ticks import TICKS_PER_SECOND
-from hlofuse.cost.tiling.constraints import Refusal
+from hlofuse.cost.tiling.constraints import Refusal, Tiling
 from hlofuse.cost.tiling.dot_cost import dot_of, dot_time, peak_matrix_ops
 from hlofuse.cost.tiling.model import TilingModel
-from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from hlofuse.cost.gpu.device import load_device
+from hlofuse.cost.tiling.constraints import Tiling
 from hlofuse.cost.tiling.model import TilingModel
-from hlofuse.cost.tiling.tiling import Tiling
 from hlofuse.cost.tiling.tilings import all_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.text.reader import parse_module

@@ -6,7 +6,7 @@ import pytest
 
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.cost.tiling.tiling import BlockLevelParameters, backend_config_text, block_level_parameters
+from hlofuse.cost.tiling.constraints import BlockLevelParameters, backend_config_text, block_level_parameters
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.fusing import append_producer
 from hlofuse.ir.graph import Instruction

@@ -9,7 +9,7 @@ from hlofuse.analysis.elementwise import ALWAYS_FUSIBLE, is_fusible
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.ticks import INFINITE, microseconds
-from hlofuse.cost.tiling.tiling import Tiling, backend_config_text
+from hlofuse.cost.tiling.constraints import Tiling, backend_config_text
 from hlofuse.ir.fusing import append_producer, convert_to_fusion, merge_extra_output, set_fusion_kind
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.merging import Inside, merge_fusion

@@ -8,8 +8,7 @@ from hlofuse.analysis.in_place import in_place_pairs, never_in_place
 from hlofuse.cost.combined import CombinedModel, estimate_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.summary import Summary, SummaryPair
-from hlofuse.cost.tiling.constraints import Refusal
-from hlofuse.cost.tiling.tiling import Tiling
+from hlofuse.cost.tiling.constraints import Refusal, Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.matching.key import Keys

@@ -172,7 +172,7 @@ def _moved(labels: str, shape: Shape) -> str:
     return "".join(labels[d] for d in reversed(shape.minor_to_major))
 
 
-_TYPES = frozenset({"f16", "bf16", "f32", "f64"})
+_TYPES = frozenset("f16 bf16 f32 f64".split())
 
 
 class ConvRewriter(Pass):

@@ -63,7 +63,7 @@ def with_one_batch(dot: Instruction) -> Instruction:
 _TYPES = frozenset("f16 bf16 f32 f64 c64 c128".split())
 _SMALL_IN_KERNELS = frozenset({"f16", "bf16", "f32"})
 _WORKSPACE, _WORKSPACE_HOPPER = 4 * 1024 * 1024, 32 * 1024 * 1024
-_HANDLED = frozenset({"dot", "multiply", "add", "maximum"})
+_HANDLED = frozenset("dot multiply add maximum".split())
 
 
 @dataclass(frozen=True)
