@@ -103,6 +103,9 @@ class Totals:
     hbm_bytes: int | None = None
     """Bytes read from and written to a TPU's HBM, the rest of `cost` being VMEM; None for others."""
 
+    vmem_temporary_bytes: int = 0
+    """Temporary memory in a TPU's VMEM."""
+
     @property
     def vmem_bytes(self) -> int:
         """Bytes that do not come from a TPU's HBM or go there."""
@@ -239,7 +242,8 @@ class Account:
             return totals
 
         memory = self.memory
-        return replace(totals, peak_temporary_bytes=memory.temporary, memory_bytes=memory.total)
+        totals = replace(totals, peak_temporary_bytes=memory.temporary, memory_bytes=memory.total)
+        return replace(totals, vmem_temporary_bytes=memory.vmem)
 
     @cached_property
     def memory(self) -> Assignment:

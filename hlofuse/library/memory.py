@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hlofuse.cost.tpu import TpuDevice
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
     from hlofuse.library.questions import Memory
 
 
-def _available(device: DeviceDescription | None, options: Memory) -> dict[str, Any]:
+def _available(device: DeviceDescription | TpuDevice | None, options: Memory) -> dict[str, Any]:
     """The memory that there is, and the device that has it."""
     if options.memory is not None:
         return {"available": parse_bytes(str(options.memory))}
+    if isinstance(device, TpuDevice):
+        return {"available": device.memory_size, "device": device.name}
     if device is None or not device.device_memory_size:
         return {}
     return {"available": device.device_memory_size, "device": device.name}
@@ -40,7 +43,7 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         )
     found = replace(
         memory_use(account.module, account.memory),
-        **_available(report.loaded.device, options),
+        **_available(report.loaded.device or account.machine, options),
         is_estimated=report.counted == "replayed",
     )
     if not report.is_fused:

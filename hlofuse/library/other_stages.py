@@ -21,7 +21,7 @@ from hlofuse.reports.fused.boundaries import explain_fused
 from hlofuse.reports.fused.json import fused_json
 from hlofuse.reports.fused.model import Fused
 from hlofuse.reports.fused.text import print_fused
-from hlofuse.reports.fused.tpu import TpuPair, compare_tpu, print_tpu, tpu_files, tpu_json
+from hlofuse.reports.fused.tpu import TpuPair, compare_tpu, pair_json, print_tpu, tpu_files, tpu_json
 from hlofuse.reports.verdict.json import verdict_json
 from hlofuse.reports.verdict.text import print_screen
 
@@ -73,6 +73,8 @@ def answer_of_another_stage(
     def data(found: Fused) -> dict[str, Any]:
         times = KernelTimes(loaded.device, loaded.release) if loaded.device is not None else None
         document = fused_json(found, *report.running, report.counted, times)
+        pair = tpu_pair(report.options) if stage.backend == "tpu" and name is None else None
+        document |= pair_json(pair) if pair is not None else {}
         return {**document, **verdict_json(answer)} if answer is not None else document
 
     return Answer(

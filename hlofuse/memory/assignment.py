@@ -23,10 +23,10 @@ from hlofuse.releases import AROUND_FUSION
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
 
-_ALIGNMENT = {"gpu": 256}
-_CPU_ALIGNMENT = 64
-_HOST = 5
-"""The memory space of the host."""
+_ALIGNMENT = {"gpu": 256, "tpu": 512}
+_CPU_ALIGNMENT, _HBM_ALIGNMENT = 64, 16384
+_VMEM, _HOST = 1, 5
+"""The memory spaces of a TPU's VMEM and of the host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,8 @@ class Assignment:
     constants: int
     total: int
     """All allocations, with constants and the scalars of computations applied element by element."""
+    vmem: int
+    """Bytes of temporary arrays in a TPU's VMEM, none of them part of the others."""
     live: LiveRanges = field(repr=False)
     blocks: tuple[Block, ...] = field(repr=False)
     """The places in the temporary memory."""
@@ -84,8 +86,8 @@ class Assignment:
 def assign(module: Module, backend: str, device: DeviceDescription | None = None) -> Assignment:
     """The memory of a module in the order of its schedule, or, without one, in post-order.
 
-    `backend` is `cpu`, `gpu` or `tpu`; the rules of a GPU's kernels need its `device`. For TPUs it is a
-    rough figure, since the padding of tiles is not in it.
+    `backend` is `cpu`, `gpu` or `tpu`; the rules of a GPU's kernels need its `device`. For TPUs it is that
+    of HBM; `vmem` has the rest.
     """
     return _Assigner(module, backend, device).result()
 
@@ -136,6 +138,9 @@ class _Assigner:
         self._live = LiveRanges(module, self._alias)
         self._buffers = list(dict.fromkeys(map(self._alias.buffer_of, self._dataflow.values)))
         self._sizes = {b: max(map(_bytes, b.values)) for b in self._buffers}
+        if backend == "tpu":
+            unit = self._alignment
+            self._sizes = {b: -(-size // unit) * unit for b, size in self._sizes.items()}
         self._spaces = {b: _space(b) for b in self._buffers}
         root = self._dataflow.values_of(module.entry.root)
         self._results = {self._alias.buffer_of(v) for v in root if v is not None}
@@ -153,8 +158,8 @@ class _Assigner:
         blocks: list[Block] = []
         for space in sorted(self._delayed):
             found = simulate(self._delayed[space], self._alias, self._live, self._sizes, self._info)
-            self._allocations.append(_Allocation(pack(found, self._alignment), space))
-            blocks += found
+            self._allocations.append(_Allocation(pack(found, self._pitch(space)), space))
+            blocks += found if self._is_device(space) else []
         inside = _element_computations(self._module, self._live)
         for buffer in self._buffers:
             if buffer not in self._found and buffer.values[0].instruction.computation in inside:
@@ -162,17 +167,28 @@ class _Assigner:
                 self._add(buffer, is_constant=is_constant, is_inside=not is_constant)
         temporary = self._combined()
         every = self._allocations
-        device = [a for a in every if a.space != _HOST]
+        device = [a for a in every if self._is_device(a.space)]
+        counted = device if self._backend == "tpu" else every
+        spaces = [s for s in temporary if self._backend != "tpu" or not s]
         return Assignment(
             arguments=sum(a.size for a in device if a.is_argument),
             outputs=sum(a.size for a in device if a.lives_out),
-            temporary=sum(size for space, size in temporary.items() if space != _HOST),
+            temporary=sum(size for space, size in temporary.items() if self._is_device(space)),
             aliased=sum(a.size for a in device if a.is_argument and a.is_aliased),
             constants=sum(a.size for a in every if a.is_constant),
-            total=sum(a.size for a in every if not a.is_temporary) + sum(temporary.values()),
+            total=sum(a.size for a in counted if not a.is_temporary) + sum(temporary[s] for s in spaces),
+            vmem=temporary.get(_VMEM, 0) if self._backend == "tpu" else 0,
             live=self._live,
             blocks=tuple(blocks),
         )
+
+    def _is_device(self, space: int) -> bool:
+        """True for the memory of the device: all but the host's, on a TPU HBM alone."""
+        return space != _HOST and (self._backend != "tpu" or not space)
+
+    def _pitch(self, space: int) -> int:
+        """Temporary arrays begin at multiples of it."""
+        return _HBM_ALIGNMENT if self._backend == "tpu" and not space else self._alignment
 
     def _in_order(self) -> list[HloBuffer]:
         """Buffers of what runs, the largest first (`AssignBuffersForComputations`)."""
@@ -308,7 +324,8 @@ class _Assigner:
         found: dict[int, int] = {}
         for allocation in _moved_to_end(self._allocations):
             at = found.get(allocation.space, 0)
-            found[allocation.space] = -(-at // self._alignment) * self._alignment + allocation.size
+            pitch = self._pitch(allocation.space)
+            found[allocation.space] = -(-at // pitch) * pitch + allocation.size
         return found
 
 

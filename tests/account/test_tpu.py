@@ -9,6 +9,8 @@ import pytest
 from hlofuse.account.tpu import tpu_account
 from hlofuse.cost.tpu import TpuDevice, tpu_devices, tpu_of
 from hlofuse.ir import parse_module
+from hlofuse.reports.common.facts import place_of
+from hlofuse.reports.verdict.tiles import tiles_of
 
 from ..running import Run
 
@@ -92,9 +94,51 @@ def test_numbers_of_devices_agree_with_each_other(device: TpuDevice) -> None:
 def test_a_tpu_device_needs_a_module_of_tpu(tmp_path: Path, hlofuse: Run) -> None:
     (tmp_path / "tpu.hlo").write_text(MODULE)
     shown = hlofuse("explain", tmp_path / "tpu.hlo", "--device", "v5e", columns=120)
-    assert "2.64 µs est., 1.05 MB of HBM" in shown.out
+    assert "2.64 µs est., 1.05 MB HBM" in shown.out
     assert "(XLA:TPU's cycles at 1.5 GHz)" in shown.out
     (tmp_path / "other.hlo").write_text("HloModule m\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}\n")
     refused = hlofuse("explain", tmp_path / "other.hlo", "--device", "v5e")
     assert (refused.status, refused.out) == (2, "")
     assert "hlofuse capture --device v5e" in refused.err
+
+
+PADDED = """HloModule m, is_scheduled=true
+
+f {
+  p = bf16[64,100]{1,0:T(8,128)(2,1)} parameter(0)
+  ROOT n = bf16[64,100]{1,0:T(8,128)(2,1)} negate(p)
+}
+
+ENTRY e {
+  x = bf16[64,100]{1,0:T(8,128)(2,1)} parameter(0)
+  k = bf16[64,100]{1,0:T(8,128)(2,1)} fusion(x), kind=kLoop, calls=f
+  ROOT t = bf16[64,100]{0,1:T(8,128)(2,1)} copy(k)
+}
+"""
+
+
+def test_padding_and_layout_copies_are_named_with_their_dimension(tmp_path: Path, hlofuse: Run) -> None:
+    account = tpu_account(parse_module(PADDED), "v5e", is_final=True)
+    tiles = tiles_of(account, lambda x: place_of(x, account.module, x.name, x.name))
+    # Three reads and writes of 28 added lanes in 64 rows; the copy writes 64 → 128 lanes of 100 → 104 rows.
+    lanes, turned = 64 * 28 * 2, (104 * 128 - 6400) * 2
+    assert tiles.padding == 3 * lanes + turned
+    assert [(a.place.name, a.padded) for a in tiles.arrays] == [
+        ("t", "64 → 128 lanes, 100 → 104 sublanes"),
+        ("k", "100 → 128 lanes"),
+        ("x", "100 → 128 lanes"),
+    ]
+    (copied,) = tiles.copies
+    assert (copied.place.name, copied.layouts, copied.between) == ("t", ("{1,0}", "{0,1}"), ("k", ""))
+    (tmp_path / "m.hlo").write_text(PADDED)
+    shown = hlofuse("explain", tmp_path / "m.hlo", columns=120).out
+    assert "most: bf16[64,100], 64 → 128 lanes, 100 → 104 sublanes (+108%) at t" in shown
+    assert "Layout copies: 1, 43.0 kB; most: {1,0} → {0,1} for the result at t" in shown
+
+
+def test_temporary_memory_is_of_hbm_and_vmem_apart() -> None:
+    memory = tpu_account(parse_module(MODULE), "v5e", is_final=True).memory
+    assert (memory.arguments, memory.outputs) == (1024 * 128 * 4, 1024 * 128 * 4)
+    assert memory.vmem == 1024 * 128 * 4 + 512 * 512 * 4
+    assert memory.temporary == 512  # the table of the tuple
+    assert memory.total == 2 * 1024 * 128 * 4 + 512

@@ -17,7 +17,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from .problem import MISSING, PROGRAM, Problem
+from .programs import MISSING, PROGRAM, Problem
 
 
 @dataclass

@@ -18,8 +18,7 @@ from typing import Any
 
 from .compiling import compile_function, compile_module, read_module
 from .devices import Devices, add_flags, devices_needed, devices_of, find_nvcc, version_of
-from .problem import MISSING, Problem
-from .programs import functions, resolve
+from .programs import MISSING, Problem, functions, resolve
 
 
 def main() -> None:

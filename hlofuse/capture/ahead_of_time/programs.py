@@ -8,7 +8,15 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .problem import PROGRAM, Problem
+MISSING, PROGRAM = "missing", "program"
+
+
+class Problem(Exception):
+    """The reason of a failed compilation; `kind` decides the parent's reaction."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
 
 
 class Sharded:

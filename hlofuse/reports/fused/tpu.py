@@ -13,7 +13,7 @@ from rich.text import Text
 
 from hlofuse.account import Account
 from hlofuse.analysis.elementwise import leaves_size
-from hlofuse.analysis.kernels import kernels, outermost_loops
+from hlofuse.analysis.kernels import kernels
 from hlofuse.diff import FusionChange, ModuleDiff, diff
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
@@ -31,9 +31,8 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.diff import phrases
-from hlofuse.reports.explain.explain import grouped_kernels, kernels_as_they_are
-from hlofuse.reports.explain.json import explanation_json
-from hlofuse.reports.explain.model import Explanation
+from hlofuse.reports.fused.json import fused_json
+from hlofuse.reports.fused.model import Fused, kernels_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,39 +171,21 @@ def print_tpu(p: TpuPair, console: Console, *, limit: int = 10) -> None:
 
 
 def tpu_json(p: TpuPair) -> dict[str, Any]:
-    """The document of `explain`, with `fusions` and `pairs`: what was fused."""
+    """The document of `explain` for the module after XLA:TPU's fusion passes, with `pair_json`."""
     before, after = (Account(module, backend="tpu") for module in p.modules)
-    kernels = kernels_as_they_are(after)
-    explanation = Explanation(
-        p.module,
-        p.before,
-        "tpu",
-        None,
-        "XLA:TPU",
-        "TPU's own compiler",
-        (),
-        before.totals,
-        after.totals,
-        (),
-        (),
-        {},
-        hot_kernels=grouped_kernels(zip(after.rows, (k.place for k in kernels), strict=True), None),
-        kernels=kernels,
-        loops=outermost_loops(after.module),
-        counted="xla",
-    )
+    kernels = kernels_of(after.module)
+    fused = Fused(p.module, "tpu", None, "TPU's own compiler", "XLA:TPU", CLOSED, kernels, (), {})
+    return fused_json(fused, after, before, "xla") | pair_json(p)
+
+
+def pair_json(p: TpuPair) -> dict[str, Any]:
+    """`fusions` and `pairs`: what was fused, with the files and numbers of kernels."""
     return {
-        **explanation_json(explanation),
         "files": fields(p, "before after"),
         "kernel_counts": {"before": p.kernels_before, "after": p.kernels_after},
         "fusions": [
-            {
-                "kind": str(c.kind),
-                "before": [i.name for i in c.before],
-                "after": [i.name for i in c.after],
-                "members": [i.name for i in c.members],
-                "joined": [i.name for i in c.joined],
-            }
+            {"kind": str(c.kind)}
+            | {key: [i.name for i in getattr(c, key)] for key in ("before", "after", "members", "joined")}
             for c in p.changes
         ],
         "pairs": [

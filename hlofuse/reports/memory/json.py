@@ -6,16 +6,14 @@ from hlofuse.format.fields import fields
 from hlofuse.reports.memory.model import MemoryUse
 
 SCHEMA = "hlofuse.memory/3"
-_FIGURES = (
-    "arguments results temporary aliased constants total peak available device? fits estimated=is_estimated"
-)
+_FIGURES = "arguments results temporary aliased constants vmem total peak available device? fits"
 
 
 def memory_json(m: MemoryUse) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "module": m.name,
-        "memory": fields(m, _FIGURES),
+        "memory": fields(m, f"{_FIGURES} estimated=is_estimated"),
         "alive": [
             {
                 **fields(a, "name opcode shape bytes source last_reader last_reader_source"),

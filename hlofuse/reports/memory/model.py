@@ -41,6 +41,8 @@ class MemoryUse:
     aliased: int
     """Bytes of results that lie in donated arguments."""
     constants: int
+    vmem: int
+    """Bytes of temporary arrays in a TPU's VMEM, at least; the others are of HBM."""
     total: int
     peak: int
     """Bytes of temporary arrays alive at once, at most; `temporary` has room for them."""
@@ -81,6 +83,7 @@ def memory_use(module: Module, assigned: Assignment) -> MemoryUse:
         assigned.temporary,
         assigned.aliased,
         assigned.constants,
+        assigned.vmem,
         assigned.total,
         max(assigned.over_time),
         tuple(map(alive, assigned.peak)),

@@ -47,6 +47,7 @@ def summary(m: MemoryUse) -> str:
     results += f" ({bytes_text(m.aliased)} in donated arguments)" if m.aliased else ""
     parts = [f"arguments {bytes_text(m.arguments)}", results, f"temporaries {bytes_text(m.temporary)}"]
     parts += [f"constants {bytes_text(m.constants)}"] if m.constants else []
+    parts += [f"and at least {bytes_text(m.vmem)} of VMEM"] if m.vmem else []
     total = bytes_text(m.total)
     if m.available is not None:
         total += f"{' of' if m.fits else ' does not fit in'} {gibibytes(m.available)}"

@@ -9,6 +9,7 @@ from hlofuse.account.functions import Functions
 from hlofuse.account.measured import Measured
 from hlofuse.reports.explain.model import HotKernel
 from hlofuse.reports.verdict.collectives import CollectiveRow
+from hlofuse.reports.verdict.tiles import Tiles
 from hlofuse.reports.whatif.model import Trial
 
 _SMALL = 0.03
@@ -79,6 +80,8 @@ class Verdict:
     """Recipes whose symptom is there, and of which nothing says what they gain here."""
     measured: Measured | None = None
     """The profile's times of the program; None without a profile."""
+    tiles: Tiles | None = None
+    """Padding and layout copies; of a TPU's final module."""
     time_source: str = ""
     """The source of estimated times where it is not XLA's model with launches."""
     is_replayed: bool = True

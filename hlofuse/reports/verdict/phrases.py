@@ -42,9 +42,10 @@ def totals_line(t: Totals) -> str:
     time = f", {us_text(t.measured_us)} measured" if t.measured_us is not None else ""
     time += f", {us_text(t.us, t.floors > 0)} est." if t.us is not None else ""
     peak = f", {bytes_text(t.peak_temporary_bytes)} temporary" if t.peak_temporary_bytes else ""
+    peak += f" + ≥ {bytes_text(t.vmem_temporary_bytes)} VMEM" if t.vmem_temporary_bytes else ""
     moved = f"{bytes_text(t.cost.bytes_accessed)} moved"
     if t.hbm_bytes is not None:
-        moved = f"{bytes_text(t.hbm_bytes)} of HBM and {bytes_text(t.vmem_bytes)} of VMEM moved"
+        moved = f"{bytes_text(t.hbm_bytes)} HBM + {bytes_text(t.vmem_bytes)} VMEM moved"
     return f"{plural(t.kernels, 'kernel')}{launches}{time}, {moved}{peak}"
 
 

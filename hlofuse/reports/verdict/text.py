@@ -17,6 +17,7 @@ from hlofuse.reports.comparison.phrases import difference_lines
 from hlofuse.reports.verdict import phrases
 from hlofuse.reports.verdict.collectives import collective_lines
 from hlofuse.reports.verdict.model import Verdict
+from hlofuse.reports.verdict.tiles import tile_lines
 
 _LINES = 24  # of a terminal as it opens
 _SUGGESTIONS = 3
@@ -79,6 +80,8 @@ def figure_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     if v.measured is not None:
         yield from ((line, "") for line in profile_lines(v.measured))
     yield from ((line, "") for line in phrases.bound_lines(v))
+    if v.tiles is not None:
+        yield from ((line, "") for line in tile_lines(v.tiles))
     exposed = v.totals.exposed_collectives_us, v.totals.exposed_is_floor
     yield from ((line, "") for line in collective_lines(v.collectives, *exposed))
     yield from ((line, "bold yellow") for line in v.compile_time[:1])

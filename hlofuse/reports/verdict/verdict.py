@@ -16,11 +16,12 @@ from hlofuse.releases import Release, Span
 from hlofuse.reports.advice.compile_time import compile_time_notes
 from hlofuse.reports.advice.recipe import Situation
 from hlofuse.reports.common.facts import Facts, place_of
-from hlofuse.reports.common.model import TRIED_UP_TO
+from hlofuse.reports.common.model import TRIED_UP_TO, Place
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
 from hlofuse.reports.verdict.candidates import UNKNOWN, of_flags, of_recipes, of_rules
 from hlofuse.reports.verdict.collectives import collective_rows
 from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
+from hlofuse.reports.verdict.tiles import tiles_of
 from hlofuse.reports.whatif.model import Ranking, Trial
 from hlofuse.reports.whatif.ranking import rank
 from hlofuse.rules.gpu_fusible import may_be_fused
@@ -107,11 +108,11 @@ def verdict_as_it_is(
     backend = "gpu" if device is not None else account.backend
     fused = _may_change(backend, release)
     flops = sum(r.cost.flops * r.runs for r in account.rows if fused(r.instruction))
-    rows = [
-        (r, place_of(x := r.instruction, account.module, x.name, x.name))
-        for r in account.rows
-        if r.runs or r.measured_us
-    ]
+
+    def where(x: Instruction) -> Place:
+        return place_of(x, account.module, x.name, x.name)
+
+    rows = [(r, where(r.instruction)) for r in account.rows if r.runs or r.measured_us]
     times = KernelTimes(device, release).kernel if device is not None else account.kernel
     together = _in_command_buffers(account, release.name, flags)
     shares, floor = (
@@ -133,9 +134,8 @@ def verdict_as_it_is(
         measured=account.measured,
         time_source=account.time_source,
         is_replayed=False,
-        collectives=collective_rows(
-            account.collectives, lambda x: place_of(x, account.module, x.name, x.name)
-        ),
+        tiles=tiles_of(account, where) if account.backend == "tpu" else None,
+        collectives=collective_rows(account.collectives, where),
         functions=functions_of(account),
     )
 
