@@ -3,7 +3,7 @@
 from hlofuse.account.account import Account
 from hlofuse.account.measured import attach, measured_of
 from hlofuse.account.replaying import KernelTimes
-from hlofuse.account.tpu import tpu_account
+from hlofuse.account.tpu import TpuAccount
 from hlofuse.compilation import Compilation
 from hlofuse.compilation.config import replay_config
 from hlofuse.cost.gpu.device import DeviceDescription
@@ -28,7 +28,7 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
         device = None
     if target == "tpu":
         name = identity.device.value if identity.device is not None else None
-        found = tpu_account(module, name, is_final=identity.shown.name is Stage.SCHEDULED)
+        found = TpuAccount(module, name, is_final=identity.shown.name is Stage.SCHEDULED)
         return found, found
     as_it_is, measured = account_on(module, device, target, release), measured_of(module)
     if not identity.is_replayed or target not in TARGETS:

@@ -27,9 +27,10 @@ _HBM, _HOST = 0, 5
 
 
 class TpuAccount(Account):
-    def __init__(self, module: Module, device: TpuDevice | None, *, is_final: bool = False) -> None:
+    def __init__(self, module: Module, device: str | None, *, is_final: bool = False) -> None:
+        """With times on the device of that name; without on another."""
         super().__init__(module, backend="tpu", is_final=is_final)
-        self.tpu = device
+        self.tpu = tpu_devices().get(device or "")
 
     @property
     def machine(self) -> TpuDevice | None:
@@ -52,18 +53,16 @@ class TpuAccount(Account):
         us, is_floor = self._time(instruction, launch.kind if launch is not None else "kernel", Cost())
         if us is None or is_floor:
             return None
-        bounds = self._memory_us(instruction), self._products_us(instruction)
+        bounds = self._bounds(instruction)
         parts = bounds if max(bounds) >= us / 2 else (0.0, 0.0)
         cost = self.cost(instruction)
         return KernelTime(us, *parts, cost.bytes_read, cost.bytes_written, cost.flops, "tpu", 0, 0, True)
 
-    def _memory_us(self, instruction: Instruction) -> float:
+    def _bounds(self, instruction: Instruction) -> tuple[float, float]:
+        """Microseconds of its bytes of HBM and of its products, each at the full rate."""
         assert self.tpu is not None
-        return hbm_bytes(instruction) / self.tpu.memory_bandwidth * 1e6
-
-    def _products_us(self, instruction: Instruction) -> float:
-        assert self.tpu is not None
-        return sum(flops / self.tpu.peak(kind) for flops, kind in products(instruction)) * 1e6
+        work = sum(flops / self.tpu.peak(kind) for flops, kind in products(instruction))
+        return hbm_bytes(instruction) / self.tpu.memory_bandwidth * 1e6, work * 1e6
 
     def _time(self, instruction: Instruction, kind: LaunchKind, cost: Cost) -> tuple[float | None, bool]:
         """The estimate where XLA:TPU wrote one; else bytes of HBM and products, as a lower bound.
@@ -85,7 +84,7 @@ class TpuAccount(Account):
         if all(x.shape.is_effective_scalar for x in values):
             return 0.0, False
         is_estimate = kind == "copy" and not any(_is_in(x.shape, _HOST) for x in values)
-        return max(self._memory_us(instruction), self._products_us(instruction)), not is_estimate
+        return max(self._bounds(instruction)), not is_estimate
 
     @cached_property
     def _overlaps(self) -> dict[Instruction, Overlap]:
@@ -104,31 +103,19 @@ class TpuAccount(Account):
         return replace(super().totals, hbm_bytes=moved)
 
 
-def tpu_account(module: Module, device: str | None, *, is_final: bool = False) -> TpuAccount:
-    """The account of a module of XLA:TPU on the device of that name; without times on another."""
-    return TpuAccount(module, tpu_devices().get(device or ""), is_final=is_final)
-
-
 def hbm_bytes(instruction: Instruction) -> int:
     """Bytes that one run of a kernel reads from HBM and writes to it."""
-    if instruction.opcode.endswith("-start") and instruction.shape.is_tuple:
-        return _moved_by_start(instruction)
-    reads, writes = border_bytes(instruction)
-    total = sum(size for operand, size in reads.items() if _is_in(operand.shape, _HBM))
     shape = instruction.shape
-    results = shape.tuple_shapes if shape.is_tuple and shape.tuple_shapes else (shape,)
-    for number, size in writes.items():
-        result = results[number] if number < len(results) else shape
-        total += size if _is_in(result, _HBM) else 0
-    return total
-
-
-def _moved_by_start(start: Instruction) -> int:
-    """Bytes of HBM that an asynchronous copy reads and writes: both are as large as the smaller side."""
-    operand = start.operands[0].shape
-    result = next((s for s in start.shape.tuple_shapes[:2] if not s.is_tuple), operand)
-    size = min(leaves_size(operand), leaves_size(result))
-    return size * (_is_in(operand, _HBM) + _is_in(result, _HBM))
+    if instruction.opcode.endswith("-start") and shape.is_tuple:  # reads as much as it writes
+        operand = instruction.operands[0].shape
+        result = next((s for s in shape.tuple_shapes[:2] if not s.is_tuple), operand)
+        size = min(leaves_size(operand), leaves_size(result))
+        return size * (_is_in(operand, _HBM) + _is_in(result, _HBM))
+    reads, writes = border_bytes(instruction)
+    results = shape.tuple_shapes or (shape,)
+    found = [(o.shape, size) for o, size in reads.items()]
+    found += [(results[k] if k < len(results) else shape, size) for k, size in writes.items()]
+    return sum(size for place, size in found if _is_in(place, _HBM))
 
 
 def _is_in(shape: Shape, space: int) -> bool:

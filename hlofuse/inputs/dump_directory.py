@@ -57,16 +57,15 @@ class DumpedModule:
     def best(self, target: str = "cpu") -> Path:
         """The dump that a replay can start from: the input of the fusion passes, else an earlier one.
 
-        For XLA:TPU, whose passes are not replayed, it is the finished module, else the input of its own
-        fusion passes; without a dump before fusion, the finished module, else the latest dump. Raises
-        `HlofuseError` without any dump.
+        For XLA:TPU, whose passes are not replayed, it is the finished module, else that after its fusion
+        passes; without a dump before fusion, the finished module, else the latest dump. Raises `HlofuseError`
+        without any dump.
         """
         try:
             return self.pass_input(target)
         except HlofuseError:
-            for k, file in enumerate(self.between):
-                if file.pipeline in TPU_PIPELINES:
-                    return self.finished or self.between[max(k - 1, 0)].path
+            if tpu := [f.path for f in self.between if f.pipeline in TPU_PIPELINES]:
+                return self.finished or tpu[-1]
             if _BEFORE in self.whole:
                 return self.whole[_BEFORE]
             latest = self.finished or (self.between[-1].path if self.between else None)

@@ -283,8 +283,8 @@ def _find_input(folder: Path, module: str | None, target: str) -> tuple[Path, st
     case = corpus_file(folder, "before")
     if case is not None:
         require_case(folder, module)
-        final = corpus_file(folder, "after_optimizations") if is_tpu_case(folder) else None
-        return final or case, ""  # nothing of a TPU's is replayed
+        later = ("after_optimizations", "after") if is_tpu_case(folder) else ()  # nothing of it is replayed
+        return next(filter(None, (corpus_file(folder, name) for name in later)), case), ""
     cases = corpus_cases(folder)
     if not cases:
         directory = DumpDirectory(folder)

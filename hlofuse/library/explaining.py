@@ -47,8 +47,8 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
     details = options.details or only_refused
     try:
         observed = report.observed
-    except HlofuseError as error:
-        found = None if report.options.changes_xla else answer_of_another_stage(report, error, name, details)
+    except HlofuseError:
+        found = None if report.options.changes_xla else answer_of_another_stage(report, name, details)
         if found is None:
             raise
         return found

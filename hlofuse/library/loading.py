@@ -100,9 +100,7 @@ def read(
         module = _module(options)
     flags = parse_flags(options.xla_flags) if options.xla_flags is not None else ()
     tpu = options.device if options.device in tpu_devices() else None
-    if tpu is not None:
-        _require_tpu(tpu, module)
-        options = replace(options, device=None)
+    options = replace(options, device=None) if tpu is not None else options
     chosen = choose_target(companions_of(module), device=options.device is not None, read=module)
     defaults = otherwise(module) if otherwise is not None else None
     if defaults is not None and options.device is None and not chosen.evidence:
@@ -113,9 +111,9 @@ def read(
     problem, device, evidence, note = "", None, None, ""
     try:
         device, evidence, note = _device(options, module, chosen, defaults, profile)
-        evidence = evidence or _tpu(module, profile, tpu)
     except HlofuseError as error:
         problem = str(error)
+    evidence = _tpu(module, profile, tpu) or evidence
     on = device_of(chosen.name, device)[0] if device is not None else None
     given = Given(options.target, options.requested_stage, flags, options.xla, on)
     chosen, identity = settled(module, chosen, evidence, given)
@@ -151,24 +149,19 @@ def read(
     return loaded if any_stage else at_fusion_input(options, loaded)
 
 
-def _require_tpu(name: str, module: Module) -> None:
-    """Raise `HlofuseError` for a module that is not XLA:TPU's."""
-    backend = backend_of(module)
-    if backend is None or backend.value != "tpu":
-        written = (
-            f"is for {backend.value.upper()} ({backend.evidence})" if backend is not None else "is not its"
-        )
-        raise HlofuseError(
-            f"--device {name} is a TPU, and the module {written}. XLA:TPU's passes are not public: compile"
-            f" the program with hlofuse capture --device {name}, which needs libtpu but no TPU"
-        )
-
-
 def _tpu(module: Module, profile: Profile | None, named: str | None) -> Fact | None:
-    """The TPU that a module of XLA:TPU is for; None where it is not known, and for other modules."""
+    """The TPU that a module of XLA:TPU is for; None where it is not known, and for other modules.
+
+    Raises `HlofuseError` where the call names one and the module is another's.
+    """
     backend = backend_of(module)
     if backend is None or backend.value != "tpu":
-        return None
+        if named is None:
+            return None
+        raise HlofuseError(
+            f"--device {named} is a TPU, and the module is not XLA:TPU's, whose passes are not public:"
+            f" compile the program with hlofuse capture --device {named}, which needs libtpu but no TPU"
+        )
     if named is not None:
         return Fact(named, "asked", "given by --device")
     if (origin := module.findings.get("profile")) is not None:  # the module was read from it

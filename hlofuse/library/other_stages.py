@@ -9,39 +9,33 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.account import KernelTimes
 from hlofuse.inputs import load
-from hlofuse.inputs.dump_names import TPU_PIPELINES
 from hlofuse.inputs.part import PartError
-from hlofuse.inputs.stage import StageError
-from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
-from hlofuse.library.heads import head_of, head_of_dump
+from hlofuse.library.heads import head_of
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.common.part import part_json, print_part
 from hlofuse.reports.fused.boundaries import explain_fused
 from hlofuse.reports.fused.json import fused_json
 from hlofuse.reports.fused.model import Fused
 from hlofuse.reports.fused.text import print_fused
-from hlofuse.reports.fused.tpu import TpuPair, compare_tpu, pair_json, print_tpu, tpu_files, tpu_json
+from hlofuse.reports.fused.tpu import TpuPair, compare_tpu, pair_json, print_tpu, tpu_files
 from hlofuse.reports.verdict.json import verdict_json
 from hlofuse.reports.verdict.text import print_screen
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hlofuse.library.options import ReplayOptions
     from hlofuse.library.program import Program
 
 
-def answer_of_another_stage(
-    report: Program, error: HlofuseError, name: str | None, details: bool
-) -> Answer[Any] | None:
-    """A fused module as it is, or a TPU's; None where there is nothing to say but the error.
+def answer_of_another_stage(report: Program, name: str | None, details: bool) -> Answer[Any] | None:
+    """A fused module as it is; None for another.
 
     `name` narrows it to some kernels; `details` has what keeps each two of them apart.
     """
 
     if not report.is_taken_as_it_is:
-        return _of_tpu(report.options, error, name)
+        return None
     loaded, stage = report.loaded, report.identity.shown
     report.options.listener.note(loaded.device_note)
     answer = report.verdict_as_it_is if name is None else None
@@ -60,8 +54,7 @@ def answer_of_another_stage(
             if not details:
                 return
             console.print()
-        pair = tpu_pair(report.options) if stage.backend == "tpu" and name is None else None
-        if pair is not None:
+        if (pair := tpu_pair(report) if name is None else None) is not None:
             print_tpu(pair, console, limit=limit)
             return
         found = fused()
@@ -71,10 +64,11 @@ def answer_of_another_stage(
         print_fused(found, console, limit=limit, better=better)
 
     def data(found: Fused) -> dict[str, Any]:
-        times = KernelTimes(loaded.device, loaded.release) if loaded.device is not None else None
-        document = fused_json(found, *report.running, report.counted, times)
-        pair = tpu_pair(report.options) if stage.backend == "tpu" and name is None else None
-        document |= pair_json(pair) if pair is not None else {}
+        final, as_it_is = report.running
+        times = KernelTimes(loaded.device, loaded.release) if loaded.device is not None else final
+        document = fused_json(found, final, as_it_is, report.counted, times.kernel)
+        if (pair := tpu_pair(report) if name is None else None) is not None:
+            document |= pair_json(pair)
         return {**document, **verdict_json(answer)} if answer is not None else document
 
     return Answer(
@@ -103,38 +97,12 @@ def answer_about_part(command: str, error: PartError) -> Answer[Any]:
     )
 
 
-def _tpu_files(options: ReplayOptions) -> tuple[Path, Path] | None:
-    is_file = options.input != "-" and options.given is None and options.target is None
-    return tpu_files(Path(options.input), options.module) if is_file else None
-
-
-def tpu_pair(options: ReplayOptions) -> TpuPair | None:
+def tpu_pair(report: Program) -> TpuPair | None:
     """The fusions of XLA:TPU in the input's dumps; None where it has none."""
-    files = _tpu_files(options)
+    options = report.options
+    is_file = options.input != "-" and options.given is None and report.identity.backend.value == "tpu"
+    files = tpu_files(Path(options.input), options.module) if is_file else None
     if files is None:
         return None
     with options.listener.activity("comparing"):
         return compare_tpu(load(files[0]), load(files[1]))
-
-
-def _of_tpu(options: ReplayOptions, error: HlofuseError, name: str | None) -> Answer[Any] | None:
-    files = _tpu_files(options)
-    if files is None:
-        return None
-    if isinstance(error, StageError):
-        if error.stage.backend != "tpu":
-            return None
-    elif not any(name in files[0].name for name in TPU_PIPELINES):
-        return None
-    if name is not None:
-        raise HlofuseError("explain takes no NAME for a TPU dump; hlofuse trace-op follows one operation")
-
-    found = tpu_pair(options)
-    assert found is not None
-    return Answer(
-        "explanation of a TPU's dumps",
-        lambda: found,
-        json=tpu_json,
-        body=lambda console, limit=10, hint=False: print_tpu(found, console, limit=limit),
-        heads=[head_of_dump(files[0])],
-    )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.account.tpu import tpu_account
+from hlofuse.account.tpu import TpuAccount
 from hlofuse.cost.tpu import TpuDevice, tpu_devices, tpu_of
 from hlofuse.ir import parse_module
 from hlofuse.reports.common.facts import place_of
@@ -58,7 +58,7 @@ ENTRY e {
 
 
 def test_cycles_over_the_clock_are_times_and_copies_hide_behind_kernels() -> None:
-    account = tpu_account(parse_module(MODULE), "v5e", is_final=True)
+    account = TpuAccount(parse_module(MODULE), "v5e", is_final=True)
     rows = account.by_name
     assert rows["k"].us == 3000 / 1500
     assert rows["y"].us == pytest.approx(0.1)
@@ -69,13 +69,13 @@ def test_cycles_over_the_clock_are_times_and_copies_hide_behind_kernels() -> Non
     assert not account.totals.floors
     # The copy reads HBM and the fusion writes it; what they exchange is in VMEM.
     assert account.totals.hbm_bytes == 2 * padded
-    assert tpu_account(parse_module(MODULE), None).totals.us is None
-    assert tpu_account(parse_module(MODULE), "tpu7x").totals.floors == 2  # its clock is not published
+    assert TpuAccount(parse_module(MODULE), None).totals.us is None
+    assert TpuAccount(parse_module(MODULE), "tpu7x").totals.floors == 2  # its clock is not published
 
 
 def test_a_copy_to_the_host_has_only_a_lower_bound() -> None:
     host = MODULE.replace("128)S(1)}, f32[1024,100]{1,0:T(8,128)}", "128)S(5)}, f32[1024,100]{1,0:T(8,128)}")
-    assert tpu_account(parse_module(host), "v5e").by_name["start"].is_floor
+    assert TpuAccount(parse_module(host), "v5e").by_name["start"].is_floor
 
 
 @pytest.mark.parametrize("device", tpu_devices().values(), ids=tpu_devices())
@@ -118,18 +118,17 @@ ENTRY e {
 
 
 def test_padding_and_layout_copies_are_named_with_their_dimension(tmp_path: Path, hlofuse: Run) -> None:
-    account = tpu_account(parse_module(PADDED), "v5e", is_final=True)
+    account = TpuAccount(parse_module(PADDED), "v5e", is_final=True)
     tiles = tiles_of(account, lambda x: place_of(x, account.module, x.name, x.name))
     # Three reads and writes of 28 added lanes in 64 rows; the copy writes 64 → 128 lanes of 100 → 104 rows.
-    lanes, turned = 64 * 28 * 2, (104 * 128 - 6400) * 2
-    assert tiles.padding == 3 * lanes + turned
-    assert [(a.place.name, a.padded) for a in tiles.arrays] == [
-        ("t", "64 → 128 lanes, 100 → 104 sublanes"),
-        ("k", "100 → 128 lanes"),
-        ("x", "100 → 128 lanes"),
+    lanes, both = 64 * 28 * 2, (104 * 128 - 6400) * 2
+    assert [(a["name"], a["padded"], a["bytes"]) for a in tiles.arrays] == [
+        ("t", "64 → 128 lanes, 100 → 104 sublanes", both),
+        ("k", "100 → 128 lanes", 2 * lanes),
+        ("x", "100 → 128 lanes", lanes),
     ]
     (copied,) = tiles.copies
-    assert (copied.place.name, copied.layouts, copied.between) == ("t", ("{1,0}", "{0,1}"), ("k", ""))
+    assert (copied["name"], copied["layouts"], copied["reader"]) == ("t", ["{1,0}", "{0,1}"], None)
     (tmp_path / "m.hlo").write_text(PADDED)
     shown = hlofuse("explain", tmp_path / "m.hlo", columns=120).out
     assert "most: bf16[64,100], 64 → 128 lanes, 100 → 104 sublanes (+108%) at t" in shown
@@ -137,7 +136,7 @@ def test_padding_and_layout_copies_are_named_with_their_dimension(tmp_path: Path
 
 
 def test_temporary_memory_is_of_hbm_and_vmem_apart() -> None:
-    memory = tpu_account(parse_module(MODULE), "v5e", is_final=True).memory
+    memory = TpuAccount(parse_module(MODULE), "v5e", is_final=True).memory
     assert (memory.arguments, memory.outputs) == (1024 * 128 * 4, 1024 * 128 * 4)
     assert memory.vmem == 1024 * 128 * 4 + 512 * 512 * 4
     assert memory.temporary == 512  # the table of the tuple

@@ -41,7 +41,7 @@ def test_reports(
     tpu: Path, hlofuse: Run, golden: Golden, monkeypatch: pytest.MonkeyPatch, form: str, ending: str
 ) -> None:
     monkeypatch.chdir(tpu)
-    result = hlofuse("explain", "softmax", "--format", form, columns=100)
+    result = hlofuse("explain", "softmax", "--details", "--format", form, columns=100)
     assert (result.status, result.err) == (0, "")
     golden(f"explain/tpu-softmax.{ending}", result.out)
 
@@ -51,7 +51,7 @@ def test_a_capture_of_one_module_is_explained_as_its_folder(tpu: Path, tmp_path:
     shutil.copytree(tpu / "softmax", capture / "softmax")
     (capture / "manifest.json").write_text('{"jax": "0.11.1", "target": "tpu", "modules": ["softmax"]}')
     assert tpu_files(capture) == (capture / "softmax" / "before.hlo", capture / "softmax" / "after.hlo")
-    shown = hlofuse("explain", capture)
+    shown = hlofuse("explain", capture, "--details")
     assert (shown.status, "7 kernels → 3" in shown.out) == (0, True)
     shutil.copytree(tpu / "gpt2_block", capture / "gpt2_block")
     assert tpu_files(capture) is None  # which one is for the user to say
@@ -80,7 +80,7 @@ def test_the_pair_is_found_from_either_file_and_in_a_dump_directory(
         strict=True,
     ):
         (tmp_path / f"module_0003.jit_softmax.{stage}.txt").write_text(file.read_text())
-    out = hlofuse("explain", tmp_path).out
+    out = hlofuse("explain", tmp_path, "--details").out
     assert "7 kernels → 3" in out
     assert "not why" in out
 

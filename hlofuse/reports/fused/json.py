@@ -1,12 +1,14 @@
 """A module after fusion as JSON, in the form of every `explain`; the schema is in docs/json.md."""
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from hlofuse.account import Account, KernelTimes
+from hlofuse.account import Account, KernelTime
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.compilation import Counted
 from hlofuse.format.fields import fields
+from hlofuse.ir.graph import Instruction
 from hlofuse.reports.explain.explain import grouped_kernels, kernels_as_they_are
 from hlofuse.reports.explain.json import explanation_json
 from hlofuse.reports.explain.model import Explanation, SelectedKernel, Selection
@@ -15,14 +17,17 @@ from hlofuse.reports.fused.text import by_rule, bytes_between
 
 
 def fused_json(
-    f: Fused, final: Account, as_it_is: Account, counted: Counted, times: KernelTimes | None = None
+    f: Fused,
+    final: Account,
+    as_it_is: Account,
+    counted: Counted,
+    time_of: Callable[[Instruction], KernelTime | None],
 ) -> dict[str, Any]:
     """The document of `explain`, with `boundaries`: the pairs of kernels and what keeps them apart.
 
     `final` is what runs of the module, `as_it_is` the module itself.
     """
     kernels = kernels_as_they_are(final, None if f.selected is None else {k.name for k in f.kernels})
-    time_of = times.kernel if times is not None else lambda _: None
     rows = {k.place.name: final.by_name[k.place.name] for k in kernels}
     hot = grouped_kernels(((rows[k.place.name], k.place) for k in kernels), time_of)
     chosen = (SelectedKernel(k, time_of(rows[k.place.name].instruction), (), ()) for k in kernels)

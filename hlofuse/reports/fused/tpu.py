@@ -4,14 +4,13 @@ Why they did it is not known.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from hlofuse.account import Account
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import kernels
 from hlofuse.diff import FusionChange, ModuleDiff, diff
@@ -21,18 +20,16 @@ from hlofuse.format.terminal import indented, name_text, plain_table, print_more
 from hlofuse.format.units import bytes_text, plural
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,
-    DumpedModule,
     corpus_cases,
     corpus_file,
+    dumped_module,
     is_corpus_case,
 )
-from hlofuse.inputs.dump_names import TPU_PIPELINES, read_name
+from hlofuse.inputs.dump_names import TPU_PIPELINES
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.diff import phrases
-from hlofuse.reports.fused.json import fused_json
-from hlofuse.reports.fused.model import Fused, kernels_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,41 +55,24 @@ class TpuPair:
     edges: tuple[TpuEdge, ...]
     changed: int
     """Edges excluded: other passes changed one of the two."""
-    modules: tuple[Module, Module] = field(repr=False)
-    """Before and after XLA:TPU's fusion passes."""
 
 
 def tpu_files(path: Path, module: str | None = None) -> tuple[Path, Path] | None:
     """The dumps before and after XLA:TPU's fusion passes, in a directory or around a file; None without."""
-    if path.is_dir() and is_corpus_case(path):
-        return _of_corpus(path)
-    if path.is_dir() and (cases := corpus_cases(path)):  # a capture
+    is_folder = path.is_dir()
+    if is_folder and not is_corpus_case(path) and (cases := corpus_cases(path)):  # a capture
         chosen = [c for c in cases if module in (None, c.name, f"jit_{c.name}")]
-        return _of_corpus(chosen[0]) if len(chosen) == 1 else None
-    if path.is_dir():
-        try:
-            return _of_dumps(DumpDirectory(path).pick(module))
-        except HlofuseError:
-            return None
-    if path.name.startswith(("before.hlo", "after.hlo")):
-        return _of_corpus(path.parent)
-    named = read_name(path)
-    if named is None:
-        return None
-    for dumped in DumpDirectory(path.parent).modules:
-        if (dumped.prefix, dumped.module_id, dumped.name) == (named.prefix, named.module_id, named.module):
-            return _of_dumps(dumped)
-    return None
-
-
-def _of_corpus(folder: Path) -> tuple[Path, Path] | None:
+        return tpu_files(chosen[0]) if len(chosen) == 1 else None
+    folder = path if is_folder else path.parent
     before, after = corpus_file(folder, "before"), corpus_file(folder, "after")
-    return (before, after) if before is not None and after is not None else None
-
-
-def _of_dumps(module: DumpedModule) -> tuple[Path, Path] | None:
-    tpu_dumps = [f.path for f in module.between if f.pipeline in TPU_PIPELINES]
-    return (tpu_dumps[0], tpu_dumps[-1]) if len(tpu_dumps) > 1 else None
+    if before is not None and after is not None:
+        return before, after
+    try:
+        dumped = DumpDirectory(path).pick(module) if is_folder else dumped_module(path)
+    except HlofuseError:
+        return None
+    of_tpu = [f.path for f in dumped.between if f.pipeline in TPU_PIPELINES] if dumped is not None else []
+    return (of_tpu[0], of_tpu[-1]) if len(of_tpu) > 1 else None
 
 
 def compare_tpu(before: Module, after: Module) -> TpuPair:
@@ -109,7 +89,6 @@ def compare_tpu(before: Module, after: Module) -> TpuPair:
         found.fusions,
         tuple(edges),
         len(decided) - len(edges),
-        (before, after),
     )
 
 
@@ -132,18 +111,12 @@ def _together(found: ModuleDiff, producer: Instruction, consumer: Instruction) -
     )
 
 
-# The terminal.
-
 CLOSED = "XLA:TPU's fusion passes are not public: the dumps show what they did, not why."
-
-
-def headline(p: TpuPair) -> str:
-    return f"{p.module} on TPU: {p.before} → {p.after}"
 
 
 def print_tpu(p: TpuPair, console: Console, *, limit: int = 10) -> None:
     """The result, the fusions that were created, then the pairs that were not fused, most bytes first."""
-    console.print(Text(printable(headline(p)), style="bold"))
+    console.print(Text(printable(f"{p.module} on TPU: {p.before} → {p.after}"), style="bold"))
     style = "bold green" if p.kernels_after < p.kernels_before else "bold"
     console.print(Text(f"{p.kernels_before:,} kernels → {p.kernels_after:,}", style=style))
     console.print(Text(CLOSED))
@@ -165,17 +138,6 @@ def print_tpu(p: TpuPair, console: Console, *, limit: int = 10) -> None:
     if p.changed:
         changed = f"{plural(p.changed, 'pair')} excluded: other passes changed one of the two"
         indented(console, changed, 2, "dim")
-
-
-# JSON, in the form of every `explain`; the schema is in docs/json.md.
-
-
-def tpu_json(p: TpuPair) -> dict[str, Any]:
-    """The document of `explain` for the module after XLA:TPU's fusion passes, with `pair_json`."""
-    before, after = (Account(module, backend="tpu") for module in p.modules)
-    kernels = kernels_of(after.module)
-    fused = Fused(p.module, "tpu", None, "TPU's own compiler", "XLA:TPU", CLOSED, kernels, (), {})
-    return fused_json(fused, after, before, "xla") | pair_json(p)
 
 
 def pair_json(p: TpuPair) -> dict[str, Any]:

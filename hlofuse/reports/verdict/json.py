@@ -10,7 +10,6 @@ from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.changes import Change
 from hlofuse.reports.verdict.collectives import collectives_json
 from hlofuse.reports.verdict.model import Suggestion, Verdict
-from hlofuse.reports.verdict.tiles import tiles_json
 from hlofuse.reports.whatif.model import Trial
 
 
@@ -38,7 +37,7 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
         "functions": functions_json(v.functions),
         "collectives": collectives_json(v.collectives),
         "compile_time": list(v.compile_time),
-        **tiles_json(v.tiles),
+        **(fields(v.tiles, "padding=arrays layout_copies=copies") if v.tiles is not None else {}),
     }
 
 

@@ -45,7 +45,8 @@ def totals_line(t: Totals) -> str:
     peak += f" + ≥ {bytes_text(t.vmem_temporary_bytes)} VMEM" if t.vmem_temporary_bytes else ""
     moved = f"{bytes_text(t.cost.bytes_accessed)} moved"
     if t.hbm_bytes is not None:
-        moved = f"{bytes_text(t.hbm_bytes)} HBM + {bytes_text(t.vmem_bytes)} VMEM moved"
+        vmem = f" + {bytes_text(t.vmem_bytes)} VMEM" if t.vmem_bytes else ""
+        moved = f"{bytes_text(t.hbm_bytes)} HBM{vmem} moved"
     return f"{plural(t.kernels, 'kernel')}{launches}{time}, {moved}{peak}"
 
 
@@ -175,6 +176,8 @@ def suggestion_text(s: Suggestion) -> str:
 
 def suggestions_title(v: Verdict, shown: int) -> str:
     """The heading above the suggestions, or that there is none."""
+    if v.tiles is not None:
+        return "No change was simulated (XLA:TPU is closed): capture the changed program and diff both"
     if not v.is_replayed:
         return "No change was tried on this fused module; give the module before fusion"
     if not v.suggestions and not v.is_ranked:
