@@ -29,7 +29,6 @@ EXTRA = {
     "samples/README.md": "samples.md",
     "benchmarks/README.md": "benchmarks.md",
     "examples/ci/README.md": "examples/ci.md",
-    "examples/fusion-rule/README.md": "examples/fusion-rule.md",
 }
 """Pages outside docs/, and where they are in the site."""
 RULES = """\

@@ -252,7 +252,7 @@ def observed_replay(
     if config.device is None:
         return Observed(compile(input, config), None, xla)
     beginning = begun
-    if beginning is None and config.passes and config.settings.plugins is None:
+    if beginning is None and config.passes:
         beginning = Checkpoint(config.passes[0])  # what comes before it takes longest
 
     def repeat(observer: MomentObserver) -> None:

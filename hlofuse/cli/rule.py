@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from hlofuse.cli.common import completion
-from hlofuse.cli.common.messages import message
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.grouping import grouped
-from hlofuse.plugins.active import installed_names, load_package
 from hlofuse.rules.catalogue import catalogue, family_of
 from hlofuse.rules.pages import (
-    FAMILIES,
     by_family,
     family_title,
     index_markdown,
@@ -39,12 +36,9 @@ if TYPE_CHECKING:
 def command(codes: tuple[str, ...], out: Output) -> int:
     """Show a rule: its condition, why XLA has it, what to do about it. Without CODE, list all rules.
 
-    CODE is a rule's code (CPU012) or a family's letters (CPU). Rules of installed packages
-    are listed as well; they apply to a replay only with --rules.
+    CODE is a rule's code (CPU012) or a family's letters (CPU).
     """
     rules_by_code = catalogue()
-    if not codes or not all(code.upper() in rules_by_code or code.upper() in FAMILIES for code in codes):
-        rules_by_code = {**rules_by_code, **_plugin_rules()}
     wanted = _requested_rules(codes, rules_by_code) if codes else list(rules_by_code.values())
     # A page each for codes that were named, a list for families and for everything.
     pages = bool(codes) and all(c.upper() in rules_by_code for c in codes)
@@ -56,20 +50,6 @@ def command(codes: tuple[str, ...], out: Output) -> int:
         show = _print_pages if pages else _print_list
         out.draw(lambda console: show(wanted, console))
     return 0
-
-
-def _plugin_rules() -> dict[str, Rule]:
-    """The rules of every usable package; a warning names the others."""
-    found: dict[str, Rule] = {}
-    for name in installed_names():
-        try:
-            package = load_package(name)
-        except HlofuseError as error:
-            message("warning", str(error))
-            continue
-        for code, rule in package.rules.items():
-            found.setdefault(code, rule)
-    return found
 
 
 def _requested_rules(codes: tuple[str, ...], rules_by_code: dict[str, Rule]) -> list[Rule]:

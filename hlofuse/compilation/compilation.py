@@ -17,7 +17,7 @@ from hlofuse.order import is_open, restore, source_of
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS
-from hlofuse.rules.settings import PLANNED, PlanInForce
+from hlofuse.rules.settings import PlanInForce
 from hlofuse.trace import Recorder
 from hlofuse.trace.provenance import final_instructions
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from hlofuse.ir.unique_ids import UniqueIds
     from hlofuse.passes.fusion.priority_fusion.observers import RecordedOrder
     from hlofuse.pipelines.identity import Identity
-    from hlofuse.rules.catalogue import Rule
     from hlofuse.rules.settings import Settings
     from hlofuse.trace import Event
     from hlofuse.trace.priority_record import PriorityRecord
@@ -119,8 +118,6 @@ class Compilation:
     config: ReplayConfig
     spans: dict[Stage, Span] = field(default_factory=dict, repr=False)
     """By the stage that they lead to."""
-    plugin_rules: Mapping[str, Rule] = field(default_factory=dict, repr=False)
-    """Rules of plugins that took part, by code."""
     recorded_order: RecordedOrder | None = field(default=None, repr=False)
     """XLA's fusion log after it was followed; None where there was none."""
     find_final: Callable[[], Module | None] | None = field(default=None, repr=False)
@@ -172,10 +169,6 @@ class Compilation:
         if begun is not None:
             listed = listed[listed.index(begun.before_pass) :]
         else:
-            if config.settings.plugins is not None:
-                self.plugin_rules = config.settings.plugins.rules
-            if config.settings.plan:
-                self.plugin_rules = {**self.plugin_rules, PLANNED.code: PLANNED}
             out = copy_module(self.at(Stage.INPUT))
             out.begin_run()
             restore(out, TARGETS[config.target], config.release, input.ids)

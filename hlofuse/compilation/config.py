@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes import make_pass
-from hlofuse.passes.registry import pass_names, single_passes, split_passes
+from hlofuse.passes.registry import single_passes, split_passes
 from hlofuse.pipelines.device import XlaBuild, device_of
 from hlofuse.pipelines.flags import DISABLED, disabled_passes, joined, merged, value_of
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, passes_of
@@ -18,7 +18,6 @@ from hlofuse.rules.settings import AS_XLA, Settings, parse_settings
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
-    from hlofuse.plugins.active import ActiveRules
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,6 @@ def replay_config(
     overrides: Iterable[str] = (),
     disable: Iterable[str] = (),
     enable: Iterable[str] = (),
-    rules: Iterable[str] = (),
     passes: str | None = None,
     xla_flags: tuple[str, ...] = (),
 ) -> ReplayConfig:
@@ -72,8 +70,7 @@ def replay_config(
     `mixed` is one with something of another (`hlofuse.pipelines.differences`). `xla_flags` are those that the
     module was compiled with; what they switch off is not replayed.
 
-    HlofuseError for whatever name is not known, with what may have been meant, and for a package of rules
-    that cannot be used.
+    HlofuseError for whatever name is not known, with what may have been meant.
     """
     overrides, disable, enable = tuple(overrides), tuple(disable), tuple(enable)
     release = mixed or release_of(release_for(target, xla))
@@ -88,16 +85,11 @@ def replay_config(
             make_pass(text, target, release)
     stated, _ = device_of(target, device)
     described, knobs = device_of(target, device, overrides)
-    plugins = _packages(rules)
-    added = plugins.rules if plugins is not None else {}
-    settings = replace(
-        parse_settings(knobs, disable, extra_names=device_numbers(target), added=added), plugins=plugins
-    )
+    settings = parse_settings(knobs, disable, extra_names=device_numbers(target))
     changes = (
         *overrides,
         *(f"without {code.upper()}" for code in disable),
         *(f"with {name}" for name in enable),
-        *(f"with the rules of {package}" for package in (plugins.names if plugins is not None else ())),
         *((f"passes {', '.join(listed)}",) if passes is not None else ()),
     )
     tables = TARGETS[target]
@@ -138,25 +130,6 @@ def _option(target: str, release: Release, xla_flags: tuple[str, ...]) -> str | 
         if value == "true" or (value is None and TARGETS[target].has_by_default(option, release)):
             return option
     return None
-
-
-def _packages(rules: Iterable[str]) -> ActiveRules | None:
-    """The rule packages of these names, or None."""
-    rules = tuple(rules)
-    if not rules:
-        return None
-    from hlofuse.plugins.active import load_rules
-
-    plugins = load_rules(rules)
-    for package, entry in ((p, e) for p in plugins.packages for e in p.entries):
-        # A rule about a target or pass that does not exist would keep silent for ever.
-        where = f"rules package {package.name}: {entry.code}"
-        if wrong := next((t for t in entry.targets if t not in TARGETS), None):
-            raise HlofuseError(f"{where}: no target {wrong!r}; expected one of {', '.join(TARGETS)}")
-        names = set[str]().union(*(pass_names(t) for t in entry.targets or TARGETS))
-        if wrong := next((n for n in entry.passes if n not in names), None):
-            raise HlofuseError(f"{where}: no pass {wrong!r}; expected one of {', '.join(sorted(names))}")
-    return plugins if plugins.packages else None
 
 
 def device_numbers(target: str) -> tuple[str, ...]:

@@ -55,6 +55,7 @@ from hlofuse.reports.verdict.text import verdict_lines
 from hlofuse.reports.verdict.verdict import verdict
 from hlofuse.rules.catalogue import catalogue, family_of
 from hlofuse.rules.pages import sections
+from hlofuse.rules.settings import PLANNED
 from hlofuse.trace import Event
 
 AUTO = "auto"
@@ -280,9 +281,7 @@ def page_of(
     quoted = {d.event.rule or "" for run in runs for d in run.decisions} | {
         h.refusal.rule or "" for run in runs for h in run.refused_edges
     }
-    entries = catalogue()
-    for observed in replays.values():
-        entries |= observed.replay.plugin_rules
+    entries = {**catalogue(), PLANNED.code: PLANNED}
     rules = tuple(
         (code, entries[code].title, tuple(sections(entries[code])))
         for code in sorted(quoted)

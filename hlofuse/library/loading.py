@@ -365,7 +365,6 @@ def config_of(
         overrides=(*options.overrides, *more),
         disable=options.disable,
         enable=options.enable,
-        rules=options.rules,
         passes=options.passes,
         xla_flags=flags,
     )

@@ -33,7 +33,6 @@ def open(
     set: Mapping[str, float | str] | Iterable[str] = (),
     disable: Iterable[str] = (),
     enable: Iterable[str] = (),
-    rules: Iterable[str] = (),
     passes: str | None = None,
     option: str | None = None,
     ids: str | None = None,
@@ -49,7 +48,7 @@ def open(
 
     The options are those of the command line. module: which of several. target, device, xla, xla_flags,
     stage: what the dump is read to be unless given. order: source of ids and use-lists. set: knobs and
-    numbers of the device, `{"launch_overhead_us": 2}` or `["NAME=VALUE"]`. disable, enable, rules, passes:
+    numbers of the device, `{"launch_overhead_us": 2}` or `["NAME=VALUE"]`. disable, enable, passes:
     rules and passes other than XLA's. profile: a profile of the program, whose times its kernels have.
     strict: refuse attributes, fields, types and opcodes that are not known, perhaps of a newer XLA.
 
@@ -100,7 +99,6 @@ def open(
         tuple(changes),
         tuple(disable),
         tuple(enable),
-        tuple(rules),
         profile=profile,
         strict=strict,
         given=given,

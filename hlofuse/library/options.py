@@ -122,12 +122,6 @@ class ReplayOptions:
         complete="optional_passes",
         multiple=True,
     )
-    rules: tuple[str, ...] = _option(
-        "--rules",
-        "NAME|all",
-        "Replay with the rules of an installed package (hlofuse rule lists them).",
-        multiple=True,
-    )
     assume_input: bool = flag(
         "--assume-input", "Same as --stage fusion-input: replay the fusion passes on any module."
     )
@@ -173,4 +167,4 @@ class ReplayOptions:
     @property
     def changes_xla(self) -> bool:
         """Something is asked for that XLA does not do."""
-        return bool(self.overrides or self.disable or self.enable or self.rules or self.passes is not None)
+        return bool(self.overrides or self.disable or self.enable or self.passes is not None)

@@ -214,7 +214,7 @@ class Stats(
 
     FLOP and bytes include all iterations of loops with a known trip count. In a
     dump directory the module before fusion is counted; with --after, --profile, --set, --disable,
-    --enable, --rules or --passes, the module after the replayed passes.
+    --enable or --passes, the module after the replayed passes.
     """
 
     after: bool = flag("--after", "Replay the fusion passes first and count the result.")

@@ -62,7 +62,7 @@ def _all(target: str) -> Iterator[ReleaseDifference]:
             yield ReleaseDifference("behaviour", name, text, spans, behaviour.source, attrgetter(name))
     knobs: dict[str, tuple[Knob, str]] = {}
     for code, rule in catalogue().items():
-        if rule.package or not _concerns(rule.mirrors, data.backend):
+        if not _concerns(rule.mirrors, data.backend):
             continue
         spans, has = str(rule.span), partial(_has, rule.span, code)
         yield ReleaseDifference("rule", code, rule.title, spans, rule.mirrors, has)

@@ -112,8 +112,6 @@ class Rule:
     """For a pass outside fusion: XLA's name of it."""
     flag: str = ""
     """The flag that makes XLA leave that pass out."""
-    package: str = ""
-    """The package it comes from; empty for XLA's own."""
     page: Mapping[str, str] | None = field(default=None, compare=False)
     """The texts of its page; None for a rule of XLA's, whose texts are in `page_file`."""
 

@@ -31,9 +31,7 @@ FAMILIES: dict[str, str] = {
 
 
 def family_title(rule: Rule) -> str:
-    """The pass of a rule; the package for rules that are not XLA's."""
-    if rule.package:
-        return f"{rule.package}, not XLA's"
+    """The pass of a rule."""
     return FAMILIES.get(family_of(rule.code), "Other")
 
 
@@ -75,7 +73,6 @@ def sections(rule: Rule) -> list[tuple[str, str]]:
         ("Knobs", "\n".join(f"{k.name} = {_values(k)}: {k.summary}" for k in rule.knobs)),
         ("XLA source", rule.mirrors),
         ("Releases", releases_text(rule.span)),
-        ("Package", f"{rule.package}; not one of XLA's rules" if rule.package else ""),
         ("History", rule.history),
     ]
     return [(heading, text) for heading, text in found if text]
@@ -98,8 +95,8 @@ def _outcome(rule: Rule) -> str:
 def rule_json(rule: Rule) -> dict[str, Any]:
     return {
         "code": rule.code,
-        "family": rule.package or FAMILIES.get(family_of(rule.code), ""),
-        "package": rule.package or None,
+        "family": FAMILIES.get(family_of(rule.code), ""),
+        "package": None,
         "title": rule.title,
         "asks": rule.condition,
         "why": rule.why,

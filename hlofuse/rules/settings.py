@@ -1,7 +1,7 @@
 """Changes of a what-if run: values of knobs, disabled and added rules. Empty for XLA as it is.
 
 A fusion plan replaces the cost model and the order of the queue on GPU, never a rule about legality.
-Passes evaluate their rules with these settings, in order (`in_force`, `pair_verdict`).
+Passes evaluate their rules with these settings, in order (`in_force`, `first_verdict`).
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from hlofuse.ir.errors import HlofuseError, any_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Knob, Rule, catalogue, knob_values
-from hlofuse.rules.verdict import PluginRules, Verdict
+from hlofuse.rules.verdict import Verdict
 
 KINDS = {
     "apart": "{p} is not fused",
@@ -80,14 +79,10 @@ class PlanInForce:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Overrides for one replay (`--set NAME=VALUE`, `--disable CODE`, `--rules PACKAGE`)."""
+    """Overrides for one replay (`--set NAME=VALUE`, `--disable CODE`)."""
 
     knobs: Mapping[str, float] = field(default_factory=dict)
     disabled: frozenset[str] = frozenset()
-    plugins: PluginRules | None = None
-    """Rules that are not XLA's."""
-    lifted: bool = False
-    """Every refusal that could be disabled is passed over; for the pair that a rule from outside allows."""
     plan: FusionPlan = ()
     """Decisions of the GPU's fusion passes that are taken otherwise."""
 
@@ -99,12 +94,6 @@ class Settings:
         values = knob_values(release)
         return replace(self, knobs={**values, **self.knobs}) if values else self
 
-    def in_pass(self, name: str, target: str) -> Settings:
-        """As they hold in one pass (XLA's name) of a target."""
-        if self.plugins is None:
-            return self
-        return replace(self, plugins=self.plugins.in_pass(name, target, self.disabled))
-
 
 AS_XLA = Settings()
 
@@ -114,16 +103,15 @@ def parse_settings(
     disabled: Iterable[str],
     *,
     extra_names: Iterable[str] = (),
-    added: Mapping[str, Rule] = MappingProxyType({}),
 ) -> Settings:
     """The settings; raises for unknown names and codes, with suggestions.
 
-    `extra_names` are further names for `--set`: the device's numbers. `added` are plugin rules by code.
+    `extra_names` are further names for `--set`: the device's numbers.
     """
     overrides, disabled = tuple(overrides), tuple(disabled)
     if not overrides and not disabled:
         return AS_XLA
-    rules = {**catalogue(), **added}
+    rules = catalogue()
     knobs = all_knobs()
     values: dict[str, float] = {}
     for text in overrides:
@@ -180,45 +168,15 @@ def first_verdict(
     for evaluate in rules:
         verdict = evaluate(candidate)
         if verdict is not None and verdict.rule.code not in settings.disabled:
-            if settings.lifted and not verdict.allows and not verdict.rule.fixed:
-                continue
             return verdict
     return None
-
-
-def pair_verdict(
-    rules: Iterable[Callable[[Q], Verdict | None]],
-    candidate: Q,
-    settings: Settings,
-    producer: Instruction,
-    consumer: Instruction,
-) -> Verdict | None:
-    """The answer about a pair: what rules from outside refuse, then XLA's, then what those allow.
-
-    A rule from outside that allows lifts the refusals that could be disabled as well, no others: without
-    them the program would be wrong. Its own verdict comes back only where it was needed.
-    """
-    plugins = settings.plugins
-    if plugins is None:
-        return first_verdict(rules, candidate, settings)
-    own = plugins.verdict(producer, consumer)
-    if own is not None and not own.allows:
-        return own
-    verdict = first_verdict(rules, candidate, settings)
-    if own is not None and verdict is not None and not verdict.allows:
-        verdict = first_verdict(rules, candidate, replace(settings, lifted=True))
-        if verdict is None or verdict.allows:
-            verdict = own
-    return verdict
 
 
 def pair_refusal(
     rules: Iterable[Callable[[Q], Verdict | None]],
     candidate: Q,
     settings: Settings,
-    producer: Instruction,
-    consumer: Instruction,
 ) -> Verdict | None:
     """The same where XLA's rules only ever refuse: None if the pair is allowed."""
-    verdict = pair_verdict(rules, candidate, settings, producer, consumer)
+    verdict = first_verdict(rules, candidate, settings)
     return None if verdict is None or verdict.allows else verdict

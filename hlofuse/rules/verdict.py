@@ -1,13 +1,12 @@
-"""Verdicts of XLA's rules and of plugin rules (`hlofuse.plugins`)."""
+"""Verdicts of XLA's rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial, wraps
 from typing import Any, Protocol, TypeAlias, TypeVar
 
-from hlofuse.ir.graph import Instruction
 from hlofuse.rules.catalogue import Rule, given_fields_of, register
 
 Figures: TypeAlias = Mapping[str, Any]
@@ -62,23 +61,3 @@ requirement = partial(condition, essential=True)
 """A condition without which the program would be wrong, or have no code."""
 runner = partial(requirement, allows=True)
 """A condition that settles who runs a kernel."""
-
-
-class PluginRules(Protocol):
-    """The interface of plugin rules in a replay."""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The packages they come from, as text."""
-        ...
-
-    @property
-    def rules(self) -> Mapping[str, Rule]: ...
-
-    def in_pass(self, name: str, target: str, disabled: Collection[str] = ()) -> PluginRules:
-        """The rules for a pass (XLA's name) of a target, without the disabled ones."""
-        ...
-
-    def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
-        """The first verdict on whether the two may be one kernel; None if no rule applies."""
-        ...

@@ -132,7 +132,7 @@ class _Siblings:
     def why_illegal(self, fusion: Instruction, other: Instruction) -> Verdict | None:
         """The verdict against fusing the two (`LegalToFuse`)."""
         pair = Siblings(fusion, other, self._reachability, self.release, self.settings)
-        return pair_refusal(rules.CPU_LEGAL, pair, self.settings, other, fusion)
+        return pair_refusal(rules.CPU_LEGAL, pair, self.settings)
 
     def run(self) -> bool:
         for instruction in self._order:

@@ -27,7 +27,7 @@ from hlofuse.rules.fusion_merger import (
 from hlofuse.rules.gpu_fusible import choose_kind, fusible_computations
 from hlofuse.rules.gpu_instruction_fusion import RULES, GpuFusionState, GpuPair
 from hlofuse.rules.instruction_fusion import NOTHING_AGAINST
-from hlofuse.rules.settings import first_verdict, pair_refusal, pair_verdict
+from hlofuse.rules.settings import first_verdict, pair_refusal
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
@@ -77,7 +77,7 @@ class _Driver:
             return verdict, None
         for user in producer.users:
             pair = GpuPair(producer, user, user.operands.index(producer), self._state)
-            verdict = pair_refusal(USER_RULES, pair, settings, producer, user)
+            verdict = pair_refusal(USER_RULES, pair, settings)
             if verdict is not None:
                 return verdict, user
         verdict = first_verdict(MERGE_RULES, merge, settings)
@@ -140,7 +140,7 @@ class _LegacyDriver(FusionDriver):
 
     def should_fuse(self, consumer: Instruction, operand_index: int) -> Verdict:
         pair = GpuPair(consumer.operands[operand_index], consumer, operand_index, self.state)
-        verdict = pair_verdict(RULES, pair, self.state.settings, pair.producer, consumer)
+        verdict = first_verdict(RULES, pair, self.state.settings)
         return verdict or Verdict(NOTHING_AGAINST)
 
     def choose_kind(self, producer: Instruction, consumer: Instruction) -> str:

@@ -178,7 +178,7 @@ class _Driver:
         planned, settings = self._plan.pair(a, b) if self._plan is not None else "", self._settings
         if planned == "join":
             settings = replace(settings, disabled=settings.disabled | {"GM033"})
-        return pair_refusal(rules, pair, settings, a, b) or (APART_BY_PLAN if planned == "split" else None)
+        return pair_refusal(rules, pair, settings) or (APART_BY_PLAN if planned == "split" else None)
 
     def _refuse(
         self, producer: Instruction, consumer: Instruction | None, verdict: Verdict, **more: str

@@ -31,7 +31,7 @@ from hlofuse.rules.instruction_fusion import (
     pass_cannot_duplicate,
     producer_is_root,
 )
-from hlofuse.rules.settings import in_force, pair_verdict
+from hlofuse.rules.settings import first_verdict, in_force
 from hlofuse.rules.verdict import Figures, Verdict
 from hlofuse.trace import Recorder
 
@@ -69,8 +69,8 @@ class FusionDriver:
         self.release = options.release
         self.rules = in_force(self.rules, options.release)
         self.state = FusionState(options.may_duplicate, options.release, options.settings, self.is_expensive)
-        # Rules from outside promise nothing about fusions that grow, nor does multi-output fusion.
-        self._settles = options.settings.plugins is None and not self._offers_multi_output()
+        # Multi-output fusion promises nothing about fusions that grow.
+        self._settles = not self._offers_multi_output()
         self._settled = False
         """Whether the latest refusal holds for good."""
 
@@ -92,7 +92,7 @@ class FusionDriver:
     def should_fuse(self, consumer: Instruction, operand_index: int) -> Verdict:
         """The rules' answer for one pair (`ShouldFuse`)."""
         pair = CandidatePair(consumer.operands[operand_index], consumer, operand_index, self.state)
-        verdict = pair_verdict(self.rules, pair, self.state.settings, pair.producer, consumer)
+        verdict = first_verdict(self.rules, pair, self.state.settings)
         return verdict or Verdict(NOTHING_AGAINST)
 
     def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:

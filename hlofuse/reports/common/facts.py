@@ -16,6 +16,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.reports.common.lineage import Lineage
 from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, RuleText
 from hlofuse.rules.catalogue import catalogue
+from hlofuse.rules.settings import PLANNED
 
 FURTHER_RESULTS = frozenset(
     {"multi_output_fusion", "cpu_multi_output_fusion", "horizontal_loop_fusion", "horizontal_input_fusion"}
@@ -45,7 +46,7 @@ class Facts:
         self._at_stake: dict[Instruction, float | None] = {}
         self._explained: dict[str, dict[CreatedBy, None]] = {}
         self._launched_computations: dict[Module, frozenset[Computation]] = {}
-        self._catalogue = {**catalogue(), **replay.plugin_rules}
+        self._catalogue = {**catalogue(), PLANNED.code: PLANNED}
 
     @cached_property
     def launched_before(self) -> dict[str, Instruction]:
@@ -100,7 +101,7 @@ class Facts:
         entry = self._catalogue.get(code or "")
         if entry is None:
             return RuleText(code or "", "")
-        title = f"{entry.title} (not XLA's: {entry.package})" if entry.package else entry.title
+        title = entry.title
         return RuleText(entry.code, title, entry.advice, entry.message, entry.why, entry.flag)
 
     @cached_property

@@ -53,8 +53,7 @@ def rank(
     """
     base = replace(config, xla=None)
     structures = cache or SharedTables()
-    # A replay with rules from outside has them from its beginning on.
-    begun = Checkpoint(base.passes[0]) if base.settings.plugins is None and base.passes else None
+    begun = Checkpoint(base.passes[0]) if base.passes else None
     start = _start_of_joins(base, begun)
     decisive = _Deciding()
     observed = observed_replay(input, base, cache=structures, start=start, begun=begun, observers=[decisive])
@@ -67,7 +66,7 @@ def rank(
     counts = Counter[str]() if narrowed else _refusals(observed.replay.events)
     for code, blocking in blocking_rules.items():
         counts.setdefault(code, blocking.edges)  # the cost model's verdict is no event of its own
-    rules = {**catalogue(), **observed.replay.plugin_rules}
+    rules = catalogue()
     codes = [c for c in counts if c in rules and c not in config.settings.disabled]
     relaxable = [c for c in codes if not rules[c].fixed]
     relaxed, fixed = [], []
@@ -112,7 +111,7 @@ def _start_of_joins(config: ReplayConfig, begun: Checkpoint | None) -> SharedSta
     """Without a rule of MultiOutputFusion on GPU all goes as before until that pass; None where passes ahead
     of it may ask its rules too."""
     passes = config.passes
-    if config.device is None or config.settings.plugins is not None or _JOINS not in passes:
+    if config.device is None or _JOINS not in passes:
         return None
     place = passes.index(_JOINS)
     if _names(passes[:place]) <= _NO_RULES_OF_JOINS and PRIORITY_FUSION not in _names(passes[place:]):

@@ -70,8 +70,6 @@ class DecisiveRules(Observer):
             edge = edge or (legality.alone.get(consumer) or legality.look_at(consumer)).as_consumer
         if edge is not None:
             return bool(edge.rule.code == code)
-        if legality.settings.plugins is not None:
-            return True
         pair = model.pair(producer, consumer)
         settings = replace(legality.settings, disabled=legality.settings.disabled | {code})
         candidate = PriorityPair(producer, consumer, replace(legality.state, settings=settings), pair)

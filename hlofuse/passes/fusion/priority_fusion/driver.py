@@ -312,7 +312,6 @@ class Driver:
             changed = True
             name = consumer.name
             pair = legality.pair_id(producer, consumer, extra) if legality.tiles else None
-            allowed = legality.allowed.pop((producer, consumer), None) if legality.allowed else None
             created = consumer.opcode != "fusion"
             self._fuse(producer, consumer, inside, tilings.get(consumer), extra)
             if pair is not None:
@@ -323,7 +322,7 @@ class Driver:
                 producer,
                 name,
                 consumer,
-                rule=allowed.rule.code if allowed is not None else rule.code,
+                rule=rule.code,
                 kind="multi-output" if extra else "producer-consumer",
                 created=created,
                 duplicated=bool(producer.users),

@@ -1,6 +1,6 @@
 """Whether a producer may be fused into a consumer, computed once for each structure of a pair."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TypeAlias
 
 from hlofuse.analysis.components import depends_on
@@ -18,7 +18,6 @@ from hlofuse.rules.priority_fusion import (
     IN_PLACE_RULES,
     OF_CONSUMER,
     OF_PRODUCER,
-    RULES,
     SCATTER_RULES,
     TRITON_RULES,
     Limits,
@@ -29,7 +28,7 @@ from hlofuse.rules.priority_fusion import (
     structure_rules,
 )
 from hlofuse.rules.priority_fusion.conditions import NO_USERS, ONLY_BITCASTS
-from hlofuse.rules.settings import Settings, first_verdict, pair_refusal, pair_verdict
+from hlofuse.rules.settings import Settings, first_verdict, pair_refusal
 from hlofuse.rules.verdict import Verdict
 
 PairId: TypeAlias = tuple[int, int, int, bool]
@@ -108,7 +107,6 @@ class Legality:
         self._admits_small = self.limits.admit_small
         self.alone: dict[Instruction, _Alone] = {}
         self._by_structure: dict[SummaryPair, _Edge] = {}
-        self.allowed: dict[tuple[Instruction, Instruction], Verdict] = {}
         """Pairs that a rule from outside allows."""
         self.tilings: dict[PairId, Tiling | Refusal] = {}
         # Nothing becomes a Triton fusion unless a neighbour is one already.
@@ -119,7 +117,7 @@ class Legality:
         )
         self.tiles = self._ids is not None
         """There are Triton fusions, of which pairs have tilings."""
-        self._only_structure = self._ids is None and settings.plugins is None
+        self._only_structure = self._ids is None
 
     def verdict(self, producer: Instruction, consumer: Instruction) -> Verdict | None:
         """The refusal of this pair, kept by the model until one of the two changes (`CanFuseCached`)."""
@@ -149,8 +147,6 @@ class Legality:
             triton = self._ids is not None and (
                 is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)
             )
-            if self.settings.plugins is not None:  # what it says is about this pair, not its structure
-                return self._plugin_verdict(TRITON_RULES if triton else RULES, producer, consumer) or pair
             if triton:
                 return self._first(TRITON_RULES, producer, consumer) or pair
         if not (self._admits_small and a.is_small and b.is_small) or consumer.opcode == "bitcast":
@@ -187,16 +183,6 @@ class Legality:
         pair: SummaryPair | None = None,
     ) -> Verdict | None:
         return first_verdict(rules, PriorityPair(producer, consumer, self.state, pair), self.settings)
-
-    def _plugin_verdict(
-        self, rules: Iterable[PairRule], producer: Instruction, consumer: Instruction
-    ) -> Verdict | None:
-        candidate = PriorityPair(producer, consumer, self.state)
-        verdict = pair_verdict(rules, candidate, self.settings, producer, consumer)
-        if verdict is None or not verdict.allows:
-            return verdict
-        self.allowed[producer, consumer] = verdict
-        return None
 
     def pair(self, producer: Instruction, consumer: Instruction) -> SummaryPair:
         """The structure of the pair (`KernelModel.pair`), kept as long as its verdict."""
@@ -241,7 +227,7 @@ class Legality:
         if self._first((*OF_PRODUCER, *OF_CONSUMER), producer, user) is not None:
             return False
         pair = PriorityPair(producer, user, self.state)
-        if pair_refusal(TRITON_RULES[:-1], pair, self.settings, producer, user) is not None:
+        if pair_refusal(TRITON_RULES[:-1], pair, self.settings) is not None:
             return False
         if isinstance(self._tile(producer, user, extra_outputs=True), Refusal):
             return False
