@@ -14,7 +14,7 @@ import pytest
 
 from hlofuse.capture.ahead_of_time import devices
 from hlofuse.capture.ahead_of_time.devices import Devices, add_flags, devices_of
-from hlofuse.capture.ahead_of_time.problem import MISSING, Problem
+from hlofuse.capture.ahead_of_time.programs import MISSING, Problem
 from hlofuse.capture.target_config import FLAGS_OF_RELEASES, target_config_text
 from hlofuse.cost.gpu.device import device_from_text_proto, load_device
 
