@@ -45,10 +45,6 @@ def _compilation(target: Target) -> list[str]:
     return [f"[{p.name}]" if isinstance(p, UnimplementedPass) else p.name for p in single]
 
 
-def _releases(target: Target) -> str:
-    return f"as in jaxlib {target.release}" if target.release else f"of jaxlib {EARLIEST} to {NEWEST}"
-
-
 def _passes(steps: tuple[Step, ...]) -> list[str]:
     """Each pass, with its releases where not all run it."""
     return [step.text if step.span == ANY else f"{step.text} ({step.span})" for step in steps]
@@ -71,7 +67,8 @@ def _print(targets: list[Target], verbose: bool, console: Console) -> None:
     from rich.text import Text
 
     for target in targets:
-        console.print(f"{target.name}  {target.title} {_releases(target)}", style="bold")
+        span = f"as in jaxlib {target.release}" if target.release else f"of jaxlib {EARLIEST} to {NEWEST}"
+        console.print(f"{target.name}  {target.title} {span}", style="bold")
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
         table.add_column(no_wrap=True, style="cyan")
         table.add_column()

@@ -18,9 +18,7 @@ from hlofuse.releases import NAMED, NAMES, NEWEST, nearest, release_of
 from hlofuse.reports.comparison.json import comparison_json
 from hlofuse.reports.comparison.model import compare_builds
 from hlofuse.reports.comparison.text import print_comparison
-from hlofuse.reports.upgrade import upgrade
-from hlofuse.reports.upgrade.model import upgrade_json
-from hlofuse.reports.upgrade.text import print_upgrade
+from hlofuse.reports.upgrade import print_upgrade, upgrade, upgrade_json
 
 if TYPE_CHECKING:
     from hlofuse.compilation import ReplayConfig

@@ -118,15 +118,12 @@ def _functions(computation: Computation) -> dict[str, Counter[object]]:
     """The inlined operations, by the paths of their functions."""
     found: dict[str, Counter[object]] = {}
     for x in computation:
-        if x.op_name and x.opcode not in _OF_PASSES | {"parameter"} and not _is_constant(x):
+        is_value = is_constant(x) or is_broadcast_of_constant(x)
+        if x.op_name and x.opcode not in _OF_PASSES | {"parameter"} and not is_value:
             for path, inner in calls_within(x.op_name):
                 shapes = tuple(str(y.shape) for y in (x, *x.operands))
                 found.setdefault(path, Counter())[(inner, x.opcode, shapes, _place(x))] += 1
     return found
-
-
-def _is_constant(x: Instruction) -> bool:
-    return is_constant(x) or is_broadcast_of_constant(x)
 
 
 def _place(x: Instruction) -> object:

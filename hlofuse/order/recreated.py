@@ -57,7 +57,9 @@ def _chain_to_mean(phases: Phases) -> Iterable[Instruction]:
             continue
         path: list[Instruction] = []
         arrays = arrays_read_by(x)
-        while len(arrays) == 1 and phases.get(arrays[0]) in _EARLIER and _has_one_reader(arrays[0]):
+        while len(arrays) == 1 and phases.get(arrays[0]) in _EARLIER:
+            if arrays[0].opcode not in ELEMENTWISE_OPCODES or len(arrays[0].users) != 1:
+                break
             path += arrays
             arrays = arrays_read_by(path[-1])
         if len(path) > 1 and path[-1].opcode == "multiply" and _reads_reduction(path[-1]):
@@ -110,10 +112,6 @@ def _spread_of_moved(phases: Phases) -> Iterable[Instruction]:
 def arrays_read_by(x: Instruction) -> list[Instruction]:
     """The operands without constants and broadcasts of constants."""
     return [o for o in x.operands if not is_constant(o)]
-
-
-def _has_one_reader(x: Instruction) -> bool:
-    return x.opcode in ELEMENTWISE_OPCODES and len(x.users) == 1
 
 
 def _reads_one_array(x: Instruction) -> bool:

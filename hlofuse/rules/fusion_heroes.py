@@ -99,13 +99,10 @@ def heroes_verdict(
     if not release.mlir_emitters and BECOMES_UNTILED.code not in settings.disabled:
         tiled = ((first, second, a), (second, first, b))
         for fusion, reader, hero in tiled:
-            if hero is not None and hero.transpose is not None and _reads(reader, fusion):
+            reads = fusion.opcode == reader.opcode == "fusion" and fusion in reader.operands
+            if reads and hero is not None and hero.transpose is not None:
                 return None if _at_the_end(fusion, reader, model) else Verdict(BECOMES_UNTILED)
     return None
-
-
-def _reads(reader: Instruction, fusion: Instruction) -> bool:
-    return fusion.opcode == reader.opcode == "fusion" and fusion in reader.operands
 
 
 def _at_the_end(fusion: Instruction, reader: Instruction, model: KernelModel) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Protocol
 
 from hlofuse.ir.graph import Computation, Instruction
@@ -27,10 +26,6 @@ Opcode = tuple[str, int, int, Check | None, AttributeCache]
 
 
 _FEW = tuple(map(str, range(64)))
-
-
-def _numbers(count: int) -> Iterable[str]:
-    return _FEW[:count] if count <= len(_FEW) else map(str, range(count))
 
 
 class Fallback(Protocol):
@@ -301,7 +296,9 @@ class Body:
         if len(self.by_name) != len(slots) or not slots:
             raise FastPathMiss  # a name comes twice, or there is no instruction
         try:
-            computation.parameters = [*map(parameters.__getitem__, _numbers(len(parameters)))]
+            count = len(parameters)
+            numbers = _FEW[:count] if count <= len(_FEW) else map(str, range(count))
+            computation.parameters = [*map(parameters.__getitem__, numbers)]
         except KeyError:
             raise FastPathMiss from None
         computation.root = self.root or slots[-1]  # type: ignore[assignment]

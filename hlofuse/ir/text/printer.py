@@ -220,10 +220,8 @@ class _InstructionPrinter:
 
     def _called_text(self, computations: list[Computation], braced: bool) -> str:
         if self.options.nested_bodies:
-            bodies = ["".join(self._nested_printer(c).lines()) for c in computations]
+            nested = (_ComputationPrinter(c, self.options, self.indent, nested=True) for c in computations)
+            bodies = ["".join(printer.lines()) for printer in nested]
             return "{\n" + ",\n".join(bodies) + "\n}" if braced else "\n" + ", ".join(bodies)
         text = ", ".join(self.percent + c.name for c in computations)
         return f"{{{text}}}" if braced else text
-
-    def _nested_printer(self, computation: Computation) -> _ComputationPrinter:
-        return _ComputationPrinter(computation, self.options, self.indent, nested=True)

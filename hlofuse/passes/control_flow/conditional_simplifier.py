@@ -194,7 +194,8 @@ class ConditionalCanonicalizer(RewritePass):
         called = []
         changed = False
         for name, branch in x.called:
-            if not _has_tuples(branch) and any(c.opcode != "conditional" for c in branch.callers):
+            has_tuples = branch.parameters[0].shape.is_tuple and branch.root.shape.is_tuple
+            if not has_tuples and any(c.opcode != "conditional" for c in branch.callers):
                 branch = clone_computation(branch)
             changed |= _give_tuples(branch)
             called.append((name, branch))
@@ -208,10 +209,6 @@ class ConditionalCanonicalizer(RewritePass):
             replace_instruction(x, make.get_tuple_element(x, new, 0), has_side_effect)
             changed = True
         return changed
-
-
-def _has_tuples(branch: Computation) -> bool:
-    return branch.parameters[0].shape.is_tuple and branch.root.shape.is_tuple
 
 
 def _give_tuples(branch: Computation) -> bool:

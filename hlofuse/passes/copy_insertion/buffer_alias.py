@@ -56,7 +56,8 @@ def _donors(module: Module, config: InputOutputAlias) -> dict[str, list[tuple[in
     for parameter in module.entry.parameters:
         for index, shape in parameter.shape.leaves():
             argument = (parameter.parameter_number, index)
-            if argument in config.donors and not config.is_aliased(argument) and _is_static(shape):
+            is_static = shape.is_array and not shape.dynamic_dimensions
+            if argument in config.donors and not config.is_aliased(argument) and is_static:
                 found[_space(shape)].append((shape.byte_size, argument))
     return found
 
@@ -89,10 +90,6 @@ def _matched(
 
 def _largest_first(sized: list[tuple[int, _Place]]) -> list[tuple[int, _Place]]:
     return sorted(sized, key=lambda pair: -pair[0])
-
-
-def _is_static(shape: Shape) -> bool:
-    return shape.is_array and not shape.dynamic_dimensions
 
 
 def _space(shape: Shape) -> str:

@@ -134,11 +134,9 @@ def _is_left_out(instruction: Instruction) -> bool:
     ):
         return True
     special = any(s.layout is not None and s.layout.suffix for s in instruction.shape.subshapes())
-    return special or (instruction.opcode == "conditional" and _shares_a_branch(instruction))
-
-
-def _shares_a_branch(conditional: Instruction) -> bool:
-    return any(sum(c.callers.values()) > 1 for c in conditional.called_computations)
+    if special or instruction.opcode != "conditional":
+        return special
+    return any(sum(c.callers.values()) > 1 for c in instruction.called_computations)
 
 
 class _GpuLayouts(LayoutAssignment):

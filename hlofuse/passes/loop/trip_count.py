@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hlofuse.analysis.trip_counts import MIRRORED
+from hlofuse.analysis.kernels import MIRRORED
 from hlofuse.ir.fusing import module_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import set_attribute
