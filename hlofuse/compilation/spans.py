@@ -92,7 +92,7 @@ def lower(module: Module, config: ReplayConfig, observers: Sequence[PassObserver
     out, recorder, provenance = copy_module(module), BeforeFusion(), Provenance()
     provenance.begin(out)
     out.listeners.append(recorder)
-    pipelines = before_fusion(config.target, build.device, build.flags)
+    pipelines = before_fusion(config.target, build.device, build.flags, config.release)
     if pipelines:
         out.computation_order = order_of_front_end(out)
     passes = run_passes(pipelines or (_BASIC,), out, recorder, observers, build.flags, provenance)
@@ -115,7 +115,7 @@ def finish(module: Module, config: ReplayConfig, observers: Sequence[PassObserve
     build = config.build
     out, recorder = copy_module(module), Recorder()
     out.begin_run()
-    pipelines = after_fusion(config.target, build.device, build.flags)
+    pipelines = after_fusion(config.target, build.device, build.flags, config.release)
     passes = run_passes(pipelines, out, recorder, observers, build.flags)
     return Span(out, passes, recorder.events, tuple(recorder.left_alone), recorder.not_repeated)
 

@@ -6,13 +6,13 @@ pass's file is imported only when the pass is created.
 
 import importlib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline
-from hlofuse.releases import Release
+from hlofuse.releases import Release, Span
 from hlofuse.rules.settings import AS_XLA, Settings
 
 # By target and XLA's name: `module:class` below `hlofuse.passes`. Several targets have a pass of the same
@@ -267,6 +267,24 @@ def make_pass(text: str, target: str, release: Release, settings: Settings = AS_
     return _create(text, target, {**context, "release": release, "settings": settings})
 
 
+@dataclass(frozen=True, slots=True)
+class OfReleases:
+    """Passes of a list that only some releases run."""
+
+    span: Span
+    steps: tuple[str | Pass, ...]
+
+
+def since(release: str, *steps: str | Pass) -> OfReleases:
+    """The passes that this release and later ones run."""
+    return OfReleases(Span(since=release), steps)
+
+
+def until(release: str, *steps: str | Pass) -> OfReleases:
+    """The passes that this release and earlier ones run."""
+    return OfReleases(Span(until=release), steps)
+
+
 @dataclass(frozen=True)
 class PassLists:
     """Builds XLA's own lists of passes for a target; a text stands for the pass that it describes.
@@ -277,16 +295,31 @@ class PassLists:
     target: str
     context: Mapping[str, Any]
 
-    def pipeline(self, name: str, *steps: str | Pass) -> Pipeline:
-        return Pipeline(name, tuple(self.step(step) for step in steps))
+    def pipeline(self, name: str, *steps: str | Pass | OfReleases) -> Pipeline:
+        """The passes that the release of `context` runs, in order."""
+        return Pipeline(name, tuple(self._listed(steps)))
+
+    def _listed(self, steps: Iterable[str | Pass | OfReleases]) -> Iterator[Pass]:
+        for step in steps:
+            if not isinstance(step, OfReleases):
+                yield self.step(step)
+            elif step.span.includes(self.context["release"].name):
+                yield from self._listed(step.steps)
 
     def fixed_point(self, step: str | Pass) -> FixedPoint:
         """The pass, repeated until it changes nothing."""
         return FixedPoint(self.step(step))
 
     def step(self, step: str | Pass) -> Pass:
-        """The pass, created if `step` is its text."""
-        return _create(step, self.target, self.context) if isinstance(step, str) else step
+        """The pass, created if `step` is its text; with the release of `context` where it depends on one."""
+        if isinstance(step, str):
+            return _create(step, self.target, self.context)
+        if isinstance(step, FixedPoint):
+            return replace(step, of=self.step(step.of))
+        if "release" in self.context and any(f.name == "release" for f in fields(step)):
+            changes: dict[str, Any] = {"release": self.context["release"]}
+            return replace(step, **changes)
+        return step
 
 
 def _create(text: str, target: str, context: Mapping[str, Any]) -> Pass:

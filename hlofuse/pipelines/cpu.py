@@ -18,14 +18,13 @@ from hlofuse.passes.collectives import AllReducePromotion, CollectiveCombiner
 from hlofuse.passes.cpu.ynnpack import LibraryRewriter, is_computed_by_ynn
 from hlofuse.passes.dot.dot_operands import OperandUpcaster
 from hlofuse.passes.float.conversions import ChangeOpDataType
-from hlofuse.passes.float.float_normalization import FloatNormalization
+from hlofuse.passes.float.float_normalization import CPU_KEEPS_BF16, FloatNormalization
 from hlofuse.passes.reduction import TreeReductionRewriter
-from hlofuse.passes.registry import PassLists
+from hlofuse.passes.registry import OfReleases, PassLists, since, until
 from hlofuse.passes.sort.topk import TopkRewriter
 from hlofuse.pipelines.flags import ynn_kinds
-from hlofuse.releases import AROUND_FUSION
+from hlofuse.releases import AROUND_FUSION, Release, Span
 
-_LISTS = PassLists("cpu", {"release": AROUND_FUSION})
 _ALGEBRAIC = Options(supports_non_canonical_dots=False, executing_on_cpu=True)
 
 
@@ -41,16 +40,16 @@ def _has_groups(x: Instruction) -> bool:
     return x.attributes.raw("feature_group_count") not in (None, "1") and not is_native
 
 
-def _simplification(name: str, is_of_library: Callable[[Instruction], bool]) -> FixedPoint:
+def _simplification(lists: PassLists, name: str, is_of_library: Callable[[Instruction], bool]) -> FixedPoint:
     """`CreateSimplificationPipeline`."""
     return FixedPoint(
-        _LISTS.pipeline(
+        lists.pipeline(
             name,
             AlgebraicSimplifier(_ALGEBRAIC),
             "simplify-sorts",
             "dce",
             "gather_expander",
-            "gather_simplifier",
+            since("0.5", "gather_simplifier"),
             TreeReductionRewriter(is_of_library),
             "zero_sized_hlo_elimination",
             "while-loop-invariant-code-motion",
@@ -66,27 +65,31 @@ def _simplification(name: str, is_of_library: Callable[[Instruction], bool]) -> 
 
 
 @cache
-def _before_fusion(starts: frozenset[str]) -> tuple[Pipeline, ...]:
-    """The pipelines where YNNPACK computes operations of these opcodes."""
+def _before_fusion(release: Release, starts: frozenset[str]) -> tuple[Pipeline, ...]:
+    """The pipelines of a release where YNNPACK computes operations of these opcodes."""
+    lists = PassLists("cpu", {"release": release})
 
     def is_of_library(x: Instruction) -> bool:
-        return x.opcode in starts and is_computed_by_ynn(x)
+        return x.opcode in starts and is_computed_by_ynn(x, release)
+
+    def is_narrow(x: Instruction) -> bool:
+        return is_of_library(x) or (release.cpu_keeps_bf16 and x.opcode in CPU_KEEPS_BF16)
 
     return (
-        _LISTS.pipeline("pre-spmd-partitioner", "strip-memory-placement-annotations"),
-        _LISTS.pipeline("spmd-partitioner", "shardy-xla"),
-        _LISTS.pipeline(
+        lists.pipeline("pre-spmd-partitioner", since("0.10", "strip-memory-placement-annotations")),
+        lists.pipeline("spmd-partitioner", since("0.7", "shardy-xla")),
+        lists.pipeline(
             "sharding-removal",
-            "flatten-call-graph",
+            since("0.6", "flatten-call-graph"),
             "sharding-remover",
             UnimplementedPass("control-dep-rewriter"),
             "dce",
         ),
-        _LISTS.pipeline(
+        lists.pipeline(
             "HLO_passes_through_layout_assignment",
             "batched_gather_scatter_normalizer",
             "result_caster",
-            "dot_decomposer",
+            since("0.7", "dot_decomposer"),
             OperandUpcaster(is_of_library),
             "rng-expander",
             "rng-bit-generator-expander",
@@ -107,7 +110,7 @@ def _before_fusion(starts: frozenset[str]) -> tuple[Pipeline, ...]:
             "batch-dot-simplification",
             "dot_decomposer",
             AllReducePromotion(widened={"bf16": "f32"}),
-            FloatNormalization("bf16", "f32", is_of_library),
+            FloatNormalization("bf16", "f32", is_narrow),
             "batch-dot-simplification",
             UnimplementedPass("convolution-group-converter", ("convolution",), _has_groups),
             "batchnorm_expander",
@@ -115,76 +118,94 @@ def _before_fusion(starts: frozenset[str]) -> tuple[Pipeline, ...]:
             "conditional-canonicalizer",
             "dynamic-dimension-simplifier",
             UnimplementedPass("associative-scan-rewriter"),
-            _LISTS.fixed_point("reduce-window-rewriter"),
+            lists.fixed_point("reduce-window-rewriter"),
             UnimplementedPass("reduce-window-resizer"),
             UnimplementedPass("scan_expander", ("scan",)),
             "dynamic_padder",
+            until("0.4", "select_and_scatter_expander", "scatter_expander"),
             "convolution-canonicalization",
             ChangeOpDataType(is_of_library),
-            _simplification("simplification", is_of_library),
-            "select_and_scatter_expander",
-            "scatter_expander",
-            "scatter_simplifier",
-            _simplification("post_scatter_expansion_simplification", is_of_library),
-            "gemv-rewriter(layout_sensitive=false)",
+            _simplification(lists, "simplification", is_of_library),
+            since(
+                "0.5",
+                "select_and_scatter_expander",
+                "scatter_expander",
+                "scatter_simplifier",
+            ),
+            OfReleases(Span("0.5", "0.5"), ("scatter_expander",)),
+            since("0.5", _simplification(lists, "post_scatter_expansion_simplification", is_of_library)),
+            since("0.10", "gemv-rewriter(layout_sensitive=false)"),
             "bitcast_dtypes_expander",
             TopkRewriter(_is_of_f32),
             "transpose-folding",
             "cse(layout_sensitive=false, only_fusion_computations=false)",
+            until("0.10", "cse_barrier_expander", "tuple-simplifier"),
             "while-loop-trip-count-annotator",
             "flatten-call-graph",
             "layout-assignment",
         ),
-        _LISTS.pipeline(
+        lists.pipeline(
             "hlo_normalization",
             "reshape-decomposer",
             UnimplementedPass("reduce-decomposer"),
             "broadcast_canonicalizer",
         ),
-        _LISTS.pipeline(
+        lists.pipeline(
             "dot-library-passes",
-            "dot_decomposer",
-            LibraryRewriter(starts),
+            since("0.7", "dot_decomposer", LibraryRewriter(starts)),
         ),
     )
 
 
-def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) -> tuple[Pipeline, ...]:
-    """The pipelines before fusion, the same for every device.
+def before_fusion(
+    device: DeviceDescription | None, flags: tuple[str, ...] = (), release: Release = AROUND_FUSION
+) -> tuple[Pipeline, ...]:
+    """The pipelines of a release before fusion, the same for every device.
 
     A flag chooses the operations that YNNPACK computes.
     """
     return _before_fusion(
-        frozenset(opcode for kind in ynn_kinds(flags) for opcode in _YNN_OPCODES.get(kind, ()))
+        release,
+        frozenset(opcode for kind in ynn_kinds(flags) for opcode in _YNN_OPCODES.get(kind, ())),
     )
 
 
-def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) -> tuple[Pipeline, ...]:
+def after_fusion(
+    device: DeviceDescription | None, flags: tuple[str, ...] = (), release: Release = AROUND_FUSION
+) -> tuple[Pipeline, ...]:
     """The pipelines after fusion in `RunHloPassesAfterLayoutAssn`; no device and no flag changes them."""
+    lists = PassLists("cpu", {"release": release})
     layout_sensitive = replace(_ALGEBRAIC, layout_sensitive=True, bitcast_convert_as_bitcast=True)
-    simplify = _LISTS.pipeline(
+    simplify = lists.pipeline(
         "simplification_after_layout_assignment",
         AlgebraicSimplifier(layout_sensitive),
         "dce",
         "cse(only_fusion_computations=false)",
     )
     return (
-        _LISTS.pipeline(
+        lists.pipeline(
             "HLO_passes_after_layout_assignment",
-            CollectiveCombiner(
-                name="cpu-all-reduce-combiner", opcode="all-reduce", max_bytes=None, max_count=256
+            since(
+                "0.7",
+                CollectiveCombiner(
+                    name="cpu-all-reduce-combiner", opcode="all-reduce", max_bytes=None, max_count=256
+                ),
+                "tuple-simplifier",
             ),
-            "tuple-simplifier",
             FixedPoint(simplify),
+            since("0.11.2", "fusion-wrapper"),
             "cpu-parallel-task-assigner",
             "dce",
             "optimize_input_output_buffer_alias",
             "copy-insertion",
-            "small-while-loop-hoisting",
+            OfReleases(Span("0.5", "0.11"), ("small-while-loop-hoisting",)),
+            since("0.12", "small-while-loop-hoisting(byte_threshold=1000000000)"),
             "propagate-call-metadata",
             "dce",
         ),
-        _LISTS.pipeline("HLO_passes_after_scheduling", "cse_barrier_expander", "tuple-simplifier"),
+        lists.pipeline(
+            "HLO_passes_after_scheduling", since("0.11", "cse_barrier_expander", "tuple-simplifier")
+        ),
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.releases import ANY, REFERENCE, Release, Span, release_of
+from hlofuse.releases import ANY, AROUND_FUSION, REFERENCE, Release, Span, release_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -208,28 +208,34 @@ def pass_names_of(target: str) -> tuple[str, ...]:
 
 
 def before_fusion(
-    target: str, device: DeviceDescription | None = None, flags: tuple[str, ...] = ()
+    target: str,
+    device: DeviceDescription | None = None,
+    flags: tuple[str, ...] = (),
+    release: Release = AROUND_FUSION,
 ) -> tuple[Pipeline, ...]:
     """The passes of `target` before its fusion passes; empty where unknown for it or the device."""
-    return _passes(TARGETS[target].front if target in TARGETS else None, device, flags)
+    return _passes(TARGETS[target].front if target in TARGETS else None, device, flags, release)
 
 
 def after_fusion(
-    target: str, device: DeviceDescription | None = None, flags: tuple[str, ...] = ()
+    target: str,
+    device: DeviceDescription | None = None,
+    flags: tuple[str, ...] = (),
+    release: Release = AROUND_FUSION,
 ) -> tuple[Pipeline, ...]:
     """The passes of `target` after its fusion passes, up to the final module; empty where unknown."""
-    return _passes(TARGETS[target].back if target in TARGETS else None, device, flags)
+    return _passes(TARGETS[target].back if target in TARGETS else None, device, flags, release)
 
 
 def _passes(
-    where: str | None, device: DeviceDescription | None, flags: tuple[str, ...]
+    where: str | None, device: DeviceDescription | None, flags: tuple[str, ...], release: Release
 ) -> tuple[Pipeline, ...]:
     if where is None:
         return ()
     module, _, name = where.partition(":")
-    created: Callable[[DeviceDescription | None, tuple[str, ...]], tuple[Pipeline, ...]]
+    created: Callable[[DeviceDescription | None, tuple[str, ...], Release], tuple[Pipeline, ...]]
     created = getattr(importlib.import_module(module), name)
-    return created(device, flags)
+    return created(device, flags, release)
 
 
 def compilation(

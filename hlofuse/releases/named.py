@@ -3,7 +3,7 @@ behaviour a line, with its span. `behaviours.toml` has the place of each in XLA'
 
 import re
 from dataclasses import dataclass, field, fields
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -130,13 +130,17 @@ class Behaviour:
 _TEXTS = Path(__file__).with_name("behaviours.toml")
 
 
-def _holds(*, since: str = "", until: str = "") -> Any:
-    return field(metadata={"span": Span(since, until)})
+def _holds(*, since: str = "", until: str = "", around: bool = False) -> Any:
+    return field(metadata={"span": Span(since, until), "around": around})
+
+
+_around = partial(_holds, around=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One XLA release: the differences of its fusion passes and cost models."""
+    """One XLA release: the differences of its fusion passes and cost models, then those of the passes around
+    fusion."""
 
     name: str
     """The jaxlib version, such as `0.8.3`."""
@@ -195,6 +199,9 @@ class Release:
     tiles_are_powers_of_two: bool = _holds(since="0.12")
     tiles_parts_of_rows: bool = _holds(since="0.12")
     sorts_config_fields: bool = _holds(since="0.11.2")
+    cpu_keeps_bf16: bool = _around(since="0.12")
+    ynn_ends_in_arithmetic: bool = _around(since="0.12")
+    floats_reassociated: bool = _around(until="0.11")
 
     def has(self, span: Span, name: str) -> bool:
         """True if an item with that span and name (a rule's code, a pass's text) is part of this release."""
@@ -206,15 +213,17 @@ class Release:
         return f"jaxlib {self.name}"
 
 
-def behaviours() -> dict[str, Behaviour]:
-    """All behaviours by the field name of `Release`."""
-    return {f.name: Behaviour(f.name, f.metadata["span"]) for f in fields(Release) if f.metadata}
+def behaviours(*, around: bool = False) -> dict[str, Behaviour]:
+    """The behaviours of the fusion passes, or of those around fusion, by the field name of `Release`."""
+    own = [f for f in fields(Release) if f.metadata and f.metadata["around"] is around]
+    return {f.name: Behaviour(f.name, f.metadata["span"]) for f in own}
 
 
 @lru_cache(maxsize=len(NAMES))
 def release_of(name: str) -> Release:
     """The release of that name (`NAMES`)."""
-    values: dict[str, Any] = {field: b.span.includes(name) for field, b in behaviours().items()}
+    every = {**behaviours(), **behaviours(around=True)}
+    values: dict[str, Any] = {field: b.span.includes(name) for field, b in every.items()}
     return Release(name, frozenset(), **values)
 
 

@@ -55,7 +55,7 @@ class Unable(Pass):
 
 
 def use(monkeypatch: pytest.MonkeyPatch, *steps: Pass) -> None:
-    monkeypatch.setattr(spans, "before_fusion", lambda target, device, flags: (Pipeline("all", steps),))
+    monkeypatch.setattr(spans, "before_fusion", lambda *build: (Pipeline("all", steps),))
 
 
 def test_an_instruction_whose_rewrite_cannot_be_expressed_stays_and_is_recorded(

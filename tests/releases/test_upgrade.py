@@ -113,8 +113,9 @@ def test_each_difference_can_be_turned() -> None:
 
 def test_every_behaviour_has_its_texts() -> None:
     """One table of `behaviours.toml` for each field of `Release`, with what it is and XLA's place of it."""
-    for behaviour in behaviours().values():
+    every = {**behaviours(), **behaviours(around=True)}
+    for behaviour in every.values():
         assert len(behaviour.text) > 8
         assert behaviour.source
     file = Path(release_module.__file__).with_name("behaviours.toml")
-    assert list(texts(file)) == list(behaviours())
+    assert list(texts(file)) == list(every)

@@ -32,7 +32,7 @@ def handle_add(c: Context, add: Instruction) -> bool:
     if lhs.opcode == "constant" != rhs.opcode:
         return c.replace(add, make.binary(add, "add", rhs, lhs, add.shape))
     for inner, place in (("add", 1), ("subtract", 0)):
-        constants = constants_of_both(lhs, rhs, inner, place)
+        constants = constants_of_both(lhs, rhs, inner, place) if c.may_reassociate(add) else None
         if constants is not None:
             a, c1, c2 = constants
             total = spread(add, make.binary(add, "add", c1, c2))
@@ -152,16 +152,17 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
         if converted.opcode == "convert" and converted.operands[0].shape.element_type == "pred":
             zeros = make.zeros(multiply, multiply.shape)
             return c.replace(multiply, make.select(multiply, converted.operands[0], operand, zeros))
-    inside = "multiply" in (lhs.opcode, rhs.opcode)
+    may_reassociate = c.may_reassociate(multiply)
+    inside = may_reassociate and "multiply" in (lhs.opcode, rhs.opcode)
     if inside and (_join_constants(c, multiply) or _constant_into_broadcast(c, multiply)):
         return True
-    if lhs.opcode == "multiply":
+    if inside and lhs.opcode == "multiply":
         a, factor = lhs.operands
         c1, c2 = broadcast_constant(factor), broadcast_constant(rhs)
         if c1 is not None and c2 is not None:
             product = _product(multiply, c1, c2)
             return c.replace(multiply, make.binary(multiply, "multiply", a, product, multiply.shape))
-    if lhs.opcode == "exponential" == rhs.opcode:
+    if may_reassociate and lhs.opcode == "exponential" == rhs.opcode:
         total = make.binary(multiply, "add", lhs.operands[0], rhs.operands[0], multiply.shape)
         return c.replace(multiply, make.unary(multiply, "exponential", total))
     if lhs.opcode == rhs.opcode and lhs.opcode in ("sqrt", "rsqrt") and lhs.operands[0] is rhs.operands[0]:
@@ -237,7 +238,7 @@ def handle_divide(c: Context, divide: Instruction) -> bool:
         return True
     if is_integral(divide) and (power := _power_of_two(b)) is not None:
         return _divide_by_shifting(c, divide, power)
-    if b.opcode == "exponential":
+    if b.opcode == "exponential" and c.may_reassociate(divide):
         if a.opcode == "exponential":
             difference = make.binary(divide, "subtract", a.operands[0], b.operands[0], divide.shape)
             return c.replace(divide, make.unary(divide, "exponential", difference))

@@ -13,6 +13,7 @@ from hlofuse.passes.base import replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import Value, highest, lowest, scalar_of, values_of
 from hlofuse.passes.common.shapes import is_identity, ones_moved, permute
+from hlofuse.releases import Release
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,9 +50,10 @@ class Options:
 class Context:
     """One run over one computation (`AlgebraicSimplifierVisitor`)."""
 
-    def __init__(self, computation: Computation, options: Options) -> None:
+    def __init__(self, computation: Computation, options: Options, release: Release) -> None:
         self.computation = computation
         self.options = options
+        self.release = release
         self.changed = False
 
     def replace(self, old: Instruction, new: Instruction, *, preserve_sharding: bool = False) -> bool:
@@ -59,6 +61,11 @@ class Context:
         done = replaced(old, new, preserve_sharding=preserve_sharding)
         self.changed |= done
         return done
+
+    def may_reassociate(self, x: Instruction) -> bool:
+        """True if the order of operations like `x` may change, and with it how they round."""
+        is_rounded = is_floating(x) or is_complex(x)
+        return not is_rounded or self.options.fast_math or self.release.floats_reassociated
 
     def same_shape(self, a: Shape, b: Shape) -> bool:
         if self.options.layout_sensitive:

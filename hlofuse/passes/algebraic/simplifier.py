@@ -18,6 +18,7 @@ from hlofuse.passes.algebraic import (
 )
 from hlofuse.passes.algebraic.context import Context, Options
 from hlofuse.passes.base import Pass, attempt, visit
+from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.trace import Recorder
 
 Handler = Callable[[Context, Instruction], bool]
@@ -85,6 +86,7 @@ _MOST_RUNS = 50
 class AlgebraicSimplifier(Pass):
     name = "algsimp"
     options: Options = field(default_factory=Options)
+    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
@@ -98,7 +100,7 @@ class AlgebraicSimplifier(Pass):
         return changed
 
     def _run_on(self, computation: Computation, recorder: Recorder) -> bool:
-        context = Context(computation, self.options)
+        context = Context(computation, self.options, self.release)
 
         def handle(x: Instruction) -> None:
             if x.shape.is_array or x.shape.is_tuple:

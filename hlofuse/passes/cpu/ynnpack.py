@@ -2,7 +2,7 @@
 fusions (`xla/backends/cpu/transforms/library_rewriter.cc`)."""
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.elementwise import is_elementwise
@@ -16,6 +16,7 @@ from hlofuse.passes.algebraic.context import is_of_parameters
 from hlofuse.passes.base import Pass, substituted
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
+from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.rewrites import LIBRARY
 from hlofuse.trace import Recorder
 
@@ -37,6 +38,7 @@ _DOT_TYPES = frozenset(
         ("u8", "s8", "s32"),
     }
 )
+_NARROW_DOT = ("bf16", "bf16", "bf16")
 _CONVOLUTION_TYPES = _DOT_TYPES - {("bf16", "bf16", "f32"), ("u8", "s8", "s32")}
 _SUM_TYPES = frozenset(
     {("f64", "f64"), ("f32", "f32"), ("f16", "f32"), ("bf16", "f32"), ("s8", "s32"), ("u8", "s32")}
@@ -45,6 +47,7 @@ _EXTREME_TYPES = frozenset("u8 s8 bf16 f16 f32 f64".split())
 _MOST_DIMENSIONS = 8
 _LEAST_ELEMENTS = 4096
 _LEAST_DOT_SIDE = 8
+_LEAST_NARROW_SIDE = 4
 _LEAST_CONVOLUTION_FEATURES = 17
 _DIM_LABELS = "b01f_01io->b01f"
 
@@ -57,7 +60,7 @@ def is_preferred(x: Instruction) -> bool:
     return any(s.is_array and s.element_count >= _LEAST_ELEMENTS for s in shapes)
 
 
-def is_supported(x: Instruction) -> bool:
+def is_supported(x: Instruction, release: Release = AROUND_FUSION) -> bool:
     """True if it can be in a fusion of the library (`YnnMatcher::IsOpSupported`)."""
     is_supported = x.shape.element_type in _TYPES
     match x.opcode:
@@ -76,7 +79,7 @@ def is_supported(x: Instruction) -> bool:
     if not is_preferred(x):
         return False
     if x.opcode == "dot":
-        return is_dot_supported(x)
+        return is_dot_supported(x, release)
     if x.opcode in ("reduce", "reduce-window"):
         return is_reduction_supported(x)
     if x.opcode == "convolution":
@@ -84,13 +87,15 @@ def is_supported(x: Instruction) -> bool:
     return is_elementwise(x) and _is_elementwise_supported(x)
 
 
-def is_computed_by_ynn(x: Instruction) -> bool:
+def is_computed_by_ynn(x: Instruction, release: Release = AROUND_FUSION) -> bool:
     """A library call, as the passes ahead of layout assignment see it (`call_library_for_instruction`)."""
     if not is_preferred(x):
         return False
     match x.opcode:
         case "dot":
-            return len(x.operands) == 2 and dot_strategy(x)[0] == EIGEN and is_dot_supported(x)
+            # A product of bf16 that is too small for Eigen is too small for the library as well.
+            is_narrow = x.shape.element_type == "bf16"
+            return is_dot_supported(x, release) and (is_narrow or dot_strategy(x)[0] == EIGEN)
         case "convolution":
             return is_convolution_supported(x)
         case "reduce" | "reduce-window":
@@ -124,12 +129,14 @@ def _is_elementwise_supported(x: Instruction) -> bool:
     return x.opcode in {1: _UNARY, 2: _BINARY}.get(len(x.operands), frozenset())
 
 
-def is_dot_supported(dot: Instruction) -> bool:
+def is_dot_supported(dot: Instruction, release: Release = AROUND_FUSION) -> bool:
     """`IsDotSupportedByYnn`; a dot with one contracted and at most one free dimension on each side."""
     if len(dot.operands) != 2:
         return False
     shapes = [dot.operands[0].shape, dot.operands[1].shape, dot.shape]
-    if tuple(s.element_type for s in shapes) not in _DOT_TYPES or not all(map(_is_row_major, shapes)):
+    types = tuple(s.element_type for s in shapes)
+    is_narrow = types == _NARROW_DOT and release.cpu_keeps_bf16
+    if not (is_narrow or types in _DOT_TYPES) or not all(map(_is_row_major, shapes)):
         return False
     batch = tuple(range(len(DotDimensions.of(dot).batch(0))))
     if DotDimensions.of(dot).batch(0) != batch or DotDimensions.of(dot).batch(1) != batch:
@@ -142,6 +149,8 @@ def is_dot_supported(dot: Instruction) -> bool:
     m = left[1 - a] if len(left) > 1 else 1
     n = right[1 - b] if len(right) > 1 else 1
     if m == 1 or n == 1 or max(m, n, left[a]) < _LEAST_DOT_SIDE:
+        return False
+    if is_narrow and min(max(m, n), left[a]) < _LEAST_NARROW_SIDE:
         return False
     return len(left) <= 1 or a == 1
 
@@ -203,6 +212,7 @@ _CONFIG = '{"outer_dimension_partitions":[],"fusion_config":{"kind":"__ynn_fusio
 _MOST_INSTRUCTIONS = 100
 # Fusions start at these; those of dots and convolutions do not grow.
 STARTS = frozenset({"dot", "convolution", "reduce", "reduce-window"})
+_VIEWS = frozenset({"bitcast", "broadcast"})
 _ALONE = frozenset({"dot", "convolution"})
 
 
@@ -212,12 +222,13 @@ class LibraryRewriter(Pass):
 
     name = "dot-library-rewriter"
     starts: frozenset[str] = STARTS
+    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
         for computation in module.non_fusion_computations():
             if not any(opcode_is_function(caller, computation) for caller in computation.callers):
-                changed |= _Growing(recorder).run(computation, self.starts)
+                changed |= _Growing(recorder, self.release).run(computation, self.starts)
         return changed
 
 
@@ -229,24 +240,27 @@ def opcode_is_function(caller: Instruction, computation: Computation) -> bool:
 class _Growing:
     """The fusions of one computation."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, release: Release) -> None:
         self._recorder = recorder
+        self._release = release
         self._fused: set[Instruction] = set()
 
     def run(self, computation: Computation, starts: frozenset[str]) -> bool:
         starters = [i for i in reversed(computation.post_order()) if i.opcode in starts]
         for start in starters:
-            if start in self._fused or not is_supported(start) or not is_preferred(start):
+            if start in self._fused or not is_supported(start, self._release) or not is_preferred(start):
                 continue
             self._fused.add(start)
             fusion = create_fusion(start, "kCustom", "ynn_")
             set_attribute(fusion, "backend_config", _CONFIG)
             substituted(start, fusion)
-            _widen(fusion.fused_root, start)
+            _widen(fusion.fused_root, start, self._release)
             self._recorder.created_instructions(start.name, [fusion], rule=LIBRARY.code, reason=LIBRARY.title)
             grown = start.opcode not in _ALONE
             while grown:
                 fusion, grown = self._fuse_neighbours(fusion)
+            while self._release.ynn_ends_in_arithmetic and fusion.fused_root.opcode in _VIEWS:
+                _move_root_out(fusion)
         return bool(self._fused)
 
     def _fuse_neighbours(self, fusion: Instruction) -> tuple[Instruction, bool]:
@@ -265,7 +279,7 @@ class _Growing:
                 fusion = _merge(fusion, instruction, direction)
                 changed = True
                 continue
-            if not is_supported(instruction):
+            if not is_supported(instruction, self._release):
                 continue
             self._fused.add(instruction)
             self._look_around(fusion, instruction, direction, frontier, visited)
@@ -275,7 +289,7 @@ class _Growing:
                     computation_of(instruction).remove_instruction(instruction)
             else:
                 new = _append_consumer(fusion, instruction)
-            _widen(new, instruction)
+            _widen(new, instruction, self._release)
             changed = True
         return fusion, changed
 
@@ -330,9 +344,23 @@ def _append_consumer(fusion: Instruction, consumer: Instruction) -> Instruction:
     return body.root
 
 
-def _widen(inner: Instruction, original: Instruction) -> None:
+def _move_root_out(fusion: Instruction) -> None:
+    """The root of the fusion, which has one operand, comes after the fusion."""
+    body, computation, users = fusion.fused_computation, computation_of(fusion), list(fusion.users)
+    root, was_root = body.root, fusion.is_root
+    after = computation.add_instruction(clone_of(root, [fusion]))
+    for user in users:
+        fusion.replace_use_with(user, after)
+    if was_root:
+        computation.root = after
+    (body.root,) = root.operands
+    body.remove_instruction(root)
+    fusion.shape = body.root.shape
+
+
+def _widen(inner: Instruction, original: Instruction, release: Release) -> None:
     """A dot that the library computes in f32 is converted back (`InsertConvertIfNecessary`)."""
-    if original.opcode != "dot" or inner.shape.element_type != "bf16":
+    if original.opcode != "dot" or inner.shape.element_type != "bf16" or release.cpu_keeps_bf16:
         return
     converted = make.add(inner, "convert", inner.shape, [inner])
     inner.replace_all_uses_with(converted)

@@ -166,6 +166,14 @@ def _narrow(x: Instruction, shape: Shape) -> Instruction:
     return make.tuple_of(x, [_narrow(e, s) for e, s in zip(elements, shape.tuple_shapes, strict=True)])
 
 
+CPU_KEEPS_BF16 = frozenset(
+    """
+    broadcast concatenate copy dynamic-slice dynamic-update-slice gather pad reshape reverse scatter select
+    select-and-scatter slice sort transpose bitcast abs clamp compare maximum minimum negate sign
+    """.split()
+)
+"""Operations that XLA:CPU does on bf16 as it is, where the release has `cpu_keeps_bf16`."""
+
 # What a GPU computes on bf16 as it is (`xla/service/gpu/gpu_float_support.cc`, `nvptx_compiler.cc`).
 
 

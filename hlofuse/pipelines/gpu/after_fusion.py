@@ -14,7 +14,7 @@ from hlofuse.passes.collectives import DEFAULT_BYTES, DEFAULT_COUNT, CollectiveC
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.pipelines.flags import COMBINED_COUNT, number_of, value_of
 from hlofuse.pipelines.gpu.steps import ALGSIMP_AFTER_FUSION, pass_lists
-from hlofuse.releases import AROUND_FUSION
+from hlofuse.releases import AROUND_FUSION, Release
 
 _COMBINERS = {
     "all-gather": "gpu-all-gather-combiner",
@@ -43,11 +43,13 @@ def _combiners(flags: tuple[str, ...]) -> list[CollectiveCombiner]:
     return combiners
 
 
-def after_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) -> tuple[Pipeline, ...]:
+def after_fusion(
+    device: DeviceDescription | None, flags: tuple[str, ...] = (), release: Release = AROUND_FUSION
+) -> tuple[Pipeline, ...]:
     """The pipelines for one device; none unless it is NVIDIA's. Flags set the thresholds of combiners."""
     if device is None or device.platform != "CUDA":
         return ()
-    lists = pass_lists(device, alias_info=partial(GpuAliasInfo, device, AROUND_FUSION))
+    lists = pass_lists(device, release, alias_info=partial(GpuAliasInfo, device, release))
     ampere = device.compute_capability[0] >= 8
     dispatch = ("dce", "fusion-block-level-rewriter") if ampere else ()
     return (

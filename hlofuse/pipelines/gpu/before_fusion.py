@@ -29,6 +29,7 @@ from hlofuse.pipelines.gpu.steps import (
     NORMALIZATION,
     pass_lists,
 )
+from hlofuse.releases import AROUND_FUSION, Release
 
 
 def _normalization(lists: PassLists, device: DeviceDescription) -> Pipeline:
@@ -238,11 +239,13 @@ def _is_sliced(x: Instruction) -> bool:
     return any(u.opcode == "dynamic-slice" for u in x.users)
 
 
-def before_fusion(device: DeviceDescription | None, flags: tuple[str, ...] = ()) -> tuple[Pipeline, ...]:
+def before_fusion(
+    device: DeviceDescription | None, flags: tuple[str, ...] = (), release: Release = AROUND_FUSION
+) -> tuple[Pipeline, ...]:
     """The pipelines for one device; none unless it is NVIDIA's. No flag changes the list."""
     if device is None or device.platform != "CUDA":
         return ()
-    lists = pass_lists(device)
+    lists = pass_lists(device, release)
     return (
         lists.pipeline(
             "pre-spmd-partitioner",

@@ -12,7 +12,7 @@ from hlofuse.passes.gpu.convolutions.rewriter import is_lowerable, normalized_ca
 from hlofuse.passes.gpu.layout_assignment import can_fold_transpose
 from hlofuse.passes.layout.layout_normalization import LayoutNormalization
 from hlofuse.passes.registry import PassLists
-from hlofuse.releases import AROUND_FUSION
+from hlofuse.releases import AROUND_FUSION, Release
 
 _COMMON = Options(
     dot_strength_reduction=False,
@@ -45,6 +45,6 @@ FOLDING_ALL = TransposeFolding(can_fold_transpose, into_convolutions=True)
 FOLDING_CONVOLUTIONS = TransposeFolding(never, into_convolutions=True)
 
 
-def pass_lists(device: DeviceDescription, **context: Any) -> PassLists:
-    """Builds lists of passes for one device."""
-    return PassLists("gpu", {"device": device, "release": AROUND_FUSION, **context})
+def pass_lists(device: DeviceDescription, release: Release = AROUND_FUSION, **context: Any) -> PassLists:
+    """Builds lists of passes for one device and release."""
+    return PassLists("gpu", {"device": device, "release": release, **context})

@@ -15,7 +15,6 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.pipelines.identity import Identity
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import before_fusion
-from hlofuse.releases import AROUND_FUSION
 
 if TYPE_CHECKING:
     from hlofuse.ir.graph import OrderSource
@@ -198,5 +197,5 @@ def _worth(lowering: Compilation) -> str:
     ]
     left = Counter(s.pass_name for s in span.left_alone if s.pass_name not in span.not_repeated)
     missing += [f"{name} (for {n} {'instruction' if n == 1 else 'instructions'})" for name, n in left.items()]
-    text = f"The passes before fusion were replayed first, as in XLA {AROUND_FUSION.name}."
+    text = f"The passes before fusion were replayed first, as in XLA {lowering.config.build.release}."
     return f"{text} Not replayed: {', '.join(missing)}." if missing else text
