@@ -192,6 +192,8 @@ def _bytes(instruction: Instruction) -> tuple[int, int]:
     opcode, operands, shape = instruction.opcode, instruction.operands, instruction.shape
     if opcode == "tuple":
         return 0, shape_size(shape)
+    if opcode == "gather" and len(operands) > 1 and (slices := count.padded_slices(instruction)):
+        return slices + shape_size(operands[1].shape), shape_size(shape)
     if opcode in ("dynamic-slice", "gather") and len(operands) > 1:
         return shape_size(shape) + shape_size(operands[1].shape), shape_size(shape)
     if opcode in ("slice", "dynamic-slice"):

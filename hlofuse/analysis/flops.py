@@ -5,6 +5,7 @@ A fused multiply-add counts as two. Transcendental operations are counted apart 
 
 import math
 import re
+from dataclasses import replace
 
 from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -228,6 +229,8 @@ def read_bytes(value: Instruction, depth: int = 0) -> int:
         opcode = user.opcode
         if opcode == "slice" or (opcode == "dynamic-slice" and user.operands[0] is value):
             total += shape_size(user.shape)
+        elif opcode == "gather" and user.operands[0] is value and padded_slices(user):
+            total += padded_slices(user)
         elif opcode == "dynamic-update-slice" and user.operands[0] is value:
             pass  # shares its memory with the result
         elif opcode in ("broadcast", "reshape"):
@@ -240,6 +243,18 @@ def read_bytes(value: Instruction, depth: int = 0) -> int:
             shared = True
             total += size
     return total
+
+
+def padded_slices(gather: Instruction) -> int:
+    """Bytes of the slices that a gather reads, each padded to whole tiles; 0 without tiles."""
+    source, indices = gather.operands[0].shape, gather.operands[1].shape
+    sizes = gather.attributes.get("slice_sizes", ())
+    if source.layout is None or not source.layout.tiles or len(sizes) != source.rank:
+        return 0
+    vector = gather.attributes.get("index_vector_dim", indices.rank)
+    width = indices.dimensions[vector] if vector < indices.rank else 1
+    slices = indices.element_count // max(width, 1)
+    return slices * shape_size(replace(source, dimensions=tuple(sizes)))
 
 
 def _read_through(fusion: Instruction, number: int, depth: int) -> int:

@@ -32,7 +32,7 @@ from hlofuse.reports.diff import many as summary
 @option("--only", SECTIONS, "Report only this part; repeatable. JSON always has all parts.", multiple=True)
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit status.")
 @click.option("--metadata", is_flag=True, help="Count op_name and source lines as differences.")
-@click.option("--device", metavar="D", help="GPU for estimated times (hlofuse devices).")
+@click.option("--device", metavar="D", help="GPU or TPU for estimated times (hlofuse devices).")
 @click.option("--device-after", metavar="D", help="GPU of AFTER, if different.")
 @click.option("--xla", metavar="V|auto", help="jaxlib release of both sides.  [default: read from each dump]")
 @click.option("--xla-after", metavar="V|auto", help="jaxlib release of AFTER, if different.")

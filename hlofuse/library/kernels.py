@@ -54,9 +54,10 @@ def _selection(report: Program, name: str | None) -> KernelSelection:
     module, target, config = loaded.module, loaded.target, loaded.config
     if report.is_taken_as_it_is:
         report.options.listener.note(loaded.device_note)
+        account = None
         if report.identity.backend.value in NO_TARGET:
-            target = report.identity.backend.value
-        found = kernel_selection(module, target, loaded.release, device=loaded.device)
+            target, account = report.identity.backend.value, report.account_as_it_is
+        found = kernel_selection(module, target, loaded.release, device=loaded.device, account=account)
         return found if name is None else found.only(name, launched_in(module, name))
     replay = report.observed.replay
     device = config.device if config is not None else device_of(target, None)[0]

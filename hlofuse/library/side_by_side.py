@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.account.running import account_on
 from hlofuse.compilation import Counted
+from hlofuse.cost.tpu import tpu_devices
 from hlofuse.diff import diff
 from hlofuse.diff.model import Accounts, changed_flags, final_kernels
 from hlofuse.inputs.companions import Companions, companions_of
@@ -107,7 +108,7 @@ def check_devices(before: str | None, after: str | None) -> None:
     if before is None and after is not None:
         raise HlofuseError("--device-after needs --device, the GPU of BEFORE")
     for name in (before, after):
-        if name is not None:
+        if name is not None and name not in tpu_devices():
             device_of("gpu", name)
 
 
@@ -139,7 +140,7 @@ def difference(
         counted: tuple[Counted | None, Counted | None] = before.counted, after.counted
         if not launched and before.is_fused != after.is_fused:  # what the passes between the two do is asked
             finals, counted = as_read, (None, None)
-        on = [p.loaded.device for p in (before, after)]
+        on = [account.machine for account in finals]
         timed = all(account.totals.us is not None for account in finals)
         devices = (on[0].name, on[1].name) if timed and on[0] and on[1] else None
         flags = changed_flags(*(companions_of(p.module).all_flags for p in (before, after)))

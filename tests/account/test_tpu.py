@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -141,3 +143,28 @@ def test_temporary_memory_is_of_hbm_and_vmem_apart() -> None:
     assert memory.vmem == 1024 * 128 * 4 + 512 * 512 * 4
     assert memory.temporary == 512  # the table of the tuple
     assert memory.total == 2 * 1024 * 128 * 4 + 512
+
+
+def test_a_gather_of_rows_reads_whole_tiles() -> None:
+    text = """HloModule m, is_scheduled=true
+ENTRY e {
+  x = f32[500,200]{1,0:T(8,128)} parameter(0)
+  i = s32[64]{0:T(128)} parameter(1)
+  ROOT g = f32[64,200]{1,0:T(8,128)} gather(x, i), offset_dims={1}, collapsed_slice_dims={0}, \
+start_index_map={0}, index_vector_dim=1, slice_sizes={1,200}
+}
+"""
+    (row,) = TpuAccount(parse_module(text), "v5e").rows
+    assert row.cost.bytes_read == 64 * 8 * 256 * 4 + 128 * 4
+    assert row.cost.bytes_written == 64 * 256 * 4
+    (plain,) = TpuAccount(parse_module(re.sub(r":T\([^}]*", "", text)), "v5e").rows
+    assert plain.cost.bytes_read == 64 * 200 * 4 + 64 * 4
+
+
+def test_kernels_and_diff_have_the_times_of_a_tpu(tmp_path: Path, hlofuse: Run) -> None:
+    (tmp_path / "a.hlo").write_text(MODULE)
+    (tmp_path / "b.hlo").write_text(MODULE.replace('"3000"', '"6000"'))
+    listed = json.loads(hlofuse("kernels", tmp_path / "a.hlo", "--device", "v5e", "--format", "json").out)
+    assert {k["name"]: k["time_us"] for k in listed["kernels"]}["k"] == 2.0
+    shown = hlofuse("diff", tmp_path / "a.hlo", tmp_path / "b.hlo", "--device", "v5e", columns=200).out
+    assert "estimated time on v5e 2.64 µs → 4.64 µs (+76%)" in shown

@@ -16,6 +16,7 @@ from typing import Any
 
 from hlofuse.cost.gpu.device_numbers import DeviceError, TextProtoError, parse_text_proto, typed_numbers
 from hlofuse.cost.gpu.ticks import TICKS_PER_MICROSECOND
+from hlofuse.cost.tpu import tpu_devices
 from hlofuse.ir.errors import any_of
 from hlofuse.ir.shape import ELEMENT_TYPES
 
@@ -141,7 +142,7 @@ def load_device(name: str) -> DeviceDescription:
         return _load_packaged(packaged)
     path = Path(name)
     if not path.is_file():
-        names = device_names()
+        names = [*device_names(), *tpu_devices()]
         if name and (like := [n for n in names if name.lower() in n]):
             raise DeviceError(f"no device {name!r}; did you mean {any_of(like)}? (hlofuse devices lists all)")
         raise DeviceError(f"no device {name!r}; expected one of {', '.join(names)}, or a file")

@@ -39,18 +39,21 @@ def kernel_selection(
     device: DeviceDescription | None = None,
     replay: Compilation | None = None,
     what_if: tuple[str, ...] = (),
+    account: Account | None = None,
 ) -> KernelSelection:
     """The emitter or library of each kernel of a fused module: not known of a GPU without a device, or of a
     backend without a target.
 
-    `replay` is the one whose final module this is; `what_if` are its changes.
+    `replay` is the one whose final module this is; `what_if` are its changes. `account` is that of the
+    module, where it is at hand.
     """
     costs = KernelCosts()
     replayed = TARGETS.get(target)
     choose: Callable[[Instruction, Module, KernelCosts], Choice]
     if device is None:
         choose = _on_cpu if replayed is not None and not replayed.needs_device else _without_rules
-        account = Account(module, backend=replayed.backend if replayed is not None else target)
+        backend = replayed.backend if replayed is not None else target
+        account = account or Account(module, backend=backend)
     else:
         choose = _on_gpu(device, release)
         account = KernelTimes(device, release).account(module)
