@@ -5,10 +5,9 @@ import re
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from hlofuse.analysis.async_ops import is_async_end, start_of, wrapped_operation
+from hlofuse.analysis.async_ops import Groups, is_async_end, replica_groups, start_of, wrapped_operation
 from hlofuse.analysis.elementwise import shape_size
 from hlofuse.analysis.kernels import CONTROL_FLOW, runs_in, trip_count_of
-from hlofuse.analysis.replica_groups import Groups, replica_groups
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 

@@ -132,7 +132,12 @@ class HloValue:
     __slots__ = ("_positions", "_readers", "_uses", "id", "index", "instruction", "is_phi")
 
     def __init__(
-        self, number: int, instruction: Instruction, index: Index, is_phi: bool, readers: Readers
+        self,
+        number: int,
+        instruction: Instruction,
+        index: Index,
+        is_phi: bool,
+        readers: Readers,
     ) -> None:
         self.id = number
         self.instruction = instruction

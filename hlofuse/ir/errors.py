@@ -11,7 +11,13 @@ class HloParseError(HlofuseError):
     """Text that is not HLO: place (`line` and `column` from 1), line, caret, and the expected form."""
 
     def __init__(
-        self, message: str, *, filename: str | None, line: int, column: int, source_line: str
+        self,
+        message: str,
+        *,
+        filename: str | None,
+        line: int,
+        column: int,
+        source_line: str,
     ) -> None:
         self.message = message
         self.filename = filename

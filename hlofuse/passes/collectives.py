@@ -4,8 +4,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hlofuse.analysis.async_ops import replica_groups
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.analysis.replica_groups import replica_groups
 from hlofuse.ir.attributes.metadata import OpMetadata, quote
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module

@@ -45,7 +45,7 @@ _FUSION: dict[str, dict[str, str]] = {
     },
     "cpu": {
         "fusion": "fusion.cpu_fusion:CpuInstructionFusion",
-        "fusion-wrapper": "fusion.fusion_wrapper:CpuFusionWrapper",
+        "fusion-wrapper": "fusion.before_fusion:CpuFusionWrapper",
         "cpu_multi_output_fusion": "fusion.cpu_fusion:CpuMultiOutputFusion",
     },
 }
@@ -137,7 +137,7 @@ _OTHERS: dict[str, dict[str, str]] = {
         "gpu-convert-async-collectives-to-sync": "collectives:ConvertAsyncCollectivesToSync",
         "loop-schedule-linearizer": "copy_insertion.buffer_alias:LoopScheduleLinearizer",
         "post-scheduling-copy-insertion": "copy_insertion.copy_insertion:PostSchedulingCopyInsertion",
-        "fusion-wrapper": "fusion.fusion_wrapper:GpuFusionWrapper",
+        "fusion-wrapper": "fusion.before_fusion:GpuFusionWrapper",
         "cudnn-fused-convolution-rewriter": "gpu.convolutions.epilogues:CudnnFusedConvRewriter",
         "conv-padding-legalization": "gpu.convolutions.padding:ConvPaddingLegalization",
         "cudnn_pad_for_convolutions": "gpu.convolutions.padding:CudnnPadForConvolutions",
@@ -174,7 +174,7 @@ _OTHERS: dict[str, dict[str, str]] = {
         "reduction-layout-normalizer": "gpu.reductions:ReductionLayoutNormalizer",
         "reduction-splitter": "gpu.reductions:ReductionSplitter",
         "tree-reduction-rewriter": "gpu.reductions:TreeReductionRewriter",
-        "scatter-slice-simplifier": "gpu.scatter_slice_simplifier:ScatterSliceSimplifier",
+        "scatter-slice-simplifier": "scatter.batched_gather_scatter_normalizer:ScatterSliceSimplifier",
         "fusion-block-level-rewriter": "gpu.triton_fusions:FusionBlockLevelRewriter",
         "triton-softmax-rewriter": "gpu.triton_fusions:SoftmaxRewriterTriton",
         "deviceless-estimate-cub-sort-scratch-size": "sort.sort_rewriter:EstimateCubSortScratchSize",

@@ -12,8 +12,9 @@ from hlofuse.compilation import Compilation
 from hlofuse.format.escape import shorten
 from hlofuse.ir import HlofuseError
 from hlofuse.render.compose import future_scene
-from hlofuse.render.dot import ALERT, FONT, INK, STYLES, to_dot
+from hlofuse.render.dot import to_dot
 from hlofuse.render.drawing import Drawing
+from hlofuse.render.palette import ALERT, FONT, INK, STYLES
 from hlofuse.render.scene import Options
 
 MOST = 150  # decisions in one animation: more are hard to follow

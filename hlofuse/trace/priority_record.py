@@ -49,8 +49,7 @@ class PriorityRecord:
 
     def is_of(self, device: object) -> bool:
         """It was made for this device, or does not say for which."""
-        numbers = {k: v for k, v in self.device.items() if k != "device_memory_size"}
-        return all(getattr(device, name, number) == number for name, number in numbers.items())
+        return all(getattr(device, name, number) == number for name, number in self.device.items())
 
     def fusions(self) -> list[FusionStep]:
         return [s for s in self.steps if isinstance(s, FusionStep)]

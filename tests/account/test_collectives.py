@@ -9,7 +9,7 @@ import pytest
 
 from hlofuse.account import Account, KernelTimes
 from hlofuse.account.collectives import exchange_of, overlaps
-from hlofuse.analysis.replica_groups import replica_groups
+from hlofuse.analysis.async_ops import replica_groups
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.rates import tabled_collective_us
 from hlofuse.ir import parse_module

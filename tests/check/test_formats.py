@@ -12,13 +12,10 @@ from markdown_it import MarkdownIt
 
 from hlofuse.cli.common.output import rendered
 from hlofuse.reports.check import Check, Code, Finding, Level, Measured, check_modules
-from hlofuse.reports.check.github import check_github
+from hlofuse.reports.check.ci import check_github, check_junit, check_markdown, check_sarif
 from hlofuse.reports.check.json import check_json
-from hlofuse.reports.check.junit import check_junit
 from hlofuse.reports.check.limits import Budget
-from hlofuse.reports.check.markdown import check_markdown
 from hlofuse.reports.check.model import ModuleCheck, RefusedEdge, Where
-from hlofuse.reports.check.sarif import check_sarif
 from hlofuse.reports.check.text import print_check
 from hlofuse.reports.common.model import Place
 
@@ -151,7 +148,7 @@ def test_markdown_stays_within_the_size_and_says_what_is_cut(most: int) -> None:
 
 
 def test_one_run_of_a_command_may_be_cut_at_github_s_own_limit() -> None:
-    from hlofuse.reports.check.markdown import MOST_BYTES
+    from hlofuse.reports.check.ci import MOST_BYTES
 
     assert MOST_BYTES < 1024 * 1024
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.analysis.async_ops import replica_groups
 from hlofuse.analysis.custom_calls import is_divided
 from hlofuse.analysis.launches import launches
-from hlofuse.analysis.replica_groups import replica_groups
 from hlofuse.compilation import Compilation, CompilationInput, compile, replay_config
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.wire_format import ids_of_proto

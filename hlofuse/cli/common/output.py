@@ -64,15 +64,15 @@ class Output:
             from json import dumps
 
             from hlofuse import __version__
-            from hlofuse.reports.check.sarif import check_sarif
+            from hlofuse.reports.check.ci import check_sarif
 
             self.write(dumps(check_sarif(answer.data, __version__), indent=2))
         elif self.form == "junit":
-            from hlofuse.reports.check.junit import check_junit
+            from hlofuse.reports.check.ci import check_junit
 
             self.write(check_junit(answer.data))
         elif self.form == "github":
-            from hlofuse.reports.check.github import check_github
+            from hlofuse.reports.check.ci import check_github
 
             self.write(check_github(answer.data, root))
         else:

@@ -148,7 +148,12 @@ def time_of(timing: Timing, summary: Summary, launch: Launch, coalesced: bool) -
 
 
 def time_of_pair(
-    timing: Timing, pair: SummaryPair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
+    timing: Timing,
+    pair: SummaryPair,
+    first: Estimate,
+    second: Estimate,
+    launch: Launch,
+    coalesced: bool,
 ) -> Estimate:
     """Time of the producer fused into the consumer, from their estimates (`EstimateRunTimeForFusionImpl`)."""
     flops, read, bytes_read = _work_of_pair(timing, pair, first, second, launch, coalesced)
@@ -184,7 +189,12 @@ def ticks_of_pair(
 
 
 def _work_of_pair(
-    timing: Timing, pair: SummaryPair, first: Estimate, second: Estimate, launch: Launch, coalesced: bool
+    timing: Timing,
+    pair: SummaryPair,
+    first: Estimate,
+    second: Estimate,
+    launch: Launch,
+    coalesced: bool,
 ) -> tuple[int, int, int]:
     """FLOP of both, and ticks and bytes of their reads."""
     a, b, slot = pair.producer, pair.consumer, pair.slot

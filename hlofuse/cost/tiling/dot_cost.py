@@ -94,7 +94,12 @@ def _memory_bandwidth(device: DeviceDescription, size: int) -> float:
 
 
 def dot_time(
-    dot: Dot, tile: tuple[int, ...], tile_k: int, warps: int, stages: int, device: DeviceDescription
+    dot: Dot,
+    tile: tuple[int, ...],
+    tile_k: int,
+    warps: int,
+    stages: int,
+    device: DeviceDescription,
 ) -> DotTime | None:
     """The dot with output tiles of the given sizes; None where XLA's model fails."""
     if len(tile) < 2 or tile_k <= 0:

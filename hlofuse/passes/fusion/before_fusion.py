@@ -1,16 +1,25 @@
 """XLA:GPU's passes right before fusion: it splits concatenates of very many arrays
-(`xla/backends/gpu/transforms/variadic_op_splitter.cc`) and move iotas into sorts."""
+(`xla/backends/gpu/transforms/variadic_op_splitter.cc`) and moves iotas into sorts. Last, a single operation
+becomes a fusion of its own (`xla/codegen/emitters/fusion_wrapper_base.cc`)."""
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from hlofuse.analysis.call_sites import with_changed_after
 from hlofuse.analysis.custom_calls import has_side_effect
-from hlofuse.ir.fusing import append_producer, create_fusion
+from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.gpu.merging import kernel_model
+from hlofuse.ir.fusing import append_producer, computation_of, create_fusion
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.removing import replace_instruction
+from hlofuse.ir.opcodes import with_trait
+from hlofuse.ir.removing import move_control_dependencies, replace_instruction
 from hlofuse.passes.base import Pass
+from hlofuse.releases import Release
+from hlofuse.rules.fusion_wrapper import RULES, WRAPPED_OPCODES, WrapCandidate
+from hlofuse.rules.gpu_fusible import choose_kind
 from hlofuse.rules.rewrites import IOTA_INTO_SORT, MANY_OPERANDS, MAX_CONCATENATE_OPERANDS
+from hlofuse.rules.settings import first_verdict, in_force
 from hlofuse.trace import Recorder
 
 
@@ -84,3 +93,92 @@ class SortIotaFusion(Pass):
         if module.processing_order:
             module.processing_order = with_changed_after(module.processing_order, changed)
         return bool(changed)
+
+
+_ENTERED = with_trait("control-flow")
+
+
+def reached(entry: Computation) -> Iterator[Instruction]:
+    """Instructions in post-order, those of called control flow in place of its first caller."""
+    entered: set[Computation] = set()
+    stack: list[Iterator[Computation | Instruction]] = [iter((entry,))]
+    while stack:
+        for x in stack[-1]:
+            if isinstance(x, Computation):
+                if x not in entered:
+                    entered.add(x)
+                    stack.append(iter(x.post_order()))
+                    break
+            elif x.opcode in _ENTERED:
+                stack.append(iter(x.called_computations))
+                break
+            else:
+                yield x
+        else:
+            stack.pop()
+
+
+def wrap(module: Module, instruction: Instruction, kind: str) -> Instruction:
+    """The fusion `wrapped_OPCODE` of that kind, in the place of `instruction`, which is removed."""
+    computation = computation_of(instruction)
+    fusion = create_fusion(instruction, kind)
+    fusion.name = module.instruction_names.unique(f"wrapped_{instruction.opcode}")
+    body = fusion.fused_computation
+    body.name = module.computation_names.unique(f"wrapped_{instruction.opcode}_computation")
+    move_control_dependencies(instruction, fusion)
+    instruction.replace_all_uses_with(fusion)
+    computation.remove_instruction(instruction)
+    return fusion
+
+
+@dataclass(frozen=True, kw_only=True)
+class CpuFusionWrapper(Pass):
+    """Goes through the entry computation and the control flow it calls, callees at the point of the call
+    (`xla/service/cpu/fusion_wrapper.cc`)."""
+
+    name: ClassVar[str] = "fusion-wrapper"
+    release: Release = field(compare=False, repr=False)
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        changed = False
+        rules = in_force(RULES, self.release)
+        for instruction in reached(module.entry):
+            verdict = first_verdict(rules, WrapCandidate(instruction, self.release), self.settings)
+            if verdict is None:
+                continue
+            if not verdict.allows:
+                recorder.ineligible(
+                    instruction, None, rule=verdict.rule.code, reason=verdict.reason, figures=verdict.figures
+                )
+                continue
+            name = instruction.name
+            parent = computation_of(instruction)
+            fusion = wrap(module, instruction, "kLoop")
+            recorder.rewrite(parent.name, [name], [fusion], rule=verdict.rule.code, reason=verdict.reason)
+            changed = True
+        return changed
+
+
+_WRAPPED = WRAPPED_OPCODES | frozenset("concatenate convolution dot scatter stochastic-convert".split())
+_REASON = "XLA:GPU has code for the operation inside a fusion only"
+
+
+@dataclass(frozen=True)
+class GpuFusionWrapper(Pass):
+    """`fusion-wrapper`: every operation that XLA:GPU has code for in fusions only
+    (`xla/backends/gpu/transforms/fusion_wrapper.cc`)."""
+
+    name: ClassVar[str] = "fusion-wrapper"
+    device: DeviceDescription = field(compare=False, repr=False)
+    release: Release = field(compare=False, repr=False)
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        found = [i for i in reached(module.entry) if i.opcode in _WRAPPED]
+        if not found:
+            return False
+        model = kernel_model(self.device, self.release)
+        for instruction in found:
+            parent, name = computation_of(instruction), instruction.name
+            fusion = wrap(module, instruction, choose_kind(instruction, instruction, model))
+            recorder.rewrite(parent.name, [name], [fusion], rule="", reason=_REASON)
+        return True

@@ -235,7 +235,12 @@ def _partition(v: list[T], first: int, last: int, is_before: Callable[[T, T], bo
 
 
 def _median_to_first(
-    v: list[T], first: int, a: int, b: int, c: int, is_before: Callable[[T, T], bool]
+    v: list[T],
+    first: int,
+    a: int,
+    b: int,
+    c: int,
+    is_before: Callable[[T, T], bool],
 ) -> None:
     """Swap the median of three elements with the one at `first`."""
     if not is_before(v[a], v[b]):

@@ -8,7 +8,7 @@ from hlofuse.passes.base import NotRepresentable
 from hlofuse.passes.common.builder import COMPONENT, Builder, Op, Parts
 from hlofuse.passes.common.literals import rounded
 from hlofuse.passes.common.shapes import array
-from hlofuse.passes.linear_algebra.expander import (
+from hlofuse.passes.linear_algebra.triangular import (
     Expander,
     diagonal,
     diagonal_mask,

@@ -11,6 +11,9 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.memory.model import AliveArray, MemoryUse
 from hlofuse.reports.verdict.phrases import delta, where_text
 
+_SHARE = 0.75
+"""The part of a GPU's memory that JAX takes by default."""
+
 
 def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:
     """Print the bytes of each kind, then the arrays alive at the peak, the largest first."""
@@ -55,7 +58,7 @@ def notes(m: MemoryUse) -> Iterator[str]:
     """Sentences on what the figures are, and on the share of a GPU that JAX takes."""
     if m.is_estimated:
         yield "Estimated: XLA's final module is not in the input, and the order of execution is a replay's."
-    if m.device and m.available is not None and m.fits and m.total > 0.75 * m.available:
+    if m.device and m.available is not None and m.fits and m.total > _SHARE * m.available:
         yield "JAX takes 75% of a GPU unless XLA_PYTHON_CLIENT_MEM_FRACTION says otherwise: set it to .95."
 
 
