@@ -61,7 +61,6 @@ SHOTS: list[tuple[str, str | tuple[str, str], list[str], str, bool]] = [
 # Name of the picture, and the command that draws it, in the folder of the samples.
 DRAWINGS = {
     "softmax": ["render", "cpu/softmax/before.hlo", "--view", "both"],
-    "softmax-decisions": ["render", "cpu/softmax/before.hlo", "--animate"],
     "tutorial": ["render", "tutorial/slow", "--focus", "ynn_fusion.4", "--radius", "1"],
     "gpt2-passes": ["plot", "gpu/gpt2_block", "--kind", "passes"],
 }

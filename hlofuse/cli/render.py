@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     default=250,
     type=click.IntRange(1, 1500),
 )
-@click.option("--animate", is_flag=True, help="Write an SVG that shows the decisions one by one.")
 @click.option("--no-legend", is_flag=True, help="Leave the legend out.")
 @measured_options
 def command(
@@ -86,7 +85,6 @@ def command(
     opened: tuple[str, ...],
     collapsed: tuple[str, ...],
     max_nodes: int,
-    animate: bool,
     no_legend: bool,
     **request: Any,
 ) -> None:
@@ -96,16 +94,14 @@ def command(
     directories as their final modules.
 
     An SVG fits the window of a browser; the wheel zooms and dragging pans. Of a large module --focus draws
-    the neighbourhood of one kernel. With --animate it shows up to 150 decisions, without zoom or pan.
+    the neighbourhood of one kernel.
 
     For other viewers: --format model-explorer writes a graph whose layers are scopes, loops and fusions, and
     next to it FILE.node-data.json with the time of each kernel. --format perfetto writes the kernels of one
     step as a trace.
     """
     to_stdout = output == "-"
-    form = form or (("svg" if animate else "dot") if to_stdout else format_of(output, viewers=True))
-    if animate and (form != "svg" or after is not None):
-        raise HlofuseError("--animate writes an SVG of one module: -o FILE.svg, without AFTER")
+    form = form or ("dot" if to_stdout else format_of(output, viewers=True))
     if form in VIEWERS:
         if after is not None or view == "both":
             raise HlofuseError(f"{form} shows one module: leave out AFTER and --view both")
@@ -118,7 +114,7 @@ def command(
     report = report_on(input, request)
     pair = None if after is None else _pair(report, after)
     if pair is None:
-        view = view if animate else shown_view(report, view)
+        view = shown_view(report, view)
         if view == "before":  # the module as it is
             warn(report.loaded.device_note)
             announce(report.loaded, replayed=False)
@@ -128,7 +124,7 @@ def command(
     if form in VIEWERS:
         _write_for_viewer(report.launched(view), form, output)
         return
-    draw = partial(report.render, animate=animate) if pair is None else partial(render, pair)
+    draw = report.render if pair is None else partial(render, pair)
     drawing = draw(
         view if pair is None else view or "both",
         max_nodes=max_nodes,
@@ -145,7 +141,7 @@ def command(
     if to_stdout:
         sys.stdout.buffer.write(content)
     else:
-        save(Path(output), content, "open it in a browser" if animate else "")
+        save(Path(output), content, "")
 
 
 def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:

@@ -10,39 +10,30 @@ from typing import TYPE_CHECKING, Any
 from hlofuse.account import Account, KernelTimes
 from hlofuse.compilation import ModuleTexts
 from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
-from hlofuse.format.escape import printable, shorten
+from hlofuse.format.escape import printable
 from hlofuse.format.units import listing
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.grouping import grouped
 from hlofuse.library.loading import on_device
 from hlofuse.library.naming import drawn_name, unoptimized_of
 from hlofuse.plot.bars import plot_kernels, plot_passes
 from hlofuse.plot.roofline import plot_roofline
 from hlofuse.releases import nearest
-from hlofuse.render import Options, render
-from hlofuse.render.animate import Decision, animation
+from hlofuse.render import render
 from hlofuse.render.scene import pair_of
 from hlofuse.render.viewers import LaunchedModule
 from hlofuse.reports.common.head import BRIEF
 from hlofuse.reports.common.model import both_names
 from hlofuse.reports.common.names import renamed_kernels
-from hlofuse.reports.common.phrases import figures_text
-from hlofuse.reports.common.refusals import refusals
 from hlofuse.reports.comparison.phrases import difference_lines, warning_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from hlofuse.account import Observed
     from hlofuse.compilation import Compilation
     from hlofuse.ir.graph import Module
     from hlofuse.library.program import Program
     from hlofuse.plot.figure import Plot
     from hlofuse.render import Drawing
-    from hlofuse.render.animate import Decision
     from hlofuse.render.viewers import LaunchedModule
-    from hlofuse.reports.common.model import Refusal
-    from hlofuse.trace import Event
 
 
 def drawn(
@@ -53,16 +44,13 @@ def drawn(
     open: tuple[str, ...] = (),
     collapse: tuple[str, ...] = (),
     caption: tuple[str, ...] = (),
-    animate: bool = False,
     **how: Any,
 ) -> Drawing:
     """`Report.render`: names are any names, and what limits the replay stands in the picture."""
     listener = program.options.listener
     shown: Module | Compilation = program.module
     names: dict[str, str] = {}
-    if animate and (view or open or collapse):
-        raise HlofuseError("an animation shows all of a replay: leave out view, open and collapse")
-    view = "both" if animate else shown_view(program, view)
+    view = shown_view(program, view)
     if view != "before":
         shown, names = program.replay, renamed_kernels(program.replay)
         difference = program.difference
@@ -77,36 +65,7 @@ def drawn(
     with listener.activity("drawing"):
         focus = drawn_name(shown, view, focus, listener) if focus is not None else None
         how |= {"focus": focus, "open": open, "collapse": collapse, "final_names": names}
-        if animate:
-            return animation(program.replay, list(decisions_of(program)), Options(**how), caption)
         return render(shown, view, caption=caption, **how)
-
-
-def decisions_of(program: Program) -> Iterator[Decision]:
-    """The fusions of a replay and its final refusals between kernels, in order, as `explain` counts them."""
-    facts = program.facts
-    inside: dict[str, set[str]] = {}
-    """What the instructions hold at the moment, by the origins of their results."""
-
-    def content_of(origin: str) -> set[str]:
-        return inside.get(origin, {origin})
-
-    def decision(head: str, producer: str, consumer: str, about: Event | Refusal) -> Decision:
-        pair = " into ".join(shorten(facts.final_name_of(n) or n, 40) for n in (producer, consumer))
-        rule, figures = facts.rule(about.rule), figures_text(about.figures)
-        reason = "; ".join(filter(None, (rule.title or about.reason, figures)))
-        ends = content_of(facts.lineage.origin(producer)), content_of(facts.lineage.origin(consumer))
-        return Decision(f"{head}: {pair}", f"{reason} ({rule.code})", ends, head == "Fused")
-
-    for result in program.replay.passes:
-        refused = grouped((r.steps[-1], r) for r in refusals(result.events, facts) if r.between_kernels)
-        for e in result.events:
-            for r in refused.pop(e.step, ()):
-                yield decision("Refused", r.producer.name, r.consumer_then or "", r)
-            if e.event == "fuse":
-                yield decision("Fused", e.producer or "", e.consumer or "", e)
-                first, second = (facts.lineage.origin(n or "") for n in (e.producer, e.consumer))
-                inside[second] = content_of(second) | content_of(first)
 
 
 def shown_view(program: Program, view: str | None = None) -> str:

@@ -146,8 +146,7 @@ class Report(Program):
         """The module and its fusions as a picture, as `hlofuse render`; a notebook shows it.
 
         view: `before`, `after` or `both`; `how`: `focus`, `radius`, `open`, `collapse`, `max_nodes`, `legend`
-        and `caption` of `hlofuse.render.render`, and `animate`: the SVG shows the fusion decisions one after
-        the other. Names are any names. `Drawing.to_bytes("png")` writes one.
+        and `caption` of `hlofuse.render.render`. Names are any names. `Drawing.to_bytes("png")` writes one.
         """
         from hlofuse.library.drawing import drawn
 
