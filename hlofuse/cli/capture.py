@@ -1,11 +1,9 @@
 """`hlofuse capture`: from a program to what XLA makes of it, with no accelerator."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -17,15 +15,12 @@ from hlofuse.capture.capturing import (
     function_in,
     module_names,
 )
-from hlofuse.capture.model import Destination, settled_target
+from hlofuse.capture.model import Capture, Destination, settled_target
 from hlofuse.cli.common.messages import message, spinner
 from hlofuse.cli.common.options import arguments_options, option
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.ir.errors import HlofuseError
-
-if TYPE_CHECKING:
-    from hlofuse.capture.model import Capture, Destination
 
 
 @click.command("capture")

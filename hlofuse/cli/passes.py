@@ -1,21 +1,13 @@
 """`hlofuse passes`: the passes that `optimize` may run, in any order."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 import click
+from rich.console import Console
 
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.format.fields import fields
 from hlofuse.format.terminal import Rows
-from hlofuse.search.space import ACTIONS
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from hlofuse.search.space import Action
+from hlofuse.search.space import ACTIONS, Action
 
 
 @click.command("passes")

@@ -1,19 +1,18 @@
 """`hlofuse upgrade`: what another release of XLA makes of the same program."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from hlofuse.capture import Destination
 from hlofuse.capture.arguments import parse_arguments
 from hlofuse.capture.capturing import capture_function, capture_modules, function_in, module_names
+from hlofuse.capture.model import Capture
 from hlofuse.cli.common.completion import releases
 from hlofuse.cli.common.messages import spinner
 from hlofuse.cli.common.options import arguments_options, limit_option, option, replay_options, report_options
@@ -25,9 +24,6 @@ from hlofuse.library.builds import check_upgrade, upgraded
 from hlofuse.library.loading import read
 from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions
-
-if TYPE_CHECKING:
-    from hlofuse.capture.model import Capture
 
 
 @click.command("upgrade")

@@ -1,22 +1,16 @@
 """The modules of an input: of a dump directory, a corpus or a profile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from hlofuse.inputs import choose_target
+from hlofuse.inputs import DumpedModule, choose_target
 from hlofuse.inputs.companions import Companions
 from hlofuse.inputs.dump_directory import DumpDirectory, corpus_cases, is_corpus_case
 from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.loading import read
 from hlofuse.library.options import ReplayOptions
-
-if TYPE_CHECKING:
-    from hlofuse.inputs import DumpedModule
 
 
 def has_several(path: str) -> bool:

@@ -177,7 +177,12 @@ class _Scan:
         return PaddingConfig(tuple(some if d == dimension else none for d in range(rank)))
 
     def _reduce_window(
-        self, operand: Instruction, shape: Shape, dimension: int, size: int, padding: int
+        self,
+        operand: Instruction,
+        shape: Shape,
+        dimension: int,
+        size: int,
+        padding: int,
     ) -> Instruction:
         low, high = (padding, 0) if self.forward else (0, padding)
         moved = WindowDimension(size, 1, low, high)

@@ -4,8 +4,6 @@ A move is an action (`actions.toml`) or an XLA flag. Actions run in their order 
 optimizations, before XLA's own passes; flags disable some of those.
 """
 
-from __future__ import annotations
-
 import time
 import tomllib
 from collections import OrderedDict
@@ -13,12 +11,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from hlofuse.account.account import Account, scaled_time
 from hlofuse.account.measured import NO_MEASURED_TIME
 from hlofuse.account.replaying import compiled, final_account
 from hlofuse.compilation import Compilation, ReplayConfig
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.format.fields import fields
 from hlofuse.ir.copy import copy_module
@@ -38,9 +37,6 @@ from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
 from hlofuse.releases import AROUND_FUSION
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.trace import Recorder
-
-if TYPE_CHECKING:
-    from hlofuse.cost.gpu.device import DeviceDescription
 
 ActionKind = Literal["simplify", "expand", "merge"]
 _PAIRS = "XLA's dumps"

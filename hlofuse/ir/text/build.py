@@ -4,9 +4,9 @@ As in XLA everything must be defined before it is used: computations before thei
 their users.
 """
 
-from __future__ import annotations
+from typing import Any
 
-from typing import TYPE_CHECKING, Any
+from lark import Token
 
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, Attributes
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -21,16 +21,12 @@ from hlofuse.ir.text.literals import check_literal
 from hlofuse.ir.text.operands import Operands, Scope, disagreement
 from hlofuse.ir.text.signatures import MODULE_ATTRIBUTES, split_async
 from hlofuse.ir.text.text import bare
-
-if TYPE_CHECKING:
-    from lark import Token
-
-    from hlofuse.ir.text.tree.nodes import (
-        AttributeNode,
-        ComputationNode,
-        InstructionNode,
-        ModuleNode,
-    )
+from hlofuse.ir.text.tree.nodes import (
+    AttributeNode,
+    ComputationNode,
+    InstructionNode,
+    ModuleNode,
+)
 
 # XLA counts levels of instructions and of operand lists, and stops at 8192 of both.
 MAX_NESTED_CALLS = 4096

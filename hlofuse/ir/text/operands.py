@@ -1,10 +1,9 @@
 """Resolves written operands to instructions (`HloParserImpl::ParseOperands`)."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+
+from lark import Token
 
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.opcodes import with_trait
@@ -15,11 +14,6 @@ from hlofuse.ir.text.literals import implied_element
 from hlofuse.ir.text.signatures import signature, split_async
 from hlofuse.ir.text.text import bare
 from hlofuse.ir.text.tree.nodes import CallNode, InstructionNode, OperandNode
-
-if TYPE_CHECKING:
-    from lark import Token
-
-    from hlofuse.ir.graph import Computation, Instruction
 
 
 class Scope:

@@ -215,7 +215,12 @@ def by_source(accounts: Accounts, moved: Mapping[str, str]) -> Iterator[SourceLi
 
 
 def _row(
-    old: str, new: str, one: _Costs | None, other: _Costs | None, timed: bool, removed: bool = False
+    old: str,
+    new: str,
+    one: _Costs | None,
+    other: _Costs | None,
+    timed: bool,
+    removed: bool = False,
 ) -> SourceLine:
     one, other = one or _Costs(), other or _Costs()
     us = (one.us, other.us) if timed else None

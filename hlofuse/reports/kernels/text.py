@@ -1,10 +1,8 @@
 """`kernels` for the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format.escape import printable
@@ -12,10 +10,6 @@ from hlofuse.format.terminal import name_text, plain_table, print_more, print_ro
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.reports.common.phrases import figures_text, headline, measured_text
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Runner
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
 
 _NOT_RUN = (
     "not counted: XLA evaluates no condition of a loop whose trip count is known; one branch of a conditional"

@@ -104,7 +104,12 @@ class _Growing:
         return self._add(Instruction(f"parameter_{number}", outer.shape, "parameter", payload=str(number)))
 
     def _fuse_toward_operands(
-        self, root: Instruction, order: DimensionOrder, side: DotProperties, split: int, most: int | None
+        self,
+        root: Instruction,
+        order: DimensionOrder,
+        side: DotProperties,
+        split: int,
+        most: int | None,
     ) -> tuple[Instruction, int]:
         """The instruction for `root` inside the fusion, and the split needed so far
         (`FuseTowardOperands`)."""
@@ -173,7 +178,12 @@ class _Growing:
         return done[number]
 
     def _toward_users(
-        self, hlo: Instruction, fused: Instruction, order: DimensionOrder, side: DotProperties, split: int
+        self,
+        hlo: Instruction,
+        fused: Instruction,
+        order: DimensionOrder,
+        side: DotProperties,
+        split: int,
     ) -> tuple[Instruction, Instruction]:
         """The last operation fused, outside and inside (`FuseTowardUsers`)."""
         while len(hlo.users) == 1:
