@@ -20,7 +20,8 @@ demo: $(READY) ## Explain a sample and draw its fusions.
 	$(BIN)/hlofuse explain samples/gpu/gpt2_block
 	@mkdir -p out
 	$(BIN)/hlofuse render samples/cpu/softmax/before.hlo --view both -o out/softmax.svg
-	@echo "The picture is in out/softmax.svg; next, try:  $(BIN)/hlofuse why samples/cpu/gpt2_block/before.hlo --help"
+	@echo "The picture is in out/softmax.svg. Every decision about the GPT-2 block in one page:"
+	@echo "  $(BIN)/hlofuse explore samples/gpu/gpt2_block -o out/gpt2.html"
 
 browser: $(READY)
 	tools/get_browser $(BIN)/python

@@ -1,7 +1,5 @@
 """Engines: local processes, Ray or Dask. Each runs `in_child`, so limits are the same everywhere."""
 
-from __future__ import annotations
-
 import faulthandler
 import json
 import os

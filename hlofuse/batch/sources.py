@@ -263,7 +263,6 @@ def _owner(name: str, labels: Container[str]) -> str:
 
 
 def _storage(address: str) -> tuple[Any, str]:
-    """The file system of an address, and the path in it."""
     try:
         storage, path = package("fsspec.core").url_to_fs(address)
     except (ImportError, ValueError) as error:

@@ -426,9 +426,6 @@ def _common_operations(first: Compilation, second: Compilation) -> Iterator[tupl
             yield x, other
 
 
-# One run.
-
-
 class _Collector:
     """One run's worth."""
 

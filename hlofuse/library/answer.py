@@ -126,8 +126,13 @@ class Answer(Sequence[Any], Generic[D]):
     def _repr_html_(self) -> str:
         from html import escape
 
-        lines = "<br>".join(escape(printable(x)) for x in self.to_text(92).rstrip().splitlines())
-        return f'<pre style="white-space:pre;overflow-x:auto">{lines}</pre>'
+        style = "white-space:pre;overflow-x:auto;font-family:ui-monospace,Menlo,Consolas,monospace"
+        found = []
+        for text in dict.fromkeys((self.to_text(92), self.to_text(92, limit=0))):
+            lines = "<br>".join(escape(printable(x)) for x in text.rstrip().splitlines())
+            found.append(f'<pre style="{style}">{lines}</pre>')
+        more = f"<details><summary>All of it</summary>{found[1]}</details>" if found[1:] else ""
+        return found[0] + more
 
 
 def flat(row: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, Any]]:

@@ -345,7 +345,6 @@ class _PanelBuilder:
 
 
 def _users_past_elements(unit: Instruction) -> list[Instruction]:
-    """The users of a value, past the get-tuple-elements."""
     found: dict[Instruction, None] = {}
     stack = list(unit.users)[::-1]
     while stack:

@@ -305,6 +305,14 @@ def test_html_is_escaped() -> None:
         assert len(html) < 20_000
 
 
+def test_a_notebook_has_a_monospaced_report_and_the_rest_of_a_long_one_folded() -> None:
+    html = library.open(ROOT / "samples" / "gpu" / "gpt2_block").explain()._repr_html_()
+    assert html.count("<pre ") == html.count("font-family:ui-monospace") == 2
+    shown, folded = html.split("<details>")
+    assert len(folded) > len(shown)
+    assert "<details" not in library.open(ROOT / "samples" / "cpu" / "softmax").kernels._repr_html_()
+
+
 def test_a_picture_shows_itself() -> None:
     drawing = library.open(ROOT / "samples" / "cpu" / "softmax").render()
     if shutil.which("dot"):
