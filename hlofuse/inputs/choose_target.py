@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from hlofuse.inputs.backend import backend_of, marks
-from hlofuse.inputs.companions import Companions, Stamp
+from hlofuse.inputs.companions import Companions, Stamp, companions_of
 from hlofuse.inputs.dump_directory import corpus_cases, is_corpus_case
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
@@ -39,6 +39,9 @@ class ChosenTarget:
         if self == requested_target(self.name) or self.source == "stamp":
             return Fact(backend, self.source, self.evidence)
         found = backend_of(module)
+        stamp = companions_of(module).stamp
+        if found is not None and stamp is not None and stamp.backend == found.value == "tpu":
+            return Fact("tpu", "stamp", f"from {stamp.file}")
         if found is not None and found.value in FRONT_ENDS and not module.is_scheduled:
             name = FRONT_ENDS[found.value]
             return Fact(

@@ -53,6 +53,11 @@ def test_a_capture_of_one_module_is_explained_as_its_folder(tpu: Path, tmp_path:
     assert tpu_files(capture) == (capture / "softmax" / "before.hlo", capture / "softmax" / "after.hlo")
     shown = hlofuse("explain", capture, "--details")
     assert (shown.status, "7 kernels → 3" in shown.out) == (0, True)
+    (capture / "softmax" / "hlofuse.json").write_text(
+        '{"schema": "hlofuse.stamp/1", "jaxlib": "0.11.1", "backend": "tpu", "device": "v5e"}'
+    )
+    stamped = json.loads(hlofuse("explain", capture, "--format", "json").out)["xla"]
+    assert (stamped["release"], stamped["backend"], stamped["device"]) == ("0.11.1", "tpu", "v5e")
     shutil.copytree(tpu / "gpt2_block", capture / "gpt2_block")
     assert tpu_files(capture) is None  # which one is for the user to say
     assert tpu_files(capture, "jit_softmax") == tpu_files(capture / "softmax")
