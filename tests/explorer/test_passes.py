@@ -190,7 +190,7 @@ def test_times_are_shown_where_files_tell_them(
     assert hlofuse("explore", gpt2, "--device", "h100_sxm", "-o", out).status == 0
     visit = Visit(browser, out, "#view=film&order=time")
     assert "1.00 s" in visit.page.locator("#panes .row .worth").first.inner_text()
-    assert "The bars: time" in visit.page.inner_text("#panes .film .note")
+    assert "Bar length: time" in visit.page.inner_text("#panes .film .note")
     visit.page.context.close()
 
 

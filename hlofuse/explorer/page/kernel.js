@@ -95,7 +95,7 @@ function whyTwo(app, producer, consumer) {
 
 // What an allowed pair would gain.
 function atStake(edge) {
-  if (edge.us === null) return `${bytesText(edge.bytes)} between them`;
+  if (edge.us === null) return `${bytesText(edge.bytes)} written and read back`;
   return edge.us < 0 ? `fusing would cost ${timeText(-edge.us)}` : `fusing would save ${timeText(edge.us)}`;
 }
 

@@ -36,8 +36,8 @@ class PassesView {
     this.cost = cost;
     this.most = greatest(1e-9, steps.map(cost));
     const quiet = steps.length - this.shown.length;
-    const left = quiet ? `, ${countText(quiet, "other dump")} not listed` : "";
-    this.note.textContent = `${countText(this.shown.length, "step")}${left}. The bars: ${view.order === "time" ? "time" : "instructions touched"}.`;
+    const left = quiet ? `, ${countText(quiet, "dump")}${words ? "" : " without changes"} hidden` : "";
+    this.note.textContent = `${countText(this.shown.length, "step")}${left}. Bar length: ${view.order === "time" ? "time" : "instructions changed"}.`;
     this.list.show(this.shown.map((s) => s.n), this.shown.findIndex((s) => s.n === this.chosen));
   }
 

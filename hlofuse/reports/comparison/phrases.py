@@ -140,7 +140,7 @@ def edge_phrases(e: ChangedEdge, c: Comparison) -> list[str]:
             f" {number_text(name, other_value)} on {printable(e.fused_on)}"
         )
     if not out:
-        out.append("earlier decisions about neighbouring operations cause it")
+        out.append("follows from an earlier decision nearby")
     elif not e.terms and not c.between_releases:
         out.append("no single device number changes that; several together do")
     return out
