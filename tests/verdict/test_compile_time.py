@@ -3,7 +3,7 @@
 import pytest
 
 from hlofuse.ir import parse_module
-from hlofuse.reports.advice.compile_time import compile_time_notes
+from hlofuse.reports.advice.written import compile_time_notes
 
 TEXT = """HloModule jit_mean
 

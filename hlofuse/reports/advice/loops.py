@@ -6,13 +6,15 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.analysis.kernels import CONTROL_FLOW
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.removing import set_attribute
-from hlofuse.ir.shape import FLOATING_TYPES
+from hlofuse.ir.shape import Shape
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import clone_computation, inline, set_called
+from hlofuse.passes.common.calls import clone_computation, drop, inline, replace_parameter, set_called
 from hlofuse.passes.common.literals import integer_of
+from hlofuse.passes.common.shapes import with_dimensions
 from hlofuse.passes.dce import TupleSimplifier
 from hlofuse.passes.loop.parts import (
     body_of,
@@ -20,6 +22,7 @@ from hlofuse.passes.loop.parts import (
     condition_of,
     drop_unused,
     is_element,
+    new_loop,
     only_elements_are_read,
 )
 from hlofuse.passes.loop.trip_count import Counter, counter_of
@@ -33,7 +36,6 @@ from hlofuse.reports.advice.matching import (
     is_product,
     only_reader,
     origins,
-    readers,
     source,
     sum_of,
 )
@@ -50,53 +52,101 @@ def unrolled(loop: Instruction, times: int | None, nearest: bool = True) -> bool
     if counter is None or counter.step != 1 or counter.init or not counter.trips:
         return False
     body = body_of(loop)
-    if any(x.opcode == "while" or x.control_predecessors for x in body) or not only_elements_are_read(loop):
+    if any(x.control_predecessors for x in body) or not only_elements_are_read(loop):
         return False
     if times is None:
-        state = _Unrolling(loop, loop, list(loop.operands[0].operands), counter, counter.trips).state
-        for element in list(loop.users):
-            if element.opcode == "get-tuple-element":
-                element.replace_all_uses_with(state[element.tuple_index])
-        loop.replace_all_uses_with(make.tuple_of(loop, state))
+        replace_state(loop, _Unrolling(loop, counter, counter.trips).whole())
         return True
     times = next(
         (n for n in (times, times + nearest, times - nearest) if n > 1 and counter.trips % n == 0), None
     )
     if times is None:
         return False
-    new = clone_computation(body)
-    given = new.parameters[0]
-    before = make.elements(given, range(len(given.shape.tuple_shapes)))
-    new.root = make.tuple_of(given, _Unrolling(loop, given, before, counter, times).state)
-    drop_unused(new)
-    set_called(loop, [("body", new), ("condition", condition_of(loop))])
-    config = json.loads(loop.attributes.raw("backend_config") or "{}")
-    config["known_trip_count"] = {"n": str(counter.trips // times)}
-    set_attribute(loop, "backend_config", json.dumps(config, separators=(",", ":")))
+    _Unrolling(loop, counter, times).replace_loop()
     return True
 
 
-class _Unrolling:
-    """The body so many times, one after the other, next to `at`.
+def replace_state(loop: Instruction, state: list[Instruction]) -> None:
+    """Have all that reads the loop read these elements."""
+    for element in list(loop.users):
+        if element.opcode == "get-tuple-element" and element not in state:
+            element.replace_all_uses_with(state[element.tuple_index])
+    loop.replace_all_uses_with(make.tuple_of(loop, state))
 
-    What the iterations read of an array one by one is read as a block, and so is what they write.
+
+class _Unrolling:
+    """The body of a loop so many times, one after the other, as `jax.lax.scan` writes it with `unroll`.
+
+    An array of which each iteration reads or writes its own part is one of blocks, a block for each iteration
+    of the new loop.
     """
 
-    def __init__(
-        self, loop: Instruction, at: Instruction, before: list[Instruction], counter: Counter, times: int
-    ) -> None:
-        self._at, self._before, self._times = at, before, times
-        self._trips, self._number = counter.trips, counter.index
+    def __init__(self, loop: Instruction, counter: Counter, times: int) -> None:
+        self._loop, self._times, self._counter = loop, times, counter
         self._body = body_of(loop)
+        self._number = counter.index
         self._blocks: dict[Instruction, Instruction] = {}
         self._updates: dict[Instruction, list[Instruction]] = {}
-        self.state = list(before)
-        """After the iterations so far."""
-        for iteration in range(times):
+        self._along = {}
+        for x in self._body:
+            if (along := self._own_part(x)) is not None:
+                self._along[x.operands[0].tuple_index] = along
+
+    def whole(self) -> list[Instruction]:
+        """The state after all iterations, next to the loop."""
+        return self._iterations(self._loop, list(self._loop.operands[0].operands))
+
+    def replace_loop(self) -> None:
+        """Have a loop of fewer iterations in place of this one."""
+        loop, init = self._loop, self._loop.operands[0].operands
+        trips = self._counter.trips // self._times
+        shapes = list(loop.shape.tuple_shapes)
+        for k, along in self._along.items():
+            sizes = shapes[k].dimensions
+            blocks = [*sizes[:along], trips, self._times, *sizes[along + 1 :]]
+            shapes[k] = with_dimensions(shapes[k], blocks)
+        parts = [clone_computation(c) for c in (condition_of(loop), self._body)]
+        for part in parts:
+            old, _ = replace_parameter(part, Shape.tuple_of(shapes))
+            for element in list(old.users):
+                element.replace_operand(0, part.parameters[0])
+            drop(old)
+        condition, body = parts
+        test = condition.root
+        number = make.get_tuple_element(test, condition.parameters[0], self._number)
+        last = make.scalar(test, number.shape.element_type, trips)
+        condition.root = make.compare(test, "LT", number, last)
+        drop_unused(condition)
+        given = body.parameters[0]
+        body.root = make.tuple_of(given, self._iterations(given, make.elements(given, range(len(shapes)))))
+        drop_unused(body)
+        first = [
+            make.bitcast(o, shape) if o.shape != shape else o for o, shape in zip(init, shapes, strict=True)
+        ]
+        new = new_loop(loop, make.tuple_of(loop, first), condition, body)
+        config = json.loads(loop.attributes.raw("backend_config") or "{}")
+        config["known_trip_count"] = {"n": str(trips)}
+        set_attribute(new, "backend_config", json.dumps(config, separators=(",", ":")))
+        after = make.elements(new, range(len(shapes)))
+        replace_state(
+            loop,
+            [
+                make.bitcast(o, s) if o.shape != s else o
+                for o, s in zip(after, loop.shape.tuple_shapes, strict=True)
+            ],
+        )
+
+    def _iterations(self, at: Instruction, before: list[Instruction]) -> list[Instruction]:
+        self._at, self._before, self._state = at, before, list(before)
+        number = before[self._number]
+        first, kind = number, number.shape.element_type
+        if at is not self._loop:
+            first = make.binary(at, "multiply", number, make.scalar(at, kind, self._times))
+        for iteration in range(self._times):
+            self._state[self._number] = make.binary(at, "add", first, make.scalar(at, kind, iteration))
             self._iterate(iteration)
-            first = before[counter.index]
-            step = make.scalar(at, first.shape.element_type, iteration + 1)
-            self.state[counter.index] = make.binary(at, "add", first, step)
+        self._state[self._number] = make.binary(at, "add", number, make.scalar(at, kind, 1))
+        return self._state
 
     def _iterate(self, iteration: int) -> None:
         given, root = self._body.parameters[0], self._body.root
@@ -104,16 +154,16 @@ class _Unrolling:
         for x in self._body.post_order():
             along = self._own_part(x)
             if x.opcode == "get-tuple-element" and x.operands[0] is given:
-                new[x] = self.state[x.tuple_index]
+                new[x] = self._state[x.tuple_index]
             elif along is not None and x.opcode == "dynamic-slice":
                 new[x] = self._part(x, along, iteration)
             elif along is not None:
                 new[x] = self._updated(x, along, new[x.operands[1]])
             elif x is not given and x is not root:
                 new[x] = computation_of(self._at).add_instruction(clone_of(x, [new[o] for o in x.operands]))
-                if x.opcode == "fusion":
+                if x.opcode in ("fusion", *CONTROL_FLOW):
                     set_called(new[x], [(name, clone_computation(c)) for name, c in x.called])
-        self.state = [new[o] for o in root.operands]
+        self._state = [new[o] for o in root.operands]
 
     def _own_part(self, x: Instruction) -> int | None:
         """The dimension of which each iteration reads, or writes, one element of an array."""
@@ -128,22 +178,26 @@ class _Unrolling:
         if carried.opcode != "get-tuple-element" or carried.operands[0] is not given:
             return None
         after = self._body.root.operands[carried.tuple_index]
-        alone = after is carried if reads else after is x and len(carried.users) == len(x.users) == 1
-        fits = carried.shape.dimensions[along[0]] >= self._trips and part.shape.dimensions[along[0]] == 1
-        return along[0] if alone and fits else None
+        users = {u for u in given.users if is_element(u, given, carried.tuple_index)}
+        readers = {r for u in users for r in u.users if r is not self._body.root}
+        alone = readers == {x} and (after in users if reads else after is x and len(x.users) == 1)
+        fits = carried.shape.dimensions[along[0]] == self._counter.trips
+        return along[0] if alone and fits and part.shape.dimensions[along[0]] == 1 else None
 
     def _starts(self, x: Instruction, along: int) -> list[Instruction]:
         number = self._before[self._number]
         zero = make.scalar(self._at, number.shape.element_type, 0)
-        return [number if k == along else zero for k in range(x.shape.rank)]
+        return [number if k == along else zero for k in range(x.shape.rank + 1)]
 
     def _part(self, x: Instruction, along: int, iteration: int) -> Instruction:
         starts, limits = [0] * x.shape.rank, list(x.shape.dimensions)
         if x not in self._blocks:
-            limits[along] = self._times
             block = self._before[x.operands[0].tuple_index]
-            if block.shape.dimensions[along] != self._times:
-                block = make.dynamic_slice(self._at, block, self._starts(x, along), limits)
+            if self._at is not self._loop:
+                sizes = [*limits[:along], 1, self._times, *limits[along + 1 :]]
+                limits[along] = self._times
+                block = make.dynamic_slice(self._at, block, self._starts(x, along), sizes)
+                block = make.bitcast(block, with_dimensions(x.shape, limits))
             self._blocks[x] = block
         starts[along], limits[along] = iteration, iteration + 1
         return make.slice_of(self._at, self._blocks[x], starts, limits)
@@ -155,12 +209,16 @@ class _Unrolling:
         if len(updates) < self._times:
             return whole
         block = make.concatenate(self._at, updates, along)
-        if block.shape.dimensions == x.shape.dimensions:
+        if self._at is self._loop:
             return block
+        sizes = list(block.shape.dimensions)
+        block = make.bitcast(block, with_dimensions(block.shape, [*sizes[:along], 1, *sizes[along:]]))
         return make.dynamic_update_slice(self._at, whole, block, self._starts(x, along))
 
 
 _FEW_ITERATIONS = 8
+_WRITTEN_OUT = 1_000
+"""The most instructions of a loop that is written out."""
 
 
 class _Loop:
@@ -202,29 +260,6 @@ def _loops(where: Callable[[_Loop], object], backend: str = "", nested: bool = F
         return where(_Loop(loop, counter.trips, counter.index))
 
     return each(matches, "while", backend=backend)
-
-
-def _is_launch_bound(x: _Loop) -> bool:
-    is_unrolled = any(has(readers(i), "slice") for i in x.slices())
-    divides = x.trips > _FEW_ITERATIONS and any(x.trips % n == 0 for n in (4, 5, 3))
-    return bool(x.carried) and divides and not is_unrolled
-
-
-def _is_independent(x: _Loop) -> bool:
-    return x.trips > 1 and not x.carried
-
-
-def _draws(x: _Loop) -> bool:
-    return x.trips > _FEW_ITERATIONS and any(map(is_draw, x.body))
-
-
-def _is_short(x: _Loop) -> bool:
-    is_large = x.trips * len(x.body.post_order()) > 500
-    return (
-        1 < x.trips <= _FEW_ITERATIONS
-        and not is_large
-        and any(i.shape.element_type in FLOATING_TYPES for _, i in x.carried)
-    )
 
 
 def _swaps(x: _Loop) -> bool:
@@ -307,6 +342,11 @@ def _select(x: Instruction) -> bool:
     return TupleSimplifier().run(module, OnlySkipped())
 
 
+_repeated = _loops(lambda x: x.trips > 1, nested=True)
+_short = _loops(lambda x: 1 < x.trips <= _WRITTEN_OUT // len(x.body.post_order()), nested=True)
+_independent = _loops(lambda x: x.trips > 1 and not x.carried)
+_drawing = _loops(lambda x: x.trips > _FEW_ITERATIONS and any(map(is_draw, x.body)), "cpu", True)
+_searches = _loops(_is_search, "gpu")
 _conditionals = each(_is_small_choice, "conditional")
 _by = partial(partial, unrolled)
 
@@ -314,7 +354,7 @@ LOOPS = (
     Recipe(
         "unroll-the-scan",
         "Unroll the loop by 4 (a scan: 4 times its unroll)",
-        _loops(_is_launch_bound, "gpu"),
+        _repeated,
         _by(times=4),
         forms=(
             ("Unroll the loop by 2 (a scan: twice its unroll)", _by(times=2, nearest=False)),
@@ -322,19 +362,14 @@ LOOPS = (
         ),
     ),
     Recipe("unroll-the-swap", "Pass unroll=2, so that a swap needs no copy", _loops(_swaps), _by(times=2)),
-    Recipe("unroll-the-short-loop", "Pass unroll=True to a short loop", _loops(_is_short), _by(times=None)),
-    Recipe(
-        "unroll-the-search",
-        'Pass method="scan_unrolled" to searchsorted',
-        _loops(_is_search, "gpu"),
-        _by(times=None),
-    ),
-    Recipe("vmap-not-map", "Use vmap: iterations do not depend on each other", _loops(_is_independent)),
+    Recipe("unroll-the-short-loop", "Pass unroll=True to a short loop", _short, _by(times=None)),
+    Recipe("unroll-the-search", 'Pass method="scan_unrolled" to searchsorted', _searches, _by(times=None)),
+    Recipe("vmap-not-map", "Use vmap: iterations do not depend on each other", _independent),
     Recipe("hoist-the-product", "Multiply for all iterations at once, before the loop", _loops(_hoistable)),
     Recipe("ring-not-shift", "Write into a ring buffer rather than shift a window", _loops(_shifts)),
     Recipe("stack-the-state", "Stack the carried arrays into one", _loops(_carries_equal_arrays)),
     Recipe("sum-in-the-carry", "Sum in the carry, not over stacked results", _loops(_is_summed_later)),
     Recipe("associative-scan", "Use associative_scan: h = a·h + b is linear", _loops(_is_linear, "gpu")),
-    Recipe("draw-before-the-loop", "Draw random numbers before the loop", _loops(_draws, "cpu", True)),
+    Recipe("draw-before-the-loop", "Draw random numbers before the loop", _drawing),
     Recipe("select-not-branch", "Use where for small branches", _conditionals, _select),
 )

@@ -1,8 +1,10 @@
-"""Recipes about reductions and what follows them."""
+"""Recipes about reductions, and about what several kernels or readers share."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from math import prod
 
+from hlofuse.analysis.elementwise import without_bitcasts
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.grouping import grouped
 from hlofuse.passes.common import make
@@ -13,11 +15,14 @@ from hlofuse.reports.advice.matching import (
     combines_by,
     is_column_reduction,
     places,
+    reader,
+    readers,
     same_twice,
     value_of,
     where,
 )
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
+from hlofuse.reports.common import lineage
 
 
 def _sums_then(opcode: str) -> Find:
@@ -247,6 +252,8 @@ def _column_softmax(x: Instruction) -> bool:
 _LABELS = places("reduce(select(compare(broadcast, iota), _, broadcast))")
 _LOGSUMEXP = places("add(log, select(is-finite))")
 
+_AROUND = "Take row variances around the mean: jnp.var"
+
 REDUCTIONS = (
     Recipe("scale-the-summands", "Scale what is summed, not the sum", _sums_then("multiply"), _fold_constant),
     Recipe("start-from-the-constant", "Start the sum from the constant", _sums_then("add"), _fold_constant),
@@ -254,15 +261,96 @@ REDUCTIONS = (
     Recipe("sum-once", "Scale and add the terms of the loss, then sum once", _scaled_sums),
     Recipe("pad-the-differences", "Pad the differences, add them and sum once", _sums_of_differences),
     Recipe("column-variance-in-one-pass", "Sum x and x² in one pass", _column_variances, _sum_squares),
-    Recipe(
-        "row-variance-around-the-mean",
-        "Take row variances around the mean: jnp.var",
-        _row_variances,
-        _square_deviations,
-    ),
+    Recipe("row-variance-around-the-mean", _AROUND, _row_variances, _square_deviations),
     Recipe("softmax-along-the-last-axis", "Take the softmax along the last axis", _column_softmax),
     Recipe("pick-the-label", "Pick the label's log probability by index", _LABELS),
     Recipe("bounded-logsumexp", "Leave out the maximum if the logits are bounded", _LOGSUMEXP),
     Recipe("split-a-column-sum", "Sum blocks of rows, then their sums", _tall_sums, _split_in_two),
     Recipe("one-column-sum-of-many", "Sum all these columns as one stacked array", _many_column_sums),
+)
+
+
+_MANY_KERNELS = 8
+"""Kernels that do the same to different arrays."""
+
+
+def _results_that(condition: Callable[[Instruction], bool]) -> Find:
+    """Finds results of the program that are used in it, too."""
+
+    def find(s: Situation) -> Iterator[Finding]:
+        root, found = s.module.entry.root, []
+        if root.opcode == "tuple" and len(root.operands) > 1:
+            for result in dict.fromkeys(root.operands):
+                if condition(without_bitcasts(result)):
+                    found.append(result.name)
+        if found:
+            yield Finding(found[0], parts=tuple(found[1:]))
+
+    return find
+
+
+def _normalizes(x: Instruction) -> bool:
+    """True for a statistic of rows that the same program spreads over the rows again."""
+    if not x.shape.dimensions or not any(i.opcode in ("broadcast", "add", "fusion") for i in readers(x)):
+        return False
+    source = value_of(x)
+    while source.opcode in ("multiply", "add", "rsqrt", "sqrt", "convert"):
+        source = value_of(source.operands[0])
+    return source.opcode == "reduce" and x.opcode != "parameter" and not is_column_reduction(source)
+
+
+def _is_summed(x: Instruction) -> bool:
+    """True for a computed array whose other readers are reductions."""
+    others = [reader(u) for u in readers(x) if u.opcode != "tuple"]
+    return (
+        x.opcode not in ("parameter", "reduce") and bool(others) and all(u.opcode == "reduce" for u in others)
+    )
+
+
+def _drop_results(*results: Instruction) -> bool:
+    entry = computation_of(results[0])
+    root = entry.root
+    remaining = [o for o in root.operands if o not in results]
+    if not remaining:
+        return False
+    entry.root = make.tuple_of(root, remaining) if len(remaining) > 1 else remaining[0]
+    return True
+
+
+def _many_kernels(reductions: bool) -> Find:
+    """Finds kernels, many of them, that do the same to small arrays."""
+
+    def find(s: Situation) -> Iterator[Finding]:
+        seen: dict[object, list[Instruction]] = {}
+        for x in s.facts.launched_after.values():
+            if x.opcode != "fusion" or sum(o.shape.byte_size for o in x.operands) > 1 << 20:
+                continue
+            body = tuple(i.opcode for i in x.called_computations[0] if i.opcode != "bitcast")
+            is_result = all(u is s.facts.replay.after.entry.root for u in lineage.readers(x))
+            if (not x.shape.dimensions and "reduce" in body) if reductions else is_result:
+                seen.setdefault((body, len(x.operands)), []).append(x)
+        for xs in seen.values():
+            inside = s.inside(xs[0].name) if len(xs) >= _MANY_KERNELS else ()
+            if inside:
+                yield Finding(inside[0].name)
+
+    return find
+
+
+def _too_many_operands(s: Situation) -> Iterable[Finding]:
+    for r in s.refusals("PF012"):
+        for producer, _ in s.edges(r):
+            yield Finding(producer.name, "PF012")
+            break
+
+
+_LOGGED = "Do not return the mean or variance with what they normalize"
+_statistics, _updated = _results_that(_normalizes), _many_kernels(reductions=False)
+
+SHARING = (
+    Recipe("drop-logged-statistics", _LOGGED, _statistics, _drop_results),
+    Recipe("drop-logged-summands", "Do not return what is summed", _results_that(_is_summed), _drop_results),
+    Recipe("update-as-one-vector", "Keep small arrays in one vector, update it", _updated),
+    Recipe("reduce-as-one-vector", "Concatenate small arrays, reduce once", _many_kernels(reductions=True)),
+    Recipe("pass-one-stacked-array", "Pass the arrays stacked, as one argument", _too_many_operands),
 )

@@ -8,21 +8,23 @@ from hlofuse.account.measured import share
 from hlofuse.account.replaying import compiled as compiled_with
 from hlofuse.account.replaying import final_account
 from hlofuse.analysis.cost import Cost
-from hlofuse.compilation import CompilationInput, ReplayConfig, replay_config
+from hlofuse.compilation import Compilation, CompilationInput, ReplayConfig, replay_config
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Module
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.dce import HloDCE
 from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, joined, merged
 from hlofuse.pipelines.gpu.before_fusion import has_triton
 from hlofuse.pipelines.gpu.steps import ALGSIMP_LAYOUTS, pass_lists
+from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
 from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
-from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.advice.written import WRITTEN, prepared
+from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.verdict.cut import Cutter
 from hlofuse.reports.verdict.model import Suggestion, SuggestionKind
 from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
@@ -33,18 +35,39 @@ _GAIN_OF_FLAG = 0.05
 were worth up to half of the time."""
 _KINDS = 8
 """Different places in which a change to a large module is tried."""
+_FLAGS, _MOST_LOWERED = 3, 30_000
+"""Flags tried on the largest modules, and instructions lowered with all of them."""
+OPTIONAL = frozenset(
+    """
+    small-while-loop-hoisting simplify-while-loops while-loop-invariant-code-motion
+    while-loop-expensive-invariant-code-motion while-loop-constant-sinking dot-library-rewriter gemv-rewriter
+    tree_reduction_rewriter reduction-splitter copy_fusion multi_output_fusion computation-deduplicator
+    triton-softmax-rewriter triton-gemm-rewriter splitk-rewriter dot-merger dot-strength-reduction
+    reshape-mover convert-mover slice-sinker transpose-folding sort-rewriter sort-iota-fusion
+    move_copy_to_users dynamic-slice-fusion-rewriter-v2 logistic-expander
+    """.split()
+)
+"""Passes that no program needs: XLA compiles to the same values without them."""
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
-def of_recipes(situation: Situation, observed: Observed, ranking: Ranking | None) -> Iterator[Suggestion]:
+def of_recipes(
+    situation: Situation, observed: Observed, ranking: Ranking | None, written: Module | None = None
+) -> Iterator[Suggestion]:
     """One for each recipe that applies; with a `ranking` it is tried, else on the kernels around its places.
 
-    Without a trial where nothing can be tried.
+    Without a trial where nothing can be tried. `written` is the module before optimizations: no recipe
+    applies to an operation that a pass created.
     """
     relaxed = {r.rule.code: r for r in ranking.relaxed} if ranking is not None else {}
     cutter = Cutter(situation.facts)
+    before = situation.facts.before
+    in_program = {_of_size(x) for x in written.instructions()} if written is not None else None
     for recipe in (form for r in RECIPES for form in _forms(r)):
         findings = list(recipe.find(situation))
+        if in_program is not None:
+            places = [(f, before[f.at]) for f in findings]
+            findings = [f for f, x in places if x.opcode not in _CREATED or _of_size(x) in in_program]
         if not findings:
             continue
         trial = None
@@ -60,7 +83,42 @@ def of_recipes(situation: Situation, observed: Observed, ranking: Ranking | None
                 continue
         elif (around := tried_around(recipe, findings, observed, cutter)) is not None:
             trial, findings = around
-        yield _of_recipe(recipe, findings, trial or UNKNOWN, situation)
+        touched = cutter.touched(findings) if trial is None else 0.0
+        yield _of_recipe(recipe, findings, trial or UNKNOWN, situation, touched)
+
+
+def of_written(observed: Observed, facts: Facts, written: Module) -> Iterator[Suggestion]:
+    """The recipes that are changed in the module before optimizations, each compiled from there."""
+    config = observed.replay.config
+    if not before_fusion(config.target, config.device) or config.changes:
+        return
+    start = prepared(written)
+    base: Account | None = None
+    for recipe in RECIPES:
+        if recipe.name not in WRITTEN:
+            continue
+        opcode, rewrite = WRITTEN[recipe.name]
+        module = copy_module(start)
+        places = [x for c in module.computations for x in c.post_order() if x.opcode == opcode]
+        changed = [place_of(x, module, x.name, "") for x in places if rewrite(x)]
+        if not changed:
+            continue
+        HloDCE().run(module, Recorder())
+        base = base or compiled(start, observed, config.build.flags)
+        after = compiled(module, observed, config.build.flags)
+        if base is None or after is None:
+            continue
+        trial = trial_of(base.totals, after.totals, "replayed from before optimizations", (base, after))
+        sources = tuple(dict.fromkeys(p.source for p in changed if p.source is not None))
+        yield Suggestion("code", recipe.text, "", sources, len(changed), trial, recipe.name)
+
+
+_CREATED = frozenset({"concatenate", "pad", "sort", "gather", "scatter", "select", "convolution", "reverse"})
+"""Operations that passes create, and that a recipe's text is about."""
+
+
+def _of_size(x: Instruction) -> tuple[object, ...]:
+    return x.opcode, *sorted(x.shape.dimensions)
 
 
 def _forms(recipe: Recipe) -> Iterator[Recipe]:
@@ -68,14 +126,17 @@ def _forms(recipe: Recipe) -> Iterator[Recipe]:
     yield from (replace(recipe, text=text, rewrite=rewrite, forms=()) for text, rewrite in recipe.forms)
 
 
-def _of_recipe(recipe: Recipe, findings: list[Finding], trial: Trial, situation: Situation) -> Suggestion:
+def _of_recipe(
+    recipe: Recipe, findings: list[Finding], trial: Trial, situation: Situation, touched: float = 0.0
+) -> Suggestion:
     places = (situation.facts.place(f.at) for f in findings)
     sources = tuple(dict.fromkeys(filter(None, (p.called_from or p.source for p in places))))
     rule = next((f.rule for f in findings if f.rule), "")
     kind: SuggestionKind = "flag" if recipe.flag else "code"
     flag = with_own(recipe.flag, situation.facts.replay.config.build.flags)
     text = recipe.text or f"Set {flag}"
-    return Suggestion(kind, text, rule, sources, len(findings), trial, recipe.name, flag)
+    change = recipe, tuple(findings)
+    return Suggestion(kind, text, rule, sources, len(findings), trial, recipe.name, flag, touched, change)
 
 
 def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggestion]:
@@ -103,17 +164,17 @@ def of_flags(
     what XLA has: then nothing could be compared.
     """
     config, target = observed.replay.config, observed.replay.target
-    candidates = dict(_flags(observed, facts))
-    if not candidates or config.changes:
-        return
     module = observed.replay.input.unoptimized or unoptimized()
-    if module is None or not before_fusion(target, config.device):
+    if module is None or not before_fusion(target, config.device) or config.changes:
         return
     own = config.build.flags
     base = compiled(module, observed, own)
     if base is None or base.totals.kernels != facts.account_replayed.totals.kernels:
         return
-    for flag, (text, rule) in candidates.items():
+    lowered = Compilation.of(module, Stage.BEFORE, config).span(Stage.INPUT)
+    candidates = list(dict(_flags(observed, lowered.changing_passes, facts)).items())
+    size = sum(1 for _ in module.instructions())
+    for flag, (text, rule) in candidates[: max(_FLAGS, _MOST_LOWERED // size)]:
         after = compiled(module, observed, merged(own, (flag,)))
         if after is None:
             continue
@@ -123,15 +184,21 @@ def of_flags(
             if trial.us_saved is None or trial.us_saved < 0:
                 continue
             trial = replace(trial, us_saved=None, scaled_us_saved=None)
-        elif trial.us_saved is not None and trial.us_saved < _GAIN_OF_FLAG * (base.totals.us or 0.0):
+        elif not trial.saves_memory(base.totals) and not _gains_enough(trial, base.totals):
             continue
         calls = [sum(r.kind == "library" for r in a.rows) for a in (base, after)]
         trial = replace(trial, has_fewer_library_calls=calls[0] > calls[1])
         yield Suggestion("flag", text, rule, (), 0, trial, flag=flag)
 
 
-def _flags(observed: Observed, facts: Facts) -> Iterator[tuple[str, tuple[str, str]]]:
-    """Flags, each with what it does and the rule that it avoids."""
+def _gains_enough(trial: Trial, totals: Totals) -> bool:
+    return trial.us_saved is None or trial.us_saved >= _GAIN_OF_FLAG * (totals.us or 0.0)
+
+
+def _flags(
+    observed: Observed, changing: Sequence[str], facts: Facts
+) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Flags, each with what it does and the rule that it avoids; `changing` are passes before fusion."""
     replay = observed.replay
     own = replay.config.build.flags
     if any(i.fusion_kind == "kCustom" for i in replay.before.instructions()) and replay.target == "cpu":
@@ -143,6 +210,11 @@ def _flags(observed: Observed, facts: Facts) -> Iterator[tuple[str, tuple[str, s
                 with_own(rule.flag, own),
                 (f"Disable a pass: {rule.title[:1].lower()}{rule.title[1:]}", code),
             )
+    changing = [*changing, *(p.name for p in replay.passes if p.changed)]
+    changing += replay.span(Stage.SCHEDULED).changing_passes
+    for name in dict.fromkeys(changing):
+        if name in OPTIONAL:
+            yield with_own(f"--{DISABLED}={name}", own), (f"Leave out the pass {name}", "")
     for option in TARGETS[replay.target].options:
         flag = OPTION_FLAGS.get(option)
         if flag is not None and flag not in own:
@@ -169,6 +241,23 @@ def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) 
     except HlofuseError:
         return None
     return final_account(observed_replay(observed.replay.input, changed, totals_only=True))
+
+
+def combined(
+    suggestions: Iterable[Suggestion], observed: Observed, before: Account
+) -> tuple[tuple[int, ...], Trial] | None:
+    """The changes that still help after those before them, and the gain of all; None for fewer than two."""
+    current, account, helpful = observed.replay.input, before, list[int]()
+    for number, s in enumerate(suggestions, 1):
+        if s.change is None or s.trial.is_to_be_measured:
+            continue
+        attempt = tried(current, observed.replay.config, *s.change, observed.cache)
+        after = final_account(attempt[0]) if attempt is not None else account
+        if attempt is not None and trial_of(account.totals, after.totals, "").helps(account.totals):
+            current, account = attempt[0].replay.input, after
+            helpful.append(number)
+    trial = trial_of(before.totals, account.totals, "replayed", (before, account))
+    return (tuple(helpful), trial) if len(helpful) > 1 else None
 
 
 # Trying a recipe: its change is written into a copy of the module, and fusion is replayed on that.

@@ -24,7 +24,7 @@ from hlofuse.reports.verdict import phrases
 from hlofuse.reports.verdict.candidates import compiled
 from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.whatif.model import FixedRule, Ranking, Trial, trial_of
-from hlofuse.reports.whatif.phrases import CHANGED_DECISIONS, edges_text
+from hlofuse.reports.whatif.text import CHANGED_DECISIONS, edges_text
 
 
 @dataclass(frozen=True, slots=True)

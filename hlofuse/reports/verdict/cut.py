@@ -42,6 +42,17 @@ class Cutter:
         x = self.facts.before[finding.at]
         return self.facts.account_before.runs(x.computation) if x.computation is not None else 0
 
+    def touched(self, findings: Iterable[Finding]) -> float:
+        """The share of the estimated time, else of the bytes, of all kernels that hold one of the places."""
+        account, final = self.facts.account_replayed, self.facts.replay.final_names
+        kernels = {final.get(k, k) for f in findings for k in self._around(f)}
+        is_timed = account.totals.us is not None
+        weights = {
+            r.instruction.name: (r.total_us or 0.0) if is_timed else r.cost.bytes_accessed * r.runs
+            for r in account.rows
+        }
+        return sum(w for n, w in weights.items() if n in kernels) / (sum(weights.values()) or 1.0)
+
     def around(self, finding: Finding) -> Module | None:
         """The kernels that hold a place, and those near them, as a module; of a loop all that are in it.
 

@@ -15,6 +15,7 @@ from hlofuse.reports.whatif.model import Trial
 
 def verdict_json(v: Verdict) -> dict[str, Any]:
     """`verdict` and `suggestions`, which reports hold at their top level."""
+    both = v.together
     best = {"what": v.best_of, **_trial(v.best)} if v.best is not None else None
     return {
         "verdict": {
@@ -35,6 +36,7 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
         **({"profile": profile_json(v.measured)} if v.measured is not None else {}),
         **fields(v, "suggestions untried", _suggestion),
         "functions": functions_json(v.functions),
+        "together": {"suggestions": list(both[0]), "gain": _gain(both[1])} if both is not None else None,
         "collectives": collectives_json(v.collectives),
         "compile_time": list(v.compile_time),
         **(fields(v.tiles, "padding=arrays layout_copies=copies") if v.tiles is not None else {}),
@@ -74,6 +76,7 @@ def _suggestion(s: Suggestion) -> dict[str, Any]:
         "edit": None,
         "proof": ["replayed"] if s.trial.how.startswith("replayed") else [],
         "gain": _gain(s.trial),
+        **fields(s, "touched?"),
         "tried": _trial(s.trial),
     }
 

@@ -7,6 +7,7 @@ from hlofuse.account import Totals
 from hlofuse.account.bound import FusionFloor, ProgramFloor
 from hlofuse.account.functions import Functions
 from hlofuse.account.measured import Measured
+from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.explain.model import HotKernel
 from hlofuse.reports.verdict.collectives import CollectiveRow
 from hlofuse.reports.verdict.tiles import Tiles
@@ -34,6 +35,10 @@ class Suggestion:
     """The page in docs/recipes."""
     flag: str = ""
     """For a flag: as it is given in XLA_FLAGS."""
+    touched: float = 0.0
+    """For a change that was not tried: the share of the time of the kernels that it changes."""
+    change: tuple[Recipe, tuple[Finding, ...]] | None = field(default=None, repr=False, compare=False)
+    """A change at the input of fusion; None for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +82,7 @@ class Verdict:
     hot_kernels: tuple[HotKernel, ...] = field(repr=False)
     """Slowest first; without times by bytes."""
     untried: tuple[Suggestion, ...] = field(default=(), repr=False)
-    """Recipes whose symptom is there, and of which nothing says what they gain here."""
+    """Recipes whose symptom is there, and of which nothing says what they gain here, most touched first."""
     measured: Measured | None = None
     """The profile's times of the program; None without a profile."""
     tiles: Tiles | None = None
@@ -86,6 +91,8 @@ class Verdict:
     """The source of estimated times where it is not XLA's model with launches."""
     is_replayed: bool = True
     """False for a module that is fused already: nothing was tried."""
+    together: tuple[tuple[int, ...], Trial] | None = None
+    """The suggestions, from 1, that still help after those before them, and what all gain; None for one."""
     compile_time: tuple[str, ...] = ()
     """Sentences about constants that XLA evaluates for long while it compiles."""
     collectives: tuple[CollectiveRow, ...] = ()

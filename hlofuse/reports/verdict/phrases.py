@@ -190,12 +190,18 @@ def suggestions_title(v: Verdict, shown: int) -> str:
 
 
 def untried_lines(v: Verdict) -> Iterator[str]:
-    """The recipes and flags that may apply, by name, then each with its lines."""
+    """The recipes and flags that may apply, by name, then each with its lines, most touched first."""
     if v.untried:
-        yield f"Worth trying (not simulated): {listing([s.recipe or s.flag for s in v.untried], 2)}"
+        what = "time" if v.totals.us is not None else "bytes"
+        names = [(s.recipe or s.flag) + _touched(s, what) for s in v.untried]
+        yield f"Worth trying (not simulated): {listing(names, 2)}"
     for s in v.untried:
         parts = suggestion_text(s), where_text(s.sources, s.places), name_text(s)
-        yield "  " + " · ".join(filter(None, parts))
+        yield "  " + " · ".join(filter(None, (*parts, _touched(s, what).strip())))
+
+
+def _touched(s: Suggestion, what: str) -> str:
+    return f" touches {100 * s.touched:.0f}% of the {what}" if s.touched >= 0.005 else ""
 
 
 def where_text(sources: Sequence[str], places: int = 0, room: int | None = None) -> str:
@@ -246,6 +252,8 @@ def _gains(t: Trial, totals: Totals) -> Iterator[str]:
         yield f"{'−' if saved >= 0 else '+'}{us_text(abs(saved))}{share}{end}"
     if t.totals is None:
         return
+    if t.saves_memory(totals):
+        yield f"−{bytes_text(t.temporary_saved or 0)} temporary"
     if t.kernels_saved:
         yield f"{totals.kernels:,} → {totals.kernels - t.kernels_saved:,} kernels"
     if t.launches_saved not in (0, t.kernels_saved):

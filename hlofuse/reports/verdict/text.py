@@ -103,6 +103,13 @@ def suggestion_lines(v: Verdict, most: int | None, width: int) -> Iterator[tuple
         mark = f"{number}. " if s.kind != "report" else ""
         yield f"{mark}{phrases.suggestion_text(s)}", "bold"
         yield f"   {phrases.trial_line(s, v, width - 3)}", ""
+    if v.together is not None and shown:
+        numbers, trial = v.together
+        names = ", ".join(map(str, numbers))
+        yield (
+            phrases.cut(f"Together ({names}): {phrases.change_line(trial, v.totals, (), '')}", width),
+            "bold",
+        )
 
 
 def _head(

@@ -13,12 +13,12 @@ from hlofuse.cost.tpu import TpuDevice
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines.flags import SMALLEST_COMMAND_BUFFER, command_types, value_of
 from hlofuse.releases import Release, Span
-from hlofuse.reports.advice.compile_time import compile_time_notes
 from hlofuse.reports.advice.recipe import Situation
+from hlofuse.reports.advice.written import compile_time_notes
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.model import TRIED_UP_TO, Place
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
-from hlofuse.reports.verdict.candidates import UNKNOWN, of_flags, of_recipes, of_rules
+from hlofuse.reports.verdict.candidates import UNKNOWN, combined, of_flags, of_recipes, of_rules, of_written
 from hlofuse.reports.verdict.collectives import collective_rows
 from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
 from hlofuse.reports.verdict.tiles import tiles_of
@@ -65,8 +65,13 @@ def verdict(
     refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
+    written = (observed.replay.input.unoptimized or unoptimized()) if about_all else None
     if about_all:
-        suggestions += of_recipes(situation, observed, ranking if tries else None)
+        suggestions += of_recipes(situation, observed, ranking if tries else None, written)
+    if written is not None and tries:
+        tried = list(of_written(observed, facts, written))
+        names = {s.recipe for s in tried}
+        suggestions = [s for s in suggestions if s.recipe not in names or s.trial is not UNKNOWN] + tried
     if ranking is not None and tries and about_all:
         flags = list(of_flags(observed, facts, unoptimized))
         # Compiled with a flag, a module tells more than a recipe that imitates it.
@@ -78,10 +83,10 @@ def verdict(
     timed = account.totals.us is not None
     untried = [s for s in suggestions if s.trial is UNKNOWN or (timed and s.flag and not s.trial.us_saved)]
     suggestions = [s for s in suggestions if s not in untried]
+    untried.sort(key=lambda s: -s.touched)
     helpful = _rank(suggestions, facts.account_replayed)
     best, best_of = _best(helpful, ranking)
     together = _in_command_buffers(account, config.release.name, config.build.flags)
-    written = (observed.replay.input.unoptimized or unoptimized()) if tries and about_all else None
     return Verdict(
         account.totals,
         tuple(_shares(account, fused, together)),
@@ -95,8 +100,9 @@ def verdict(
         hot_kernels(facts),
         tuple(untried),
         account.measured,
+        together=combined(helpful, observed, facts.account_replayed) if tries else None,
         collectives=collective_rows(account.collectives, facts.final_place),
-        compile_time=tuple(compile_time_notes(written)) if written is not None else (),
+        compile_time=tuple(compile_time_notes(written)) if tries and written is not None else (),
         functions=functions_of(account),
     )
 

@@ -60,6 +60,12 @@ class Sweep:
         return all(t.us is not None for t in self.xla)
 
 
+MIN_TEMPORARY = 1 << 20
+"""The least temporary memory that is worth saving, in bytes."""
+_SLOWER = 0.01
+"""The part of the time that saved memory may cost."""
+_MEMORY = 0.25
+"""The part of the temporary memory that makes a change worth naming, whatever its time."""
 _MORE_WORK, _MORE_CODE = 1.02, 1.1
 """Growth of operations, and of instructions, from which saved bytes and launches prove nothing."""
 
@@ -97,11 +103,19 @@ class Trial:
         us = self.us_saved if self.scaled_us_saved is None else self.scaled_us_saved
         return round(us or 0.0, 4), self.launches_saved, self.bytes_saved
 
+    def saves_memory(self, totals: Totals) -> bool:
+        """A quarter of the temporary memory is saved, in about the same time."""
+        if self.us_saved is not None and self.us_saved < -_SLOWER * (totals.us or 0.0):
+            return False
+        return (self.temporary_saved or 0) >= max(_MEMORY * (totals.peak_temporary_bytes or 0), MIN_TEMPORARY)
+
     def helps(self, totals: Totals) -> bool:
         """Better than `totals` by a thousandth of the time; without times by a launch, or so many bytes.
 
-        Where times are not comparable, by a launch.
+        Where times are not comparable, by a launch. A quarter of the temporary memory is a gain, too.
         """
+        if self.saves_memory(totals):
+            return True
         if self.scaled_us_saved is not None:
             return self.scaled_us_saved > 0.001 * (totals.measured_us or 0.0)
         if self.us_saved is not None and totals.us is not None:

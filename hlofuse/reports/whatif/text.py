@@ -1,18 +1,23 @@
-"""Sweeps and knobs of `what-if` for the terminal."""
+"""Sweeps and rankings for the terminal."""
 
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 
 from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
+from hlofuse.account import Totals
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import GAP, indented, plain_table, print_rows
+from hlofuse.format.units import bytes_text, us_text
 from hlofuse.ir.grouping import grouped
-from hlofuse.reports.whatif import phrases
-from hlofuse.reports.whatif.model import Sweep
+from hlofuse.reports.common.phrases import floors_and_copies
+from hlofuse.reports.comparison.model import Comparison
+from hlofuse.reports.comparison.phrases import share
+from hlofuse.reports.whatif.model import Point, Sweep, SweepAxis
 from hlofuse.rules.catalogue import catalogue
 
 _NARROW = {"changed decisions": "changed\ndecisions"}
@@ -21,29 +26,27 @@ _NARROW = {"changed decisions": "changed\ndecisions"}
 
 def print_sweep(s: Sweep, console: Console) -> None:
     """The table, XLA's own rows marked."""
-    console.print(Text(phrases.sweep_headline(s), style="bold"))
+    console.print(Text(sweep_headline(s), style="bold"))
     text = "Rows marked XLA are XLA's own result; percentages are relative to them."
     console.print(Text(text, style="bold yellow"))
     for k, axis in enumerate(s.axes):
-        console.print(Text(phrases.axis_line(axis, [v[k] for v in s.xla_values]), style="dim"))
-    note = phrases.untimed_note(s.xla[0])
+        console.print(Text(axis_line(axis, [v[k] for v in s.xla_values]), style="dim"))
+    note = untimed_note(s.xla[0])
     if note:
         console.print(Text(note, style="dim"))
     console.print()
     _print_points(s, console)
-    for note in (phrases.CHANGED_DECISIONS, phrases.marks_line(p.difference for p in s.points)):
+    for note in (CHANGED_DECISIONS, marks_line(p.difference for p in s.points)):
         if note:
             indented(console, note, 2, "dim")
 
 
 def _print_points(s: Sweep, console: Console) -> None:
     """A column for each knob; where they have no room, the knobs of a row in one that may fold."""
-    columns = phrases.sweep_columns(s)
+    columns = sweep_columns(s)
     shown = [k for k, c in enumerate(columns) if s.timed or c != "est. time"]
     headings = [_NARROW.get(columns[k]) or _fold(columns[k]) for k in shown]
-    rows = [
-        [Text(row[k], style="bold" if is_xla else "") for k in shown] for is_xla, row in phrases.sweep_rows(s)
-    ]
+    rows = [[Text(row[k], style="bold" if is_xla else "") for k in shown] for is_xla, row in sweep_rows(s)]
     cells = [
         [*heading.split("\n"), *map(str, column)] for heading, *column in zip(headings, *rows, strict=True)
     ]
@@ -89,3 +92,85 @@ def print_knobs(console: Console) -> None:
     console.print(Text("device numbers (hlofuse devices NAME shows the values)", style="bold cyan"))
     names = [f.name for f in fields(DeviceDescription) if f.name not in ("name", "matrix_units")]
     indented(console, ", ".join(names))
+
+
+def untimed_note(t: Totals) -> str:
+    """For how many kernels the times hold a lower bound, or that there are no times; empty for neither."""
+    if t.us is None:
+        return (
+            "no time estimate for this target: fewer kernels and bytes can still be slower if values are"
+            " recomputed"
+        )
+    return "; ".join(floors_and_copies(t))
+
+
+CHANGED_DECISIONS = "Changed decisions: + fused here but not by XLA, − fused by XLA but not here."
+_MARK = " *"
+
+
+def marks_line(differences: Iterable[Comparison]) -> str:
+    """The meaning of the marks at times; empty where there is none."""
+    if not any(map(_mark, differences)):
+        return ""
+    return "*: this time includes lower bounds for more or fewer kernels than the time it is compared with."
+
+
+def _mark(d: Comparison) -> str:
+    return _MARK if d.replayed.us is not None and d.xla.floors != d.replayed.floors else ""
+
+
+def edges_text(d: Comparison) -> str:
+    """`+5 −1`: edges fused that XLA does not fuse, and the other way round."""
+    parts = [f"+{len(d.fused):,}"] if d.fused else []
+    parts += [f"−{len(d.parted):,}"] if d.parted else []
+    return " ".join(parts) or "–"
+
+
+def sweep_rows(s: Sweep) -> Iterator[tuple[bool, tuple[str, ...]]]:
+    """One row for each point, and one for XLA's own where no point is that; true for XLA's."""
+    for device, xla, values in zip(s.devices, s.xla, s.xla_values, strict=True):
+        points = [p for p in s.points if p.device == device]
+        if not any(p.is_xla for p in points):
+            head = [printable(device or "")] if len(s.devices) > 1 else []
+            yield True, (*head, *map(printable, values), *_totals(xla, None), "XLA")
+        for p in points:
+            yield p.is_xla, _sweep_row(s, p)
+
+
+def _sweep_row(s: Sweep, p: Point) -> tuple[str, ...]:
+    head = [printable(p.device or "")] if len(s.devices) > 1 else []
+    against = "XLA" if p.is_xla else edges_text(p.difference)
+    kernels, moved, time = _totals(p.totals, p.difference.xla)
+    return (*head, *map(printable, p.values), kernels, moved, time + _mark(p.difference), against)
+
+
+def _totals(t: Totals, xla: Totals | None) -> tuple[str, ...]:
+    moved, time = bytes_text(t.cost.bytes_accessed), us_text(t.us) if t.us is not None else ""
+    if xla is not None:
+        moved += share(xla.cost.bytes_accessed, t.cost.bytes_accessed)
+        if xla.us is not None and t.us is not None:
+            time += share(xla.us, t.us)
+    return (f"{t.kernels:,}", moved, time)
+
+
+def sweep_columns(s: Sweep) -> tuple[str, ...]:
+    """The headings that go with `sweep_rows`."""
+    head = ["device"] if len(s.devices) > 1 else []
+    return (*head, *(printable(a.name) for a in s.axes), "kernels", "moved", "est. time", "changed decisions")
+
+
+def sweep_headline(s: Sweep) -> str:
+    """The headline: the swept knobs, and that the result is not XLA's."""
+    names = " × ".join(printable(a.name) for a in s.axes)
+    fixed = f", changed: {', '.join(map(printable, s.changes))}" if s.changes else ""
+    devices = [printable(d) for d in s.devices if d]
+    on = f" ({', '.join(devices)})" if devices else ""
+    return f"{printable(s.module)} on {s.target}{on}: sweep of {names}{fixed}"
+
+
+def axis_line(a: SweepAxis, xla: list[str]) -> str:
+    """The description of a knob, and XLA's value."""
+    unit = f" {a.unit}" if a.unit else ""
+    values = ", ".join(dict.fromkeys(x for x in xla if x))
+    xla_text = f"; XLA: {values}{unit}" if values else ""
+    return f"{printable(a.name)}: {printable(a.summary.rstrip('.'))}{xla_text}"
