@@ -25,7 +25,7 @@ from hlofuse.cli.common.options import (
 )
 from hlofuse.cli.common.output import CHECK_FORMATS, Output
 from hlofuse.library.questions import Check
-from hlofuse.reports.check.limits import parse_bytes
+from hlofuse.reports.check.baseline import parse_bytes
 
 
 class _Default(click.Group):

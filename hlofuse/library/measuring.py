@@ -24,11 +24,10 @@ from hlofuse.library.naming import unoptimized_of
 from hlofuse.library.options import ReplayOptions
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.check import Baseline, check_modules, read_baseline
-from hlofuse.reports.check.baseline import updated_files
+from hlofuse.reports.check.baseline import Budget, updated_files
 from hlofuse.reports.check.check import Measured
 from hlofuse.reports.check.ci import check_markdown
 from hlofuse.reports.check.json import check_json
-from hlofuse.reports.check.limits import Budget
 from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges
 from hlofuse.reports.check.text import print_check
 from hlofuse.reports.common.facts import Facts

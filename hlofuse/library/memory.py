@@ -9,7 +9,7 @@ from hlofuse.cost.tpu import TpuDevice
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
-from hlofuse.reports.check.limits import parse_bytes
+from hlofuse.reports.check.baseline import parse_bytes
 from hlofuse.reports.memory import MemoryUse, memory_use
 from hlofuse.reports.memory.changes import memory_changes
 from hlofuse.reports.memory.json import memory_json
@@ -47,7 +47,10 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         is_estimated=report.counted == "replayed",
     )
     if not report.is_fused:
-        found = replace(found, changes=memory_changes(report.observed, report.facts, lambda: report.verdict))
+        found = replace(
+            found,
+            changes=memory_changes(report.observed, report.facts, lambda: report.verdict),
+        )
 
     def draw(console: Console, limit: int = 20) -> None:
         print_memory(found, console, limit=limit)

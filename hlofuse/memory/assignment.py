@@ -15,8 +15,7 @@ from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_value import HloValue, Index, shape_tree, subshape_at
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
-from hlofuse.memory.heap import Block, pack, simulate
-from hlofuse.memory.live_ranges import LiveRanges, Range
+from hlofuse.memory.heap import Block, HeapSimulation, LiveRanges, Range, pack
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.releases import AROUND_FUSION
 
@@ -33,6 +32,7 @@ _VMEM, _HOST = 1, 5
 class LiveArray:
     """A temporary array."""
 
+    value: HloValue
     instruction: Instruction
     """The instruction that writes it."""
     index: Index
@@ -40,7 +40,7 @@ class LiveArray:
     bytes: int
     """Bytes of its place, which other arrays may need larger."""
     readers: tuple[Instruction, ...]
-    """Its readers in the order of the schedule."""
+    """Its readers in the order of the schedule, tuples not among them."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,14 @@ class Assignment:
     live: LiveRanges = field(repr=False)
     blocks: tuple[Block, ...] = field(repr=False)
     """The places in the temporary memory."""
+    donated: tuple[tuple[HloValue, int], ...] = field(repr=False)
+    """The arguments in whose place a result lies, and their bytes."""
+
+    def readers(self, value: HloValue) -> list[Instruction]:
+        """What reads a value, in the order of the schedule; tuples are no readers."""
+        found = (u.instruction for u in value.uses if u.instruction.opcode != "tuple")
+        moment = self.live.moment
+        return sorted((x for x in dict.fromkeys(found) if moment(x) < self.live.end), key=moment)
 
     @cached_property
     def over_time(self) -> list[int]:
@@ -79,7 +87,9 @@ class Assignment:
         for block in self.blocks:
             alive = [v for v in block.values if self.live.ranges[v][0] <= moment <= self.live.ranges[v][1]]
             if alive and block.size:
-                found.append(_live_array(block, alive[-1], self.live))
+                value = alive[-1]
+                x, readers = value.instruction, tuple(self.readers(value))
+                found.append(LiveArray(value, x, value.index, _shape(value), block.size, readers))
         return sorted(found, key=lambda array: -array.bytes)
 
 
@@ -90,13 +100,6 @@ def assign(module: Module, backend: str, device: DeviceDescription | None = None
     of HBM; `vmem` has the rest.
     """
     return _Assigner(module, backend, device).result()
-
-
-def alias_info_of(backend: str, device: DeviceDescription | None) -> AliasInfo:
-    """The rules by which a backend's kernels share buffers."""
-    if backend != "gpu" or device is None:
-        return AliasInfo(AROUND_FUSION)
-    return GpuAliasInfo(device, AROUND_FUSION)
 
 
 @dataclass(eq=False, slots=True)
@@ -110,9 +113,9 @@ class _Allocation:
     is_inside: bool = False
     """True for a scalar of a computation that is applied element by element (`is_thread_local`)."""
     lives_out: bool = False
-    room: int | float = inf
+    room: int | float = field(default=inf, init=False)
     """Moments in the longest time in which nothing lies there."""
-    occupied: list[tuple[int, int, int, HloValue]] = field(default_factory=list)
+    occupied: list[tuple[int, int, int, HloValue]] = field(default_factory=list, init=False)
     """Values in order of their live ranges: first and last moment, id, value. They meet at most."""
 
     @property
@@ -131,11 +134,13 @@ class _Assigner:
     def __init__(self, module: Module, backend: str, device: DeviceDescription | None) -> None:
         self._module = module
         self._backend = backend
-        self._info = alias_info_of(backend, device)
+        self._info = AliasInfo(AROUND_FUSION)
+        if backend == "gpu" and device is not None:
+            self._info = GpuAliasInfo(device, AROUND_FUSION)
         self._alignment = _ALIGNMENT.get(backend, _CPU_ALIGNMENT)
         self._alias = HloAlias(module, self._info)
         self._dataflow = self._alias.dataflow
-        self._live = LiveRanges(module, self._alias)
+        self._live = LiveRanges(module, self._alias, backend)
         self._buffers = list(dict.fromkeys(map(self._alias.buffer_of, self._dataflow.values)))
         self._sizes = {b: max(map(_bytes, b.values)) for b in self._buffers}
         if backend == "tpu":
@@ -148,6 +153,7 @@ class _Assigner:
         self._found: dict[HloBuffer, _Allocation] = {}
         self._open: list[_Allocation] = []
         """The allocations in which later buffers may lie."""
+        self._donated: list[tuple[HloValue, int]] = []
         self._delayed: dict[int, list[HloValue]] = {}
         """Temporary values by memory space."""
 
@@ -157,7 +163,8 @@ class _Assigner:
             self._assign(buffer)
         blocks: list[Block] = []
         for space in sorted(self._delayed):
-            found = simulate(self._delayed[space], self._alias, self._live, self._sizes, self._info)
+            values = self._delayed[space]
+            found = HeapSimulation(values, self._alias, self._live, self._sizes, self._info).blocks
             self._allocations.append(_Allocation(pack(found, self._pitch(space)), space))
             blocks += found if self._is_device(space) else []
         inside = _element_computations(self._module, self._live)
@@ -180,6 +187,7 @@ class _Assigner:
             vmem=temporary.get(_VMEM, 0) if self._backend == "tpu" else 0,
             live=self._live,
             blocks=tuple(blocks),
+            donated=tuple(self._donated),
         )
 
     def _is_device(self, space: int) -> bool:
@@ -218,6 +226,7 @@ class _Assigner:
                 allocation = self._add(buffer, is_argument=True, is_aliased=is_aliased)
                 if is_aliased:
                     self._open.append(allocation)
+                    self._donated.append((value, allocation.size))
                 return
         if any(_shape(v).is_tuple for v in buffer.values):
             self._add(buffer, is_tuple=True)
@@ -227,18 +236,9 @@ class _Assigner:
             else:
                 self._delayed.setdefault(self._spaces[buffer], []).extend(buffer.values)
 
-    def _add(
-        self,
-        buffer: HloBuffer,
-        *,
-        is_argument: bool = False,
-        is_aliased: bool = False,
-        is_constant: bool = False,
-        is_tuple: bool = False,
-        is_inside: bool = False,
-    ) -> _Allocation:
-        kinds = (is_argument, is_aliased, is_constant, is_tuple, is_inside)
-        allocation = _Allocation(self._sizes[buffer], self._spaces[buffer], *kinds)
+    def _add(self, buffer: HloBuffer, **kinds: bool) -> _Allocation:
+        """An allocation for a buffer alone; `kinds` are the fields that are true."""
+        allocation = _Allocation(self._sizes[buffer], self._spaces[buffer], **kinds)
         allocation.lives_out = buffer in self._results
         self._allocations.append(allocation)
         self._put(buffer, allocation)
@@ -371,11 +371,6 @@ def _merged(ranges: Iterable[Range]) -> list[Range]:
     return found
 
 
-def _live_array(block: Block, value: HloValue, live: LiveRanges) -> LiveArray:
-    readers = sorted(dict.fromkeys(u.instruction for u in value.uses), key=live.moment)
-    return LiveArray(value.instruction, value.index, _shape(value), block.size, tuple(readers))
-
-
 def _shape(value: HloValue) -> Shape:
     return subshape_at(value.instruction.shape, value.index)
 
@@ -386,10 +381,5 @@ def _bytes(value: HloValue) -> int:
 
 def _space(buffer: HloBuffer) -> int:
     """The memory space of a buffer: that of a value which has one."""
-    return next((s for v in buffer.values if (s := _memory_space(_shape(v)))), 0)
-
-
-def _memory_space(shape: Shape) -> int:
-    """The number in `S(1)` of a layout; 0 for the usual memory."""
-    suffix = shape.layout.suffix if shape.layout is not None else ""
-    return int(suffix[suffix.index("S(") + 2 :].partition(")")[0]) if "S(" in suffix else 0
+    layouts = (_shape(v).layout for v in buffer.values)
+    return next((x.memory_space for x in layouts if x is not None and x.memory_space), 0)

@@ -13,7 +13,7 @@ from hlofuse.ir.graph import Module
 from hlofuse.library.measuring import measure_all
 from hlofuse.library.opening import open as open_report
 from hlofuse.reports.check import Check, Measured, Profile, check_modules
-from hlofuse.reports.check.limits import Budget
+from hlofuse.reports.check.baseline import Budget
 
 
 def measure(

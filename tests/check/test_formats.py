@@ -12,9 +12,9 @@ from markdown_it import MarkdownIt
 
 from hlofuse.cli.common.output import rendered
 from hlofuse.reports.check import Check, Code, Finding, Level, Measured, check_modules
+from hlofuse.reports.check.baseline import Budget
 from hlofuse.reports.check.ci import check_github, check_junit, check_markdown, check_sarif
 from hlofuse.reports.check.json import check_json
-from hlofuse.reports.check.limits import Budget
 from hlofuse.reports.check.model import ModuleCheck, RefusedEdge, Where
 from hlofuse.reports.check.text import print_check
 from hlofuse.reports.common.model import Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hlofuse.ir import HlofuseError
-from hlofuse.reports.check.limits import most_significant, parse_bytes, parse_time
+from hlofuse.reports.check.baseline import most_significant, parse_bytes, parse_time
 from hlofuse.reports.check.model import RefusedEdge, Where
 from hlofuse.reports.common.model import Place
 

@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.compilation import compile
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir import parse_module
 from hlofuse.memory import Assignment, assign
+from hlofuse.pipelines.stage import Stage
 
 DATA = Path(__file__).parent.parent / "data"
 BACKENDS = {"cpu-final": "cpu", "gpu-h100_sxm-final": "gpu"}
@@ -57,6 +59,17 @@ def test_every_size_is_xlas(archive: str) -> None:
     assert set(wrong) <= ROUNDED, wrong
     for own, xlas in wrong.values():
         assert sum(own) == pytest.approx(sum(xlas), abs=1024)
+
+
+@pytest.mark.parametrize("name", ["reverse_roll", "dots", "cartpole_no_concatenate", "gpt2_block"])
+def test_the_order_of_cpus_is_xlas(name: str) -> None:
+    """From the input of fusion, within 5% of XLA's temporary bytes; post-order misses each of these."""
+    with tarfile.open(DATA / "cpu-final.tar.xz") as tar:
+        content = tar.extractfile(f"{name}/input.hlo")
+        assert content is not None
+        module = parse_module(content.read().decode())
+    found = assign(compile(module, "cpu").at(Stage.SCHEDULED), "cpu")
+    assert found.temporary == pytest.approx(sizes("cpu-final")[name][2], rel=0.05)
 
 
 def cpu(text: str) -> Assignment:
@@ -115,7 +128,7 @@ def test_a_donated_argument_is_reused_unless_it_is_read_again() -> None:
     assert (apart.arguments, apart.outputs, apart.aliased, apart.temporary) == (4096, 4096, 4096, 4292)
     largest = apart.peak[0]
     assert (largest.instruction.name, largest.bytes) == ("sine", 4096)
-    assert [x.name for x in largest.readers] == ["slice", "out", "loop"]
+    assert [x.name for x in largest.readers] == ["slice", "loop"]
     assert not {"state", "sine", "result"} & {a.instruction.name for a in reused.peak}
 
 

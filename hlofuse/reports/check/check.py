@@ -9,8 +9,7 @@ from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.grouping import unmatched
-from hlofuse.reports.check.baseline import Baseline
-from hlofuse.reports.check.limits import Budget, distinguishable, most_significant, over_budget
+from hlofuse.reports.check.baseline import Baseline, Budget, distinguishable, most_significant, over_budget
 from hlofuse.reports.check.measure import between
 from hlofuse.reports.check.model import (
     BaselineKernel,

@@ -216,25 +216,17 @@ def _fields(config: Any, path: str = "") -> Iterator[tuple[str, str]]:
         yield path, str(config)
 
 
-def came_from(change: FusionChange) -> str:
-    """The left side of a fusion's change."""
-    parts = [i.name for i in change.before]
-    if change.joined:
-        parts.append(names(change.joined, 4))
-    return " + ".join(parts)
-
-
-def went_to(change: FusionChange) -> str:
-    """The right side of a fusion's change."""
-    parts = [i.name for i in change.after]
-    if change.left:
-        parts.append(names(change.left, 4))
+def side_of(fusions: Iterable[Instruction], others: Sequence[Instruction]) -> str:
+    """One side of a fusion's change, with what was outside of it."""
+    parts = [i.name for i in fusions]
+    if others:
+        parts.append(names(others, 4))
     return " + ".join(parts)
 
 
 def what_happened(change: FusionChange) -> str:
     """Old names and new ones."""
-    left, right = came_from(change), went_to(change)
+    left, right = side_of(change.before, change.joined), side_of(change.after, change.left)
     if change.kind is FusionKind.NEW:
         return f"{right}  from {left}" if left else right
     if change.kind is FusionKind.VANISHED:
@@ -256,10 +248,6 @@ def inside(change: FusionChange) -> list[str]:
 def what_is_in(cluster: Cluster) -> str:
     """The opcodes of what went and of what came."""
     return f" {ARROW} ".join(opcodes(side) for side in cluster.sides)
-
-
-def who_is_in(cluster: Cluster) -> str:
-    return f" {ARROW} ".join(names(side) for side in cluster.sides)
 
 
 def times(text: str, count: int) -> str:

@@ -145,7 +145,7 @@ class _Report:
     def _cluster(self, group: tuple[Cluster, ...]) -> tuple[str, str, list[str], str]:
         first = group[0]
         diff = self.summary.diff
-        lines = [phrases.what_is_in(first), phrases.who_is_in(first)]
+        lines = [phrases.what_is_in(first), f" {phrases.ARROW} ".join(map(phrases.names, first.sides))]
         if first.note:
             lines[0] += f"  ({first.note})"
         module, members = (

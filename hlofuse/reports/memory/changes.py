@@ -1,72 +1,187 @@
-"""Changes that need less temporary memory, each replayed on the module."""
+"""Changes that need less memory, each replayed on the module."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from typing import TypeAlias
 
-from hlofuse.account import Observed, Totals
-from hlofuse.account.replaying import account_of
+from hlofuse.account import Observed, observed_replay
+from hlofuse.account.replaying import account_of, final_account
+from hlofuse.analysis.hlo_alias import Argument, alias_config, write_alias_config
+from hlofuse.analysis.hlo_value import Index
 from hlofuse.compilation.spans import finish
+from hlofuse.format.units import listing
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines.flags import DISABLED
 from hlofuse.pipelines.stage import Stage
-from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.facts import Facts, kernels_of
 from hlofuse.reports.common.model import TRIED_UP_TO
 from hlofuse.reports.verdict.candidates import with_own
-from hlofuse.reports.verdict.model import Suggestion, Verdict
+from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.verdict.phrases import suggestion_text
+from hlofuse.reports.whatif.model import Trial, trial_of
 
 _OPTIONAL = frozenset({"copy_fusion", "computation-deduplicator"})
 """Passes after fusion that XLA:GPU compiles without; the others that change a module it needs."""
 _LEAST = 0.01
-"""The part of the temporary memory that a change has to save."""
+"""The part of the memory that a change has to save."""
+_TRIES = 4
+"""Arrays that are tried, the largest first, for a change that is about one array."""
+
+_Edit: TypeAlias = Callable[[Module], None]
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryChange:
     text: str
     """The action; of a flag, the words to set."""
-    flag: str
-    recipe: str
-    sources: tuple[str, ...]
-    temporary_bytes: int
-    """With the change."""
-    saved_bytes: int
-    time_us: float | None
-    """Estimated time with the change; None without times."""
-    time_saved_us: float | None
+    trial: Trial
+    sources: tuple[str, ...] = ()
+    flag: str = ""
+    recipe: str = ""
 
 
 def memory_changes(
     observed: Observed, facts: Facts, verdict: Callable[[], Verdict]
 ) -> tuple[MemoryChange, ...]:
-    """Suggestions and passes left out that save 1% or more of the temporary memory, largest saving first.
+    """Changes that save 1% or more of the memory or of the temporary memory, largest saving first.
 
-    Above `TRIED_UP_TO` instructions a suggestion is tried on a part of the module, which has no memory of its
-    own: then `verdict` is not asked for.
+    Above `TRIED_UP_TO` instructions only passes after fusion are left out, since a suggestion is tried on a
+    part of the module, which has no memory of its own: then `verdict` is not asked for.
     """
-    before = facts.account_replayed.totals
-    found = []
-    suggestions = verdict().suggestions if len(facts.before) <= TRIED_UP_TO else ()
-    for text, flag, recipe, sources, after in _trials(observed, suggestions):
-        if before.peak_temporary_bytes is None or after.peak_temporary_bytes is None:
-            continue
-        saved = before.peak_temporary_bytes - after.peak_temporary_bytes
-        if saved > 0 and saved >= _LEAST * before.peak_temporary_bytes:
-            us = before.us - after.us if before.us is not None and after.us is not None else None
-            temporary = after.peak_temporary_bytes
-            found.append(MemoryChange(text, flag, recipe, sources, temporary, saved, after.us, us))
-    return tuple(sorted(found, key=lambda c: -c.saved_bytes))
+    found = list(_without_passes(observed, facts))
+    if len(facts.before) <= TRIED_UP_TO:
+        for s in verdict().suggestions:
+            if s.kind != "report":
+                found.append(MemoryChange(suggestion_text(s), s.trial, s.sources, s.flag, s.recipe))
+        found += _edited(observed, facts)
+    return tuple(sorted(filter(_saves, found), key=lambda c: -(c.trial.memory_saved or 0)))
 
 
-def _trials(
-    observed: Observed, suggestions: Iterable[Suggestion]
-) -> Iterator[tuple[str, str, str, tuple[str, ...], Totals]]:
-    """Each change with its flag, recipe, lines and totals."""
-    for s in suggestions:
-        if s.trial.totals is not None and s.kind != "report":
-            yield suggestion_text(s), s.flag, s.recipe, s.sources, s.trial.totals
-    replay = observed.replay
+def _saves(change: MemoryChange) -> bool:
+    after, saved, in_all = change.trial.totals, change.trial.temporary_saved, change.trial.memory_saved
+    if after is None or saved is None or in_all is None or in_all <= 0:
+        return False
+    peak, total = saved + (after.peak_temporary_bytes or 0), in_all + (after.memory_bytes or 0)
+    return saved >= _LEAST * peak > 0 or in_all >= _LEAST * total
+
+
+def _without_passes(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
+    replay, before = observed.replay, facts.account_replayed.totals
     for name in sorted(_OPTIONAL.intersection(replay.span(Stage.SCHEDULED).changing_passes)):
         flag = with_own(f"--{DISABLED}={name}", replay.config.build.flags)
         module = finish(replay.after, replay.config.without_passes([name]), ()).module
-        account = account_of(replay, observed.costs, module, is_final=True)
-        yield f"XLA_FLAGS={flag}", flag, "", (), account.totals
+        after = account_of(replay, observed.costs, module, is_final=True).totals
+        yield MemoryChange(f"XLA_FLAGS={flag}", trial_of(before, after, "replayed"), flag=flag)
+
+
+def _edited(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
+    """The program with each change of the module at the input of fusion."""
+    replay, before = observed.replay, facts.account_replayed.totals
+    for text, places, edit in _edits(facts):
+        sources = dict.fromkeys(s for x in places if (s := facts.place(x.name).source))
+        module = copy_module(replay.before)
+        edit(module)
+        input = replace(replay.input, module=module, ids=None, record=None, record_file="", events=())
+        with suppress(HlofuseError):
+            after = observed_replay(input, replay.config, cache=observed.cache, totals_only=True)
+            trial = trial_of(before, final_account(after).totals, "replayed")
+            yield MemoryChange(text, trial, tuple(sources))
+
+
+def _edits(facts: Facts) -> Iterator[tuple[str, list[Instruction], _Edit]]:
+    """The words for each change, the instructions at its lines, and the change."""
+    module = facts.replay.before
+    given = _donations(module)
+    if given:
+        names = dict.fromkeys(re.split(r"[\[.]", argument_name(p))[0] for p in given)
+        text = f"Donate {listing(list(names), 3)} (donate_argnames) if the caller no longer needs it"
+        yield text, [], partial(_donate, given.values())
+    least = _LEAST * (facts.account_replayed.totals.peak_temporary_bytes or 0)
+    for x in islice(_reordered(module, least), _TRIES):
+        order = ", ".join(map(str, _order(x)))
+        text = f"Keep {argument_name(x.operands[0])} as it is read: pass it transposed by ({order})"
+        yield text, x.users, partial(_pass_reordered, x.name)
+    for x in islice(_repeated(facts, least), _TRIES):
+        text = f"Put jax.lax.optimization_barrier around the {x.opcode}, which XLA computes several times"
+        yield text, [x], partial(_put_barrier, x.name)
+
+
+def argument_name(parameter: Instruction) -> str:
+    """The user's name of an argument: `state['w']`; the parameter's where the dump has none."""
+    return parameter.op_name or parameter.name
+
+
+def _donations(module: Module) -> dict[Instruction, tuple[Index, Argument]]:
+    """Arguments that are not donated, each with a result of its shape that has a place of its own."""
+    config, root = alias_config(module), module.entry.root.shape
+    parts = [((k,), s) for k, s in enumerate(root.tuple_shapes)] if root.is_tuple else [((), root)]
+    free = [p for p in module.entry.parameters if not config.is_aliased((p.parameter_number, ()))]
+    found: dict[Instruction, tuple[Index, Argument]] = {}
+    for index, shape in parts:
+        fitting = (p for p in free if shape.is_array and p.shape == shape and p not in found)
+        if index not in config.aliases and (p := next(fitting, None)) is not None:
+            found[p] = index, (p.parameter_number, ())
+    return found
+
+
+def _donate(given: Iterable[tuple[Index, Argument]], module: Module) -> None:
+    config = alias_config(module)
+    for index, argument in given:
+        config.set_up(index, argument)
+    write_alias_config(module, config)
+
+
+def _reordered(module: Module, least: float) -> Iterator[Instruction]:
+    """Transposes, and copies with another layout, that are the only reader of an argument."""
+    config, found = alias_config(module), list[Instruction]()
+    for p in module.entry.parameters:
+        if len(p.users) != 1 or config.is_aliased((p.parameter_number, ())):
+            continue
+        (x,) = p.users
+        is_moved = x.opcode == "transpose" or (x.opcode == "copy" and x.shape != p.shape)
+        if is_moved and x.shape.byte_size >= least:
+            found.append(x)
+    yield from sorted(found, key=lambda x: -x.shape.byte_size)
+
+
+def _order(x: Instruction) -> tuple[int, ...]:
+    """The dimensions of an argument in the order in which they lie in memory after a transpose or copy."""
+    layout = x.shape.layout
+    major_first = layout.minor_to_major[::-1] if layout is not None else range(x.shape.rank)
+    return tuple(x.dimensions[d] if x.opcode == "transpose" else d for d in major_first)
+
+
+def _pass_reordered(name: str, module: Module) -> None:
+    x = module.entry.find(name)
+    assert x is not None
+    x.operands[0].shape = x.shape
+    x.replace_all_uses_with(x.operands[0])
+    module.entry.remove_instruction(x)
+
+
+def _repeated(facts: Facts, least: float) -> Iterator[Instruction]:
+    """Operations with an array operand that several kernels compute, the largest first."""
+    found = [
+        x
+        for name, kernels in kernels_of(facts).items()
+        if len(kernels) > 1
+        and (x := facts.before.get(name)) is not None
+        and x.shape.is_array
+        and x.shape.byte_size >= least
+        and any(o.shape.is_array and o.shape.rank for o in x.operands)
+    ]
+    yield from sorted(found, key=lambda x: -x.shape.byte_size)
+
+
+def _put_barrier(name: str, module: Module) -> None:
+    x = module.find(name)
+    assert x is not None
+    assert x.computation is not None
+    barrier = x.computation.add_instruction(Instruction("barrier", x.shape, "opt-barrier", [x]))
+    x.replace_all_uses_with(barrier)

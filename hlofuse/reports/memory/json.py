@@ -16,13 +16,18 @@ def memory_json(m: MemoryUse) -> dict[str, Any]:
         "memory": fields(m, f"{_FIGURES} estimated=is_estimated"),
         "alive": [
             {
-                **fields(a, "name opcode shape bytes source last_reader last_reader_source"),
+                **fields(a, "name opcode shape bytes source last_reader last_reader_source reason?"),
                 "index": list(a.index),
             }
             for a in m.alive
         ],
         "changes": [
-            fields(c, "text flag? recipe? sources temporary_bytes saved_bytes time_us~ time_saved_us~")
+            {
+                **fields(c, "text flag? recipe? sources temporary_bytes=trial.totals.peak_temporary_bytes"),
+                **fields(c, "saved_bytes=trial.temporary_saved memory_bytes=trial.totals.memory_bytes"),
+                **fields(c, "memory_saved_bytes=trial.memory_saved time_us=trial.totals.us~"),
+                **fields(c, "time_saved_us=trial.us_saved~"),
+            }
             for c in m.changes
         ],
     }

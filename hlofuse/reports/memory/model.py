@@ -1,14 +1,22 @@
-"""The memory of a module by XLA's buffer assignment."""
+"""The memory of a module by XLA's buffer assignment, and the reasons why arrays have places of their own."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hlofuse.analysis.kernels import kernel_source
+from hlofuse.analysis.hlo_value import HloValue
+from hlofuse.analysis.kernels import computed_in, kernel_source
 from hlofuse.format.paths import source_text
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.opcodes import with_trait
 from hlofuse.memory import Assignment, LiveArray
-from hlofuse.reports.memory.changes import MemoryChange
+from hlofuse.reports.memory.changes import MemoryChange, argument_name
+
+_ORDER = frozenset({"transpose", "copy", "reshape", "bitcast"})
+_SILENT = with_trait("free")
+_LARGE = 0.1
+"""The part of the largest array's bytes from which an array needs a reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,8 @@ class AliveArray:
     last_reader: str | None
     """The last instruction that reads it, None where it is only handed on."""
     last_reader_source: str | None
+    reason: str = ""
+    """The reason for a place of its own; empty where the module shows none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +80,18 @@ def memory_use(module: Module, assigned: Assignment) -> MemoryUse:
         source = kernel_source(x, module) if x is not None else None
         return source_text(source) if source is not None else None
 
+    def at(x: Instruction) -> str:
+        return f" at {found}" if (found := line(x)) else ""
+
     def alive(array: LiveArray) -> AliveArray:
         x, last = array.instruction, array.readers[-1] if array.readers else None
         name = last.name if last is not None else None
         shape = array.shape.text_without_layout
-        return AliveArray(x.name, array.index, x.opcode, shape, array.bytes, line(x), name, line(last))
+        is_large = array.bytes >= _LARGE * largest
+        why = reason(array, assigned, at) if is_large else ""
+        return AliveArray(x.name, array.index, x.opcode, shape, array.bytes, line(x), name, line(last), why)
+
+    largest = max((a.bytes for a in assigned.peak), default=0)
 
     return MemoryUse(
         module.name,
@@ -88,3 +105,74 @@ def memory_use(module: Module, assigned: Assignment) -> MemoryUse:
         max(assigned.over_time),
         tuple(map(alive, assigned.peak)),
     )
+
+
+def reason(array: LiveArray, assigned: Assignment, at: Callable[[Instruction], str]) -> str:
+    """A clause about the array; empty where the module shows no reason. `at` is the line of a reader."""
+    parameter = copied_argument(array.instruction)
+    if parameter is not None:
+        is_same = parameter.shape == array.instruction.shape and "transpose" not in opcodes_in(
+            array.instruction
+        )
+        return f"a copy of {argument_name(parameter)}{'' if is_same else ' in another order'}"
+    last = _reader_of_donated(array, assigned)
+    if last is not None:
+        argument, reader = last
+        again = recomputed(array.instruction, reader)
+        since = f", since XLA computes {again} again there" if again else ""
+        name = argument_name(argument.instruction)
+        return f"not in donated {name}: still read by {reader.name}{at(reader)}{since}"
+    first = _reader_before(array, assigned)
+    if first is None:
+        return ""
+    results = len(array.instruction.shape.tuple_shapes)
+    return (
+        f"one kernel writes {results} arrays, the first for {first.name}{at(first)}, these for later readers"
+    )
+
+
+def copied_argument(x: Instruction) -> Instruction | None:
+    """The argument whose elements an instruction only puts in another order; None for any other."""
+    while len(x.operands) == 1 and opcodes_in(x) <= _ORDER:
+        x = x.operands[0]
+    is_entry = x.computation is not None and x.computation.is_entry
+    return x if x.opcode == "parameter" and is_entry else None
+
+
+def recomputed(producer: Instruction, reader: Instruction) -> str:
+    """The last operation of a kernel if another kernel with an operand of it has all of its operations."""
+    own, there = ([x for x in _parts(k) if x.opcode not in _SILENT] for k in (producer, reader))
+    keys = [{(x.opcode, x.shape.text_without_layout, x.op_name) for x in part} for part in (own, there)]
+    shared = set(producer.operands) & set(reader.operands)
+    return own[-1].opcode if own and shared and keys[0] <= keys[1] else ""
+
+
+def opcodes_in(x: Instruction) -> set[str]:
+    """Its opcode, or those of a fusion's operations."""
+    return {part.opcode for part in _parts(x)}
+
+
+def _parts(x: Instruction) -> list[Instruction]:
+    return list(computed_in(x)) if x.opcode == "fusion" else [x]
+
+
+def _reader_of_donated(array: LiveArray, assigned: Assignment) -> tuple[HloValue, Instruction] | None:
+    """The smallest donated argument with room for an array, and its last reader while the array lives."""
+    start = assigned.live.ranges[array.value][0]
+    found = []
+    for value, size in assigned.donated:
+        readers = [r for r in assigned.readers(value) if r is not array.instruction]
+        if size >= array.bytes and readers and assigned.live.moment(readers[-1]) > start:
+            found.append((size, value.id, value, readers[-1]))
+    return min(found)[2:] if found else None
+
+
+def _reader_before(array: LiveArray, assigned: Assignment) -> Instruction | None:
+    """The first reader of any result of a kernel; None where it reads the array as well."""
+    x, moment = array.instruction, assigned.live.moment
+    if x.opcode != "fusion" or not array.index or not array.readers:
+        return None
+    results = assigned.live.alias.dataflow.values_of(x)
+    firsts = [r[0] for v in results if v is not None and (r := assigned.readers(v))]
+    first = min(firsts, key=moment)
+    return first if moment(first) < moment(array.readers[0]) else None

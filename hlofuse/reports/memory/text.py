@@ -7,19 +7,19 @@ from rich.text import Text
 
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import Rows, print_more
-from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.format.units import bytes_text, listing, plural, us_text
+from hlofuse.ir.grouping import grouped
 from hlofuse.reports.memory.model import AliveArray, MemoryUse
 from hlofuse.reports.verdict.phrases import delta, where_text
-
-_SHARE = 0.75
-"""The part of a GPU's memory that JAX takes by default."""
+from hlofuse.reports.whatif.model import Trial
 
 
 def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:
     """Print the bytes of each kind, then the arrays alive at the peak, the largest first."""
     console.print(Text(summary(m), style="bold"))
-    for note in notes(m):
-        console.print(Text(note, style="dim"))
+    if m.is_estimated:
+        text = "Estimated: XLA's final module is not in the input, and the order of execution is a replay's."
+        console.print(Text(text, style="dim"))
     for line in _change_lines(m):
         console.print(Text(line))
     shown = m.alive[: limit or None]
@@ -39,6 +39,9 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:
         table.add_row(bytes_text(array.bytes), _name(array), printable(array.shape), line, _reader(array))
     table.print(console)
     print_more(console, len(m.alive) - len(shown))
+    for why, arrays in grouped((a.reason, a) for a in m.alive if a.reason).items():
+        names = listing([_name(a) for a in arrays], 2)
+        console.print(Text(f"{names}: {printable(why)}"))
 
 
 def summary(m: MemoryUse) -> str:
@@ -50,36 +53,33 @@ def summary(m: MemoryUse) -> str:
     parts += [f"and at least {bytes_text(m.vmem)} of VMEM"] if m.vmem else []
     total = bytes_text(m.total)
     if m.available is not None:
-        total += f"{' of' if m.fits else ' does not fit in'} {gibibytes(m.available)}"
+        in_gib = f"{m.available / 2**30:.3g} GiB"  # as memory of hardware is counted
+        size = in_gib if m.available >= 2**30 else bytes_text(m.available)
+        total += f" of {size}" if m.fits else f" does not fit in {size}"
     return f"{total}: {', '.join(parts)}"
-
-
-def notes(m: MemoryUse) -> Iterator[str]:
-    """Sentences on what the figures are, and on the share of a GPU that JAX takes."""
-    if m.is_estimated:
-        yield "Estimated: XLA's final module is not in the input, and the order of execution is a replay's."
-    if m.device and m.available is not None and m.fits and m.total > _SHARE * m.available:
-        yield "JAX takes 75% of a GPU unless XLA_PYTHON_CLIENT_MEM_FRACTION says otherwise: set it to .95."
-
-
-def gibibytes(size: int) -> str:
-    """`79.1 GiB`, as memory of hardware is counted; smaller sizes in decimal units."""
-    return f"{size / 2**30:.3g} GiB" if size >= 2**30 else bytes_text(size)
 
 
 def _change_lines(m: MemoryUse) -> Iterator[str]:
     if m.changes:
-        yield "\nChanges that need less temporary memory, replayed on this module"
+        yield "\nChanges that need less memory, replayed on this module"
     for number, c in enumerate(m.changes, 1):
         where = f" ({printable(where_text(c.sources))})" if c.sources else ""
         yield f"{number}. {c.text}{where}"
-        before = c.temporary_bytes + c.saved_bytes
-        time = ""
-        if c.time_us is not None and c.time_saved_us:
-            time = f", time {delta(c.time_us + c.time_saved_us, -c.time_saved_us, us_text)}"
-        # Without XLA's schedule a replay may need less or more than XLA's own module.
-        whose = "" if abs(before - m.temporary) <= m.temporary // 100 else "replayed "
-        yield f"   {whose}{bytes_text(before)} → {bytes_text(c.temporary_bytes)} temporary{time}"
+        yield f"   {_gain(c.trial, m)}"
+
+
+def _gain(t: Trial, m: MemoryUse) -> str:
+    """`384 MB → 128 MB temporary, time +100.5 µs`."""
+    assert t.totals is not None
+    saved, in_all = t.temporary_saved or 0, t.memory_saved or 0
+    kind, own, after = "temporary", m.temporary, t.totals.peak_temporary_bytes or 0
+    if in_all > 1.01 * saved:
+        kind, own, after, saved = "in all", m.total, t.totals.memory_bytes or 0, in_all
+    before, us = after + saved, t.totals.us
+    time = f", time {delta(us + t.us_saved, -t.us_saved, us_text)}" if us is not None and t.us_saved else ""
+    # Without XLA's schedule a replay may need less or more than XLA's own module.
+    whose = "" if abs(before - own) <= own // 100 else "replayed "
+    return f"{whose}{bytes_text(before)} → {bytes_text(after)} {kind}{time}"
 
 
 def _name(array: AliveArray) -> str:

@@ -87,6 +87,8 @@ class Trial:
     """`us_saved` scaled to the measured time of the kernels that change; None where nothing says that."""
     temporary_saved: int | None = None
     """Bytes of temporary memory; None where they are not known."""
+    memory_saved: int | None = None
+    """Bytes of all memory."""
     has_fewer_library_calls: bool = False
     """XLA's own code does what a library did, which may have been faster."""
     has_more_code: bool = False
@@ -134,6 +136,7 @@ def trial_of(
         or (accounts is not None and _size(accounts[1]) > _MORE_CODE * _size(accounts[0]))
     )
     peaks = before.peak_temporary_bytes, after.peak_temporary_bytes
+    sizes = before.memory_bytes, after.memory_bytes
     return Trial(
         after,
         how,
@@ -143,6 +146,7 @@ def trial_of(
         before.cost.bytes_accessed - after.cost.bytes_accessed,
         scaled_saving(*accounts) if accounts is not None else after.scaled_saving_us,
         peaks[0] - peaks[1] if peaks[0] is not None and peaks[1] is not None else None,
+        sizes[0] - sizes[1] if sizes[0] is not None and sizes[1] is not None else None,
         has_more_code=grows,
     )
 

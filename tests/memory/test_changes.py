@@ -1,0 +1,120 @@
+"""Changes that need less memory: the bytes after each are those of XLA for the changed program."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..running import Run
+
+UPDATE = """HloModule update, input_output_alias={ {}: (0, {}, may-alias) }
+
+body {
+  arg = (s32[], f32[], f32[4096]{0}) parameter(0)
+  one = s32[] constant(1)
+  i = s32[] get-tuple-element(arg), index=0
+  total = f32[] get-tuple-element(arg), index=1
+  waves = f32[4096]{0} get-tuple-element(arg), index=2
+  next = s32[] add(i, one)
+  step = s32[] constant(512)
+  place = s32[] multiply(i, step)
+  slice = f32[1]{0} dynamic-slice(waves, place), dynamic_slice_sizes={1}
+  element = f32[] bitcast(slice)
+  sum = f32[] add(total, element)
+  ROOT out = (s32[], f32[], f32[4096]{0}) tuple(next, sum, waves)
+}
+
+condition {
+  arg.1 = (s32[], f32[], f32[4096]{0}) parameter(0)
+  end = s32[] constant(8)
+  i.1 = s32[] get-tuple-element(arg.1), index=0
+  ROOT less = pred[] compare(i.1, end), direction=LT
+}
+
+ENTRY main {
+  p = f32[4096]{0} parameter(0), metadata={op_name="state"}
+  first = f32[4096]{0} cosine(p), metadata={op_name="jit(f)/cos" source_file="own.py" source_line=4}
+  wave = f32[4096]{0} opt-barrier(first)
+  quarter = f32[] constant(0.25)
+  spread = f32[4096]{0} broadcast(quarter), dimensions={}
+  scaled = f32[4096]{0} multiply(wave, spread), metadata={source_file="own.py" source_line=7}
+  zero = s32[] constant(0)
+  none = f32[] constant(0)
+  all = (s32[], f32[], f32[4096]{0}) tuple(zero, none, wave)
+  loop = (s32[], f32[], f32[4096]{0}) while(all), condition=condition, body=body
+  found = f32[] get-tuple-element(loop), index=1
+  everywhere = f32[4096]{0} broadcast(found), dimensions={}
+  ROOT sum.1 = f32[4096]{0} add(scaled, everywhere), metadata={source_file="own.py" source_line=7}
+}
+"""
+"""XLA's temporaries: 196 bytes; 16,580 without the barrier."""
+REPEATED = UPDATE.replace("  wave = f32[4096]{0} opt-barrier(first)\n", "").replace("first =", "wave =")
+MOMENTUM = """HloModule momentum
+
+ENTRY main {
+  g = f32[1024]{0} parameter(2), metadata={op_name="gradient"}
+  s = f32[1024]{0} parameter(1), metadata={op_name="state['speed']"}
+  w = f32[1024]{0} parameter(0), metadata={op_name="state['weights']"}
+  faster = f32[1024]{0} add(s, g)
+  ROOT new = (f32[1024]{0}, f32[1024]{0}) tuple(subtract, faster)
+}
+""".replace("  ROOT", "  subtract = f32[1024]{0} subtract(w, faster)\n  ROOT")
+"""12.3 kB by XLA where both are donated, else 20.5 kB."""
+TABLE = """HloModule table
+
+sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+
+ENTRY main {
+  t = f32[256,8,256]{2,1,0} parameter(0), metadata={op_name="table"}
+  x = f32[8,256,64]{2,1,0} parameter(1)
+  turned = f32[8,256,256]{2,1,0} transpose(t), dimensions={1,2,0}
+  ROOT y = f32[8,256,64]{2,1,0} custom-call(turned, x), custom_call_target="product"
+}
+"""
+
+
+def memory(hlofuse: Run, tmp_path: Path, text: str, *options: str) -> tuple[dict[str, Any], str]:
+    path = tmp_path / "m.hlo"
+    path.write_text(text, encoding="utf-8")
+    given = (path, "--stage", "fusion-input", "--xla", "0.11.1", *options)
+    return json.loads(hlofuse("memory", *given, "--format", "json").out), hlofuse("memory", *given).out
+
+
+def test_an_operation_that_is_computed_again_keeps_a_donated_argument(hlofuse: Run, tmp_path: Path) -> None:
+    found, out = memory(hlofuse, tmp_path, REPEATED, "--target", "cpu")
+    assert found["memory"]["temporary"] == pytest.approx(16_580, abs=256)
+    (change,) = (c for c in found["changes"] if "optimization_barrier" in c["text"])
+    assert (change["temporary_bytes"], change["sources"]) == (pytest.approx(196, abs=64), ["own.py:4"])
+    largest = found["alive"][0]
+    assert "not in donated state: still read by " in largest["reason"]
+    assert largest["reason"].endswith(" at own.py:7, since XLA computes cosine again there")
+    assert largest["reason"].split()[-1] in out
+    guarded, _ = memory(hlofuse, tmp_path, UPDATE, "--target", "cpu")
+    assert guarded["memory"]["temporary"] == pytest.approx(196, abs=64)
+    assert not [c for c in guarded["changes"] if "optimization_barrier" in c["text"]]
+    assert not any(a["reason"] for a in guarded["alive"])
+
+
+def test_arguments_with_results_of_their_shapes_can_be_donated(hlofuse: Run, tmp_path: Path) -> None:
+    found, out = memory(hlofuse, tmp_path, MOMENTUM, "--device", "h100_sxm")
+    (change,) = found["changes"]
+    assert change["text"] == "Donate state (donate_argnames) if the caller no longer needs it"
+    assert (found["memory"]["total"], change["memory_bytes"]) == (20_496, 12_304)
+    assert "20.5 kB → 12.3 kB in all" in out
+    header = "momentum, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }"
+    given, _ = memory(hlofuse, tmp_path, MOMENTUM.replace("momentum", header, 1), "--device", "h100_sxm")
+    assert (given["memory"]["total"], given["changes"]) == (12_304, [])
+
+
+def test_an_argument_that_is_only_put_in_another_order(hlofuse: Run, tmp_path: Path) -> None:
+    found, _ = memory(hlofuse, tmp_path, TABLE, "--device", "h100_sxm")
+    assert found["alive"][0]["reason"] == "a copy of table in another order"
+    (change,) = found["changes"]
+    assert change["text"] == "Keep table as it is read: pass it transposed by (1, 2, 0)"
+    assert (found["memory"]["temporary"], change["temporary_bytes"]) == (8 * 256 * 256 * 4, 0)
+    twice = TABLE.replace("custom-call(turned, x)", "custom-call(turned, x, t)")
+    found, _ = memory(hlofuse, tmp_path, twice, "--device", "h100_sxm")
+    assert not found["changes"]
