@@ -47,6 +47,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
         "replay": "Write the module after XLA's fusion passes.",
         "verify": "Compare a replay with XLA's own result.",
         "judge": "Compile and run two modules with XLA and compare their results.",
+        "reduce": "Make a module smaller while a command succeeds.",
         "run-as": "Run a program with replayed modules in place of XLA's.",
         "targets": "Backends and releases that can be replayed, and their fidelity.",
         "devices": "GPUs with built-in device data.",

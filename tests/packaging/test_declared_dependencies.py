@@ -48,6 +48,7 @@ COMMANDS: dict[str, str] = {
     "replay": "{sample} -o {out}.hlo",
     "verify": "{sample}",
     "judge": "{sample}/before.hlo {sample}/before.hlo",
+    "reduce": "{sample}/before.hlo --while true -o {out}.hlo",
     "run-as": "{sample}/after.hlo -- python -c pass",
     "targets": "",
     "devices": "",

@@ -28,6 +28,7 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.matching.kernels import KernelKeys
 from hlofuse.passes.base import Pass, Pipeline, UnimplementedPass
 from hlofuse.pipelines.targets import before_fusion
+from hlofuse.releases import REFERENCE, release_of
 from hlofuse.trace import Recorder
 
 from .module_checks import verify_module
@@ -73,7 +74,7 @@ def _is(files: deque[DumpFile], pipeline: str, after: str) -> bool:
     return bool(files) and files[0].pipeline == pipeline and files[0].after == after
 
 
-def _with_ids(module: Module) -> Module:
+def with_ids(module: Module) -> Module:
     """With what a text leaves out, where a proto lies beside: ids, whose order passes go by, and arrays."""
     restore_literals(module)
     ids = unique_ids_for(module)
@@ -93,11 +94,13 @@ def main() -> None:
     p.add_argument("dumps")
     p.add_argument("--target", default="cpu")
     p.add_argument("--device", default="h100_sxm")
+    p.add_argument("--xla", default=REFERENCE, metavar="RELEASE")
     p.add_argument("--pass", dest="only")
     p.add_argument("--module")
     p.add_argument("--show")
     args = p.parse_args()
-    pipelines = before_fusion(args.target, load_device(args.device) if args.target == "gpu" else None)
+    device = load_device(args.device) if args.target == "gpu" else None
+    pipelines = before_fusion(args.target, device, (), release_of(args.xla))
     changed, equal, quiet = Counter[str](), Counter[str](), Counter[str]()
     programs: dict[str, set[str]] = {}
     differing: dict[str, list[str]] = {}
@@ -114,7 +117,7 @@ def main() -> None:
             if isinstance(step, UnimplementedPass) and not (args.show and args.only and left):
                 continue
             if given.path not in read:
-                read = {given.path: _with_ids(load(given.path))}
+                read = {given.path: with_ids(load(given.path))}
             module = copy_module(read[given.path])
             where = f"{dumped.name}.{given.number:04d}"
             try:
@@ -124,7 +127,7 @@ def main() -> None:
                 differing.setdefault(step.name, []).append(f"{where} crashed")
                 traceback.print_exc()
                 continue
-            truth = _with_ids(load(left.path)) if left is not None else read[given.path]
+            truth = with_ids(load(left.path)) if left is not None else read[given.path]
             if broken:
                 differing.setdefault(step.name, []).append(f"{where} broken: {broken[0]}")
             elif left is None and not did:

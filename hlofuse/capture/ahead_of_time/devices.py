@@ -101,7 +101,7 @@ def _devices(target: str, request: dict[str, Any], count: int) -> Devices:
         found = topologies.get_topology_desc(platform="tpu", topology_name=request["topology"])
         return Devices(target, list(found.devices))
     config = Path(request["target_config"]).read_text(encoding="utf-8")
-    found, unknown = _gpu_topology(config, request["topology"] or f"1x1x{count}")
+    found, unknown = gpu_topology(config, request["topology"] or f"1x1x{count}")
     return Devices(target, list(found.devices), unknown_fields=unknown)
 
 
@@ -109,7 +109,7 @@ _UNKNOWN_FIELD = re.compile(r"GpuTargetConfigProto: (\d+):\d+: .*has no field na
 _REFUSED = re.compile(r"(?:Error parsing|GpuTargetConfigProto: \d).*")
 
 
-def _gpu_topology(config: str, topology: str) -> tuple[Any, list[str]]:
+def gpu_topology(config: str, topology: str) -> tuple[Any, list[str]]:
     """The topology of such GPUs, and the omitted fields, which this XLA reports one by one as unknown."""
     lines = config.splitlines()
     unknown: list[str] = []

@@ -1,0 +1,46 @@
+"""`hlofuse reduce`: a smaller module for which a command still succeeds."""
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from hlofuse.cli.common.options import option, output_option
+from hlofuse.cli.common.output import emit
+from hlofuse.format.units import plural
+from hlofuse.inputs import load
+from hlofuse.judge.reduction import Reduction
+
+
+@click.command("reduce")
+@click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))
+@option("--while", "CMD", "Shell command that exits 0 while the module is of interest.", required=True)
+@option("--timeout", "S", "Time limit in seconds of each run of CMD.", type=float, default=60)
+@output_option("File to write; - for standard output.", "OUT.hlo")
+def command(input: str, timeout: float, output: Path, **condition: str) -> None:
+    """Make the module in INPUT smaller while CMD succeeds.
+
+    {} in CMD stands for the file of the module that is tried; without it, the file is the last argument.
+    Every module that is tried is valid, by XLA's parser too where jaxlib is installed.
+    """
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "module.hlo"
+        text = condition["while"]
+        line = text.replace("{}", str(file)) if "{}" in text else f"{text} {file}"
+
+        def holds(module: str) -> bool:
+            file.write_text(module, encoding="utf-8")
+            try:
+                return subprocess.run(line, shell=True, capture_output=True, timeout=timeout).returncode == 0
+            except subprocess.TimeoutExpired:
+                return False
+
+        reduction = Reduction(load(input), holds)
+        first = reduction.instructions
+        result = reduction.run()
+    emit(result, output)
+    left = plural(reduction.instructions, "instruction")
+    print(f"{left} of {first}; {plural(reduction.tries, 'run')} of the command", file=sys.stderr)

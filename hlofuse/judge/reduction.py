@@ -1,0 +1,168 @@
+"""Makes a module smaller while a condition holds (delta debugging): fewer results, instructions and users,
+smaller shapes."""
+
+import importlib
+import re
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+
+from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.text.printer import print_module
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.passes.dce import HloDCE
+from hlofuse.trace import Recorder
+
+Condition = Callable[[str], bool]
+"""True for the text of a module that is still of interest."""
+_Edit = Callable[[Module, Sequence[str]], None]
+_METADATA = re.compile(r", (?:metadata|frontend_attributes|origin)=\{(?:[^{}]|\{[^{}]*\})*\}")
+_TABLES = re.compile(r"\n(?:File|Function|Stack)\w+\n(?:\d.*\n)+")
+_SIZE = re.compile(r"\d+")
+_SHAPE = re.compile(r"[a-z]\w*\[([\d,]+)\]")
+
+
+class Reduction:
+    """A module that shrinks; `text` is the smallest that is valid and meets the condition so far.
+
+    HlofuseError where the module itself does not.
+    """
+
+    def __init__(self, module: Module, condition: Condition) -> None:
+        self._condition = condition
+        self._seen = set[str]()
+        self.tries = 0
+        first = copy_module(module)
+        first.attributes = NO_ATTRIBUTES  # the layouts and aliases of parameters that will change
+        HloDCE().run(first, Recorder())
+        self.text = print_module(first)
+        if not condition(self.text):
+            raise HlofuseError("the condition does not hold for the module itself")
+
+    @property
+    def instructions(self) -> int:
+        """The number of instructions, parameters included."""
+        return sum(1 for _ in parse_module(self.text).instructions())
+
+    def run(self) -> str:
+        """The text that no single step makes smaller."""
+        self._keep(_TABLES.sub("", _METADATA.sub("", self.text)))
+        before = ""
+        while before != self.text:
+            before = self.text
+            self._without(_results, _drop_results)
+            self._without(_cuttable, _cut)
+            self._without(_inner, _pass_on)
+            self._shrink_shapes()
+        return self.text
+
+    def _keep(self, text: str) -> bool:
+        """True if the text is new, valid and meets the condition: then it is the smallest so far."""
+        if text in self._seen or text == self.text:
+            return False
+        self._seen.add(text)
+        if not is_valid(text):
+            return False
+        self.tries += 1
+        if not self._condition(text):
+            return False
+        self.text = text
+        return True
+
+    def _without(self, names: Callable[[Module], list[str]], edit: _Edit) -> None:
+        """Edit as many of these instructions as the condition allows: halves first, single ones last."""
+        size = len(names(parse_module(self.text)))
+        while size:
+            place = 0
+            while chunk := names(parse_module(self.text))[place : place + size]:
+                module = parse_module(self.text)
+                edit(module, chunk)
+                _clean(module)
+                if not self._keep(print_module(module)):
+                    place += size
+            size //= 2
+
+    def _shrink_shapes(self) -> None:
+        """Replace a size, wherever it stands, by 1, 2 or its half."""
+        found = {int(n) for dims in _SHAPE.findall(self.text) for n in _SIZE.findall(dims)}
+        for size in sorted(found - {0, 1, 2}, reverse=True):
+            for smaller in dict.fromkeys((1, 2, size // 2)):
+                if self._keep(re.sub(rf"(?<![\w.\-]){size}(?![\w.])", str(smaller), self.text)):
+                    break
+
+
+def is_valid(text: str) -> bool:
+    """True if the text is a module, by XLA's parser too where jaxlib is at hand."""
+    try:
+        parse_module(text)
+    except HlofuseError:
+        return False
+    if find_spec("jaxlib") is None:
+        return True
+    try:
+        importlib.import_module("jaxlib._hlo").hlo_module_from_text(text)
+    except ImportError:
+        return True
+    except (RuntimeError, ValueError):
+        return False
+    return True
+
+
+def _clean(module: Module) -> None:
+    """Without what nothing reads; the parameters of the entry get new numbers."""
+    HloDCE().run(module, Recorder())
+    entry = module.entry
+    for parameter in [p for p in entry.parameters if not p.users and not p.is_root]:
+        entry.remove_instruction(parameter)
+    left = sorted((i for i in entry if i.opcode == "parameter"), key=lambda p: p.parameter_number)
+    for number, parameter in enumerate(left):
+        parameter.payload = str(number)
+
+
+def _results(module: Module) -> list[str]:
+    root = module.entry.root
+    return [str(k) for k in range(len(root.operands))] if root.opcode == "tuple" else []
+
+
+def _drop_results(module: Module, places: Sequence[str]) -> None:
+    entry, root = module.entry, module.entry.root
+    left = [o for k, o in enumerate(root.operands) if str(k) not in places]
+    if len(left) == 1:
+        entry.root = left[0]
+    elif left:
+        shape = root.shape.tuple_of([o.shape for o in left])
+        entry.root = entry.add_instruction(Instruction(root.name, shape, "tuple", left))
+
+
+def _cuttable(module: Module) -> list[str]:
+    return [i.name for i in reversed(module.entry.post_order()) if i.opcode != "parameter"]
+
+
+def _cut(module: Module, names: Sequence[str]) -> None:
+    """Parameters take the place of these instructions of the entry; the root becomes what it reads."""
+    entry = module.entry
+    for x in [i for i in entry.post_order() if i.name in set(names)]:
+        if x.is_root:
+            entry.root = next((o for o in x.operands if o.opcode != "parameter"), x)
+            continue
+        number = len([i for i in entry if i.opcode == "parameter"])
+        new = Instruction(f"p.{x.name}", x.shape, "parameter", payload=str(number))
+        x.replace_all_uses_with(entry.add_instruction(new))
+
+
+def _inner(module: Module) -> list[str]:
+    return [i.name for c in module.computations for i in reversed(c.post_order()) if _stand_in(i) is not None]
+
+
+def _pass_on(module: Module, names: Sequence[str]) -> None:
+    """An operand of the same shape takes the place of these instructions."""
+    for x in [i for i in module.instructions() if i.name in set(names)]:
+        operand = _stand_in(x)
+        if operand is not None:
+            x.replace_all_uses_with(operand)
+
+
+def _stand_in(x: Instruction) -> Instruction | None:
+    return next((o for o in x.operands if o.shape.key == x.shape.key), None)

@@ -1,0 +1,93 @@
+"""`hlofuse reduce`: every module on the way is valid, and the last one still meets the condition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.judge.reduction import Reduction, is_valid
+
+from ..running import Run
+
+LOOP = """HloModule m
+cond {
+  s = (s32[], f32[128]) parameter(0)
+  k = s32[] get-tuple-element(s), index=0
+  n = s32[] constant(7)
+  ROOT less = pred[] compare(k, n), direction=LT
+}
+body {
+  s = (s32[], f32[128]) parameter(0)
+  k = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  next = s32[] add(k, one)
+  x = f32[128] get-tuple-element(s), index=1
+  y = f32[128] sine(x)
+  z = f32[128] add(y, x)
+  ROOT t = (s32[], f32[128]) tuple(next, z)
+}
+ENTRY e {
+  x = f32[128] parameter(0)
+  unused = f32[3] parameter(1)
+  a = f32[128] negate(x), metadata={op_name="a"}
+  zero = s32[] constant(0)
+  t = (s32[], f32[128]) tuple(zero, a)
+  w = (s32[], f32[128]) while(t), condition=cond, body=body
+  r = f32[128] get-tuple-element(w), index=1
+  b = f32[128] exponential(r)
+  ROOT both = (f32[128], f32[128]) tuple(b, a)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("wanted", "opcodes"),
+    [
+        (("exponential(",), ["parameter", "exponential"]),
+        (("negate(",), ["parameter", "negate"]),
+        (("exponential(", "negate("), None),
+        (("sine(",), None),
+    ],
+)
+def test_what_is_left_is_small_and_meets_the_condition(
+    wanted: tuple[str, ...], opcodes: list[str] | None
+) -> None:
+    tried: list[str] = []
+
+    def holds(text: str) -> bool:
+        tried.append(text)
+        return all(w in text for w in wanted)
+
+    reduction = Reduction(parse_module(LOOP), holds)
+    text = reduction.run()
+    assert all(map(is_valid, tried))
+    assert holds(text)
+    assert "128" not in text
+    assert "unused" not in text
+    assert reduction.instructions <= 11 < len(LOOP.splitlines())
+    if opcodes is not None:
+        assert sorted(i.opcode for i in parse_module(text).entry) == sorted(opcodes)
+
+
+def test_a_size_of_interest_stays() -> None:
+    text = Reduction(parse_module(LOOP), lambda text: "f32[128]" in text and "sine(" in text).run()
+    assert "metadata" not in text
+
+
+def test_a_condition_that_never_holds_is_an_error() -> None:
+    with pytest.raises(HlofuseError, match="does not hold for the module itself"):
+        Reduction(parse_module(LOOP), lambda text: False)
+
+
+def test_the_command_writes_the_smallest_module(hlofuse: Run, tmp_path: Path) -> None:
+    file, out = tmp_path / "m.hlo", tmp_path / "out.hlo"
+    file.write_text(LOOP)
+    result = hlofuse("reduce", file, "--while", "grep -q 'negate('", "-o", out)
+    assert result.status == 0
+    assert "2 instructions of 21; " in result.err
+    assert len(list(parse_module(out.read_text()).entry)) == 2
+    refused = hlofuse("reduce", file, "--while", "false", "-o", tmp_path / "none.hlo")
+    assert refused.status == 2
+    assert not (tmp_path / "none.hlo").exists()
