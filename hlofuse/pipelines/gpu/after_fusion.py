@@ -13,7 +13,7 @@ from hlofuse.passes.base import Pipeline, UnimplementedPass
 from hlofuse.passes.collectives import DEFAULT_BYTES, DEFAULT_COUNT, CollectiveCombiner, can_overlap
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.pipelines.flags import COMBINED_COUNT, number_of, value_of
-from hlofuse.pipelines.gpu.steps import ALGSIMP_AFTER_FUSION, pass_lists
+from hlofuse.pipelines.gpu.before_fusion import ALGSIMP_AFTER_FUSION, pass_lists
 from hlofuse.releases import AROUND_FUSION, Release
 
 _COMBINERS = {

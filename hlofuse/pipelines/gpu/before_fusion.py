@@ -6,30 +6,61 @@ passes that concern element types smaller than a byte, which change nothing here
 partitions that rarely change a module.
 """
 
+from dataclasses import replace
+from typing import Any
+
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction
+from hlofuse.passes.algebraic.context import Options
+from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.passes.collectives import AllReducePromotion
 from hlofuse.passes.dot.dot_merger import DotMerger
-from hlofuse.passes.dot.dot_operands import OperandUpcaster, ResultCaster
+from hlofuse.passes.dot.dot_operands import OperandUpcaster, ResultCaster, TransposeFolding, never
 from hlofuse.passes.float.conversions import ComparisonExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization, computes_bf16, library_takes_bf16
+from hlofuse.passes.gpu.convolutions.rewriter import is_lowerable, normalized_call
 from hlofuse.passes.gpu.cublas.rewriter import CublasGemmRewriterF8, paddings
-from hlofuse.passes.gpu.layout_assignment import is_for_cublas
+from hlofuse.passes.gpu.layout_assignment import can_fold_transpose, is_for_cublas
+from hlofuse.passes.layout.layout_normalization import LayoutNormalization
 from hlofuse.passes.registry import PassLists
 from hlofuse.passes.sort.topk import TopkRewriter
-from hlofuse.pipelines.gpu.steps import (
-    ALGSIMP,
-    ALGSIMP_CONVOLUTIONS,
-    ALGSIMP_LAST,
-    ALGSIMP_LAYOUTS,
-    FOLDING,
-    FOLDING_ALL,
-    FOLDING_CONVOLUTIONS,
-    NORMALIZATION,
-    pass_lists,
-)
 from hlofuse.releases import AROUND_FUSION, Release
+
+_COMMON = Options(
+    dot_strength_reduction=False,
+    supports_non_canonical_dots=False,
+    unconditional_reduce_of_concatenate=False,
+    conditional_simplification=True,
+    fold_transpose_into_scatter=True,
+    bitcast_convert_as_bitcast=True,
+    to_fixed_point=False,
+)
+# `GetAlgebraicSimplifierOptions`, by mode.
+_LAYOUT_INSENSITIVE = replace(
+    _COMMON,
+    unconditional_reduce_of_transpose=True,
+    reshape_transpose_as_slice_concatenate=False,
+    hoist_transpose_of_reshape=True,
+    conv_is_lowerable=is_lowerable,
+)
+ALGSIMP = AlgebraicSimplifier(_LAYOUT_INSENSITIVE)
+ALGSIMP_AFTER_FUSION = AlgebraicSimplifier(replace(_LAYOUT_INSENSITIVE, layout_sensitive=True))
+ALGSIMP_CONVOLUTIONS = AlgebraicSimplifier(
+    replace(_COMMON, conv_operand_swap=False, minmax_propagate_nan=True)
+)
+_LAYOUT_SENSITIVE = replace(_COMMON, conv_operand_swap=False, layout_sensitive=True)
+ALGSIMP_LAYOUTS = FixedPoint(AlgebraicSimplifier(_LAYOUT_SENSITIVE))
+ALGSIMP_LAST = FixedPoint(AlgebraicSimplifier(replace(_LAYOUT_SENSITIVE, remove_no_op_reduce_precision=True)))
+NORMALIZATION = LayoutNormalization(normalized_call)
+FOLDING = TransposeFolding(can_fold_transpose)
+FOLDING_ALL = TransposeFolding(can_fold_transpose, into_convolutions=True)
+FOLDING_CONVOLUTIONS = TransposeFolding(never, into_convolutions=True)
+
+
+def pass_lists(device: DeviceDescription, release: Release = AROUND_FUSION, **context: Any) -> PassLists:
+    """Builds lists of passes for one device and release."""
+    return PassLists("gpu", {"device": device, "release": release, **context})
 
 
 def _normalization(lists: PassLists, device: DeviceDescription) -> Pipeline:

@@ -17,8 +17,7 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.dce import HloDCE
 from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, joined, merged
-from hlofuse.pipelines.gpu.before_fusion import has_triton
-from hlofuse.pipelines.gpu.steps import ALGSIMP_LAYOUTS, pass_lists
+from hlofuse.pipelines.gpu.before_fusion import ALGSIMP_LAYOUTS, has_triton, pass_lists
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
 from hlofuse.reports.advice.catalogue import RECIPES
