@@ -16,6 +16,8 @@ from hlofuse.library.builds import devices_compared
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import resolver_of
 from hlofuse.library.other_stages import answer_of_another_stage
+from hlofuse.library.questions import Explain, Why
+from hlofuse.library.reasons import why
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.comparison.text import print_difference
 from hlofuse.reports.explain.explain import explain, record_check, selected
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
     from hlofuse.compilation import Compilation
     from hlofuse.library.options import ReplayOptions
     from hlofuse.library.program import Program
-    from hlofuse.library.questions import Explain
     from hlofuse.reports.explain.model import Explanation
 
 
@@ -75,10 +76,14 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
         )
         return found if name is None else selected(found, name, resolver_of(report.facts))
 
+    is_short = name is not None and not details
     if name is not None:
-        explanation()  # an unknown name is an error of the call
+        resolver_of(report.facts).launched(name)  # an unknown name is an error of the call
 
     def draw(console: Console, limit: int = 10, hint: bool = False) -> None:
+        if name is not None and is_short:
+            why(report, Why(name)).draw(console, limit=limit)
+            return
         if answer is not None:
             print_screen(answer, console, head, notes, difference, details=hint and not details, limit=limit)
         if name is None and not details:
@@ -115,7 +120,7 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
         note=observed.note,
         heads=[head],
         differences=[difference],
-        prints_heads=answer is not None,
+        prints_heads=answer is not None or is_short,
     )
 
 

@@ -59,17 +59,11 @@ def _selection(report: Program, name: str | None) -> KernelSelection:
             target, account = report.identity.backend.value, report.account_as_it_is
         found = kernel_selection(module, target, loaded.release, device=loaded.device, account=account)
         return found if name is None else found.only(name, launched_in(module, name))
-    replay = report.observed.replay
+    facts = report.facts
     device = config.device if config is not None else device_of(target, None)[0]
-    found = kernel_selection(
-        replay.final,
-        target,
-        replay.config.release,
-        device=device,
-        replay=replay,
-        what_if=report.observed.changes,
-    )
-    return found if name is None else found.only(name, resolver_of(report.facts).launched(name))
+    release, changes = facts.replay.config.release, report.observed.changes
+    found = kernel_selection(facts.replay.final, target, release, device=device, facts=facts, what_if=changes)
+    return found if name is None else found.only(name, resolver_of(facts).launched(name))
 
 
 def stats(reports: Sequence[Program], options: Stats) -> Answer[list[ModuleStatistics]]:

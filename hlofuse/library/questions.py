@@ -151,9 +151,12 @@ class Explain(
 class Why(
     Question["list[Found]"],
     source="reasons:why",
-    shown={"limit": limit(20, "Decisions listed; 0 shows all.")},
+    shown={
+        "limit": limit(20, "Decisions listed; 0 shows all."),
+        "details": flag("--details", "Add every decision, and flags that disable a pass."),
+    },
 ):
-    """Explain why two instructions were fused or not; with one NAME, every decision about it.
+    """Explain why two instructions were fused or not; with one NAME, what it takes and keeps it apart.
 
     NAME is any name, with or without %: before fusion, of a new fusion, of XLA's final module (as in
     a profiler), a source line, model.py:42, or part of an op_name, jit(f)/softmax. If several

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.format.escape import printable
+from hlofuse.format.terminal import print_command
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.loading import with_change
-from hlofuse.reports.why import PairAnswer
+from hlofuse.reports.why import PairAnswer, Story
 from hlofuse.reports.why.json import answers_json
 from hlofuse.reports.why.story import answers, confirmed, in_the_input
 from hlofuse.reports.why.text import print_answers
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from hlofuse.library.program import Program
     from hlofuse.library.questions import Why
     from hlofuse.reports.why.story import Answer as Found
@@ -25,17 +29,28 @@ def why(report: Program, options: Why) -> Answer[list[Found]]:
     """The answer of `why`, confirmed by replays where a knob decides."""
     name, other, observed = options.name, options.other, report.observed
     found = _by_own_names(report, name, other) or answers(
-        observed.replay, name, other, costs=observed.costs, unoptimized=report.unoptimized
+        observed.replay, name, other, unoptimized=report.unoptimized, facts=report.facts
     )
-    found = confirmed(found, observed, lambda change: with_change(report.options, observed, change))
+    replayed = partial(with_change, report.options, observed)
+    found = confirmed(found, observed, replayed, report.facts)
+    found.sort(key=lambda a: -(a.us or 0.0) * a.runs if isinstance(a, Story) else 0.0)
     queries = (name,) if other is None else (name, other)
+    arguments = report.options.input_arguments
+
+    def draw(console: Console, limit: int = 20, details: bool = False) -> None:
+        total = report.totals.kernels
+        print_answers(
+            found, queries, console, input_arguments=arguments, limit=limit, details=details, total=total
+        )
+        if not details:
+            console.print()
+            print_command(console, 0, "why", *arguments, *queries, "--details")
+
     return Answer(
         " and ".join(queries),
         lambda: found,
         json=lambda data: answers_json(data, queries),
-        body=lambda console, limit=20: print_answers(
-            found, queries, console, input_arguments=report.options.input_arguments, limit=limit
-        ),
+        body=draw,
         rows_of=_decisions,
         entries_of=lambda data: data,
         note=observed.note,

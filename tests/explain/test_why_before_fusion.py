@@ -47,8 +47,9 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("names", ["same", "unused", "equal out", "p inner", "ones out"])
-def test_text(hlofuse: Run, golden: Golden, file: Path, names: str) -> None:
-    result = hlofuse("why", file, *names.split(), "--target", "cpu")
+def test_text(hlofuse: Run, golden: Golden, file: Path, monkeypatch: pytest.MonkeyPatch, names: str) -> None:
+    monkeypatch.chdir(file.parent)  # the command to copy names the input
+    result = hlofuse("why", file.name, *names.split(), "--target", "cpu")
     assert result.status == 0
     report = re.split(r"hlofuse\s+DIR\.\n", result.out)[1]
     golden(f"why/before_fusion_{names.replace(' ', '_')}.txt", report)

@@ -19,6 +19,18 @@ _UNITS = {
 }
 
 
+def limit_of(k: KernelTime, us: float) -> str:
+    """`memory-bound`, `compute-bound`, `launch-bound`, with `, uncoalesced reads`; empty if XLA has no terms.
+
+    `us` is the time of one launch, its overhead included.
+    """
+    if k.us < us / 2:
+        return "launch-bound"
+    if not k.us_memory and not k.us_compute:
+        return ""
+    return f"{k.bound_by}-bound" + ("" if k.coalesced or k.tile_sizes else ", uncoalesced reads")
+
+
 def roofline(k: KernelTime) -> str:
     """Its time without its launch, what bounds it and by how much, how it is launched, how it reads."""
     more, less = max(k.us_memory, k.us_compute), min(k.us_memory, k.us_compute)

@@ -115,12 +115,16 @@ class Facts:
                 found.setdefault(name, []).append(created)
         return found
 
+    @cached_property
+    def _final(self) -> dict[str, Instruction]:
+        return {i.name: i for i in self.replay.final.instructions()}
+
     def created_after_fusion(self, added: Instruction) -> tuple[CreatedBy, ...]:
         """The rewrites after fusion that added an instruction.
 
         Empty where XLA's own final module has another instruction of this name.
         """
-        own, sources = self.replay.final.find(added.name), tuple(o.name for o in added.operands)
+        own, sources = self._final.get(added.name), tuple(o.name for o in added.operands)
         if own is None or sources != tuple(o.name for o in own.operands):
             return ()
         return tuple(

@@ -17,8 +17,8 @@ def advice_line(rule: RuleText) -> str:
     return f"What to do: {rule.advice}" if rule.advice else ""
 
 
-def created_by_lines(explained: Sequence[CreatedBy]) -> list[str]:
-    """Two lines for each: what a pass before fusion did and by which rule, and the flag against it."""
+def created_by_lines(explained: Sequence[CreatedBy], *, flags: bool = True) -> list[str]:
+    """What a pass before fusion did and by which rule; with `flags` a second line has the flag against it."""
     lines = []
     for m in explained:
         names = [printable(n) for n in m.created]
@@ -31,7 +31,7 @@ def created_by_lines(explained: Sequence[CreatedBy]) -> list[str]:
         else:
             head = f"{pass_name} did not fuse {names[-1]} into {names[0]}"
         lines.append(f"{head}: {printable(m.reason)} ({m.rule.code})")
-        if m.rule.flag:
+        if m.rule.flag and flags:
             lines.append(f'XLA_FLAGS="{m.rule.flag}" disables {pass_name}')
     return lines
 

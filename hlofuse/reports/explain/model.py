@@ -6,6 +6,7 @@ from hlofuse.account import KernelTime, StepCost, Totals
 from hlofuse.analysis.kernels import Loop
 from hlofuse.compilation import Counted
 from hlofuse.passes.fusion.priority_fusion.observers import Disagreement
+from hlofuse.reports.common.costs import limit_of
 from hlofuse.reports.common.model import (
     CreatedBy,
     FinalKernel,
@@ -173,11 +174,7 @@ class HotKernel:
             return f"{(self.measured_us or 0.0) / self.us:.0f}× its estimate"
         if k is None:
             return "collective table" if self.is_collective else "matmul table"
-        if k.us < self.us / self.count / self.iterations / 2:
-            return "launch-bound"
-        if not k.us_memory and not k.us_compute:
-            return ""
-        return f"{k.bound_by}-bound" + ("" if k.coalesced or k.tile_sizes else ", uncoalesced reads")
+        return limit_of(k, self.us / self.count / self.iterations)
 
 
 @dataclass(frozen=True, slots=True)

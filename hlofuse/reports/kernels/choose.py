@@ -11,7 +11,6 @@ from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import kernel_source
-from hlofuse.compilation import Compilation
 from hlofuse.cost.combined import model_of
 from hlofuse.format.paths import layer_of, source_text
 from hlofuse.ir.graph import Instruction, Module
@@ -37,17 +36,17 @@ def kernel_selection(
     release: Release,
     *,
     device: DeviceDescription | None = None,
-    replay: Compilation | None = None,
+    facts: Facts | None = None,
     what_if: tuple[str, ...] = (),
     account: Account | None = None,
 ) -> KernelSelection:
     """The emitter or library of each kernel of a fused module: not known of a GPU without a device, or of a
     backend without a target.
 
-    `replay` is the one whose final module this is; `what_if` are its changes. `account` is that of the
-    module, where it is at hand.
+    `facts` are those of the replay whose final module this is; `what_if` are its changes. `account` is that
+    of the module, where it is at hand.
     """
-    costs = KernelCosts()
+    costs, replay = KernelCosts(), facts.replay if facts is not None else None
     replayed = TARGETS.get(target)
     choose: Callable[[Instruction, Module, KernelCosts], Choice]
     if device is None:
@@ -57,6 +56,7 @@ def kernel_selection(
     else:
         choose = _on_gpu(device, release)
         account = KernelTimes(device, release).account(module)
+    account = facts.account_after if facts is not None else account
     found = []
     for row in account.rows:
         kernel = row.instruction
@@ -66,8 +66,7 @@ def kernel_selection(
     if replay is not None:
         names = replay.names_at_fusion
         found = [replace(k, name=names.get(k.name, k.name), final=k.name) for k in found]
-    if replay is not None and (replay.fusion_input.events or replay.events_after_fusion):
-        facts = Facts(replay)
+    if facts is not None and (facts.replay.fusion_input.events or facts.replay.events_after_fusion):
         found = [
             replace(k, created_by=facts.created_by(k.name) or facts.created_after_fusion(row.instruction))
             for k, row in zip(found, account.rows, strict=True)

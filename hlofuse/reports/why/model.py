@@ -59,6 +59,13 @@ class Story:
     """The passes before fusion that created it."""
     copies: str | None = None
     """For `added`: the final name of what it copies, where it is a copy."""
+    us: float | None = None
+    """Microseconds of one launch of a kernel; None without an estimate."""
+    runs: int = 1
+    limited_by: str = ""
+    """`memory-bound` and so on, of a kernel with an estimate."""
+    apart: tuple[tuple[Place, RuleText], ...] = ()
+    """The other kernels that read or feed this one, each with the last rule that refused the two."""
 
 
 @dataclass(frozen=True, slots=True)

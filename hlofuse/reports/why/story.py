@@ -16,11 +16,12 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.names import names_in, own_name
+from hlofuse.reports.common.costs import limit_of
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.lineage import Lineage, readers, through_views, view_read
-from hlofuse.reports.common.model import TRIED_UP_TO, Place
+from hlofuse.reports.common.model import TRIED_UP_TO, Place, RuleText
 from hlofuse.reports.common.names import Named, Names, holder_of, kernels_holding, runs_in
-from hlofuse.reports.why.model import PairAnswer, Story
+from hlofuse.reports.why.model import Decision, PairAnswer, Story
 from hlofuse.reports.why.pair import Request, collapse, pairs_of
 from hlofuse.trace import Event
 from hlofuse.trace.provenance import Change
@@ -49,14 +50,16 @@ def answers(
     *,
     costs: Costs | None = None,
     unoptimized: Callable[[], Module | None] | None = None,
+    facts: Facts | None = None,
 ) -> list[Answer]:
     """The story of everything that `name` means, or what was decided about `name` and `other`.
 
     `common/names.py` says what a name is. Of two names with several meanings the pairs that are neighbours
-    are answered. `unoptimized` loads the module before optimizations.
+    are answered. `unoptimized` loads the module before optimizations; `facts` are those
+    of the replay, where they are at hand.
     HlofuseError with suggestions for a name without any meaning.
     """
-    facts = Facts(replay, costs)
+    facts = facts or Facts(replay, costs)
     resolver = Names(facts, unoptimized)
     found = [resolver.find(text) for text in ((name,) if other is None else (name, other))]
     if other is None:
@@ -180,18 +183,41 @@ def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
     else:
         fate = "no kernel" if final in facts.after else "gone"
     created = name not in facts.before or fate == "kernel"
+    launch = facts.launched_as(name) if fate == "kernel" else None
     holds = [m for m in facts.lineage.members(final) if m in facts.before and m != final] if created else []
-    return Story(
+    giving, taking = collapse(decided.giving, facts), collapse(decided.taking, facts)
+    found = Story(
         facts.place(name),
         fate,
         tuple(facts.place(k) for k in runs if k != name),
         tuple(holds) if len(holds) > 1 else (),
-        collapse(decided.giving, facts),
-        collapse(decided.taking, facts),
+        giving,
+        taking,
         collapse(decided.rewrites, facts),
         holder=_call_of(name, facts) if fate == "kernel" else None,
         created_by=facts.created_by(name),
     )
+    if launch is None:
+        return found
+    kernel = facts.costs.kernel(launch.instruction) if facts.costs is not None else None
+    limit = limit_of(kernel, launch.us) if kernel is not None and launch.us else ""
+    return replace(
+        found, us=launch.us, runs=launch.runs, limited_by=limit, apart=_apart(name, (*giving, *taking), facts)
+    )
+
+
+def _apart(name: str, decisions: Iterable[Decision], facts: Facts) -> tuple[tuple[Place, RuleText], ...]:
+    """The kernels next to this one, most bytes between them first, each with the last rule against it."""
+    own = facts.launched_after[name]
+    between = {i.name: own.shape.byte_size for i in readers(own)}
+    for operand in map(through_views, own.operands):
+        between.setdefault(operand.name, operand.shape.byte_size)
+    last: dict[str, RuleText] = {}
+    for d in sorted(decisions, key=lambda d: d.steps[-1]):
+        for other in (facts.lineage.final(n) for n in (d.producer, d.consumer) if n is not None):
+            if d.event == "ineligible" and other in between and other in facts.launched_after:
+                last[other] = d.rule
+    return tuple((facts.place(n), last[n]) for n in sorted(last, key=between.__getitem__, reverse=True))
 
 
 def _call_of(name: str, facts: Facts) -> Place | None:
@@ -295,10 +321,12 @@ def _related(instruction: Instruction) -> Iterable[Instruction]:
 
 
 def confirmed(
-    found: Sequence[Answer], observed: Observed, replayed: Callable[[str], Observed]
+    found: Sequence[Answer], observed: Observed, replayed: Callable[[str], Observed], facts: Facts
 ) -> list[Answer]:
-    """The answers with only those flips that `replayed`, given `NAME=VALUE`, decides as they say."""
-    facts = Facts(observed.replay)
+    """The answers with only those flips that `replayed`, given `NAME=VALUE`, decides as they say.
+
+    `facts` are those of the replay.
+    """
     if len(facts.before) > TRIED_UP_TO:
         return list(found)
     cache: dict[str, Facts] = {}

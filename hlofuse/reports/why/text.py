@@ -35,8 +35,10 @@ def story_headline(s: Story) -> str:
     if s.fate == "kernel" and s.holder is not None:
         return f"{name} runs inside {printable(s.holder.shown)}, which XLA compiles into one kernel."
     if s.fate == "kernel":
-        also = f" and is also computed in {names(s.kernels)}" if s.kernels else ""
-        return f"{name} runs as a kernel of its own{also}."
+        also = f"; also computed in {names(s.kernels)}" if s.kernels else ""
+        time = us_text(s.us) if s.us is not None else "a kernel of its own"
+        time += f" × {s.runs:,}" if s.runs > 1 else ""
+        return ", ".join(filter(None, (f"{name}: {time}", s.limited_by))) + f"{also}."
     if s.holder is not None:
         return f"{name} is inside {printable(s.holder.shown)}, which the passes treat as one operation."
     if s.fate == "no kernel":
@@ -46,14 +48,15 @@ def story_headline(s: Story) -> str:
     return f"{name} existed during fusion and was removed."
 
 
-def answers_headline(queries: Sequence[str], answers: Sequence[Story | PairAnswer]) -> str:
-    """`model.py:35: 2 kernels`, above the stories of each; of two names the pairs."""
+def answers_headline(queries: Sequence[str], answers: Sequence[Story | PairAnswer], total: int = 0) -> str:
+    """`model.py:35: 2 of 28 kernels`, above the stories of each; of two names the pairs."""
     what = " and ".join(map(printable, queries))
     if len(queries) > 1:
         return f"{what}: {plural(len(answers), 'pair')}"
     kernels = sum(isinstance(a, Story) and a.fate == "kernel" and a.holder is None for a in answers)
     others = len(answers) - kernels
-    parts = [plural(kernels, "kernel")] if kernels else []
+    of = f"{kernels} of {plural(total, 'kernel')}" if total else plural(kernels, "kernel")
+    parts = [of] if kernels else []
     parts += [plural(others, "other instruction" if kernels else "instruction")] if others else []
     return f"{what}: {', '.join(parts)}"
 
@@ -178,13 +181,47 @@ _READS = 6
 
 
 def print_why(
-    answer: Story | PairAnswer, console: Console, *, input_arguments: Sequence[str] = (), limit: int = 20
+    answer: Story | PairAnswer,
+    console: Console,
+    *,
+    input_arguments: Sequence[str] = (),
+    limit: int = 20,
+    details: bool = True,
+    seen: set[object] | None = None,
 ) -> None:
-    """The answer in the first line, then what it rests on."""
+    """The answer in the first line, then what it rests on; with `details` every decision."""
     if isinstance(answer, PairAnswer):
-        _print_pair(answer, console, input_arguments, limit)
+        _print_pair(answer, console, input_arguments, limit, details=details)
+    elif details or answer.fate != "kernel" or answer.holder is not None:
+        _print_story(answer, console, input_arguments, limit, details=details)
     else:
-        _print_story(answer, console, input_arguments, limit)
+        _print_kernel(answer, console, set() if seen is None else seen)
+
+
+def _print_kernel(s: Story, console: Console, seen: set[object]) -> None:
+    """A kernel's time, the rule that keeps it apart from most bytes, and what helps.
+
+    `seen` are the pairs and rules that earlier answers have shown.
+    """
+    console.print(Text(story_headline(s), style="bold"))
+    where = printable(origin(s.described)) or printable(s.described.opcode)
+    indented(console, Text(f"{where} {_shape_text(s.described.shape, 40)}", style="dim"))
+    if not s.apart:
+        indented(console, "No fusion with a kernel next to it was refused.")
+    for code, own in grouped((r.code, (place, r)) for place, r in s.apart).items():
+        pairs = {frozenset((s.described.name, place.name)): place for place, _ in own}
+        fresh = [place for pair, place in pairs.items() if pair not in seen]
+        seen.update(pairs)
+        if not fresh:
+            continue
+        rule = own[0][1]
+        title = printable(rule.title or rule.message)
+        indented(console, f"Apart from {names(tuple(fresh), 2)}: {title[:1].lower()}{title[1:]} ({code}).")
+        # Nothing has shown here that a flag saves time.
+        if rule.advice and "XLA_FLAGS" not in rule.advice and code not in seen:
+            indented(console, printable(advice_line(rule)))
+        seen.add(code)
+        break
 
 
 def print_answers(
@@ -194,19 +231,44 @@ def print_answers(
     *,
     input_arguments: Sequence[str] = (),
     limit: int = 20,
+    details: bool = True,
+    total: int = 0,
 ) -> None:
-    """The answer; of several a heading, then one after the other, cut where `limit` is not 0."""
+    """The answer; of several a heading, then one after the other, cut where `limit` is not 0.
+
+    Without `details` equal kernels are one answer: they have the same line, shape, time and rule. `total` is
+    the number of kernels of the program, if it matters.
+    """
+    headline = answers_headline(queries, answers, total)
+    if not details:
+        answers = [own[0] for own in grouped((_same(a), a) for a in answers).values()]
     if len(answers) == 1:
-        print_why(answers[0], console, input_arguments=input_arguments, limit=limit)
+        print_why(answers[0], console, input_arguments=input_arguments, limit=limit, details=details)
         return
-    console.print(Text(answers_headline(queries, answers), style="bold cyan"))
-    shown = answers[:ANSWERS] if limit else answers
+    console.print(Text(headline, style="bold cyan"))
+    shown, seen = answers[:ANSWERS] if limit else answers, set[object]()
     for answer in shown:
         console.print()
-        print_why(answer, console, input_arguments=input_arguments, limit=min(limit, ANSWERS))
+        most = min(limit, ANSWERS)
+        print_why(
+            answer,
+            console,
+            input_arguments=input_arguments,
+            limit=most,
+            details=details,
+            seen=seen,
+        )
     if len(shown) < len(answers):
         console.print()
         console.print(Text(more_answers_line(answers[len(shown) :]), style="dim"))
+
+
+def _same(a: Story | PairAnswer) -> object:
+    if isinstance(a, PairAnswer) or a.fate != "kernel":
+        return id(a)
+    rules = tuple(rule.code for _, rule in a.apart)
+    stem = (a.described.final or a.described.name).rstrip(".0123456789")
+    return stem, a.described.source, a.described.shape, a.us, a.runs, rules
 
 
 def _print_places(console: Console, places: Sequence[Place]) -> None:
@@ -236,7 +298,9 @@ def _shape_text(shape: str, width: int = 60) -> str:
     return f"{shorten(', '.join(elements[:count]), width)}, … {len(elements)} elements)"
 
 
-def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str], limit: int) -> None:
+def _print_pair(
+    p: PairAnswer, console: Console, input_arguments: Sequence[str], limit: int, *, details: bool
+) -> None:
     style = "bold green" if p.outcome == "fused" else "bold"
     console.print(Text(pair_headline(p), style=style))
     for note in (*before_fusion_lines(p), *inside_lines(p)):
@@ -264,7 +328,7 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
         shown = [*p.path[:5], "…", p.path[-1]] if len(p.path) > 7 else p.path
         indented(console, "Path: " + " → ".join(printable(n) for n in shown))
         print_command(console, 2, "why", *input_arguments, p.path[0], p.path[1])
-    for explained in created_by_lines(p.created_by):
+    for explained in created_by_lines(p.created_by, flags=details):
         indented(console, explained)
     console.print()
     _print_places(console, tuple(dict.fromkeys((p.producer, p.consumer))))
@@ -278,7 +342,7 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
         console.print()
         indented(console, printable(advice_line(settled.rule)))
     others = [d for d in p.decisions if d is not settled]
-    if others:
+    if others and details:
         console.print()
         _print_decisions(console, "other decisions about this pair", others, limit)
     if settled is not None and settled.rule.code:
@@ -288,7 +352,9 @@ def _print_pair(p: PairAnswer, console: Console, input_arguments: Sequence[str],
         print_command(console, 2, "rule", m.rule.code)
 
 
-def _print_story(s: Story, console: Console, input_arguments: Sequence[str], limit: int) -> None:
+def _print_story(
+    s: Story, console: Console, input_arguments: Sequence[str], limit: int, *, details: bool
+) -> None:
     console.print(Text(story_headline(s), style="bold"))
     if s.fate == "added" or (s.fate == "gone" and s.before_fusion):
         for explained in created_by_lines(s.created_by):
@@ -297,7 +363,7 @@ def _print_story(s: Story, console: Console, input_arguments: Sequence[str], lim
         return
     for note in filter(None, (*before_fusion_lines(s), meant_line(s))):
         indented(console, Text(f"({note})", style="dim"))
-    for explained in created_by_lines(s.created_by):
+    for explained in created_by_lines(s.created_by, flags=details):
         indented(console, explained)
     holders = () if s.holder is None else (s.holder,)
     _print_places(console, (s.described, *holders, *s.kernels[:4]))
@@ -310,10 +376,10 @@ def _print_story(s: Story, console: Console, input_arguments: Sequence[str], lim
         shown = names(tuple(Place(n) for n in s.holds), 30)
         indented(console, f"contains {len(s.holds)} instructions of the input: {shown}")
     for title, decisions in (("as producer", s.as_producer), ("rewritten", s.rewrites)):
-        if decisions:
+        if decisions and details:
             console.print()
             _print_decisions(console, title, decisions, limit)
-    if s.as_consumer:
+    if s.as_consumer and details:
         console.print()
         _print_taking(s, console, limit)
     if not (s.as_producer or s.as_consumer or s.rewrites):
