@@ -25,6 +25,7 @@ GOLDEN = Path(__file__).parent / "golden"
 # A test run says the same each time; HYPOTHESIS_PROFILE=explore looks for new cases.
 settings.register_profile("repeat", derandomize=True, deadline=None, database=None)
 settings.register_profile("explore", deadline=None, max_examples=2000)
+os.environ["HLOFUSE_CACHE"] = "off"  # tests of the cache have one of their own
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeat"))
 
 

@@ -116,6 +116,7 @@ class Costs(KernelTimes):
         # The pass's own model knows fusions that later passes have changed, so this is another one.
         super().__init__(model.device, replay.config.release, model)
         self.observer = observer
+        self.replay = replay
         self._repeat = repeat
         decisions = [e for e in replay.events if e.pass_name == PRIORITY_FUSION]
         # Steps restart where the pass runs again.
@@ -255,18 +256,33 @@ def observed_replay(
     if beginning is None and config.passes:
         beginning = Checkpoint(config.passes[0])  # what comes before it takes longest
 
-    def repeat(observer: MomentObserver) -> None:
-        with suppress(Enough):
-            compile(input, config, [observer], cache=cache, checkpoint=beginning)
-
     observer = CostObserver(with_ties=input.has_open_ties(config.target))
     checkpoint = start.checkpoint if start is not None else begun
     watching = observers if totals_only else [*observers, observer]
     done = compile(input, config, watching, cache=cache, checkpoint=checkpoint)
     if start is not None and not totals_only:
         observer = start.observer = start.observer or observer
+    return Observed(done, costs_of(observer, done, cache, beginning), xla, cache)
+
+
+def costs_of(
+    observer: CostObserver,
+    replay: Compilation,
+    cache: SharedTables | None = None,
+    begun: Checkpoint | None = None,
+) -> Costs:
+    """The costs of a replay for a device; a repetition of it goes on from `begun`."""
+    input, config, cache = replay.input, replay.config, cache or SharedTables()
+    assert config.device is not None
+
+    def repeat(moments: MomentObserver) -> None:
+        with suppress(Enough):
+            compile(input, config, [moments], cache=cache, checkpoint=begun)
+
     model = model_of(config.device, config.release, cache)
-    return Observed(done, Costs(model, observer, done, repeat), xla, cache)
+    if observer.model is None and isinstance(model, CombinedModel):
+        observer.model = model
+    return Costs(model, observer, replay, repeat)
 
 
 # One pair in full.

@@ -51,6 +51,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
         "run-as": "Run a program with replayed modules in place of XLA's.",
         "targets": "Backends and releases that can be replayed, and their fidelity.",
         "devices": "GPUs with built-in device data.",
+        "cache": "Show or clear the replays that later questions begin with.",
     },
 }
 _COMMANDS = {name: found for section in _SECTIONS.values() for name, found in section.items()}

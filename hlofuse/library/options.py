@@ -134,6 +134,7 @@ class ReplayOptions:
         "Measured time from a profile: *.xplane.pb or its folder, *.trace.json.gz, an export of nsys.",
         kind="path",
     )
+    no_cache: bool = flag("--no-cache", "Replay again and store nothing (hlofuse cache).")
     given: Module | str | None = field(default=None, repr=False)
     """The module, or its text, in place of a file; `input` is then where it was read from, or `-`."""
     listener: Listener = field(default=SILENT, compare=False, repr=False)
@@ -144,7 +145,7 @@ class ReplayOptions:
         arguments = [self.input]
         for declared in fields(self):
             given, spec = getattr(self, declared.name), declared.metadata.get("option")
-            if spec is None or given in (None, False):
+            if spec is None or given in (None, False) or declared.name == "no_cache":
                 continue
             if given is True:
                 arguments.append(spec.flags)

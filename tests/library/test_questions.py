@@ -48,7 +48,7 @@ def test_the_command_and_the_method_have_the_options_of_the_question(name: str) 
 def test_open_takes_the_options_of_a_replay() -> None:
     keywords = set(inspect.signature(library.open).parameters) - {"source", "arguments"}
     declared = {f.name for f in fields(ReplayOptions) if "option" in f.metadata}
-    assert keywords == declared - {"overrides", "assume_input"} | {"set"}
+    assert keywords == declared - {"overrides", "assume_input", "no_cache"} | {"set"}
 
 
 @pytest.mark.parametrize(

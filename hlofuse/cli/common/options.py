@@ -115,6 +115,7 @@ xla_flags_option = _of_replay("xla_flags")
 stage_options = _of_replay("stage", "xla_flags", "assume_input")
 what_if_options = _of_replay("overrides", "disable", "enable", "passes")
 strict_option = _of_replay("strict")
+cache_option = _of_replay("no_cache")
 shared_replay_options: Decorator[Any] = stacked(
     module_option, target_options, what_if_options, stage_options, _of_replay("xla_trace")
 )

@@ -8,6 +8,7 @@ import click
 
 from hlofuse.cli.common.options import (
     Decorator,
+    cache_option,
     module_option,
     parameter,
     profile_option,
@@ -19,7 +20,7 @@ from hlofuse.cli.common.options import (
     target_options,
 )
 from hlofuse.cli.common.output import Output
-from hlofuse.cli.common.request import report_on
+from hlofuse.cli.common.request import cached_report, report_on
 from hlofuse.library.options import ReplayOptions
 from hlofuse.library.questions import QUESTIONS
 
@@ -44,15 +45,21 @@ def command_of(
     question = QUESTIONS[name]
     own: dict[str, Field[Any]] = {f.name: f for f in fields(question)}  # type: ignore[arg-type]
     several = question.input.endswith("...")
+    is_cached = run is None and not several and question.reading in ("replay", "measured")
 
     def command(input: Any, out: Output, **values: Any) -> int:
         given = {key: _converted(f, values.pop(key)) for key, f in own.items()}
         how = {key: values.pop(key) for key in question.shown}
         request = {key: values.pop(key) for key in ReplayOptions.__slots__ if key in values}
+        how |= {"hint": True} if question.has_hints and run is None else {}
+        if is_cached:
+            with cached_report(input, request) as report:
+                out.show(question(**given).about(report), **how)
+            return 0
         reports = [report_on(path, request) for path in (input if several else [input])]
         if run is not None:
             return run(reports, question(**given), out, **how, **values)
-        out.show(question(**given).about(*reports), **how, **({"hint": True} if question.has_hints else {}))
+        out.show(question(**given).about(*reports), **how)
         return 0
 
     command.__doc__ = question.__doc__
@@ -68,6 +75,7 @@ def command_of(
     decorators += [*more, _READING[question.reading]]
     if question.reading in ("replay", "measured") and "strict" not in own:  # `check` is strict in another way
         decorators.append(strict_option)
+    decorators += [cache_option] if is_cached else []
     decorators.append(output)
     function: Callable[..., Any] = command
     for decorator in reversed(decorators):

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +22,8 @@ warn = partial(message, "note")
 """Prints a note on standard error, if there is one: for results that have no place for it."""
 
 TERMINAL = Listener(warn, spinner, progress_bar)
+_SLOW = 0.2
+"""Seconds of processor time from which on work is worth storing."""
 
 
 def options_of(input: str, request: dict[str, Any]) -> ReplayOptions:
@@ -30,6 +36,37 @@ def report_on(input: str, request: dict[str, Any]) -> Report:
     from hlofuse.library.report import Report
 
     return Report(options_of(input, request))
+
+
+@contextmanager
+def cached_report(input: str, request: dict[str, Any]) -> Iterator[Report]:
+    """The report of a command that goes on from the cache, and stores there what took long to work out."""
+    from hlofuse.library import cache
+    from hlofuse.library.report import Report
+
+    notes = list[str]()
+
+    def note(text: str) -> None:
+        if "replayed" not in vars(report):  # later notes are about one question
+            notes.append(text)
+        warn(text)
+
+    listener = replace(TERMINAL, note=note)
+    report = Report(replace(options_of(input, request), listener=listener))
+    place = cache.place_of(report.options)
+    found = cache.read(place, listener) if place is not None else None
+    if found is not None:
+        state, notes = found
+        vars(report).update(state)
+        for text in notes:
+            warn(text)
+    before, begun = set(cache.state_of(report)), time.process_time()
+    yield report
+    state = cache.state_of(report)
+    is_slow = time.process_time() - begun > _SLOW and set(state) > before
+    # What was read in the meantime may be another content.
+    if place is not None and is_slow and cache.place_of(report.options) == place:
+        cache.write(place, (state, notes))
 
 
 def announce(reported: ReportedModule, *, replayed: bool = True) -> None:

@@ -1,0 +1,328 @@
+"""The cache of replays in the user's own folder: a later question about an input begins with them.
+
+An entry is found by what was read (the content of the input, the state of the files next to it), the options
+of the call, and this installation of hlofuse. It is written to a temporary file and renamed, so that several
+commands may write at once; its digest tells one that is damaged. Entries are only read from a folder and a
+file that no other user can write.
+
+Instructions and computations refer to one another in long chains, which `pickle` would follow by recursion.
+So they stand in a table, each with its fields, and everything else refers to them by number.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from copyreg import __newobj__  # type: ignore[attr-defined]
+from dataclasses import replace
+from functools import cached_property
+from hashlib import blake2b
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hlofuse import __version__
+from hlofuse.account.account import Account
+from hlofuse.account.observer import CostObserver
+from hlofuse.account.replaying import Costs, costs_of
+from hlofuse.cost.gpu.shared_tables import SharedTables
+from hlofuse.inputs.companions import MANIFEST, STAMP, Companions
+from hlofuse.inputs.profile.files import PROFILE
+from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES, Attributes
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.native import no_collection
+from hlofuse.ir.shape import Shape
+from hlofuse.library.options import Listener, ReplayOptions
+from hlofuse.rules.catalogue import Rule, catalogue
+
+if TYPE_CHECKING:
+    from hlofuse.library.program import Program
+
+VARIABLE = "HLOFUSE_CACHE"
+"""The environment variable: a folder to use, or `off`."""
+LIMIT = 1_000_000_000
+"""Bytes of all entries; beyond them those that were not used for longest go."""
+_ENDINGS = _ENTRY, _TEMPORARY = ".replay", ".part"
+_DIGEST = 32
+_MOST_FILES = 5_000
+"""An input folder with more is not cached: looking at each would take longer."""
+_WRITABLE_BY_OTHERS = 0o022
+_FOUND_AGAIN = {"companions", "lowerings", "changes", "release_marks"}
+"""Findings about the files of a module."""
+_ROWS = 20_000
+
+
+def cache_folder() -> Path | None:
+    """The folder of the cache, there or not; None where it is off."""
+    given = os.environ.get(VARIABLE, "")
+    if given:
+        return None if given == "off" else Path(given)
+    if sys.platform == "win32":
+        place = os.environ.get("LOCALAPPDATA", "")
+    elif sys.platform == "darwin":
+        place = os.path.expanduser("~/Library/Caches")
+    else:
+        place = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(place, "hlofuse") if os.path.isabs(place) else None
+
+
+def place_of(options: ReplayOptions) -> Path | None:
+    """The file for an input with these options; None where nothing is stored for it."""
+    folder = None if options.no_cache or options.given is not None else cache_folder()
+    if folder is None or options.input == "-":
+        return None
+    key = blake2b(digest_size=20)
+    try:
+        for part in (*_installation(), replace(options, no_cache=False), *_read_from(options)):
+            key.update(f"{part}\0".encode("utf-8", "surrogateescape"))
+        if os.path.isfile(options.input):
+            key.update(Path(options.input).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return folder / f"{key.hexdigest()}{_ENTRY}"
+
+
+def _installation() -> Iterator[object]:
+    """This hlofuse: its version and the state of its files, which an editable checkout changes."""
+    yield __version__, sys.implementation.cache_tag
+    for folder, _, names in os.walk(Path(__file__).parent.parent):
+        if not folder.endswith("__pycache__"):
+            yield from (_state(Path(folder, name)) for name in sorted(names))
+
+
+def _read_from(options: ReplayOptions) -> Iterator[object]:
+    """The state of the files that are read: for a folder all, for a file those of the same compilation."""
+    path = Path(options.input)
+    folder, above = path.parent, path.resolve().parent.parent
+    if path.is_dir():
+        folder, above = path, path.resolve().parent
+        yield from _below(path)
+    else:
+        names = sorted(Companions(path, options.module).names)
+        yield from (_state(folder / name) for name in names if name != path.name)
+    yield from (_state(place / name) for place in (folder, above) for name in (STAMP, MANIFEST))
+    for named in (options.device, options.ids, options.xla_trace, options.profile, above / PROFILE):
+        if named is not None:
+            yield from _below(Path(named))
+
+
+def _below(path: Path) -> Iterator[object]:
+    yield _state(path)
+    count = 0
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        count += len(names)
+        if count > _MOST_FILES:
+            raise ValueError("too many files")
+        yield from (_state(Path(folder, name)) for name in sorted(names))
+
+
+def _state(path: Path) -> object:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return path.name, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+def read(path: Path, listener: Listener) -> Any:
+    """The stored value, whose later messages go to `listener`; None without one. A damaged file goes."""
+    try:
+        if not (_is_own(path.parent) and _is_own(path)):
+            return None
+        data = memoryview(path.read_bytes())
+        if _digest(data[_DIGEST:]) != data[:_DIGEST]:
+            raise ValueError("damaged")
+        value = _load(data[_DIGEST:], listener)
+        os.utime(path)
+    except FileNotFoundError:
+        return None
+    except Exception:  # whatever is wrong with it, the replay is made again
+        remove(path)
+        return None
+    return value
+
+
+def write(path: Path, value: object) -> None:
+    """Store a value where that is possible, and keep the cache within its limit."""
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data = _dump(value) if _is_own(path.parent) else b""
+        if not 0 < len(data) <= LIMIT // 4:
+            return
+        number, name = tempfile.mkstemp(_TEMPORARY, dir=path.parent)
+        try:
+            with open(number, "wb") as file:
+                file.write(_digest(data) + data)
+            os.replace(name, path)
+        except BaseException:
+            remove(Path(name))
+            raise
+    except (OSError, pickle.PicklingError, TypeError, AttributeError):
+        return  # an answer does not fail because it cannot be kept
+    found = sorted(entries().items(), key=lambda pair: pair[1].st_mtime)
+    size = sum(stat.st_size for _, stat in found)
+    for earlier, stat in found:
+        if size > LIMIT:
+            remove(earlier)
+            size -= stat.st_size
+
+
+def entries() -> dict[Path, os.stat_result]:
+    """The state of each file of the cache, unfinished ones included."""
+    found = {}
+    with suppress(OSError):  # there is none, or another command has removed it
+        for file in os.scandir(cache_folder() or ""):
+            if file.name.endswith(_ENDINGS):
+                found[Path(file.path)] = file.stat()
+    return found
+
+
+def remove(path: Path) -> None:
+    """Remove a file, if it is there."""
+    with suppress(OSError):
+        path.unlink()
+
+
+def _digest(data: bytes | memoryview) -> bytes:
+    return blake2b(data, digest_size=_DIGEST).digest()
+
+
+def _is_own(path: Path) -> bool:
+    """True if it belongs to this user and no other can write it; local data of Windows always does."""
+    found = path.stat()
+    return not hasattr(os, "getuid") or (
+        found.st_uid == os.getuid() and not found.st_mode & _WRITABLE_BY_OTHERS
+    )
+
+
+def state_of(program: Program) -> dict[str, Any]:
+    """Everything that was worked out about a program, by name."""
+    kind = type(program)
+    return {k: v for k, v in vars(program).items() if isinstance(getattr(kind, k, None), cached_property)}
+
+
+# A value as bytes, and back.
+
+
+def _fields(kind: Any) -> list[str]:
+    # A compiled class lists its attributes under another name.
+    names = getattr(kind, "__mypyc_attrs__", None) or kind.__slots__
+    return [name for name in names if name not in ("__weakref__", "_order", "_places")]
+
+
+_INSTRUCTION, _COMPUTATION = _fields(Instruction), _fields(Computation)
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, file: BytesIO) -> None:
+        super().__init__(file, protocol=5)
+        self._numbers: dict[Any, int] = {}
+        self.nodes: list[Any] = []
+
+    def persistent_id(self, obj: Any) -> Any:
+        kind = obj.__class__
+        if kind is Instruction or kind is Computation:
+            number = self._numbers.get(obj)
+            if number is None:
+                number = self._numbers[obj] = len(self.nodes)
+                self.nodes.append(obj)
+            return number if kind is Instruction else ~number
+        if kind is Rule:
+            return "rule", obj.code
+        if kind is Listener:
+            return "listener"
+        return "no attributes" if obj is NO_ATTRIBUTES else None
+
+    def reducer_override(self, obj: Any) -> Any:
+        kind = obj.__class__
+        if kind is Shape:  # its hash is another one in another process
+            return Shape, (
+                obj.element_type,
+                obj.dimensions,
+                obj.layout,
+                obj.tuple_shapes,
+                obj.dynamic_dimensions,
+            )
+        if kind is Attributes:
+            return Attributes, (obj.text,)
+        if kind is Module:
+            obj.stack_frames  # noqa: B018  read now: what is deferred cannot be stored
+            findings = {k: v for k, v in obj.findings.items() if k not in _FOUND_AGAIN}
+            return __newobj__, (Module,), {**obj.__dict__, "findings": findings}
+        if kind is Account:
+            return __newobj__, (Account,), {k: v for k, v in obj.__dict__.items() if k != "memory"}
+        if kind is SharedTables:
+            return SharedTables, ()
+        if kind is Costs:
+            return costs_of, (obj.observer, obj.replay)
+        if kind is CostObserver:
+            return __newobj__, (CostObserver,), {**obj.__dict__, "model": None}
+        if (names := getattr(kind, "__mypyc_attrs__", None)) is not None:
+            return _filled, (kind, {n: getattr(obj, n) for n in names if hasattr(obj, n)})
+        return NotImplemented
+
+
+def _filled(kind: Any, values: Mapping[str, Any]) -> Any:
+    new = kind.__new__(kind)
+    for name, value in values.items():
+        setattr(new, name, value)
+    return new
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, file: BytesIO, listener: Listener) -> None:
+        super().__init__(file)
+        self._shared = {"listener": listener, "no attributes": NO_ATTRIBUTES}
+        self.nodes: dict[int, Any] = {}
+
+    def persistent_load(self, pid: Any) -> Any:
+        if isinstance(pid, str):
+            return self._shared[pid]
+        if isinstance(pid, tuple):
+            return catalogue()[pid[1]]
+        number = max(pid, ~pid)
+        node = self.nodes.get(number)
+        if node is None:
+            node = Instruction.__new__(Instruction) if pid >= 0 else Computation("")
+            self.nodes[number] = node
+        return node
+
+
+@no_collection()
+def _dump(value: object) -> bytes:
+    file = BytesIO()
+    pickler = _Pickler(file)
+    pickler.dump(value)
+    nodes, done = pickler.nodes, 0
+    while done < len(nodes):  # the fields of one may name others
+        rows = []
+        for node in nodes[done : done + _ROWS]:
+            names = _INSTRUCTION if node.__class__ is Instruction else _COMPUTATION
+            rows.append(tuple([getattr(node, name, None) for name in names]))
+        pickler.dump(rows)
+        done += len(rows)
+    pickler.dump(None)
+    return file.getvalue()
+
+
+@no_collection()
+def _load(data: memoryview, listener: Listener) -> Any:
+    unpickler = _Unpickler(BytesIO(data), listener)
+    value = unpickler.load()
+    done = 0
+    while (rows := unpickler.load()) is not None:
+        for number, row in enumerate(rows, done):
+            node = unpickler.nodes[number]
+            if isinstance(node, Instruction):
+                names, node._places = _INSTRUCTION, None
+            else:
+                names, node._order = _COMPUTATION, None
+            for name, field in zip(names, row, strict=True):
+                setattr(node, name, field)
+        done += len(rows)
+    return value
