@@ -18,7 +18,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-MEASURED = ("hlofuse/cost/gpu/product_rates.csv", "hlofuse/cost/gpu/collective_rates.csv")
+MEASURED = (
+    "hlofuse/cost/gpu/product_rates.csv",
+    "hlofuse/cost/gpu/collective_rates.csv",
+    "hlofuse/cost/cpu/devices/xeon_1_thread.toml",
+    "hlofuse/cost/cpu/devices/xeon_2_threads.toml",
+)
 """Tables of the package that devices were measured for: data, which nobody reads line by line."""
 _NO_CODE = {
     tokenize.COMMENT,

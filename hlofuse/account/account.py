@@ -27,7 +27,9 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import unmatched
 
 if TYPE_CHECKING:
+    from hlofuse.account.cpu import CpuTimes
     from hlofuse.account.figures import KernelTime
+    from hlofuse.cost.cpu.work import Work
     from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.cost.tpu import TpuDevice
     from hlofuse.inputs.profile import MeasuredTime
@@ -61,6 +63,10 @@ class Launched:
     """Measured time of all its launches in one run of the program."""
     in_branch: bool = False
     """True if it runs in a branch of a conditional only."""
+    launch_us: float = 0.0
+    """The part of `us` that is its launch."""
+    is_concurrent: bool = False
+    """True on a CPU where XLA may run the launches of its computation at once."""
 
     @property
     def total_us(self) -> float | None:
@@ -100,6 +106,10 @@ class Totals:
     """All memory that is assigned: arguments, results, temporaries and constants."""
     in_branches: int = 0
     """Kernels in branches of conditionals, those that are not the costliest among them."""
+    call_us: float = 0.0
+    """Microseconds of the call of the program and of its loops, on a CPU; part of `modelled_us`."""
+    without_time: int = 0
+    """Kernels whose time is not known, where others have one; `us` is that of the others."""
     hbm_bytes: int | None = None
     """Bytes read from and written to a TPU's HBM, the rest of `cost` being VMEM; None for others."""
 
@@ -128,8 +138,9 @@ class Account:
         backend: str = "",
         *,
         is_final: bool = False,
+        times: CpuTimes | None = None,
     ) -> None:
-        """`device` and `estimate` together give times; without them there are none.
+        """`device` and `estimate` together give times on a GPU, `times` on a CPU; else there are none.
 
         `backend` is `cpu` or `gpu` and decides the kinds of launches; empty if unknown. With `is_final`, the
         totals have the peak of temporary memory.
@@ -140,6 +151,7 @@ class Account:
         self.costs = KernelCosts()
         self.backend = backend
         self._is_final = is_final
+        self.times = times
         self.measured = measured_of(module)
         """The module's times in a profile; None without one."""
 
@@ -204,6 +216,11 @@ class Account:
         always = set(launched_computations(self.module, branches=False))
         for c, own in self._rows_by_computation.items():
             runs, open_ended, in_branch = self.runs(c), c in self._run_counts[1], c not in always
+            if self.times is not None:
+                at_once = self.times.is_concurrent([r.instruction for r in own])
+                launch = self.times.launch_us(runs, at_once)
+                own = [replace(r, launch_us=launch, is_concurrent=at_once) for r in own]
+                own = [r if r.us is None else replace(r, us=r.us + launch) for r in own]
             if runs != 1 or open_ended or in_branch:
                 once = [open_ended or r.per_iteration for r in own]
                 own = [
@@ -230,14 +247,29 @@ class Account:
         shapes = ((x, [str(v.shape) for v in (x, *x.operands)]) for x in rows)
         return Counter((x.fusion_kind or x.opcode, custom_call_target(x) or "", *own) for x, own in shapes)
 
+    @property
+    def call_work(self) -> Work:
+        """The amounts of a call of the program on a CPU, apart from its kernels and launches."""
+        shapes = [p.shape for p in self.module.entry.parameters]
+        result = [leaf for _, leaf in self.module.entry.root.shape.leaves()]
+        arguments = sum(len(list(shape.leaves())) for shape in shapes) + len(result)
+        size = sum(leaf.byte_size for leaf in result if leaf.is_array)
+        loops = [i for c in self._rows_alone for i in c if i.opcode == "while"]
+        iterations = sum(self.runs(loop.called_computations[0]) for loop in loops)
+        return {"call": 1, "argument": arguments, "result byte": size, "iteration": iterations}
+
     @cached_property
     def totals(self) -> Totals:
-        totals = totals_of(self.rows, timed=self.launch_overhead_us is not None)
+        totals = totals_of(self.rows, timed=self.launch_overhead_us is not None or self.times is not None)
+        if self.times is not None and totals.modelled_us is not None:
+            call = self.times.call_us(self.call_work, totals.cost.flops, totals.modelled_us)
+            totals = replace(totals, call_us=call, modelled_us=totals.modelled_us + call)
         exposed = exposed_us(self.collectives)
         if exposed is not None:
             totals = replace(totals, exposed_collectives_us=exposed[0], exposed_is_floor=not exposed[1])
         if self.measured is not None:
-            totals = replace(totals, measured_us=sum(r.measured_us or 0.0 for r in self.rows))
+            kernels_us = sum(r.measured_us or 0.0 for r in self.rows)
+            totals = replace(totals, measured_us=self.measured.profile.run_us or kernels_us)
         if not self._is_final:
             return totals
 
@@ -282,14 +314,18 @@ class Account:
         cost = self.cost(instruction)
         open_ended = is_small_call(instruction) and bool(self.costs.inside(instruction)[1])
         us, is_floor = self._time(instruction, launch.kind, cost)
+        launch_us = self.launch_overhead_us or 0.0
+        row = Launched(instruction, launch.kind, 1, open_ended, cost, us, is_floor, launch_us=launch_us)
         if self.measured is None:
-            return Launched(instruction, launch.kind, 1, open_ended, cost, us, is_floor)
+            return row
         name = instruction.name
         time, per_run = self.measured.times.get(name), self.measured.us_per_run(name)
-        return Launched(instruction, launch.kind, 1, open_ended, cost, us, is_floor, time, per_run)
+        return replace(row, measured=time, measured_us=per_run)
 
     def _time(self, instruction: Instruction, kind: LaunchKind, cost: Cost) -> tuple[float | None, bool]:
         """Microseconds of one run with its launch, None without times; True if they are a lower bound."""
+        if self.times is not None:
+            return self.times.us(instruction), False
         if self._device is None or self._estimate is None:
             return None, False
         from hlofuse.account.floor import collective_us, floor_us, modelled_product_us  # slow to import
@@ -308,7 +344,7 @@ class Account:
 
 
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
-    kernels = launches = floors = copies = copy_bytes = per_iteration = in_branches = 0
+    kernels = launches = floors = copies = copy_bytes = per_iteration = in_branches = without_time = 0
     flops = transcendentals = read = written = unknown = 0
     modelled = floor = 0.0
     for row in rows:
@@ -330,9 +366,11 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
             floor += row.us * runs
         elif row.us is not None:
             modelled += row.us * runs
+        else:
+            without_time += timed and runs > 0
     total = Cost(flops, transcendentals, read, written, unknown)
     found = Totals(kernels, total, launches, per_iteration, copies=copies, copy_bytes=copy_bytes)
-    found = replace(found, in_branches=in_branches)
+    found = replace(found, in_branches=in_branches, without_time=without_time)
     return replace(found, modelled_us=modelled, floor_us=floor, floors=floors) if timed else found
 
 

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hlofuse.account.account import Account
+from hlofuse.account.cpu import CpuTimes
 from hlofuse.account.figures import (
     KernelTime,
     PairDetail,
@@ -371,7 +372,14 @@ def account_of(
     """Launches of a module of a replay, with times if there are costs."""
     if costs is not None:
         return costs.account(module, is_final=is_final)
-    return Account(module, backend=replay.config.build.backend, is_final=is_final)
+    return plain_account(module, replay.config.build.backend, replay.config.release, is_final=is_final)
+
+
+def plain_account(module: Module, backend: str, release: Release, *, is_final: bool = False) -> Account:
+    """Launches of a module without a GPU: with times on a CPU, and without them elsewhere."""
+    if backend == "cpu":
+        return Account(module, backend="cpu", is_final=is_final, times=CpuTimes(release))
+    return Account(module, backend=backend, is_final=is_final)
 
 
 def final_account(observed: Observed, *, with_peak: bool = True) -> Account:

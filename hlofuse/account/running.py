@@ -2,7 +2,7 @@
 
 from hlofuse.account.account import Account
 from hlofuse.account.measured import attach, measured_of
-from hlofuse.account.replaying import KernelTimes
+from hlofuse.account.replaying import KernelTimes, plain_account
 from hlofuse.account.tpu import TpuAccount
 from hlofuse.compilation import Compilation
 from hlofuse.compilation.config import replay_config
@@ -52,4 +52,4 @@ def account_on(
     """The account of a module as it is, with times where there is a device."""
     if device is not None:
         return KernelTimes(device, release).account(module, is_final=is_final)
-    return Account(module, backend=backend, is_final=is_final)
+    return plain_account(module, backend, release, is_final=is_final)

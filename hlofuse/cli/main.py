@@ -52,6 +52,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
         "targets": "Backends and releases that can be replayed, and their fidelity.",
         "devices": "GPUs with built-in device data.",
         "cache": "Show or clear the replays that later questions begin with.",
+        "calibrate": "Measure this CPU, so that reports estimate times on it.",
     },
 }
 _COMMANDS = {name: found for section in _SECTIONS.values() for name, found in section.items()}

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -56,6 +56,27 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Timed:
+    """Measured times of a program in microseconds."""
+
+    runs: Sequence[float]
+    """Each run, as the caller sees it."""
+    kernels: Mapping[str, tuple[int, float]]
+    """Launches of each instruction in one run, and their time together; empty without a profile."""
+
+    @property
+    def us(self) -> float:
+        """The fastest run."""
+        return min(self.runs)
+
+    @property
+    def noise(self) -> float:
+        """The part by which the fastest runs of the two halves of the measurement differ."""
+        first, second = min(self.runs[::2]), min(self.runs[1::2])
+        return abs(first - second) / self.us
+
+
+@dataclass(frozen=True, slots=True)
 class Judgement:
     """The verdict of XLA:CPU on the values of two modules; `a` or `b` is None if it does not compile."""
 
@@ -76,11 +97,15 @@ class Judge(AbstractContextManager["Judge", None]):
     """A process with the user's JAX that compiles and runs modules in sequence; a context manager.
 
     python: the interpreter, by default this one. timeout: seconds for each step. A process that crashes or
-    takes longer is replaced at the next step. Raises `HlofuseError` without JAX.
+    takes longer is replaced at the next step. xla_flags: set for the process in XLA_FLAGS.
+    Raises `HlofuseError` without JAX.
     """
 
-    def __init__(self, python: str | None = None, timeout: float = TIMEOUT) -> None:
+    def __init__(
+        self, python: str | None = None, timeout: float = TIMEOUT, xla_flags: Sequence[str] = ()
+    ) -> None:
         self.python, self.timeout = python or sys.executable, timeout
+        self._xla_flags = xla_flags
         self._folder = tempfile.TemporaryDirectory()
         self._errors = Path(self._folder.name, "stderr")
         self._process: Any = None
@@ -117,6 +142,17 @@ class Judge(AbstractContextManager["Judge", None]):
         differences = tuple(Difference(*row) for row in rows)
         return Judgement(*_verdict(differences), found["a"], found["b"], differences)
 
+    def facts(self) -> dict[str, Any]:
+        """The release of jaxlib, `jaxlib`, and the number of threads that it may use, `threads`."""
+        return self._request(do="facts")
+
+    def time(
+        self, keys: Sequence[str], seconds: float = 0.2, *, seed: int = 0, profile: bool = True
+    ) -> dict[str, Timed]:
+        """Times of compiled programs by key, run alternately for so many seconds; raises `Refused`."""
+        answer = self._request(do="time", keys=list(keys), seconds=seconds, seed=seed, profile=profile)
+        return {k: Timed(answer["runs"][k], answer["kernels"].get(k, {})) for k in keys}
+
     def _request(self, **request: Any) -> dict[str, Any]:
         """The process's answer to a request; raises `Refused` for an error, a crash or a timeout."""
         process = self._process = self._process or self._start()
@@ -141,6 +177,8 @@ class Judge(AbstractContextManager["Judge", None]):
 
     def _start(self) -> Any:
         environment = {**os.environ, "JAX_PLATFORMS": "cpu", "JAX_ENABLE_COMPILATION_CACHE": "false"}
+        if self._xla_flags:
+            environment["XLA_FLAGS"] = " ".join([environment.get("XLA_FLAGS", ""), *self._xla_flags])
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         try:
             with self._errors.open("w") as errors:

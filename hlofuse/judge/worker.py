@@ -8,6 +8,9 @@ import math
 import os
 import re
 import sys
+import tempfile
+import time
+from bisect import bisect_left
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -20,16 +23,21 @@ _MOST_DRAWN = 1_000_003
 """Numbers drawn for an array; a larger one repeats them, out of step with its dimensions."""
 
 
+_FEWEST_RUNS = 5
+
+
 class Worker:
     """Compiled programs and their results, by key."""
 
     def __init__(self) -> None:
         import jax
+        import jaxlib
         import numpy
         from jax._src.lib import xla_client
 
         jax.config.update("jax_enable_x64", True)
         self.jax, self.np, self.xla, self.types = jax, numpy, xla_client, jax.numpy
+        self.release = jaxlib.version.__version__
         self.device = jax.devices("cpu")[0]
         with suppress(ImportError, AttributeError):
             __import__(
@@ -82,6 +90,62 @@ class Worker:
                 rows += [(scale, place[1], n, *self._compare(*outputs)) for n, outputs in each]
         return {"rows": rows}
 
+    def facts(self) -> dict[str, Any]:
+        """The release, and the threads that this process may use."""
+        affinity = getattr(os, "sched_getaffinity", None)
+        threads = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+        return {"jaxlib": self.release, "threads": threads}
+
+    def time(self, keys: list[str], seconds: float, seed: int, profile: bool) -> dict[str, Any]:
+        """Times of programs in microseconds, run in turns on the same random inputs for so long.
+
+        `runs` are those of each program. With `profile`, `kernels` has the launches of each instruction in
+        one run, and their least time: from the start to the end that XLA reports, with its tasks.
+        """
+        random = self.np.random.default_rng(seed)
+        arrays = {}
+        for key in keys:
+            values = [self._input(random, s, 0.1, 0) for s in self.programs[key][1]]
+            arrays[key] = [self.jax.device_put(v, self.device) for v in values]
+
+        def run(key: str) -> float:
+            begin = time.perf_counter()
+            results = self.programs[key][0].execute_sharded(arrays[key])
+            self.jax.block_until_ready(results.disassemble_into_single_device_arrays())
+            return (time.perf_counter() - begin) * 1e6
+
+        found: dict[str, list[float]] = {key: [] for key in keys}
+        for key in keys:
+            run(key)  # the first run finds no memory and no caches
+        end = time.perf_counter() + seconds
+        while len(found[keys[0]]) < _FEWEST_RUNS or time.perf_counter() < end:
+            for key in keys:
+                found[key].append(run(key))
+        kernels = {}
+        for key in keys if profile else ():
+            often = min(max(3, int(seconds * 5e5 / min(found[key]))), 30)
+            kernels[key] = self._profile(key, run, often)
+        return {"runs": found, "kernels": kernels}
+
+    def _profile(self, key: str, run: Any, often: int) -> dict[str, tuple[int, float]]:
+        """The launches of each instruction in one run, and their least time."""
+        options = self.jax.profiler.ProfileOptions()
+        options.host_tracer_level, options.python_tracer_level = 2, 0
+        with tempfile.TemporaryDirectory() as folder:
+            with self.jax.profiler.trace(folder, profiler_options=options):
+                for _ in range(often):
+                    run(key)
+            file = next(Path(folder).rglob("*.xplane.pb"))
+            data = self.jax.profiler.ProfileData.from_file(str(file))
+            lines = [line for plane in data.planes for line in plane.lines]
+        best: dict[str, tuple[int, float]] = {}
+        text = self.programs[key][0].hlo_modules()[0].to_string()
+        for launches in launched(lines, frozenset(_CONTAINERS.findall(text))).values():
+            for name, (count, us) in own_times(launches).items():
+                if name not in best or (-count, us) < (-best[name][0], best[name][1]):
+                    best[name] = count, us
+        return best
+
     def _outputs(self, key: str, values: list[Any]) -> list[Any]:
         arrays = [self.jax.device_put(v, self.device) for v in values]
         results = self.programs[key][0].execute_sharded(arrays).disassemble_into_single_device_arrays()
@@ -133,6 +197,65 @@ class Worker:
 
 def _leaves(shape: Any) -> list[Any]:
     return [leaf for s in shape.tuple_shapes() for leaf in _leaves(s)] if shape.is_tuple() else [shape]
+
+
+_CONTAINERS = re.compile(r"%?([\w.-]+) = [^\n]*? (?:while|conditional|call)\((?![^\n]*small_call)")
+"""Instructions that run others, which have their own times."""
+
+Launches = list[tuple[str, float, float]]
+
+
+def launched(lines: Any, containers: Any) -> dict[Any, Launches]:
+    """By run: the instruction of each launch, its start and its end in nanoseconds; `lines` are threads.
+
+    XLA reports an end on the thread that finishes the last task, after all that this thread starts then.
+    """
+    begun: list[Any] = []
+    ended: dict[Any, tuple[float, int]] = {}
+    starts: list[list[float]] = []
+    for line in lines:
+        own = []
+        for event in line.events:
+            facts = dict(event.stats)
+            if "hlo_op" in facts and event.name not in containers:
+                begun.append((event, facts))
+                own.append(event.start_ns)
+            elif event.name.startswith("end: "):
+                ended[facts.get("_c")] = event.start_ns, len(starts)
+        starts.append(sorted(own))
+    found: dict[Any, Launches] = {}
+    for event, facts in begun:
+        end = event.start_ns + event.duration_ns
+        if facts.get("_p") in ended:
+            last, number = ended[facts["_p"]]
+            following = bisect_left(starts[number], end)
+            after = starts[number][following] if following < len(starts[number]) else last
+            end = max(end, min(last, after))
+        found.setdefault(facts.get("run_id"), []).append((event.name, event.start_ns, end))
+    return found
+
+
+def own_times(launches: Launches) -> dict[str, tuple[int, float]]:
+    """Launches and microseconds of each instruction; those that run at once share the time."""
+    times = dict.fromkeys((name for name, _, _ in launches), (0, 0.0))
+    changes = sorted(
+        [(start, 1, k) for k, (_, start, _) in enumerate(launches)]
+        + [(end, 0, k) for k, (_, _, end) in enumerate(launches)]
+    )
+    running: set[int] = set()
+    now = 0.0
+    for at, is_start, k in changes:
+        for other in running:
+            count, us = times[launches[other][0]]
+            times[launches[other][0]] = count, us + (at - now) / 1e3 / len(running)
+        now = at
+        if is_start:
+            running.add(k)
+            count, us = times[launches[k][0]]
+            times[launches[k][0]] = count + 1, us
+        else:
+            running.discard(k)
+    return times
 
 
 def main() -> None:

@@ -28,9 +28,10 @@ from hlofuse.inputs.many import load_text
 from hlofuse.inputs.ordered import replay_input
 from hlofuse.inputs.profile import companion_profile, read_profile
 from hlofuse.inputs.profile import device_of as device_of_profile
-from hlofuse.inputs.stage import StageError, lowering_of, require_input_stage
+from hlofuse.inputs.stage import StageError, lowering_of, require_input_stage, stage_of
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.judge.measure import measured_profile
 from hlofuse.library.options import SILENT, Listener, ReplayOptions
 from hlofuse.pipelines import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, passes_of
 from hlofuse.pipelines.device import device_of
@@ -107,6 +108,8 @@ def read(
         chosen = ChosenTarget(defaults.target, defaults.evidence)
     if options.target is not None:
         chosen = requested_target(options.target)
+    if options.measure and TARGETS[chosen.name].needs_device:
+        raise HlofuseError(f"--measure runs on this CPU, and the module is for {chosen.name} (--target cpu)")
     profile = _profile(options, module)
     problem, device, evidence, note = "", None, None, ""
     try:
@@ -176,6 +179,8 @@ def _tpu(module: Module, profile: Profile | None, named: str | None) -> Fact | N
 def _profile(options: ReplayOptions, module: Module) -> Profile | None:
     """The given profile, or the one next to the module with a run of it."""
 
+    if options.measure:
+        return _measured_here(options, module)
     with options.listener.activity("reading the profile"):
         if options.profile is not None:
             return read_profile(options.profile)
@@ -184,10 +189,21 @@ def _profile(options: ReplayOptions, module: Module) -> Profile | None:
     return found if found is not None and any(m.name == module.name for m in found.modules) else None
 
 
+def _measured_here(options: ReplayOptions, module: Module) -> Profile:
+    """Times of a run on this machine, from the module before optimizations."""
+    stage = stage_of(module).name
+    source = companions_of(module).before_optimizations if stage is not Stage.BEFORE else None
+    if stage is not Stage.BEFORE and source is None:
+        raise HlofuseError("--measure needs the module before optimizations, or the dump directory with it")
+    flags = parse_flags(options.xla_flags) if options.xla_flags is not None else ()
+    with options.listener.activity("measuring"):
+        return measured_profile(load(str(source)) if source is not None else module, flags)
+
+
 def measured(options: ReplayOptions, read: Callable[[], Module]) -> Measured | None:
     """Measured times of the final module that `read` yields; None without a profile of it."""
 
-    if options.profile is None and companion_profile(options.input) is None:
+    if not options.measure and options.profile is None and companion_profile(options.input) is None:
         return None  # most dumps have none, and reading one takes long
     final = read()
     if (profile := _profile(options, final)) is not None:

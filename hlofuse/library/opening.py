@@ -38,6 +38,7 @@ def open(
     ids: str | None = None,
     xla_trace: str | None = None,
     profile: str | None = None,
+    measure: bool = False,
     strict: bool = False,
 ) -> Report:
     """A report on a module, read as the command line reads it; nothing is replayed before it is asked for.
@@ -50,6 +51,7 @@ def open(
     stage: what the dump is read to be unless given. order: source of ids and use-lists. set: knobs and
     numbers of the device, `{"launch_overhead_us": 2}` or `["NAME=VALUE"]`. disable, enable, passes:
     rules and passes other than XLA's. profile: a profile of the program, whose times its kernels have.
+    measure: compile and run a CPU module with the JAX of this Python, for such times.
     strict: refuse attributes, fields, types and opcodes that are not known, perhaps of a newer XLA.
 
     HlofuseError says in a sentence what cannot be read, and which device is missing.
@@ -100,6 +102,7 @@ def open(
         tuple(disable),
         tuple(enable),
         profile=profile,
+        measure=measure,
         strict=strict,
         given=given,
         listener=Listener(note=notes.append),

@@ -135,6 +135,9 @@ class ReplayOptions:
         kind="path",
     )
     no_cache: bool = flag("--no-cache", "Replay again and store nothing (hlofuse cache).")
+    measure: bool = flag(
+        "--measure", "Compile and run a CPU module with this Python's JAX, and show measured times."
+    )
     given: Module | str | None = field(default=None, repr=False)
     """The module, or its text, in place of a file; `input` is then where it was read from, or `-`."""
     listener: Listener = field(default=SILENT, compare=False, repr=False)

@@ -143,7 +143,13 @@ class Program:
         if self.is_taken_as_it_is:
             return self.verdict_as_it_is
         with self._listener.activity("trying changes"):
-            return verdict(self.observed, self.facts, unoptimized=self.unoptimized)
+            found = verdict(self.observed, self.facts, unoptimized=self.unoptimized)
+        if not self.options.measure or (module := self.unoptimized()) is None:
+            return found
+        from hlofuse.reports.verdict.measured import with_measured_flags
+
+        with self._listener.activity("measuring changes"):
+            return with_measured_flags(found, module, self.replay.config.build.flags)
 
     @cached_property
     def account_as_it_is(self) -> Account:

@@ -193,7 +193,6 @@ def test_what_if_runs_say_so(hlofuse: Run, samples: Path) -> None:
         (["--update", "--max-kernels", "3"], "--update needs --baseline FILE"),
         (["--max-bytes", "3 parsec"], "expected bytes"),
         (["--max-time", "3"], "expected a time"),
-        (["--max-time", "3us"], "has no time to check"),
         (["--baseline", "missing.toml"], "missing.toml: no such file; --update writes it"),
         (["--max-kernels", "3", "--report", "xml=a"], "expected FORMAT=FILE"),
         (["--max-kernels", "-1"], "max-kernels"),

@@ -20,6 +20,7 @@ PLACEHOLDERS = {
 }
 NOT_RUN = (
     "batch",
+    "calibrate",
     "capture",
     "optimize",
     "upgrade",

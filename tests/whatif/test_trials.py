@@ -119,8 +119,8 @@ def test_a_device_number_at_its_own_value_is_xla_and_half_the_bandwidth_takes_lo
     assert not report.what_if(sweep={"memory_bandwidth": [1e12]}).data.points[0].is_xla
 
 
-def test_a_sweep_without_a_device_has_no_times() -> None:
+def test_a_sweep_on_a_cpu_has_times_and_no_device() -> None:
     module = parse_module(SUM)
     found = hlofuse.open(module, target="cpu").what_if(sweep={"code-duplication-limit": [15]}).data
-    assert not found.timed
+    assert found.timed
     assert (found.devices, found.axes[0].values) == ((None,), ("15",))

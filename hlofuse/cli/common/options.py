@@ -110,6 +110,7 @@ def parameter(field: Field[Any], name: str = "") -> Decorator[Any]:
 _of_replay = partial(parameters, ReplayOptions)
 module_option = _of_replay("module")
 profile_option = _of_replay("profile")
+measure_option = _of_replay("measure")
 target_options = _of_replay("target", "xla", "device", "option", "order", "ids")
 xla_flags_option = _of_replay("xla_flags")
 stage_options = _of_replay("stage", "xla_flags", "assume_input")
@@ -123,8 +124,8 @@ shared_replay_options: Decorator[Any] = stacked(
 replay_options: Decorator[Any] = stacked(shared_replay_options, strict_option)
 """The options that make a ReplayOptions, the INPUT argument not among them."""
 
-measured_options: Decorator[Any] = stacked(profile_option, replay_options)
-"""`replay_options` and `--profile`, of reports that show measured time."""
+measured_options: Decorator[Any] = stacked(profile_option, measure_option, replay_options)
+"""`replay_options`, `--profile` and `--measure`, of reports that show measured time."""
 
 
 def output_option(meaning: str, metavar: str = "FILE") -> Callable[[F], F]:

@@ -9,6 +9,7 @@ import click
 from hlofuse.cli.common.options import (
     Decorator,
     cache_option,
+    measure_option,
     module_option,
     parameter,
     profile_option,
@@ -26,7 +27,7 @@ from hlofuse.library.questions import QUESTIONS
 
 _READING: dict[str, Decorator[Any]] = {
     "replay": shared_replay_options,
-    "measured": stacked(profile_option, shared_replay_options),
+    "measured": stacked(profile_option, measure_option, shared_replay_options),
     "dumps": stacked(module_option, profile_option),
     "search": stacked(profile_option, module_option, target_options, stage_options),
 }

@@ -112,6 +112,11 @@ class Profile:
     tpu_kind: str = ""
     """`TPU v5 lite`; empty for other devices and where it is not recorded."""
     hosts: int = 1
+    run_us: float | None = None
+    """The fastest run of the program as its caller sees it; None where that was not measured."""
+    run_count: int = 0
+    noise: float = 0.0
+    """The part by which two measurements of the fastest run differ."""
 
     @property
     def total_us(self) -> float:

@@ -54,30 +54,39 @@ class ParallelTaskAssigner(Pass):
                     computations += called
                     seen.update(called)
                     continue
-                shape = _indexed_shape(x)
-                if shape is None or not _is_divisible(x):
-                    continue
-                partitions = partition_counts(shape, self._tasks(x, costs))
+                partitions = _partitions(x, self.threads, costs)
                 if math.prod(partitions) > 1:
                     numbers = ",".join(f'"{n}"' for n in partitions)
                     set_attribute(x, "backend_config", f'{{"outer_dimension_partitions":[{numbers}]}}')
                     changed = True
         return changed
 
-    def _tasks(self, x: Instruction, costs: CostAnalysis) -> int:
-        """`DefaultCostModel::GetParallelTaskCount`."""
-        cost = costs.instruction(x)
-        accessed = cost.bytes_accessed
-        if cost.flops <= max(accessed, 1):  # bound by memory, which more threads do not speed up
-            most = min(self.threads, math.ceil(math.sqrt(self.threads)))
-            count = max(accessed, 1) // _BYTES_OF_TASK
-        else:
-            most = self.threads
-            cycles = (
-                cost.flops + _CYCLES_OF_TRANSCENDENTAL * cost.transcendentals + _CYCLES_OF_BYTE * accessed
-            )
-            count = cycles // _CYCLES_OF_TASK
-        return min(most, max(1, count))
+
+def parallel_tasks(x: Instruction, threads: int) -> int:
+    """The number of parts into which that many threads divide an instruction."""
+    return math.prod(_partitions(x, threads, CostAnalysis())) if threads > 1 else 1
+
+
+def _partitions(x: Instruction, threads: int, costs: CostAnalysis) -> list[int]:
+    """The parts of the outermost dimensions; none where it is not divided."""
+    shape = _indexed_shape(x)
+    if shape is None or not _is_divisible(x):
+        return []
+    return partition_counts(shape, _tasks(x, threads, costs))
+
+
+def _tasks(x: Instruction, threads: int, costs: CostAnalysis) -> int:
+    """`DefaultCostModel::GetParallelTaskCount`."""
+    cost = costs.instruction(x)
+    accessed = cost.bytes_accessed
+    if cost.flops <= max(accessed, 1):  # bound by memory, which more threads do not speed up
+        most = min(threads, math.ceil(math.sqrt(threads)))
+        count = max(accessed, 1) // _BYTES_OF_TASK
+    else:
+        most = threads
+        cycles = cost.flops + _CYCLES_OF_TRANSCENDENTAL * cost.transcendentals + _CYCLES_OF_BYTE * accessed
+        count = cycles // _CYCLES_OF_TASK
+    return min(most, max(1, count))
 
 
 def _is_divisible(x: Instruction) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
 from hlofuse.account import Account, Costs, KernelTime, Launched, Observed
+from hlofuse.account.cpu import CpuTimes
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.compilation import Compilation, PassResult
 from hlofuse.ir.graph import Instruction
@@ -238,11 +239,14 @@ def hot_kernels(facts: Facts, only: Container[str] | None = None) -> tuple[HotKe
         if row.runs or row.measured_us
     ]
     rows = [(row, place) for row, place in places if only is None or place.name in only]
-    return grouped_kernels(rows, facts.costs.kernel if facts.costs is not None else None)
+    times = facts.account_after.times
+    return grouped_kernels(rows, facts.costs.kernel if facts.costs is not None else None, times)
 
 
 def grouped_kernels(
-    rows: Iterable[tuple[Launched, Place]], time_of: Callable[[Instruction], KernelTime | None] | None
+    rows: Iterable[tuple[Launched, Place]],
+    time_of: Callable[[Instruction], KernelTime | None] | None,
+    cpu: CpuTimes | None = None,
 ) -> tuple[HotKernel, ...]:
     """Kernels that are alike together: longest measured, then estimated, then by bytes.
 
@@ -263,6 +267,8 @@ def grouped_kernels(
             is_collective=row.kind == "collective",
             per_iteration=row.per_iteration,
             in_branch=row.in_branch,
+            estimate=cpu.kind_text(row.instruction) if cpu is not None else "",
+            has_time=cpu is None or row.us is not None,
         )
         stem = (place.final or place.name).rstrip(".0123456789")
         operands = tuple(str(o.shape) for o in row.instruction.operands)

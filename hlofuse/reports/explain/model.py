@@ -159,6 +159,10 @@ class HotKernel:
     """In a loop of unknown length: one iteration counts."""
     in_branch: bool = False
     """Runs in a branch of a conditional only."""
+    estimate: str = ""
+    """On a CPU the kind of code, with the error of its estimate."""
+    has_time: bool = True
+    """False if others have a time and this one has none."""
 
     @property
     def bound_by(self) -> str:
@@ -168,6 +172,8 @@ class HotKernel:
         4 times on, where the measured time says that it is none of these.
         """
         k = self.kernel
+        if self.estimate:
+            return self.estimate
         if k is None and (self.is_floor or not self.us):
             return "lower bound" if self.is_floor else ""
         if self.us and (self.measured_us or 0.0) >= 4 * self.us:

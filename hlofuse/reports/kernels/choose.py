@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from hlofuse.account import Account, KernelTimes
+from hlofuse.account.replaying import plain_account
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
@@ -52,7 +53,7 @@ def kernel_selection(
     if device is None:
         choose = _on_cpu if replayed is not None and not replayed.needs_device else _without_rules
         backend = replayed.backend if replayed is not None else target
-        account = account or Account(module, backend=backend)
+        account = account or plain_account(module, backend, release)
     else:
         choose = _on_gpu(device, release)
         account = KernelTimes(device, release).account(module)

@@ -9,6 +9,7 @@ from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.changes import Change
 from hlofuse.reports.verdict.collectives import collectives_json
+from hlofuse.reports.verdict.measured import MEASURED
 from hlofuse.reports.verdict.model import Suggestion, Verdict
 from hlofuse.reports.whatif.model import Trial
 
@@ -74,7 +75,7 @@ def _suggestion(s: Suggestion) -> dict[str, Any]:
         **fields(s, "sources places recipe? flag?"),
         "operation": None,
         "edit": None,
-        "proof": ["replayed"] if s.trial.how.startswith("replayed") else [],
+        "proof": [s.trial.how.partition(" ")[0]] if s.trial.how.startswith(("replayed", MEASURED)) else [],
         "gain": _gain(s.trial),
         **fields(s, "touched?"),
         "tried": _trial(s.trial),
@@ -85,9 +86,10 @@ def _gain(t: Trial) -> dict[str, Any]:
     """The saving of a change; `time_kind` is `scaled` where the estimate was scaled to measured time."""
     is_scaled = t.scaled_us_saved is not None
     us = t.scaled_us_saved if is_scaled else t.us_saved
+    kind = t.how if t.how == MEASURED else "scaled" if is_scaled else "estimated"
     return {
         "time_us": us_json(us),
-        "time_kind": None if us is None else "scaled" if is_scaled else "estimated",
+        "time_kind": None if us is None else kind,
         **fields(t, "temporary_bytes=temporary_saved kernels=kernels_saved launches=launches_saved"),
     }
 

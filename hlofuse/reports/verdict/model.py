@@ -7,6 +7,7 @@ from hlofuse.account import Totals
 from hlofuse.account.bound import FusionFloor, ProgramFloor
 from hlofuse.account.functions import Functions
 from hlofuse.account.measured import Measured
+from hlofuse.cost.cpu.device import CpuDevice
 from hlofuse.reports.advice.recipe import Finding, Recipe
 from hlofuse.reports.explain.model import HotKernel
 from hlofuse.reports.verdict.collectives import CollectiveRow
@@ -95,6 +96,8 @@ class Verdict:
     """The suggestions, from 1, that still help after those before them, and what all gain; None for one."""
     compile_time: tuple[str, ...] = ()
     """Sentences about constants that XLA evaluates for long while it compiles."""
+    cpu: CpuDevice | None = None
+    """The CPU that the times are estimated for; None on others."""
     collectives: tuple[CollectiveRow, ...] = ()
     """Those that take longest, or send most, first."""
     functions: Functions = field(default_factory=Functions)

@@ -3,11 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from hlofuse.account import Totals
+from hlofuse.cost.cpu.device import CpuDevice
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.explain.model import HotKernel
+from hlofuse.reports.verdict.measured import MEASURED
 from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
 from hlofuse.reports.whatif.model import Trial
 
@@ -48,6 +50,20 @@ def totals_line(t: Totals) -> str:
         vmem = f" + {bytes_text(t.vmem_bytes)} VMEM" if t.vmem_bytes else ""
         moved = f"{bytes_text(t.hbm_bytes)} HBM{vmem} moved"
     return f"{plural(t.kernels, 'kernel')}{launches}{time}, {moved}{peak}"
+
+
+def times_lines(v: Verdict) -> Iterator[str]:
+    """The CPU that the times are estimated for, and the kernels whose time is not known."""
+    if v.cpu is not None:
+        yield f"Times: estimates for {cpu_title(v.cpu)}; hlofuse calibrate measures yours"
+    unknown = [printable(k.place.final or k.place.name) for k in v.hot_kernels if not k.has_time]
+    if unknown:
+        yield f"Not estimated, measure: {listing(unknown, 4)}"
+
+
+def cpu_title(cpu: CpuDevice) -> str:
+    """`xeon_2_threads (2 threads), total within 1.7×`."""
+    return f"{printable(cpu.name)} ({plural(cpu.threads, 'thread')}), total within {cpu.error('total'):.1f}×"
 
 
 def counting_lines(t: Totals) -> Iterator[str]:
@@ -126,7 +142,7 @@ def _headroom(v: Verdict) -> str:
     share, is_found = _part(most, total), low > 0.001 * total
     at_most = f"{text(most)}{share}"
     more = "; the changes below save more" if is_found and low > most else _of_xla(v, low, most, total, text)
-    if v.totals.us is None:
+    if v.totals.us is None or v.floor.us is None:
         return f"Fusion can save at most {text(most)} of {text(total)} moved{share}{more}"
     if most <= _NOTHING_LEFT * total:
         if not v.covers_all or v.suggestions or v.untried:
@@ -148,7 +164,7 @@ def _headroom(v: Verdict) -> str:
 
 def _saving(v: Verdict, t: Trial) -> float:
     """Bytes where no time is estimated, else microseconds, measured ones where there is a profile."""
-    if v.totals.us is None:
+    if v.totals.us is None or v.floor.us is None:
         return t.bytes_saved
     return (t.us_saved if v.scaled_us_left is None else t.scaled_us_saved) or 0.0
 
@@ -240,7 +256,11 @@ def _gains(t: Trial, totals: Totals) -> Iterator[str]:
     """`−1.01 µs (14%)`, `2 → 1 kernels`; with a profile `−3.20 µs (11%) scaled`, or what is `est.` alone."""
     saved, whole, end = t.us_saved, totals.us, " est." if totals.measured_us else ""
     if t.scaled_us_saved is not None:
-        saved, whole, end = t.scaled_us_saved, totals.measured_us, " scaled"
+        saved, whole, end = (
+            t.scaled_us_saved,
+            totals.measured_us,
+            " measured" if t.how == MEASURED else " scaled",
+        )
     if saved is None and t.has_fewer_library_calls:
         yield "gain unknown: replaces library calls by XLA's own loops; measure"
     elif t.is_to_be_measured:
@@ -281,6 +301,7 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
         figure, part = bytes_text(k.bytes_accessed), k.bytes_accessed / (v.totals.cost.bytes_accessed or 1)
     else:
         figure, part = us_text(k.us, k.is_floor), k.us / (v.totals.us or 1.0)
+        figure = figure if k.has_time else "not known"
     name = (k.place.final or k.place.name) + (f" ×{k.count}" if k.count > 1 else "")
     name += times_text(k.iterations) + (", per iteration" if k.per_iteration else "")
     name += ", in one branch" if k.in_branch else ""

@@ -77,6 +77,7 @@ def figure_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     yield phrases.totals_line(v.totals), "bold"
     yield from ((line, "") for line in phrases.counting_lines(v.totals))
     yield from ((line, "") for line in phrases.shares_lines(v, width))
+    yield from ((line, "") for line in phrases.times_lines(v))
     if v.measured is not None:
         yield from ((line, "") for line in profile_lines(v.measured))
     yield from ((line, "") for line in phrases.bound_lines(v))

@@ -101,6 +101,7 @@ def verdict(
         tuple(untried),
         account.measured,
         together=combined(helpful, observed, facts.account_replayed) if tries else None,
+        cpu=account.times.device if account.times is not None else None,
         collectives=collective_rows(account.collectives, facts.final_place),
         compile_time=tuple(compile_time_notes(written)) if tries and written is not None else (),
         functions=functions_of(account),
@@ -125,7 +126,7 @@ def verdict_as_it_is(
         tuple(_shares(account, fused, together)),
         fusion_floor(account, fused, flops, account.machine),
     )
-    kernels = grouped_kernels(rows, times)
+    kernels = grouped_kernels(rows, times, account.times)
     return Verdict(
         account.totals,
         shares,
@@ -140,6 +141,7 @@ def verdict_as_it_is(
         measured=account.measured,
         time_source=account.time_source,
         is_replayed=False,
+        cpu=account.times.device if account.times is not None else None,
         tiles=tiles_of(account, where) if account.backend == "tpu" else None,
         collectives=collective_rows(account.collectives, where),
         functions=functions_of(account),
@@ -213,17 +215,19 @@ def _shares(account: Account, fused: Callable[[Instruction], bool], together: in
     for row in account.rows:
         is_fusion = row.kind == "kernel" and fused(row.instruction)
         rows.setdefault("fused kernels" if is_fusion else _KINDS[row.kind], []).append(row)
-    overhead = account.launch_overhead_us
-    found = [_share(kind, own, overhead) for kind, own in rows.items()]
-    if overhead is not None and account.totals.launches:
-        launches = account.totals.launches
-        found.append(Share("launches", launches, launches * overhead, 0, in_command_buffers=together))
+    timed = account.totals.us is not None
+    found = [_share(kind, own, timed=timed) for kind, own in rows.items()]
+    if timed and account.totals.launches:
+        launches = sum(r.launch_us * r.runs for r in account.rows) + account.totals.call_us
+        found.append(Share("launches", account.totals.launches, launches, 0, in_command_buffers=together))
     return sorted(found, key=lambda s: (-(s.measured_us or 0.0), -(s.us or 0.0), -s.bytes_accessed))
 
 
-def _share(kind: str, rows: Sequence[Launched], overhead: float | None) -> Share:
+def _share(kind: str, rows: Sequence[Launched], *, timed: bool) -> Share:
     runs = sum(r.runs for r in rows)
-    us = None if overhead is None else sum(r.total_us or 0.0 for r in rows) - runs * overhead
+    with_time = [r for r in rows if r.us is not None]
+    launches_us = sum(r.launch_us * r.runs for r in with_time)
     moved = sum(r.cost.bytes_accessed * r.runs for r in rows)
     measured = [r.measured_us for r in rows if r.measured_us is not None]
+    us = sum(r.total_us or 0.0 for r in with_time) - launches_us if timed else None
     return Share(kind, runs, us, moved, any(r.is_floor for r in rows), sum(measured) if measured else None)

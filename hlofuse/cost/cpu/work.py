@@ -1,0 +1,367 @@
+"""The work of a kernel on a CPU, as counts that a calibrated device has rates for.
+
+XLA:CPU writes a kernel as loops over the elements of its result in memory order
+(`xla/backends/cpu/codegen/emitters/cpu_fusion_emitter.cc`). The innermost loop decides whether LLVM uses
+vectors: each value is followed from the result to the inputs, with the distance between the elements that two
+iterations of this loop read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hlofuse.analysis.convolution import window_dimensions
+from hlofuse.analysis.elementwise import is_elementwise, shape_size
+from hlofuse.analysis.flops import convolution_flops, dot_flops
+from hlofuse.analysis.kernels import computed_in
+from hlofuse.ir.graph import Instruction
+from hlofuse.ir.shape import Shape
+
+Work = dict[str, float]
+"""Amounts by the name of their rate; each amount by its rate is a time in nanoseconds."""
+
+_LINE = 64
+"""Bytes of a cache line."""
+_MOST_ACCESSES = 20_000
+"""Values followed in one kernel; a larger one is not estimated."""
+_FREE = frozenset(
+    {"parameter", "constant", "bitcast", "reshape", "tuple", "get-tuple-element", "broadcast", "copy"}
+)
+_SLOW = frozenset(
+    """
+    acos acosh asin asinh atan2 atanh cbrt cosh cosine divide erf exponential exponential-minus-one log
+    log-plus-one logistic power remainder rsqrt sine sinh sqrt tan tanh
+    """.split()
+)
+_KINDS = {"u64": "s64", "pred": "s32", "c128": "c64"} | dict.fromkeys(
+    ("u32", "u16", "u8", "s16", "s8", "u4", "s4"), "s32"
+)
+"""Element types that have the rates of another one."""
+_SMALL_PRODUCT = 32
+"""A product with a side up to this length has rates of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """Sizes of a core's caches in bytes."""
+
+    l1: int
+    l2: int
+    l3: int
+
+    def level(self, size: float) -> str:
+        """The smallest cache that holds `size` bytes, or `memory`."""
+        near = 4 * self.l2  # most of it was just written by another kernel
+        sizes = {"l1": self.l1, "l2": self.l2, "near l3": near, "l3": self.l3}
+        return next((name for name, most in sizes.items() if size <= most), "memory")
+
+
+def add_work(found: defaultdict[str, float], more: Mapping[str, float], times: float = 1.0) -> None:
+    """Add some work, done so many times, to `found`."""
+    for name, amount in more.items():
+        found[name] += amount * times
+
+
+def work_of(kernel: Instruction, emitter: str, parts: int, caches: Caches, moved: int) -> Work | None:
+    """The work of one run; None where nothing is known of the kernel.
+
+    `emitter` says who runs it, in the words of the rules (`rules/cpu_emitters.py`). `parts` is the number of
+    parallel tasks, `moved` the bytes read and written.
+    """
+    if emitter == "YNNPACK":
+        return _library(kernel, caches, moved)
+    if emitter in ("Eigen", "plain loops", "matrix-vector loop"):
+        return _product(kernel, emitter, caches, moved)
+    if emitter == "sort":
+        return _sort(kernel)
+    if emitter == "DUCC FFT":
+        n = max(kernel.shape.element_count, kernel.operands[0].shape.element_count)
+        return {"fft": n * math.log2(max(n, 2)), "fft call": 1}
+    if emitter in ("memcpy", "memcpy kernel"):
+        source, shape = kernel.operands[0].shape, kernel.shape
+        prefix = "" if source.minor_to_major == shape.minor_to_major else "transposed "
+        fragments = 1.0
+        if kernel.opcode == "concatenate":
+            inner = _stride(shape, kernel.dimensions[0]) * shape.dimensions[kernel.dimensions[0]]
+            fragments = len(kernel.operands) * shape.element_count / max(inner, 1)
+        return {f"{prefix}copy {caches.level(moved)}": moved, "copied piece": fragments - 1}
+    if emitter in ("custom call", "oneDNN", "collective", "random state kernel"):
+        return None
+    if emitter == "scatter emitter":
+        parts = 1
+    loops = _Loops(caches)
+    if not loops.follow(kernel):
+        return None
+    found = {name: amount / parts for name, amount in loops.counts().items()}
+    if parts > 1:
+        found["task"] = parts
+    level = caches.level(moved / parts)
+    tiled = "tiled " if emitter == "tiled emitter" and loops.is_strided else ""
+    found[f"{tiled}bytes {level}"] = moved / parts
+    return found
+
+
+class _Loops:
+    """The reads and operations of a kernel that XLA writes as loops."""
+
+    def __init__(self, caches: Caches) -> None:
+        self._caches = caches
+        self._operations: defaultdict[tuple[str, str], float] = defaultdict(float)
+        self._other: defaultdict[str, float] = defaultdict(float)
+        self.is_strided = False
+
+    def counts(self) -> Work:
+        """Amounts by rate, of operations without the parallel tasks."""
+        found = defaultdict(float, self._other)
+        for (opcode, kind), count in self._operations.items():
+            scalar = "scalar " if self.is_strided else ""
+            named = opcode if opcode in _SLOW or opcode == "convert" else "operation"
+            found[f"{scalar}{named} {kind}"] += count
+        return dict(found)
+
+    def follow(self, kernel: Instruction) -> bool:
+        """Count the work of a kernel; False if it is too much."""
+        fusion = kernel.opcode == "fusion"
+        root = kernel.fused_root if fusion else kernel
+        outputs = root.operands if root.opcode == "tuple" else [root]
+        pending: dict[Instruction, dict[object, tuple[int | None, float]]] = defaultdict(dict)
+        for output in dict.fromkeys(outputs):
+            shape = _first_array(output)
+            if shape is None:
+                return False
+            order = shape.minor_to_major
+            inner = next((d for d in order if shape.dimensions[d] > 1), order[0] if order else None)
+            pending[output]["result"] = (inner, float(_written(output)))
+        inside = kernel.fused_computation.post_order() if fusion else [kernel]
+        total = 0
+        for x in reversed(inside):
+            accesses = pending.pop(x, {})
+            total += len(accesses)
+            if total > _MOST_ACCESSES:
+                return False
+            for index, (inner, count) in accesses.items():
+                for operand, place, d, n in self._access(x, index, inner, count):
+                    if fusion or operand is x:
+                        other = pending[operand].get(place)
+                        pending[operand][place] = (d, max(n, other[1] if other else 0.0))
+                    else:
+                        self._read(operand.shape, d, n)
+        return True
+
+    def _access(
+        self, x: Instruction, index: object, inner: int | None, count: float
+    ) -> list[tuple[Instruction, object, int | None, float]]:
+        """Count one instruction; returns its operands with index, inner dimension and evaluations."""
+        opcode, shape = x.opcode, x.shape
+        if opcode == "parameter":
+            self._read(shape, inner, count)
+            return []
+        operands = x.operands
+        own = (id(x), index)
+        if opcode in ("constant", "iota", "rng", "partition-id", "replica-id"):
+            if opcode == "iota":
+                self._operations["iota", _kind(shape)] += count
+            return []
+        if opcode == "tuple":
+            return [(o, (own, k), inner, count) for k, o in enumerate(operands)]
+        if opcode == "get-tuple-element" or (is_elementwise(x) and opcode != "fusion"):
+            if opcode not in _FREE:
+                kind = _kind(shape)
+                if opcode in ("convert", "compare", "bitcast-convert"):
+                    kind = _kind(operands[0].shape) + (f">{kind}" if opcode == "convert" else "")
+                self._operations[opcode, kind] += count
+            is_part = opcode == "get-tuple-element"
+            return [
+                (o, index, inner if is_part or o.shape.rank == shape.rank else None, count)
+                for o in dict.fromkeys(operands)
+            ]
+        if opcode in ("bitcast", "reshape"):
+            return [(operands[0], own, _same_place(shape, operands[0].shape, inner), count)]
+        if opcode == "transpose":
+            return [(operands[0], own, None if inner is None else x.dimensions[inner], count)]
+        if opcode == "broadcast":
+            if inner in x.dimensions:
+                return [(operands[0], own, x.dimensions.index(inner), count)]
+            length = shape.dimensions[inner] if inner is not None else 1
+            return [(operands[0], own, None, count / max(length, 1))]
+        if opcode in ("reduce", "reduce-window", "select-and-scatter"):
+            return self._reduction(x, own, count)
+        if opcode in ("slice", "dynamic-slice"):
+            return [(operands[0], own, inner, count)]
+        if opcode == "dynamic-update-slice":
+            return [(operands[1], own, inner, count)]
+        if opcode in ("pad", "concatenate", "reverse"):
+            self._operations[opcode, _kind(shape)] += count
+            whole = max(shape.element_count, 1)
+            parts = operands if opcode == "concatenate" else operands[:1]
+            return [(o, (own, k), inner, count * o.shape.element_count / whole) for k, o in enumerate(parts)]
+        if opcode == "gather":
+            sizes = x.attributes.get("slice_sizes", ())
+            row = max(math.prod(sizes), 1)
+            self._other["gathered row"] += count / row
+            self._other["gathered element"] += count
+            return [(operands[0], own, None, 0.0), (operands[1], own, None, count / row)]
+        if opcode == "scatter":
+            updates = operands[-1].shape.element_count
+            rows = max(operands[len(operands) // 2].shape.element_count, 1)
+            self._other["scattered row"] += rows
+            self._other["scattered element"] += updates
+            return [(operands[-1], own, None, float(updates))]
+        if opcode in ("dot", "convolution"):
+            self._other[f"plain {opcode}"] += _products(x)
+            return [(o, (own, k), None, 0.0) for k, o in enumerate(operands[:2])]
+        self._other[f"other {opcode}"] += count
+        return [(o, (own, k), inner, count) for k, o in enumerate(operands)]
+
+    def _reduction(
+        self, x: Instruction, own: object, count: float
+    ) -> list[tuple[Instruction, object, int | None, float]]:
+        """A reduction's own loop is the innermost of what it reads."""
+        arrays = x.operands[: len(x.operands) // 2] if x.opcode != "select-and-scatter" else x.operands[:2]
+        shape = arrays[0].shape
+        result = x.shape.tuple_shapes[0] if x.shape.is_tuple else x.shape
+        if x.opcode == "reduce":
+            each = shape.element_count / max(result.element_count, 1)
+            inner = max((d for d in x.dimensions if shape.dimensions[d] > 1), default=None)
+            applied = x.called_computations[0]
+            operation = next((i.opcode for i in applied if i.opcode not in ("parameter", "convert")), "add")
+            if applied.root.opcode == "convert":
+                operation = "rounded"
+        else:
+            window = window_dimensions(x.attributes.raw("window") or "")
+            minor = shape.minor_to_major[0] if shape.rank else 0
+            inner, operation = None, "window"
+            if sum(d.size > 1 for d in window) > 1:
+                operation = "window of several dimensions"
+            elif minor < len(window) and window[minor].size > 1:
+                operation = "window along rows"
+            if x.called_computations[0].root.opcode == "convert":
+                operation = "window rounded"
+            each = math.prod(d.size for d in window)
+        if len(arrays) > 1 or x.called_computations[0].root.opcode == "tuple":
+            operation = "several"
+        self._other[f"reduce {operation} {_kind(shape)}"] += count * each
+        return [(a, own, inner, count * each) for a in arrays]
+
+    def _read(self, shape: Shape, inner: int | None, count: float) -> None:
+        """An input's elements are read `count` times, those of an inner loop along dimension `inner`."""
+        if inner is None or not shape.is_array or shape.dimensions[inner] <= 1:
+            return
+        if _stride(shape, inner) == 1:
+            return
+        self.is_strided = True
+        size = min(shape.dimensions[inner] * _LINE, shape_size(shape))
+        self._other[f"strided read {self._caches.level(2 * size)}"] += count
+
+
+def _written(output: Instruction) -> int:
+    """Elements that a kernel writes of one result."""
+    if output.opcode == "dynamic-update-slice":
+        return output.operands[1].shape.element_count
+    if output.opcode == "bitcast" and output.operands[0].opcode == "dynamic-update-slice":
+        return _written(output.operands[0])
+    shape = _first_array(output)
+    return shape.element_count if shape is not None else 0
+
+
+def _first_array(value: Instruction) -> Shape | None:
+    """The shape of a value, or of the first array in it; None without one."""
+    return next((leaf for _, leaf in value.shape.leaves() if leaf.is_array), None)
+
+
+def _kind(shape: Shape) -> str:
+    if not shape.is_array:
+        return "f32"
+    element = shape.element_type
+    return _KINDS.get(element, element)
+
+
+def _stride(shape: Shape, dimension: int) -> int:
+    """Elements in memory between neighbours along a dimension."""
+    size = 1
+    for d in shape.minor_to_major:
+        if d == dimension:
+            break
+        size *= shape.dimensions[d]
+    return size
+
+
+def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
+    """The dimension of a bitcast's operand whose neighbours are as far apart; the minor one if none is."""
+    if inner is None or not operand.is_array or not operand.minor_to_major:
+        return None
+    wanted, size = _stride(result, inner), 1
+    for d in operand.minor_to_major:
+        if size >= wanted and operand.dimensions[d] > 1:
+            return d
+        size *= operand.dimensions[d]
+    return operand.minor_to_major[0]
+
+
+# Libraries.
+
+
+def _library(fusion: Instruction, caches: Caches, moved: int) -> Work:
+    """A fusion for YNNPACK: its product or reduction, and the operations around it."""
+    found = defaultdict(float, {"ynn call": 1.0, f"ynn bytes {caches.level(moved)}": float(moved)})
+    for x in computed_in(fusion):
+        kind = _kind(x.shape)
+        if x.opcode in ("dot", "convolution"):
+            add_work(found, _rated(x, f"ynn {x.opcode}"))
+        elif x.opcode == "reduce":
+            source = x.operands[0].shape
+            along = source.minor_to_major[0] in x.dimensions if source.minor_to_major else True
+            direction = "rows" if along else "columns"
+            found[f"ynn reduce {direction} {_kind(source)}"] += source.element_count
+            if along:
+                found["ynn reduced row"] += x.shape.element_count if x.shape.is_array else 0
+        elif x.opcode not in _FREE and x.shape.element_count > 1:
+            slow = x.opcode if x.opcode in _SLOW else "operation"
+            found[f"ynn {slow} {kind}"] += x.shape.element_count
+    return dict(found)
+
+
+def _product(kernel: Instruction, emitter: str, caches: Caches, moved: int) -> Work:
+    found = defaultdict(float, {f"{emitter} bytes {caches.level(moved)}": float(moved)})
+    for x in computed_in(kernel) if kernel.opcode == "fusion" else (kernel,):
+        if x.opcode in ("dot", "convolution"):
+            add_work(found, _rated(x, f"{emitter} {x.opcode}"))
+            batch = math.prod(x.shape.dimensions[:-2]) if x.opcode == "dot" else 1
+            found[f"{emitter} call"] += batch
+    return dict(found)
+
+
+def _products(x: Instruction) -> float:
+    return float(dot_flops(x) if x.opcode == "dot" else convolution_flops(x))
+
+
+def _rated(x: Instruction, name: str) -> Work:
+    """FLOP of a product, by operand type and by whether one of its sides is short."""
+    kind = _kind(x.operands[0].shape)
+    if x.opcode == "convolution":
+        return {f"{name} {kind}": _products(x)}
+    flops = _products(x)
+    n = max(x.shape.element_count, 1)
+    summed = flops / 2 / n
+    size = x.shape.dimensions[-2:] if x.shape.rank else ()
+    short = min([summed, *size, *([1] if len(size) < 2 else [])]) < _SMALL_PRODUCT
+    return {f"{name} {kind}{' short' if short else ''}": flops}
+
+
+def _sort(kernel: Instruction) -> Work:
+    """Comparisons of all rows, and the bytes that each moves."""
+    shape = kernel.operands[0].shape
+    dimension = kernel.dimensions[0] if kernel.dimensions else 0
+    length = shape.dimensions[dimension] if shape.rank else 1
+    compared = shape.element_count * math.log2(max(length, 2))
+    several = "one" if len(kernel.operands) == 1 else "more"
+    # XLA compares by code of its own for one comparison, else by a function for each pair.
+    own = len([i for i in kernel.called_computations[0] if i.opcode != "parameter"]) == 1
+    order = "" if own else " by a function"
+    found = {f"sort {several} {_kind(shape)}{order}": compared}
+    found["sorted row"] = shape.element_count / max(length, 1)
+    found["sorted operand"] = compared * (len(kernel.operands) - 1)
+    return found

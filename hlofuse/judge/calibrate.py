@@ -1,0 +1,200 @@
+"""Measures the rates of a CPU by small programs that the user's JAX compiles and runs."""
+
+from __future__ import annotations
+
+import math
+import platform
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import product
+from pathlib import Path
+from string import Template
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hlofuse.account import Account
+from hlofuse.account.cpu import CHEAP_FLOPS, SLEEPS_AFTER, CpuTimes
+from hlofuse.cost.cpu.device import CpuDevice
+from hlofuse.cost.cpu.work import Caches, Work, add_work
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.judge.judge import Judge, Refused, Timed
+from hlofuse.releases import release_of
+
+_SECONDS = 0.06
+"""Time for the runs of each program, apart from those under the profiler."""
+_AS_A_WHOLE = ("call ", "loop ")
+"""Programs by whose whole time launches are measured: the profiler slows short kernels down."""
+_FOLDS = 4
+_CUT = 0.4  # a larger error, as a logarithm, counts no more than in proportion
+_STEPS = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A measured time and what it was needed for."""
+
+    kind: str
+    """The emitter or library of a kernel; `call` and `program` for those."""
+    work: Work
+    us: float
+    weight: float = 1.0
+
+
+def calibrate(
+    name: str, python: str | None = None, report: Callable[[int, int], None] = lambda done, whole: None
+) -> CpuDevice:
+    """The device of this machine, with the threads that this process may use.
+
+    `report` is called with the number of programs that ran, and of all. Raises `HlofuseError` without JAX.
+    """
+    texts = probes()
+    samples: list[Sample] = []
+    with Judge(python) as judge:
+        facts = judge.facts()
+        empty = CpuDevice(name, _processor(), facts["threads"], facts["jaxlib"], _caches(), {}, {})
+        times = CpuTimes(release_of(empty.jaxlib), empty)
+        for done, (title, text) in enumerate(texts.items()):
+            report(done, len(texts))
+            with suppress(Refused):  # an operation that this release does not compile
+                compiled = judge.compile(parse_module(text))
+                as_a_whole = title.startswith(_AS_A_WHOLE)
+                timed = judge.time(["a"], _SECONDS, profile=not as_a_whole)["a"]
+                samples += samples_of(times, compiled.text, timed)
+    return fitted(empty, samples)
+
+
+def samples_of(times: CpuTimes, text: str, timed: Timed) -> Iterable[Sample]:
+    """The samples of a program: a kernel each, or the whole without a profile."""
+    account = Account(parse_module(text), backend="cpu", times=times)
+    rows = [r for r in account.rows if r.runs]
+    flops = account.totals.cost.flops
+    if not timed.kernels:
+        whole = defaultdict(float, account.call_work)
+        for row in rows:
+            add_work(whole, times.work(row.instruction) or {}, row.runs)
+            add_work(whole, times.launch_work(row.runs, row.is_concurrent), row.runs)
+        yield Sample("program", whole, timed.us, 10.0)
+        return
+    own = {n: us for n, (_, us) in timed.kernels.items() if n in account.by_name}
+    kernels_us = sum(own.values())
+    alone = len(own) == 1
+    for row in rows:
+        measured = own.get(row.instruction.name)
+        work = times.work(row.instruction)
+        if measured is None or work is None:
+            continue
+        us = measured / row.runs
+        if alone:  # a thread that had to be woken slows a profiled run down more
+            us = min(us, max(timed.us - _LEAST_CALL, us / 3))
+        yield Sample(times.kind(row.instruction), {**work, "launch": 1}, us)
+    call = timed.us - kernels_us
+    if call > 3 and kernels_us < 300:
+        handoff = min(1.0, kernels_us / SLEEPS_AFTER) if flops >= CHEAP_FLOPS else 0.0
+        yield Sample("call", account.call_work | {"handoff": handoff}, call, 0.4)
+
+
+_LEAST_CALL = 5.0  # microseconds
+
+
+def fitted(device: CpuDevice, samples: Sequence[Sample]) -> CpuDevice:
+    """The device with the rates that fit the samples best, and errors from samples that were left out."""
+    errors: dict[str, list[float]] = {}
+    for fold in range(_FOLDS):
+        fit = replace(device, rates=_rates([s for k, s in enumerate(samples) if k % _FOLDS != fold]))
+        for s in samples[fold::_FOLDS]:
+            us = fit.us(s.work)
+            if us:
+                error = abs(math.log(us / s.us))
+                errors.setdefault(s.kind, []).append(error)
+                errors.setdefault("total", []).append(error)
+    of_kind = {k: math.exp(float(np.quantile(v, 0.8))) for k, v in errors.items() if len(v) >= 5}
+    return replace(device, rates=_rates(samples), errors=of_kind)
+
+
+def _rates(samples: Sequence[Sample]) -> dict[str, float]:
+    """Positive rates of least error: the difference of logarithms, beyond `_CUT` in proportion."""
+    names = sorted({n for s in samples for n, amount in s.work.items() if amount})
+    place = {n: k for k, n in enumerate(names)}
+    parts: NDArray[np.float64] = np.zeros((len(samples), len(names)))
+    for row, s in zip(parts, samples, strict=True):
+        for n, amount in s.work.items():
+            if amount:
+                row[place[n]] = amount / (s.us * 1e3)
+    scale = parts.max(axis=0)
+    parts /= scale
+    weight = np.array([s.weight for s in samples])
+    start = [np.median(1 / column[column > 0]) / 3 for column in parts.T]
+    logs = np.log(np.array(start))
+    mean, square = np.zeros_like(logs), np.zeros_like(logs)
+    for step in range(1, _STEPS + 1):  # Adam, in logarithms of the rates
+        values = np.exp(logs)
+        estimate = parts @ values
+        pull = weight * np.clip(np.log(estimate), -_CUT, _CUT) / estimate
+        gradient = values * (parts.T @ pull)
+        mean = 0.9 * mean + 0.1 * gradient
+        square = 0.99 * square + 0.01 * gradient**2
+        pace = 0.05 if step < 0.7 * _STEPS else 0.01
+        logs -= pace * (mean / (1 - 0.9**step)) / (np.sqrt(square / (1 - 0.99**step)) + 1e-8)
+    return {n: float(v) for n, v in zip(names, np.exp(logs) / scale, strict=True)}
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _caches() -> Caches:
+    """The sizes that Linux reports; those of a common machine elsewhere."""
+    sizes = {"1": 32 << 10, "2": 1 << 20, "3": _LARGEST}
+    for index in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*"):
+        with suppress(OSError, ValueError):
+            level, kind, size = ((index / n).read_text().strip() for n in ("level", "type", "size"))
+            if kind != "Instruction":
+                sizes[level] = int(size.removesuffix("K")) << 10
+    return Caches(sizes["1"], sizes["2"], min(sizes["3"], _LARGEST))
+
+
+_LARGEST = 32 << 20
+"""From this size on, each new array takes fresh pages from the system (glibc), whatever the cache holds."""
+
+
+_REPEATED = re.compile(r"^ *for k in (\d+)\.\.(\d+): (.*)$", re.MULTILINE)
+
+
+def probes() -> dict[str, str]:
+    """HLO texts before optimizations by name, from `probes.txt`."""
+    found = {}
+    _, *blocks = Path(__file__).with_name("probes.txt").read_text("utf-8").split("\n== ")
+    for block in blocks:
+        head, _, text = block.partition("\n")
+        name, *variables = head.split(" | ")
+        for choice in product(*map(_choices, variables)):
+            values = {key: value for part in choice for key, value in part.items()}
+            values = {key: Template(value).safe_substitute(values) for key, value in values.items()}
+            filled = Template(text).safe_substitute(values)
+            title = Template(name).substitute(values)
+            found[title] = f"HloModule calibrate\n{_REPEATED.sub(_repeat, filled)}\n"
+    return found
+
+
+def _choices(variables: str) -> list[dict[str, str]]:
+    """`a;b=1;2,3;4` as two choices of both."""
+    names, _, values = variables.partition("=")
+    keys = names.split(";")
+    parts = re.split(r",(?! )", values)
+    return [dict(zip(keys, part.split(";"), strict=True)) for part in parts]
+
+
+def _repeat(line: re.Match[str]) -> str:
+    first, last, text = line.groups()
+    lines = []
+    for k in range(int(first), int(last) + 1):
+        lines.append(Template(text).safe_substitute(k=k, j=k - 1).replace("  ", "\n"))
+    return "\n".join(lines)

@@ -1,0 +1,165 @@
+"""Times on a CPU: the work of kernels, rates of devices, what is not known, and the fit of a calibration."""
+
+import math
+from pathlib import Path
+
+import pytest
+
+from hlofuse.account import Account
+from hlofuse.account.cpu import CpuTimes
+from hlofuse.cost.cpu.device import CHOICE, CpuDevice, chosen_cpu, cpu_names, cpu_text, load_cpu
+from hlofuse.cost.cpu.work import Caches
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.judge.calibrate import Sample, fitted, probes
+from hlofuse.judge.worker import own_times
+from hlofuse.releases import release_of
+
+KERNEL = """HloModule m, is_scheduled=true
+f {
+  p = f32[64,256]{LAYOUT} parameter(0)
+  q = f32[64,256]{1,0} parameter(1)
+  ROOT a = f32[64,256]{1,0} add(p, q)
+}
+ENTRY e {
+  x = f32[64,256]{LAYOUT} parameter(0)
+  y = f32[64,256]{1,0} parameter(1)
+  ROOT k = f32[64,256]{1,0} fusion(x, y), kind=kLoop, calls=f
+}
+"""
+LOOP = """HloModule m, is_scheduled=true
+f {
+  a = f32[4096] parameter(0)
+  v = f32[1] parameter(1)
+  i = s32[] parameter(2)
+  ROOT u = f32[4096] dynamic-update-slice(a, v, i)
+}
+g {
+  i = s32[] parameter(0)
+  c = s32[] constant(1)
+  ROOT j = s32[] add(i, c)
+}
+h {
+  i = s32[] parameter(0)
+  c = s32[] constant(100)
+  ROOT j = pred[] compare(i, c), direction=LT
+}
+body {
+  t = (s32[], f32[4096], f32[1]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  a = f32[4096] get-tuple-element(t), index=1
+  v = f32[1] get-tuple-element(t), index=2
+  j = s32[] fusion(i), kind=kLoop, calls=g
+  b = f32[4096] fusion(a, v, i), kind=kLoop, calls=f
+  ROOT r = (s32[], f32[4096], f32[1]) tuple(j, b, v)
+}
+condition {
+  t = (s32[], f32[4096], f32[1]) parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  ROOT r = pred[] fusion(i), kind=kLoop, calls=h
+}
+whole {
+  t = (s32[], f32[4096], f32[1]) parameter(0)
+  ROOT w = (s32[], f32[4096], f32[1]) while(t), condition=condition, body=body, TRIPS
+}
+ENTRY e {
+  t = (s32[], f32[4096], f32[1]) parameter(0)
+  ROOT c = (s32[], f32[4096], f32[1]) call(t), to_apply=whole, frontend_attributes={xla_cpu_small_call="true"}
+}
+""".replace("TRIPS", 'backend_config={"known_trip_count":{"n":"100"}}')
+
+
+def times(release: str = "0.11.1", threads: int = 1) -> CpuTimes:
+    return CpuTimes(release_of(release), load_cpu(f"xeon_{threads}_thread{'s' if threads > 1 else ''}"))
+
+
+@pytest.mark.parametrize(("layout", "is_strided"), [("1,0", False), ("0,1", True)])
+def test_a_read_across_rows_is_strided(layout: str, is_strided: bool) -> None:
+    kernel = parse_module(KERNEL.replace("LAYOUT", layout)).entry.root
+    work = times().work(kernel)
+    assert work is not None
+    assert any(name.startswith("strided read") for name in work) is is_strided
+    assert sum(n for name, n in work.items() if name.endswith("operation f32")) == 64 * 256
+
+
+@pytest.mark.parametrize(("release", "copies"), [("0.10.2", 0), ("0.11.1", 100), ("0.12.0.1", 0)])
+def test_an_update_in_a_whole_loop_copies_its_array_in_one_release(release: str, copies: int) -> None:
+    work = times(release).work(parse_module(LOOP).entry.root)
+    assert work is not None
+    assert sum(n for name, n in work.items() if name.startswith("copy ")) == copies * 2 * 4096 * 4
+
+
+def test_threads_divide_a_large_kernel_alone() -> None:
+    text = KERNEL.replace("LAYOUT", "1,0")
+    large = parse_module(text.replace("64,256", "1024,1024")).entry.root
+    small = parse_module(text).entry.root
+    assert "task" in (times(threads=2).work(large) or {})
+    assert "task" not in (times(threads=1).work(large) or {})
+    assert "task" not in (times(threads=2).work(small) or {})
+
+
+def test_a_kernel_of_unknown_time_is_not_cheap_but_counted() -> None:
+    text = KERNEL.replace("LAYOUT", "1,0").replace(
+        "fusion(x, y), kind=kLoop, calls=f", 'custom-call(x, y), custom_call_target="mine"'
+    )
+    account = Account(parse_module(text), backend="cpu", times=times())
+    assert [row.us for row in account.rows] == [None]
+    assert account.totals.without_time == 1
+
+
+def test_launches_in_a_loop_cost_less_than_others() -> None:
+    assert times().launch_us(1, False) > times().launch_us(100, False)
+
+
+def test_a_device_is_the_same_after_writing_and_reading(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in cpu_names():
+        device = load_cpu(name)
+        file = tmp_path / f"{name}.toml"
+        file.write_text(cpu_text(device))
+        monkeypatch.setenv(CHOICE, str(file))
+        assert chosen_cpu() == device
+        assert device.error("total") < 3
+
+
+@pytest.mark.parametrize("text", ["", "threads = 2", "[rates]\na = 'b'"])
+def test_another_file_is_no_device(text: str, tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text(text)
+    with pytest.raises(HlofuseError, match="not a file of hlofuse calibrate"):
+        load_cpu(str(tmp_path / "x.toml"))
+    with pytest.raises(HlofuseError, match="no CPU"):
+        load_cpu(str(tmp_path / "y.toml"))
+
+
+def test_similar_amounts_have_a_rate_and_unknown_operations_none() -> None:
+    device = load_cpu("xeon_2_threads")
+    wide, narrow = (device.us({f"scalar cosine {kind}": 1e6}) for kind in ("f64", "f32"))
+    assert wide is not None
+    assert narrow is not None
+    assert wide > narrow > 0
+    assert device.us({"strided read near l3": 1.0}) is not None
+    assert device.us({"other mystery": 1.0}) is None
+
+
+def test_a_fit_finds_the_rates() -> None:
+    rates = {"a": 2.0, "b": 30.0, "launch": 100.0}
+    samples = []
+    for k in range(1, 40):
+        work = {"a": 100.0 * k, "b": 7.0 * (k % 5), "launch": 1.0}
+        us = sum(rates[n] * amount for n, amount in work.items()) / 1e3
+        samples.append(Sample("kind", work, us))
+    found = fitted(CpuDevice("x", "", 1, "0.11.1", Caches(1, 2, 3), {}, {}), samples)
+    assert all(abs(math.log(found.rates[n] / rates[n])) < 0.1 for n in rates)
+    assert found.errors["kind"] < 1.1
+
+
+def test_every_probe_is_a_module_of_its_own() -> None:
+    texts = probes()
+    assert len(texts) > 150
+    assert all(parse_module(text).entry.root for text in texts.values())
+
+
+def test_kernels_that_run_at_once_share_the_time() -> None:
+    found = own_times([("a", 0.0, 4000.0), ("b", 2000.0, 4000.0), ("a", 5000.0, 6000.0)])
+    assert found == {"a": (2, 4.0), "b": (1, 1.0)}
