@@ -21,6 +21,7 @@ from copyreg import __newobj__  # type: ignore[attr-defined]
 from dataclasses import replace
 from functools import cached_property
 from hashlib import blake2b
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,7 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.native import no_collection
 from hlofuse.ir.shape import Shape
 from hlofuse.library.options import Listener, ReplayOptions
+from hlofuse.reports.advice.recipe import Recipe
 from hlofuse.rules.catalogue import Rule, catalogue
 
 if TYPE_CHECKING:
@@ -232,7 +234,7 @@ class _Pickler(pickle.Pickler):
                 number = self._numbers[obj] = len(self.nodes)
                 self.nodes.append(obj)
             return number if kind is Instruction else ~number
-        if kind is Rule:
+        if kind is Rule and catalogue().get(obj.code) is obj:
             return "rule", obj.code
         if kind is Listener:
             return "listener"
@@ -256,6 +258,8 @@ class _Pickler(pickle.Pickler):
             return __newobj__, (Module,), {**obj.__dict__, "findings": findings}
         if kind is Account:
             return __newobj__, (Account,), {k: v for k, v in obj.__dict__.items() if k != "memory"}
+        if kind is Recipe:
+            return _recipe, (obj.name, obj.text)
         if kind is SharedTables:
             return SharedTables, ()
         if kind is Costs:
@@ -265,6 +269,13 @@ class _Pickler(pickle.Pickler):
         if (names := getattr(kind, "__mypyc_attrs__", None)) is not None:
             return _filled, (kind, {n: getattr(obj, n) for n in names if hasattr(obj, n)})
         return NotImplemented
+
+
+def _recipe(name: str, text: str) -> Recipe:
+    recipes: tuple[Recipe, ...] = import_module("hlofuse.reports.advice.catalogue").RECIPES
+    recipe = next(r for r in recipes if r.name == name)
+    rewrites = dict(recipe.forms)
+    return replace(recipe, text=text, rewrite=rewrites[text], forms=()) if text in rewrites else recipe
 
 
 def _filled(kind: Any, values: Mapping[str, Any]) -> Any:
