@@ -234,7 +234,7 @@ class _Pickler(pickle.Pickler):
                 number = self._numbers[obj] = len(self.nodes)
                 self.nodes.append(obj)
             return number if kind is Instruction else ~number
-        if kind is Rule and catalogue().get(obj.code) is obj:
+        if isinstance(obj, Rule) and catalogue().get(obj.code) is obj:
             return "rule", obj.code
         if kind is Listener:
             return "listener"
