@@ -105,11 +105,11 @@ def _named_operation(launched: Instruction, module: Module) -> tuple[str | None,
     inside = (
         reversed([*launched.fused_computation]) if launched.opcode == "fusion" and launched.called else ()
     )
-    found = ((x.op_name, tuple(_path(x, module))) for x in (launched, *inside))
+    found = ((x.op_name, tuple(path_of(x, module))) for x in (launched, *inside))
     return next(((op_name, path) for op_name, path in found if path), (launched.op_name, ()))
 
 
-def _path(x: Instruction, module: Module) -> Iterator[Node]:
+def path_of(x: Instruction, module: Module) -> Iterator[Node]:
     """The functions that lead to an operation, outermost first, then the scopes around it."""
     metadata = x.attributes.get("metadata")
     if metadata is None:

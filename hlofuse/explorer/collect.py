@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hlofuse.account import Observed
 from hlofuse.account.floor import floor_us
+from hlofuse.account.functions import path_of
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.compilation import Compilation
@@ -29,7 +30,7 @@ from hlofuse.explorer.model import (
     Value,
 )
 from hlofuse.format.escape import printable
-from hlofuse.format.paths import portable, shown_file, source_in_function
+from hlofuse.format.paths import portable, scopes_of, shown_file, source_in_function
 from hlofuse.format.units import bytes_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -42,6 +43,7 @@ from hlofuse.matching.pairs import match
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.facts import Facts
+from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.head import identity_line, missing_lines, not_repeated_in
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.common.names import renamed_kernels
@@ -50,6 +52,8 @@ from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.explain.explain import explain, record_check
 from hlofuse.reports.explain.model import Explanation, FusedStep, HotKernel
 from hlofuse.reports.explain.phrases import notes
+from hlofuse.reports.memory.json import memory_json
+from hlofuse.reports.memory.model import memory_use
 from hlofuse.reports.verdict.phrases import kernel_cells
 from hlofuse.reports.verdict.text import verdict_lines
 from hlofuse.reports.verdict.verdict import verdict
@@ -342,7 +346,7 @@ class SourceFiles:
             return "", "not readable"
 
 
-_TEXT = PrintOptions(metadata=False, percent=False, operand_numbers=0)
+TEXT = PrintOptions(metadata=False, percent=False, operand_numbers=0)
 
 
 def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Iterator[Kernel]:
@@ -389,7 +393,7 @@ def hlo_text(kernel: Instruction) -> str:
             if computation not in called:
                 called[computation] = None
                 pending += computation
-    return "\n\n".join([print_instruction(kernel, _TEXT), *(print_computation(c, _TEXT) for c in called)])
+    return "\n\n".join([print_instruction(kernel, TEXT), *(print_computation(c, TEXT) for c in called)])
 
 
 def kernel_pairs(
@@ -474,6 +478,8 @@ class _Collector:
                 (k.place.final or k.place.name, *kernel_cells(k, self.verdict))
                 for k in self.verdict.hot_kernels[:_SLOWEST]
             ),
+            functions_json(self.verdict.functions),
+            memory_json(memory_use(replay.final, self.facts.account_after.memory)),
             tuple(printable(c.name) for c in self.computations),
             operations,
             tuple(p.name for p in replay.passes),
@@ -500,7 +506,6 @@ class _Collector:
         return f"{line} · what if: {', '.join(self.explained.what_if)}" if self.explained.what_if else line
 
     def _verdict(self) -> Iterator[str]:
-        """As `hlofuse explain` opens."""
         if (result := compare_with_result(self.replay)) is not None:
             yield result.line
         if not self.replay.has_xla_final:
@@ -523,6 +528,7 @@ class _Collector:
                 _source(self.replay.before, i),
                 before.get(i.name),
                 self.files.line(i, self.replay.before),
+                _path(i, self.replay.before),
             )
 
     def _decisions(self, boxes: Boxes) -> Iterator[Decision]:
@@ -562,6 +568,11 @@ def _refused_edges(e: Explanation, decisions: tuple[Decision, ...]) -> Iterator[
     for blocking_rule in e.blocking_rules:
         for r in blocking_rule.refusals:
             yield RefusedEdge(index.get((passes.get(id(r), -1), r.steps[-1]), -1), r)
+
+
+def _path(i: Instruction, module: Module) -> str:
+    functions = [name for file, name in path_of(i, module) if file]
+    return "/".join([*functions, *scopes_of(i.op_name)[0]])
 
 
 def _source(module: Module, i: Instruction) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from hlofuse.account import KernelTime, Launched, Totals
 from hlofuse.diff import ModuleDiff
@@ -119,6 +119,8 @@ class Operation:
     row: Launched | None = None
     """Its figures as a kernel of its own."""
     line: Line = NOWHERE
+    path: str = ""
+    """The functions and scopes around it, `/` between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +196,9 @@ class Run:
     """The answer, line by line: the totals, the bounds, and what to change."""
     slowest: tuple[tuple[str, ...], ...]
     """Cells of the verdict's table of kernels, after the final name of the first kernel of each row."""
+    functions: dict[str, Any]
+    memory: dict[str, Any]
+    """As in the JSON of `hlofuse memory`."""
     computations: tuple[str, ...]
     operations: tuple[Operation, ...]
     passes: tuple[str, ...]

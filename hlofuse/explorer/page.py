@@ -14,10 +14,12 @@ from typing import Any
 
 from hlofuse.account import Launched
 from hlofuse.analysis.elementwise import leaves_size
+from hlofuse.explorer.collect import TEXT
 from hlofuse.explorer.model import Decision, Kernel, Operation, Page, Passes, Run
 from hlofuse.format.escape import printable
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import layer_of
+from hlofuse.ir.text.printer import print_instruction
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.phrases import figures_text
 from hlofuse.reports.explain.model import FusedStep
@@ -103,6 +105,9 @@ def texts_json(page: Page) -> dict[str, Any]:
     """Texts that the page reads on demand: HLO of each kernel of each run, and the source files."""
     return {
         "kernels": [[_lines(k.text) for k in r.kernels] for r in page.runs],
+        "operations": [
+            [_lines(print_instruction(o.instruction, TEXT)) for o in r.operations] for r in page.runs
+        ],
         "files": [_lines(f.text) for f in page.files],
     }
 
@@ -113,7 +118,7 @@ def _lines(text: str) -> str:
 
 def _run(r: Run, s: Strings) -> dict[str, Any]:
     return {
-        **fields(r, "label headline notes verdict boxes kernels_before"),
+        **fields(r, "label headline notes verdict boxes kernels_before functions memory"),
         **fields(r, "before after", totals_json),
         "slowest": [[printable(cell) for cell in cells] for cells in r.slowest],
         "computations": [s(c) for c in r.computations],
@@ -154,6 +159,7 @@ def _operations(operations: Sequence[Operation], s: Strings) -> dict[str, Any]:
         "bytes": [leaves_size(x.instruction.shape) for x in operations],
         "op_name": [s(printable(x.instruction.op_name or "")) for x in operations],
         "layer": [s(printable(layer_of(x.instruction.op_name))) for x in operations],
+        "path": [s(printable(x.path)) for x in operations],
         # Near ones mostly, so the distance is the smaller number.
         "operands": [[n - i for i in x.operands] for n, x in enumerate(operations)],
         "calls": {n: x.calls for n, x in enumerate(operations) if x.calls},

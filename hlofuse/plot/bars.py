@@ -13,7 +13,7 @@ from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.plot.figure import COLORS, Plot
-from hlofuse.render.palette import FAINT, PALE
+from hlofuse.render.dot import FAINT, PALE
 from hlofuse.render.scene import SMALL, ModulePair, text_width
 
 _WIDTH, _GAP, _FIGURE = 200.0, 34.0, 62.0

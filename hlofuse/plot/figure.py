@@ -6,9 +6,9 @@ from itertools import pairwise
 from xml.sax.saxutils import escape, quoteattr
 
 from hlofuse.format.escape import printable
+from hlofuse.render.dot import ALERT, FAINT, FONT, INK
 from hlofuse.render.drawing import Picture, document
 from hlofuse.render.labels import entities
-from hlofuse.render.palette import ALERT, FAINT, FONT, INK
 from hlofuse.render.scene import text_width
 
 Position = tuple[float, float]

@@ -13,7 +13,7 @@ from hlofuse.format.paths import source_text
 from hlofuse.format.units import plural, quantity, us_text
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.plot.figure import COLORS, Plot, Position
-from hlofuse.render.palette import FAINT, LINE, PALE
+from hlofuse.render.dot import FAINT, LINE, PALE
 from hlofuse.render.scene import SMALL, text_width
 
 _WIDTH, _HEIGHT = 620.0, 360.0

@@ -7,6 +7,7 @@ from hlofuse.analysis.kernels import is_kernel, launched_computations
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.units import bytes_text, plural, ranges
 from hlofuse.ir import Instruction, Module
+from hlofuse.render.dot import category
 from hlofuse.render.labels import (
     NAME_LIMIT,
     constant_text,
@@ -22,7 +23,6 @@ from hlofuse.render.labels import (
     traffic,
     value_title,
 )
-from hlofuse.render.palette import category
 from hlofuse.render.plan import PanelPlan, Part, units
 from hlofuse.render.scene import Arrow, Box, Outline, Panel
 

@@ -14,7 +14,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs.stage import stage_of
 from hlofuse.ir import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
-from hlofuse.render.palette import category
+from hlofuse.render.dot import category
 from hlofuse.reports.fused.boundaries import explain_fused
 from hlofuse.reports.fused.model import Fused
 from hlofuse.reports.kernels import kernel_selection

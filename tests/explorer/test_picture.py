@@ -374,3 +374,60 @@ def test_a_loop_is_drawn_around_its_kernels_with_its_trip_count(visit: Open, vie
         assert within or not times
         inside += within and times
     assert inside >= 3
+
+
+FAULTS = """async (size) => {
+    const rect = (e) => e.getBoundingClientRect(), found = {};
+    const app = window.explorer, input = document.getElementById("search"), fits = (a, b) =>
+        a.left >= b.left - 1 && a.right <= b.right + 1 && a.top >= b.top - 1 && a.bottom <= b.bottom + 1;
+    app.clear();
+    app.change({ view: "fusion", tab: "kernels" });
+    app.panes[0].views.clear();
+    app.draw();
+    const [drawn, room] = [".overview", "svg"].map((what) => rect(document.querySelector(`#panes ${what}`)));
+    found.whole = fits(drawn, room);
+    input.focus();
+    input.value = "programs.py:296";
+    input.dispatchEvent(new Event("input"));
+    const list = rect(document.getElementById("suggestions"));
+    found.below = list.top >= rect(input).bottom && list.bottom <= innerHeight && list.right <= innerWidth;
+    app.search.take(app.search.found.find((entry) => entry.line));
+    found.line = document.querySelectorAll("#panes .marked").length;
+    const row = document.querySelector("#panel .row .second");
+    const range = document.createRange();
+    range.setStart(row.firstChild, 0);
+    range.setEnd(row.firstChild, row.textContent.indexOf(" · "));
+    found.source = row.textContent.startsWith("programs.py:") && rect(range).right <= rect(row).right;
+    const marks = [...document.querySelectorAll("#panes .rule-mark")].map(rect);
+    found.overlaps = marks.some((a, n) => marks.slice(n + 1).some((b) =>
+        a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom));
+    const box = document.querySelector("#panes .group.kernel");
+    box.dispatchEvent(new Event("pointerenter"));
+    await new Promise((done) => setTimeout(done, 100));
+    found.hlo = box.querySelector("title").textContent.includes(" = ");
+    return found;
+}"""
+
+
+def test_what_a_new_user_meets_first_at_any_size(visit: Open) -> None:
+    """The whole picture, the search list below its input, a line's kernels, sources, rules, HLO."""
+    seen = visit("gpu/gpt2_block")
+    for width, height in ((1280, 800), (1440, 900), (1920, 1080)):
+        seen.page.set_viewport_size({"width": width, "height": height})
+        found = seen.page.evaluate(FAULTS, [width, height])
+        assert found.pop("line") >= 1
+        assert not found.pop("overlaps")
+        assert all(found.values()), (width, found)
+    assert seen.problems == []
+
+
+def test_two_pictures_move_together(visit: Open) -> None:
+    seen = visit("gpu/gpt2_block", "#view=fusion&split=ends")
+    width = "explorer.panes.map((p) => p.views.get(p.key).w)"
+    before = seen.page.evaluate(width)
+    seen.page.mouse.move(500, 400)
+    seen.page.mouse.wheel(0, -300)
+    seen.page.wait_for_function(f"({width})[0] !== {before[0]}")
+    after = seen.page.evaluate(width)
+    assert after[0] / before[0] == pytest.approx(after[1] / before[1])
+    assert after[0] < before[0]

@@ -153,3 +153,16 @@ def test_a_folder_that_is_not_there_is_one_sentence(hlofuse: Run, samples: Path,
     assert result.status == 2
     assert "is no folder" in result.err
     assert not out.exists()
+
+
+def test_scopes_are_the_functions_of_the_program_and_the_verdict_has_their_shares(
+    explored: Open, samples: Path
+) -> None:
+    seen = explored(samples / "cartpole/cpu/scan/before.hlo", address="#view=scope")
+    names = {str(t) for t in seen.page.locator("#panes .name").all_text_contents()}
+    assert any("separate_step" in name for name in names)
+    assert not any("jvp" in name or "jit(" in name for name in names)
+    assert "separate_step" in seen.page.inner_text("table.functions")
+    seen.page.click("table.functions button")
+    assert seen.page.locator("#panes .hit").count() >= 1
+    assert "Memory:" in seen.details

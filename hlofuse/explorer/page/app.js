@@ -3,13 +3,13 @@
 const VIEWS = [
   ["steps", "Steps", "Operations and fusions around the decision"],
   ["fusion", "Kernels", "The whole module, a box for each kernel"],
-  ["scope", "Scopes", "The whole module by the framework's scopes (op_name)"],
+  ["scope", "Scopes", "The whole module by the functions of the program and the framework's scopes"],
   ["computation", "Computations", "The whole module by computation"],
   ["film", "Passes", "What every pass of the compilation did, first dump to last"],
 ];
 const DEFAULTS = { view: "", split: "one", tab: "", line: "", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", group: "", edge: "", why: "", find: "", colour: "", open: "", dump: "", op: "", only: "", order: "", every: "" };
 
-const MOST_PREPARED = 120, PREPARED_AFTER = 500, LONGEST_LINK = 2000, MOST_OPENED = 12;
+const MOST_PREPARED = 120, PREPARED_AFTER = 500, LONGEST_LINK = 2000, MOST_OPENED = 12, MOST_HLO = 14;
 
 class App {
   constructor(data) {
@@ -34,7 +34,7 @@ class App {
     this.act = {
       box: (box) => this.choose(box), operation: (op, box) => this.choose(box, op), edge: (from, to, pairs) => this.showEdge(from, to, pairs),
       rule: (decision, pair) => this.showRule(decision, pair), group: (node) => this.chooseGroup(node.id), toggle: (id, opened) => this.toggle(id, opened),
-      leave: (box) => this.showBox(box),
+      leave: (box) => this.showBox(box), hlo: (run, kind, n) => this.hlo(run, kind, n),
     };
     byId("fold").addEventListener("click", () => this.foldAll(false));
     byId("unfold").addEventListener("click", () => this.foldAll(true));
@@ -58,6 +58,12 @@ class App {
       if (now) this.scene(0, region);
       this.prepare(region + (now ? 1 : 0));
     });
+  }
+
+  // The first lines of the HLO of an operation or a kernel.
+  async hlo(run, kind, n) {
+    const lines = (await this.data.texts())[kind][this.data.runs.indexOf(run)][n].split("\n");
+    return [...lines.slice(0, MOST_HLO), ...(lines.length > MOST_HLO ? [`… ${numberText(lines.length - MOST_HLO)} more lines`] : [])].map((line) => shortName(line, 160)).join("\n");
   }
 
   get run() { return this.data.runs[Number(this.view.run)]; }
@@ -206,6 +212,7 @@ class App {
     this.chosenOp = op;
     this.view.show = op !== NONE ? this.run.names[op] : this.state.nameOf(box);
     this.follow();
+    if (this.view.split === "runs") this.panes.forEach((pane) => pane.revealMarked());
   }
 
   chooseGroup(id) {
@@ -434,6 +441,7 @@ class App {
     if (this.panes.length !== shown.length) {
       this.panes = shown.map(() => new Pane(() => { this.draw(); this.fitPanes(); }, () => { if (this.chosenKernel || this.chosen !== NONE || this.edge || this.view.group || this.view.line) { this.letGo(); this.view.show = ""; this.follow(); } }));
       byId("panes").replaceChildren(...this.panes.map((p) => p.element));
+      if (this.panes.length > 1) this.panes.forEach((pane, n) => { pane.other = this.panes[1 - n]; });
     }
     shown.forEach(([number, step, label], n) => this.drawPane(this.panes[n], number, step, label));
     const choice = byId("colour"), choices = colouringsOf(this.run);
@@ -477,7 +485,7 @@ class App {
       if ((own && step === this.state.at) || !this.shownOutline) this.shownOutline = outline;
       const drawn = drawOutline(outline, colours, marks, this.act, room), after = anchor && placeIn(outline, anchor);
       if (before && after) pane.shift(after[0] - before[0], after[1] - before[1]);
-      pane.show(`${number}:${this.drawn}`, drawn.group, drawn.width, drawn.height, label, moved ? drawn.focus : undefined, drawn.hottest);
+      pane.show(`${number}:${this.drawn}`, drawn.group, drawn.width, drawn.height, label, moved ? drawn.focus : undefined);
       if (pane === this.panes.at(-1)) this.anchor = "";
       return;
     }

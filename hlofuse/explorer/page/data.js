@@ -52,7 +52,7 @@ class Run {
     const texts = (column) => column.map(text);
     Object.assign(this, {
       label: json.label, headline: json.headline, before: json.before, after: json.after, notes: json.notes,
-      verdict: json.verdict, slowest: json.slowest,
+      verdict: json.verdict, slowest: json.slowest, functions: json.functions, memory: json.memory,
       boxes: json.boxes, kernelsBefore: json.kernels_before,
       computations: texts(json.computations), passes: texts(json.passes), names: texts(json.names),
       endsAs: summed(json.ends_as),
@@ -64,7 +64,7 @@ class Run {
     this.ops = {
       count: o.opcode.length, opcode: texts(o.opcode), shape: texts(o.shape), computation: o.computation,
       operands: o.operands.map((list, n) => list.map((d) => n - d)), calls: o.calls, bytes: o.bytes,
-      launched: o.launched, source: texts(o.source), opName: texts(o.op_name), layer: texts(o.layer),
+      launched: o.launched, source: texts(o.source), opName: texts(o.op_name), layer: texts(o.layer), path: texts(o.path),
       file: o.file, line: summed(o.line),
     };
     // Figures of an operation as a kernel of its own.

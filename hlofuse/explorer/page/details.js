@@ -55,7 +55,7 @@ function boxDetails(app, box, chosenOp) {
     isOp && facts([
       ["operation", `${ops.opcode[op]} ${ops.shape[op]}`], ["at this step", now], ["result", bytesText(ops.bytes[op])],
       ["as one kernel", launchedText(ops.alone.get(op))], ["layer", ops.layer[op]],
-      ["source", sourceLink(app, ops.source[op])], ["scope", ops.opName[op]],
+      ["source", sourceLink(app, ops.source[op])], ["in", scopeOf(run, op).join("/")], ["scope", ops.opName[op]],
       ["runs", (ops.calls[op] ?? []).map((c) => run.computations[c]).join(", ")],
     ]),
     kernel && el("section", { class: "kernel", "aria-label": `Kernel ${kernel.name}` },
@@ -114,7 +114,9 @@ function welcome(app) {
     split === "ends" && totalsTable(["before", "after"], run.before, run.after),
     el("h2", {}, "Verdict"),
     ...run.verdict.map((line) => el("p", { class: /^\d\. /.test(line) ? "suggestion" : "" }, line)),
+    functionsTable(app),
     slowest(app),
+    memoryAtPeak(app),
     el("h2", {}, `Why ${countText(run.kernels.length, "kernel")}?`),
     el("p", {}, refused ? `Rules forbid to fuse ${countText(refused, "pair")} of them:` : "No rule forbids to fuse two of them."),
     el("ul", { class: "why" }, ...refusedByRule(run).map(([code, edges]) => el("li", {},
@@ -123,6 +125,30 @@ function welcome(app) {
       el("div", {}, data.rules.get(code)?.title ?? "")))),
     decisionCounts(app),
     ...run.notes.map((note) => el("p", { class: "note" }, note)));
+}
+
+// The shares of the user's functions; a name marks its operations in the picture.
+function functionsTable(app) {
+  const { rows, directions, share_of: unit } = app.run.functions;
+  if (!rows.length) return null;
+  const columns = ["forward", "backward", "recomputed"].filter((d) => directions[d]);
+  const find = (row) => { byId("search").value = row.name.replace(/ itself$/, ""); app.find(byId("search").value); };
+  const figure = (row) => (unit === "measured" ? timeText(row.measured_us) : unit === "estimated" ? kernelTime(row, row.time_us) : bytesText(row.bytes));
+  return el("div", { class: "wide" }, el("table", { class: "totals functions" },
+    el("caption", {}, `By function, ${unit === "bytes" ? "bytes" : `${unit} time`}`),
+    el("thead", {}, el("tr", {}, ...["", ...columns].map((d) => el("th", { scope: "col" }, d, directions[d] && el("div", { class: "soft" }, percentText(directions[d])))))),
+    el("tbody", {}, ...rows.map((row) => el("tr", {},
+      el("th", { scope: "row" }, row.name ? el("button", { type: "button", class: "link-button", title: "Mark its operations", onclick: () => find(row) }, row.name) : "(unnamed)",
+        el("div", { class: "soft" }, `${percentText(row.share)} · ${figure(row)}`)),
+      ...columns.map((d) => el("td", {}, row.directions[d] ? percentText(row.directions[d]) : "–")))))));
+}
+
+// The temporary arrays that are alive when most bytes are.
+function memoryAtPeak(app) {
+  const found = app.run.memory;
+  if (!found?.alive.length) return null;
+  return fold(`Memory: ${bytesText(found.memory.total)}, at the peak ${bytesText(found.memory.peak)} temporary`, false, el("ul", { class: "values" },
+    ...capped(found.alive, 12, (a) => el("li", {}, namedKernel(app, a.name, a.name), el("small", {}, ` ${[bytesText(a.bytes), a.shape, a.source].filter(Boolean).join(" · ")}`)))));
 }
 
 // The kernels of the verdict, grouped as there; a name leads to the first of its kernels.

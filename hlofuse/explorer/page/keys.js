@@ -18,7 +18,7 @@ class Keys {
       PageDown: () => app.goTo(app.state.at + 10), PageUp: () => app.goTo(app.state.at - 10),
       Home: () => app.goTo(0), End: () => app.goTo(app.run.length), " ": () => app.timeline.play(),
       n: () => app.timeline.listed(1), p: () => app.timeline.listed(-1), f: () => app.panes.forEach((pane) => pane.fit()),
-      "+": () => app.panes.forEach((pane) => pane.magnify(0.8)), "-": () => app.panes.forEach((pane) => pane.magnify(1.25)),
+      "+": () => app.panes[0]?.magnify(0.8), "-": () => app.panes[0]?.magnify(1.25),
       "/": () => { byId("search").focus(); byId("search").select(); }, "?": () => this.showKeys(), Escape: () => app.clear(),
       ".": () => app.nextHit(1), ",": () => app.nextHit(-1), o: () => app.toggleChosen(), "]": () => app.foldAll(true), "[": () => app.foldAll(false),
     };

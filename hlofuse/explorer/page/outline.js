@@ -3,10 +3,30 @@
 
 const MOST_CHILDREN = 48, MOST_PARTS = 24, OPEN_AT_FIRST = { fusion: 30, computation: 24, scope: 16 };
 
-// The scopes of the program that an operation is in, outermost first.
+// The functions of the program that an operation is in and the scopes around it, outermost first.
 function scopeOf(run, op) {
   run.scopes ??= [];
-  return run.scopes[op] ??= run.ops.opName[op].split("/").slice(0, -1);
+  if (run.scopes[op]) return run.scopes[op];
+  const parts = run.ops.path[op].split("/").filter(Boolean), outside = callersOfProgram(run);
+  while (parts.length > 1 && outside.has(parts[0])) parts.shift();
+  const caller = callersOf(run)[run.ops.computation[op]];
+  if (caller === undefined || run.ops.opcode[caller] !== "while") return run.scopes[op] = parts;
+  // A loop stands in the function that runs it.
+  const around = loopScope(run, caller), shared = parts.findIndex((part, n) => part !== around[n]);
+  return run.scopes[op] = [...around, ...(shared < 0 ? [] : parts.slice(Math.min(shared, around.length - 1)))];
+}
+
+function loopScope(run, caller) { return [...scopeOf(run, caller), "loop"]; }
+
+// The functions that lead to the compiled one, whose name JAX writes first.
+function callersOfProgram(run) {
+  if (run.outside) return run.outside;
+  run.outside = new Set();
+  run.ops.path.forEach((path, op) => {
+    const parts = path.split("/"), name = /^p?jit\(([^()]+)\)/.exec(run.ops.opName[op])?.[1];
+    parts.slice(0, Math.max(0, parts.indexOf(name))).forEach((part) => run.outside.add(part));
+  });
+  return run.outside;
 }
 
 // The layer, else the source line, else the scope, that most of a region comes from.
@@ -191,7 +211,7 @@ class Outline {
   standFor() {
     const { run, state } = this;
     for (const op of Object.keys(run.ops.calls).map(Number)) {
-      const path = run.ops.opName[op], node = this.view === "scope" ? [...this.nodes.values()].find((n) => n.path === path && path) : this.nodes.get(`loop ${op}`);
+      const path = loopScope(run, op).join("/"), node = this.view === "scope" ? [...this.nodes.values()].find((n) => n.path === path && path) : this.nodes.get(`loop ${op}`);
       if (state.alive[op] && node && !this.leafOf.has(op)) this.leafOf.set(op, node);
     }
     if (this.view !== "computation") return;

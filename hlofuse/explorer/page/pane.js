@@ -1,6 +1,6 @@
 // A picture one can zoom and move.
 
-const TEXT = 12, UNREADABLE = 8;
+const TEXT = 12, UNREADABLE = 11, LETTER = 7.4;
 
 class Pane {
   // `resized` draws anew what is laid out for the room there is; `letGo` is for a click beside everything.
@@ -41,7 +41,7 @@ class Pane {
     return { width: Math.max(200, width - 30), height: Math.max(200, height - (this.label.hidden ? 30 : 60)) };
   }
 
-  // `focus` is what is to be seen, `begin` where to begin if not all can be.
+  // `focus` is what is to be seen, `begin` where to begin if not all can be; without both all of it is shown.
   show(key, group, width, height, label, focus, begin) {
     this.size = [width, height];
     this.label.textContent = label;
@@ -60,9 +60,9 @@ class Pane {
   start(focus, begin) {
     this.fit();
     const view = this.views.get(this.key), room = this.box;
-    if (!room.width || room.width / view.w >= READABLE) return;
-    const w = room.width / READABLE, h = room.height / READABLE, [width] = this.size;
-    const [x, y] = focus ?? begin ?? [width / 2, 0];
+    if (!room.width || room.width / view.w >= READABLE || !(focus ?? begin)) return;
+    const w = room.width / READABLE, h = room.height / READABLE;
+    const [x, y] = focus ?? begin;
     this.look(this.within({ x: x - w / 2, y: y - (focus ? 0.4 : 0.2) * h, w, h }));
   }
 
@@ -122,8 +122,12 @@ class Pane {
   look(view) {
     this.views.set(this.key, view);
     const scale = this.box.width / view.w;
-    // Far away only names of containers stay, in the size they can be read at.
-    this.svg.classList.toggle("far", scale * TEXT < UNREADABLE);
+    // Far away only names stay, in the size they can be read at and as long as their boxes have room.
+    const far = this.svg.classList.toggle("far", scale * TEXT < UNREADABLE);
+    this.svg.querySelectorAll(".far-name").forEach((text) => {
+      const { name, room } = text.dataset, letters = far ? Math.floor((room * scale) / LETTER) : 0;
+      text.textContent = letters < 5 ? "" : shortName(name, letters);
+    });
     this.svg.style.setProperty("--far-text", `${TEXT / scale}px`);
     if (view.w > 0 && view.h > 0) this.svg.setAttribute("viewBox", `${view.x} ${view.y} ${view.w} ${view.h}`);
   }
@@ -135,10 +139,19 @@ class Pane {
     this.magnify(Math.exp(event.deltaY * 0.0015), px, py);
   }
 
+  // By hand: the picture next to this one moves with it.
+  move(view) {
+    const before = this.views.get(this.key), { other } = this, its = other?.views.get(other.key);
+    this.look(view);
+    if (!its) return;
+    const scale = its.w / before.w;
+    other.look({ x: its.x + (view.x - before.x) * scale, y: its.y + (view.y - before.y) * scale, w: view.w * scale, h: view.h * scale });
+  }
+
   // `by` below 1 comes nearer; what lies at this part of the width and height stays there.
   magnify(by, px = 0.5, py = 0.5) {
     const view = this.views.get(this.key);
-    if (view) this.look({ x: view.x + view.w * px * (1 - by), y: view.y + view.h * py * (1 - by), w: view.w * by, h: view.h * by });
+    if (view) this.move({ x: view.x + view.w * px * (1 - by), y: view.y + view.h * py * (1 - by), w: view.w * by, h: view.h * by });
   }
 
   drag(event) {
@@ -149,7 +162,7 @@ class Pane {
     const move = (e) => {
       if (!moved && Math.hypot(e.clientX - event.clientX, e.clientY - event.clientY) < 4) return;
       moved = true;
-      this.look({
+      this.move({
         ...start, x: start.x - ((e.clientX - event.clientX) * start.w) / room.width,
         y: start.y - ((e.clientY - event.clientY) * start.h) / room.height,
       });

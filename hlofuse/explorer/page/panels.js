@@ -154,10 +154,8 @@ class Panels {
     const { run } = this.app, estimate = timed ? kernelTime(k, us) : "";
     bar.style.width = `${Math.max(1, (100 * (run.isMeasured ? measuredUs(k) : barValue(run, k))) / this.most)}%`;
     const worth = run.isMeasured ? (k.measured === null ? "not measured" : timeText(measuredUs(k))) : estimate || bytesText(bytes);
-    return [
-      el("span", { class: "first" }, k.name), el("span", { class: "worth" }, worth),
-      el("span", { class: "second" }, [run.isMeasured && estimate && `est. ${estimate}`, k.atFusion, iterationsText(k), k.bound, k.kind, (timed || run.isMeasured) && bytesText(bytes), k.layer, k.source].filter(Boolean).join(" · ")), bar,
-    ];
+    const second = [k.source, run.isMeasured && estimate && `est. ${estimate}`, iterationsText(k), k.bound, (timed || run.isMeasured) && bytesText(bytes), k.kind, k.atFusion, k.layer].filter(Boolean).join(" · ");
+    return [el("span", { class: "first", title: k.name }, k.name), el("span", { class: "worth" }, worth), el("span", { class: "second", title: second }, second), bar];
   }
 
   refusedRow(h) {

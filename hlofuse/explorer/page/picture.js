@@ -15,7 +15,7 @@ function drawRegion(scene, state, decision, colours, marks, act) {
   const boxes = boxesIn(scene, state);
   const hulls = svg("g", { class: "hulls" }), halos = svg("g", { class: "halos" }), lines = svg("g", { class: "edges" });
   const nodes = svg("g", { class: "nodes" }), ruleMarks = svg("g", { class: "marks" });
-  const tags = svg("g", { class: "tags" });
+  const tags = svg("g", { class: "tags" }), taken = [];
   const refused = refusedPairs(run, state.at);
   for (const [box, slots] of boxes) {
     const inside = new Set(state.members[box]), inputs = new Set(state.reads[box]);
@@ -37,7 +37,7 @@ function drawRegion(scene, state, decision, colours, marks, act) {
         const route = scene.route(o, home, m, box);
         const chosen = marks.edge?.[0] === home && marks.edge[1] === box ? " chosen" : "";
         lines.append(edgeLine(lineOf(route, start, slot), `edge${rule === undefined ? "" : " refused"}${chosen}`, () => act.edge(home, box)));
-        if (rule !== undefined) ruleMarks.append(ruleMark(run, rule, start, slot, act, route?.mark, [home, box]));
+        if (rule !== undefined) ruleMarks.append(ruleMark(run, rule, start, slot, act, route?.mark, [home, box], taken));
       }
       if (state.home[m] === box)
         for (const u of ops.users[m]) if (!inside.has(u) && [...state.holders[u]].some((h) => !boxes.has(h))) to++;
@@ -52,7 +52,7 @@ function drawRegion(scene, state, decision, colours, marks, act) {
     for (const [m, slot] of slots) nodes.append(opNode(run, state, box, m, slot, fusion, marks, act, colours));
     if (from || to) ruleMarks.append(...stubs([...slots.values()], from, to, [...names]));
   }
-  const pair = decision === NONE ? [] : pairMarks(scene, state, decision, act);
+  const pair = decision === NONE ? [] : pairMarks(scene, state, decision, act, taken);
   return svg("g", {}, hulls, halos, lines, nodes, ruleMarks, ...pair, tags);
 }
 
@@ -131,12 +131,14 @@ function opNode(run, state, box, op, slot, inside, marks, act, colours) {
   const classes = ["node", colours.box(box, op), chosen && "chosen", label.quiet && "quiet", (marks.hits?.ops.has(op) || (!inside && marks.hits?.boxes.has(box))) && "hit"];
   const description = `${name}, ${opcode} ${run.ops.shape[op]}${inside ? `, in ${state.shownOf(box)}` : ""}`;
   const press = pressing(`op ${op} ${box}`, chosen, () => act.operation(op, box), null);
+  const about = [name, `${opcode} ${run.ops.shape[op]}`, scopeOf(run, op).join("/"), run.ops.source[op]].filter(Boolean).join("\n"), title = svg("title", {}, about);
   const middle = slot.width / 2, first = inside || label.quiet ? label.first : label.first.replace(shortName(run.finalOf(run.names[op]), 24), shortName(run.finalOf(state.nameOf(box)), 24));
   return svg("g", {
     class: classes.filter(Boolean).join(" "), tabindex: 0, role: "button", "aria-label": description, "aria-pressed": String(Boolean(chosen)), "data-op": op, "data-id": `op ${op} ${box}`,
     transform: `translate(${slot.x} ${slot.y})`, onclick: press, onkeydown: press,
+    onpointerenter: async () => { title.textContent = `${about}\n\n${await act.hlo(run, "operations", op)}`; },
   },
-  svg("title", {}, [name, `${opcode} ${run.ops.shape[op]}`, run.ops.source[op]].filter(Boolean).join("\n")),
+  title,
   svg("rect", { width: slot.width, height: slot.height, rx: label.quiet ? 12 : 5 }),
   svg("text", { x: middle, y: label.second ? 17 : slot.height / 2 + 4, class: label.quiet ? "words" : "name" }, first),
   label.second && svg("text", { x: middle, y: 32, class: "words" }, inside || !label.us ? label.second : `${label.second} · ${label.us}`));
@@ -176,17 +178,27 @@ function refusedPairs(run, at) {
   return found;
 }
 
+// The place, or one next to it where no other mark is.
+function freePlace([x, y], width, taken) {
+  const isFree = ([px, py]) => taken.every(([tx, ty, w]) => Math.abs(px - tx) >= (width + w) / 2 + 2 || Math.abs(py - ty) >= 20);
+  const steps = [0, 1, -1, 2, -2, 3, -3, 4, -4];
+  const tried = [0, 20, -20, 40].flatMap((dy) => steps.map((k) => [x + k * (width + 3), y + dy]));
+  const found = tried.find(isFree) ?? [x, y];
+  taken.push([...found, width]);
+  return found;
+}
+
 // The rule that keeps a pair apart.
-function ruleMark(run, decision, a, b, act, place, pair) {
+function ruleMark(run, decision, a, b, act, place, pair, taken) {
   const [x1] = centreOf(a), [x2] = centreOf(b), foot = a.y + a.height;
-  const [x, y] = place ?? [x1 + 0.12 * (x2 - x1), foot + Math.max(12, 0.2 * (b.y - foot))];
   const words = run.decisions.rule[decision], width = 14 + textWidth(words, BOLD);
+  const [x, y] = freePlace(place ?? [x1 + 0.12 * (x2 - x1), foot + Math.max(12, 0.2 * (b.y - foot))], width, taken);
   return svg("g", { class: "rule-mark", transform: `translate(${x} ${y})`, onclick: (event) => { event.stopPropagation(); act.rule(decision, pair); } },
     svg("title", {}, run.decisions.reason[decision]),
     svg("rect", { x: -width / 2, y: -9, width, height: 18, rx: 9 }), svg("text", { y: 4 }, words));
 }
 
-function pairMarks(scene, state, n, act) {
+function pairMarks(scene, state, n, act, taken) {
   const { run } = scene, d = run.decisions, kind = d.kind[n];
   const producer = d.producer[n], consumers = kind === "priority" ? d.others[n] : [d.consumer[n]];
   const group = svg("g", { class: `pair ${kind}` });
@@ -214,7 +226,7 @@ function pairMarks(scene, state, n, act) {
     if (!ends.length && rings.length) group.append(...ghost(scene, state, box, rings.at(-1), act));
     if (kind === "ineligible" && links.length) {
       const [a, b, route] = links[0];
-      group.append(ruleMark(run, n, a, b, act, route?.mark, [producer, box]));
+      group.append(ruleMark(run, n, a, b, act, route?.mark, [producer, box], taken));
     }
   }
   if (consumers.every((c) => c === NONE))

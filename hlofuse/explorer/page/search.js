@@ -24,7 +24,9 @@ class Search {
       all.push({ name: run.shown(name), keys: [name, run.finalOf(name)], what: run.names[box] === name ? run.ops.opcode[box] : "fusion", box, op: run.names[box] === name ? box : NONE });
     for (const kernel of run.kernels) if (kernel.box === NONE) all.push({ name: kernel.name, what: kernel.kind, kernel });
     for (const code of distinct(run.decisions.rule)) all.push({ name: code, what: data.rules.get(code)?.title ?? "rule", rule: code });
-    for (const source of distinct(run.ops.source)) all.push({ name: source, what: "source line", source });
+    const lines = new Map([...linesOf(run)].map(([line, found]) => [found.text || lineName(this.app, found), { line, found }]));
+    for (const [name, { line, found }] of lines) all.push({ name, what: `source line, ${countText(found.kernels.size, "kernel")}`, line });
+    for (const source of distinct(run.ops.source)) if (!lines.has(source)) all.push({ name: source, what: "source line", source });
     for (const name of new Set(run.passes)) all.push({ name, what: "pass", pass: name });
     for (const name of run.computations) all.push({ name, what: "computation", computation: name });
     for (const entry of this.passNames()) all.push(entry);
@@ -80,7 +82,7 @@ class Search {
   // What is found in the picture: operations whose name, opcode, source line or scope says so, and fusions.
   hits(words) {
     const { run } = this.app, low = words.toLowerCase(), { ops } = run;
-    run.findable ??= run.ops.opcode.map((opcode, n) => [run.names[n], run.finalOf(run.names[n]), opcode, ops.source[n], ops.opName[n]].join(" ").toLowerCase());
+    run.findable ??= run.ops.opcode.map((opcode, n) => [run.names[n], run.finalOf(run.names[n]), opcode, ops.source[n], ops.opName[n], ops.path[n]].join(" ").toLowerCase());
     const found = { ops: new Set(), boxes: new Set(), list: [] };
     run.findable.forEach((text, op) => { if (text.includes(low)) found.ops.add(op); });
     for (const [name, box] of run.boxNamed)
@@ -114,6 +116,7 @@ class Search {
     this.close();
     if (entry.box === undefined) { this.input.value = ""; app.find(entry.source ?? ""); }
     this.input.blur();
+    if (entry.line) return app.chooseLine(entry.line);
     if (entry.kernel) return app.showKernel(entry.kernel);
     if (entry.dump !== undefined) return app.passesView.choose(entry.dump);
     if (entry.thread !== undefined) return app.change({ view: "film", op: String(entry.thread) });

@@ -34,13 +34,13 @@ function measureOutline(outline) {
   outline.root.children.forEach(visit);
 }
 
-// `marks`: what is chosen, in question and found. Gives the picture, its size, and where to look first.
+// `marks`: what is chosen, in question and found. Gives the picture, its size, and what is to be seen.
 function drawOutline(outline, colours, marks, act, room) {
   const { run, state } = outline;
   measureOutline(outline);
   const flows = outline.flows();
   const size = nested(outline.root, flows, { gapX: 16, gapY: 34, widest: Math.max(600, room.width), room, inside: { widest: Math.max(540, room.width - 80), room: { width: room.width, height: 2 * room.height } } });
-  const frames = svg("g", {}), lines = svg("g", { class: "edges" }), titles = svg("g", { class: "titles" }), nodes = svg("g", {}), ruleMarks = svg("g", { class: "marks" });
+  const frames = svg("g", {}), lines = svg("g", { class: "edges" }), titles = svg("g", { class: "titles" }), nodes = svg("g", {}), ruleMarks = svg("g", { class: "marks" }), farNames = svg("g", {}), taken = [];
   const refusals = flows.filter((flow) => flow.decision !== undefined).length;
   for (const flow of flows) {
     const d = flow.route ? along(flow.route) : flow.from.at && flow.to.at && !flow.dead ? curve(rectOf(flow.from), rectOf(flow.to)) : "";
@@ -48,7 +48,7 @@ function drawOutline(outline, colours, marks, act, room) {
     const chosen = marks.edge && flow.pairs.some(([a, b]) => a === marks.edge[0] && b === marks.edge[1]);
     const name = ["edge", flow.decision !== undefined && "refused", flow.route?.back && "back", chosen && "chosen", flow.from.op !== undefined && flow.from.box === flow.to.box && "inner"].filter(Boolean).join(" ");
     lines.append(edgeLine(d, name, () => flow.pairs.length && act.edge(...flow.pairs[0], flow.pairs)));
-    if (flow.decision !== undefined && refusals <= 60) ruleMarks.append(ruleMark(run, flow.decision, rectOf(flow.from), rectOf(flow.to), act, flow.route && markOn(flow.route), flow.pairs[0]));
+    if (flow.decision !== undefined && refusals <= 60) ruleMarks.append(ruleMark(run, flow.decision, rectOf(flow.from), rectOf(flow.to), act, flow.route && markOn(flow.route), flow.pairs[0], taken));
   }
   // At least the costliest kernel of all steps and runs, so that bars of two pictures can be compared.
   const most = greatest(run.timed ? run.most : run.most / 1e9, visibleNodes(outline.root).map(shareOf));
@@ -57,12 +57,13 @@ function drawOutline(outline, colours, marks, act, room) {
       frames.append(borderOf(outline, node, colours, marks, act));
       titles.append(titleOf(node, act));
     }
+    if (!node.opened) farNames.append(svg("text", { x: node.at[0] + 8, y: node.at[1] + node.height / 2, class: "far-name", "data-name": node.text.first, "data-room": node.width - 16 }));
     if (!node.opened) nodes.append(boxOf(outline, node, colours, marks, act, shareOf(node) / most));
     for (const [op, leaf] of node.ops ?? [])
       nodes.append(opNode(run, state, node.box, op, { x: leaf.at[0], y: leaf.at[1], width: leaf.width, height: leaf.height }, true, marks, act, colours));
   }
   const chosen = marks.focus;
-  return { group: svg("g", { class: "overview" }, frames, lines, titles, nodes, ruleMarks), ...size, focus: chosen && outline.shownFor(chosen.box) && middleOf(placeOfChosen(outline, chosen)), hottest: hottestOf(outline) };
+  return { group: svg("g", { class: "overview" }, frames, lines, titles, nodes, ruleMarks, farNames), ...size, focus: chosen && outline.shownFor(chosen.box) && middleOf(placeOfChosen(outline, chosen)) };
 }
 
 function placeOfChosen(outline, { box, op }) {
@@ -73,12 +74,6 @@ function placeOfChosen(outline, { box, op }) {
 const shareOf = (node) => (node.opened ? 0 : node.us || node.bytes / 1e9);
 function rectOf(node) { return { x: node.at[0], y: node.at[1], width: node.width, height: node.height }; }
 function middleOf(node) { return [node.at[0] + node.width / 2, node.at[1] + node.height / 2]; }
-
-// Where to begin where not all can be shown: the costliest kernel.
-function hottestOf(outline) {
-  const found = visibleNodes(outline.root).filter((n) => !n.opened).sort((a, b) => shareOf(b) - shareOf(a))[0];
-  return found && [found.at[0] + found.width / 2, found.at[1]];
-}
 
 // Frames before what they hold.
 function visibleNodes(root) {
@@ -119,12 +114,14 @@ function handlers(node, marks, act, outline) {
 
 function boxOf(outline, node, colours, marks, act, share) {
   const { title, first, second, third } = node.text, single = node.kind === "kernel", found = foundIn(outline, node, marks.hits);
-  const can = !single || outline.state.members[node.box].length > 1;
+  const can = !single || outline.state.members[node.box].length > 1, about = `${title}\n${second}\n${third}`, tip = svg("title", {}, about);
+  const { kernel } = node.text, { run } = outline;
   return svg("g", {
+    onpointerenter: kernel && (async () => { tip.textContent = `${about}\n\n${await act.hlo(run, "kernels", kernel.n)}`; }),
     class: `group ${single ? "kernel" : "fold"} ${classesOf(outline, node, colours, marks).join(" ")}`, "aria-label": `${title}: ${second}, ${third}`,
     "data-box": single ? node.box : null, transform: `translate(${node.at[0]} ${node.at[1]})`, ...handlers(node, marks, act, outline),
   },
-  svg("title", {}, `${title}\n${second}\n${third}`),
+  tip,
   !single && svg("rect", { class: "under", x: 5, y: 5, width: node.width, height: node.height, rx: 8 }),
   svg("rect", { class: "frame", width: node.width, height: node.height, rx: single ? 6 : 8 }),
   svg("text", { x: 12, y: 19, class: "name" }, first),
