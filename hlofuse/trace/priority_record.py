@@ -49,7 +49,8 @@ class PriorityRecord:
 
     def is_of(self, device: object) -> bool:
         """It was made for this device, or does not say for which."""
-        return all(getattr(device, name, number) == number for name, number in self.device.items())
+        numbers = {k: v for k, v in self.device.items() if k != "device_memory_size"}
+        return all(getattr(device, name, number) == number for name, number in numbers.items())
 
     def fusions(self) -> list[FusionStep]:
         return [s for s in self.steps if isinstance(s, FusionStep)]

@@ -53,8 +53,8 @@ class DeviceDescription:
     threads_per_block_limit: int = 1024
     shared_memory_per_block_optin: int = 0
     shared_memory_per_core: int = 0
-    device_memory_size: int = 0
-    """Bytes; 0 where unknown."""
+    device_memory_size: int = field(default=0, compare=False)
+    """Bytes, 0 where unknown; cards of one kind have a little more or less."""
     registers_per_block_limit: int = 0
     registers_per_core_limit: int = 0
     block_dim_limit_x: int = 2**31 - 1
