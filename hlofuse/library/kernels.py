@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import resolver_of
-from hlofuse.pipelines import TARGETS, device_of
+from hlofuse.pipelines import device_of
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.kernels import KernelSelection, kernel_selection
 from hlofuse.reports.kernels.model import selection_json
 from hlofuse.reports.kernels.text import print_selection
-from hlofuse.reports.stats import ModuleStatistics, print_statistics, statistics, statistics_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from hlofuse.library.program import Program
-    from hlofuse.library.questions import Kernels, Stats
+    from hlofuse.library.questions import Kernels
 
 
 def kernels(report: Program, options: Kernels) -> Answer[KernelSelection]:
@@ -64,38 +61,3 @@ def _selection(report: Program, name: str | None) -> KernelSelection:
     release, changes = facts.replay.config.release, report.observed.changes
     found = kernel_selection(facts.replay.final, target, release, device=device, facts=facts, what_if=changes)
     return found if name is None else found.only(name, resolver_of(facts).launched(name))
-
-
-def stats(reports: Sequence[Program], options: Stats) -> Answer[list[ModuleStatistics]]:
-    """The answer of `stats`; `after`, a change, or a profile of a module before fusion replays first."""
-    found, heads, notes, differences = [], [], [], []
-    for report in reports:
-        given = report.options
-        if options.after or given.changes_xla or (given.profile is not None and not report.is_fused):
-            replay = report.replay
-            names, module, note = replay.names_at_fusion, replay.final, replay.input.note
-            head = head_of(replay, names=True)
-            differences.append(report.difference)
-        else:
-            names, module, note = None, report.module, report.loaded.note
-            head = head_of(report.loaded, replayed=False)
-        backend = report.identity.backend.value
-        target = backend if backend in TARGETS else "cpu"
-        found.append(partial(statistics, module, target=target, names=names))
-        heads.append(head)
-        notes.append(note)
-
-    def draw(console: Console, limit: int = 10) -> None:
-        print_statistics([s(heaviest=limit or None) for s in found], console)
-
-    return Answer(
-        "stats",
-        lambda: [s(heaviest=None) for s in found],  # a list in JSON is complete: limits are for people
-        json=statistics_json,
-        body=draw,
-        rows_of=lambda document: [k for m in document["modules"] for k in m["heaviest"]],
-        entries_of=lambda data: [k for m in data for k in m.heaviest],
-        note=next(filter(None, notes), ""),
-        heads=heads,
-        differences=differences,
-    )

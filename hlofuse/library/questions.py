@@ -209,7 +209,7 @@ class Memory(
 @dataclass(eq=False, repr=False)
 class Stats(
     Question["list[ModuleStatistics]"],
-    source="kernels:stats",
+    source="statistics:stats",
     shown={"limit": limit(10, "Largest kernels shown; 0 shows all.")},
     input="INPUT...",
 ):

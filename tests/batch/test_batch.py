@@ -155,8 +155,11 @@ def test_measured_times_and_modules_of_a_tpu(hlofuse: Run, tmp_path: Path) -> No
         ("host.xplane.pb", "jit_small(20)", "cpu", True),
         ("host.xplane.pb", "jit_step(18)", "cpu", True),
         ("step.before_optimizations.txt", "jit_step", "cpu", None),
-        ("tpu/gpt2_block.txt", "jit_gpt2_block", "tpu", None),
-        ("tpu/softmax.txt", "jit_softmax", "tpu", None),
+        *(
+            (f"tpu/{name}{suffix}", f"jit_{name}", "tpu", None)
+            for name in ("gpt2_block", "softmax")
+            for suffix in ("", ".txt")
+        ),
     ]
     measured_kernels = "FROM modules m JOIN kernels k USING (key, module) WHERE k.measured_us > 0"
     assert table(out, f"SELECT count(DISTINCT (path, module)) {measured_kernels}") == [(4,)]

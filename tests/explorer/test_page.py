@@ -466,7 +466,7 @@ ENTRY main {
 def test_figures_that_xla_does_not_know_are_not_noughts(visit: Open) -> None:
     seen = visit(parse_module(CALL), "#view=fusion")
     text = str(seen.page.text_content("#panes svg"))
-    assert "64 B · kLoop" in text
+    assert " µs · kLoop" in text
     assert "0 B" not in text
 
 

@@ -52,6 +52,8 @@ COMMANDS: dict[str, str] = {
     "run-as": "{sample}/after.hlo -- python -c pass",
     "targets": "",
     "devices": "",
+    "cache": "",
+    "calibrate": "{out}.toml",
     "overview": "{sample}",
 }
 LIBRARY = """

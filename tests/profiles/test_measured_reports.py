@@ -48,7 +48,7 @@ def test_a_budget_is_about_measured_time(recorded: Path, hlofuse: Run) -> None:
     (module,) = document["modules"]
     step = next(m for m in read_profile(str(profile)).modules if m.name == "jit_step")
     assert module["figures"]["measured_us"] == pytest.approx(step.total_us / 3, abs=0.01)
-    assert module["figures"]["us"] is None
+    assert module["figures"]["us"] > 0  # estimated: no budget of measured time
     assert module["profile"]["runs"] == 3
     (finding,) = module["findings"]
     assert finding["code"] == "max-time"
@@ -58,8 +58,8 @@ def test_a_budget_is_about_measured_time(recorded: Path, hlofuse: Run) -> None:
     assert " µs measured" in shown.out
     assert "Profile: 3 runs of jit_step, 100% of its time matched" in shown.out
     refused = hlofuse("check", dump, "--max-time", "1us")
-    assert refused.status == 2
-    assert "has no time to check; --max-time needs --profile" in refused.err
+    assert refused.status == 1
+    assert "est." in refused.out
 
 
 @needs_jaxlib

@@ -62,6 +62,8 @@ class Story:
     us: float | None = None
     """Microseconds of one launch of a kernel; None without an estimate."""
     runs: int = 1
+    per_iteration: bool = False
+    """In a loop of unknown length: one iteration counts."""
     limited_by: str = ""
     """`memory-bound` and so on, of a kernel with an estimate."""
     apart: tuple[tuple[Place, RuleText], ...] = ()

@@ -202,7 +202,12 @@ def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
     kernel = facts.costs.kernel(launch.instruction) if facts.costs is not None else None
     limit = limit_of(kernel, launch.us) if kernel is not None and launch.us else ""
     return replace(
-        found, us=launch.us, runs=launch.runs, limited_by=limit, apart=_apart(name, (*giving, *taking), facts)
+        found,
+        us=launch.us,
+        runs=launch.runs,
+        per_iteration=launch.per_iteration,
+        limited_by=limit,
+        apart=_apart(name, (*giving, *taking), facts),
     )
 
 

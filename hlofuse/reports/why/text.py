@@ -37,7 +37,10 @@ def story_headline(s: Story) -> str:
     if s.fate == "kernel":
         also = f"; also computed in {names(s.kernels)}" if s.kernels else ""
         time = us_text(s.us) if s.us is not None else "a kernel of its own"
+        time += " per iteration of a loop of unknown length" if s.per_iteration else ""
         time += f" × {s.runs:,}" if s.runs > 1 else ""
+        if s.described.measured is not None:
+            time = f"{measured_text(s.described.measured)} measured"
         return ", ".join(filter(None, (f"{name}: {time}", s.limited_by))) + f"{also}."
     if s.holder is not None:
         return f"{name} is inside {printable(s.holder.shown)}, which the passes treat as one operation."
