@@ -208,7 +208,13 @@ class _Listing:
         own = [p for p in siblings if basename(p) in (STAMP, MANIFEST) or p.endswith(_PROFILES)]
         return [*own, *takewhile(lambda path: path.startswith(below), inside)]
 
-    def _item(self, folder: str, files: Sequence[str], name: str = "", module: str | None = None) -> Item:
+    def _item(
+        self,
+        folder: str,
+        files: Sequence[str],
+        name: str = "",
+        module: str | None = None,
+    ) -> Item:
         """The item for the file `name`, for a module of a dump directory, or for the whole folder."""
         if self.archive:
             address = self.archive.replace("://", f"://{folder}", 1)

@@ -53,7 +53,13 @@ class Benchmark:
         return default_ops(self.module, target, replay_config(target, device).device)
 
     @cache  # noqa: B019
-    def space(self, objective: Objective, target: str, device: str | None, profile: str | None) -> Space:
+    def space(
+        self,
+        objective: Objective,
+        target: str,
+        device: str | None,
+        profile: str | None,
+    ) -> Space:
         """The search space of sequences before XLA's own passes; raises `HlofuseError` for a
         time without a device."""
         times = read_profile(profile) if profile is not None else None

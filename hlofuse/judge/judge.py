@@ -127,7 +127,14 @@ class Judge(AbstractContextManager["Judge", None]):
         kernels = Account(found, backend="cpu").totals.kernels
         return Compiled(kernels, sum(1 for _ in found.instructions()), **answer)
 
-    def judge(self, a: Module, b: Module, *, scales: Sequence[float] = SCALES, seed: int = 0) -> Judgement:
+    def judge(
+        self,
+        a: Module,
+        b: Module,
+        *,
+        scales: Sequence[float] = SCALES,
+        seed: int = 0,
+    ) -> Judgement:
         """Judge whether `b` computes what `a` does, up to ten times the effect of moving inputs by an ulp."""
         if _signature(a) != _signature(b):
             raise HlofuseError("the modules have different parameters or results")

@@ -172,7 +172,13 @@ class _Scan:
         sizes = tuple(size if d == dimension else n for d, n in enumerate(shape.dimensions))
         return Shape(shape.element_type, sizes, Layout(shape.minor_to_major))
 
-    def _padding(self, rank: int, dimension: int, low: int, high: int) -> PaddingConfig:
+    def _padding(
+        self,
+        rank: int,
+        dimension: int,
+        low: int,
+        high: int,
+    ) -> PaddingConfig:
         none, some = PaddingDimension(0, 0), PaddingDimension(low, high)
         return PaddingConfig(tuple(some if d == dimension else none for d in range(rank)))
 

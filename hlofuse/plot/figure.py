@@ -37,7 +37,13 @@ class Plot(Picture):
         self._count += 1
         return f"n{self._count}"
 
-    def _reach(self, left: float, bottom: float, right: float, top: float) -> None:
+    def _reach(
+        self,
+        left: float,
+        bottom: float,
+        right: float,
+        top: float,
+    ) -> None:
         """Extend the picture to include this rectangle."""
         self._low = min(self._low[0], left), min(self._low[1], bottom)
         self._high = max(self._high[0], right), max(self._high[1], top)
@@ -103,7 +109,15 @@ class Plot(Picture):
         title = f"<title>{escape(printable(tooltip))}</title>" if tooltip else ""
         self._svg.append(f'<g class="node">{title}{shape}</g>\n')
 
-    def _node(self, at: Position, size: Position, shape: str, color: str, hollow: bool, tooltip: str) -> None:
+    def _node(
+        self,
+        at: Position,
+        size: Position,
+        shape: str,
+        color: str,
+        hollow: bool,
+        tooltip: str,
+    ) -> None:
         (x, y), (width, height) = at, size
         self._reach(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
         fill, pen = "#ffffff" if hollow else color, 2 if hollow and shape == "circle" else 1
@@ -131,7 +145,13 @@ class Plot(Picture):
             f'<polyline points={points} fill="none" stroke="{color}" stroke-width="{width:g}"/>\n'
         )
 
-    def heading(self, at: Position, alerts: Sequence[str], lines: Sequence[str], width: float) -> None:
+    def heading(
+        self,
+        at: Position,
+        alerts: Sequence[str],
+        lines: Sequence[str],
+        width: float,
+    ) -> None:
         """The title, and below it the lines, `alerts` in their own colour."""
         self.text(at, self.title, size=14, width=width, bold=True)
         for k, line in enumerate([*alerts, *lines]):

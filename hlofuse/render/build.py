@@ -336,7 +336,13 @@ class _PanelBuilder:
             if users and unit.opcode not in ("parameter", "constant"):
                 self._stub(users, last, "user", up=False)
 
-    def _stub(self, what: list[Instruction], anchor: Box, noun: str, up: bool) -> None:
+    def _stub(
+        self,
+        what: list[Instruction],
+        anchor: Box,
+        noun: str,
+        up: bool,
+    ) -> None:
         stub = Box(self.context.key(), "stub", f"+ {plural(len(what), noun)}")
         stub.tooltip = [shorten(i.name, 60) for i in what[:12]]
         self.panel.boxes.append(stub)

@@ -133,7 +133,13 @@ _CSS = (
 )
 
 
-def document(width: float, height: float, title: str, description: str, body: Iterable[str]) -> str:
+def document(
+    width: float,
+    height: float,
+    title: str,
+    description: str,
+    body: Iterable[str],
+) -> str:
     """An SVG of that size in points on a white card."""
     return "".join(
         [

@@ -240,7 +240,14 @@ def summary(all_found: Sequence[Upgrade], old: str, new: str) -> str:
     return f"{len(changed):,} of {many} fused differently by XLA {new} than by {old}{times}."
 
 
-def print_upgrade(found: Sequence[Upgrade], old: str, new: str, console: Console, *, limit: int = 10) -> None:
+def print_upgrade(
+    found: Sequence[Upgrade],
+    old: str,
+    new: str,
+    console: Console,
+    *,
+    limit: int = 10,
+) -> None:
     """One module in full; of several a table, worst first, and the first of them in full."""
     if len(found) > 1:
         console.print(Text(summary(found, old, new), style="bold"))
@@ -254,7 +261,13 @@ def print_upgrade(found: Sequence[Upgrade], old: str, new: str, console: Console
         _print_one(f, old, new, console, limit)
 
 
-def _print_one(found: Upgrade, old: str, new: str, console: Console, limit: int) -> None:
+def _print_one(
+    found: Upgrade,
+    old: str,
+    new: str,
+    console: Console,
+    limit: int,
+) -> None:
     console.print(Text(f"{found.name}: {headline(found, old, new)}", style="bold"))
     line = compiled_line(found)
     if line:

@@ -58,7 +58,13 @@ def _cell(figure: _Figure, s: Score) -> str:
     return "–" if found is None else ("≥ " if title == "est. time" and s.floor_us else "") + written(found)
 
 
-def _headline(objective: str, before: float, after: float, nothing: str, has_floors: bool) -> Text:
+def _headline(
+    objective: str,
+    before: float,
+    after: float,
+    nothing: str,
+    has_floors: bool,
+) -> Text:
     """The objective before and after; `nothing` stands for the second where the search found nothing."""
     title, written = _OBJECTIVES[objective]
     mark = "≥ " if has_floors and objective == "time" else ""

@@ -65,7 +65,13 @@ def add_work(found: defaultdict[str, float], more: Mapping[str, float], times: f
         found[name] += amount * times
 
 
-def work_of(kernel: Instruction, emitter: str, parts: int, caches: Caches, moved: int) -> Work | None:
+def work_of(
+    kernel: Instruction,
+    emitter: str,
+    parts: int,
+    caches: Caches,
+    moved: int,
+) -> Work | None:
     """The work of one run; None where nothing is known of the kernel.
 
     `emitter` says who runs it, in the words of the rules (`rules/cpu_emitters.py`). `parts` is the number of

@@ -75,7 +75,13 @@ class KernelTimes:
         result: Ticks = compute + memory - _round_ticks(shorter * self.device.memory_compute_parallelism)
         return result
 
-    def read(self, blocks: Number, size: Ticks | int, total: Ticks, rate: NDArray[np.float64]) -> Ticks:
+    def read(
+        self,
+        blocks: Number,
+        size: Ticks | int,
+        total: Ticks,
+        rate: NDArray[np.float64],
+    ) -> Ticks:
         """Ticks to read `total` bytes of a `size`-byte operand at `rate` of the bandwidth
         (`ReadTimeWithDRAMHeuristic`)."""
         d = self.device

@@ -122,7 +122,13 @@ class _Costing:
         for position, region in enumerate(node.regions):
             self._region(node, position, region, blocks)
 
-    def _region(self, node: TiledNode, position: int, region: list[TiledNode], blocks: Column) -> None:
+    def _region(
+        self,
+        node: TiledNode,
+        position: int,
+        region: list[TiledNode],
+        blocks: Column,
+    ) -> None:
         """Add a region that runs in some blocks only, or several times (`GetNumBlocksForRegion`)."""
         kind = self.view.kinds[node.op]
         if kind.opcode == "dot":
@@ -140,7 +146,13 @@ class _Costing:
         assert isinstance(along, int)
         self._level(region, blocks * kind.operand_dims[position][along] // kind.dims[along])
 
-    def _read(self, node: TiledNode, kind: OpKind, blocks: Column, new: Mask | bool) -> None:
+    def _read(
+        self,
+        node: TiledNode,
+        kind: OpKind,
+        blocks: Column,
+        new: Mask | bool,
+    ) -> None:
         size, share = self.tilings.access(kind, node.tile)
         total: Value = (blocks if new is True else blocks * new) * size
         self.bytes_read = self.bytes_read + total

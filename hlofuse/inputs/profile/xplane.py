@@ -192,7 +192,13 @@ class _Reader:
         keys = [self._key(*found) for found in zip(*(p[first].tolist() for p in parts), strict=True)]
         return keys, of, start, long
 
-    def _new_key(self, op: int, module: int, program: int, metadata: int) -> Key:
+    def _new_key(
+        self,
+        op: int,
+        module: int,
+        program: int,
+        metadata: int,
+    ) -> Key:
         kernel, stats = self._event(metadata)
         own = program if program != -1 else stats.get("program_id")
         number = own & _UNSIGNED if isinstance(own, int) else None

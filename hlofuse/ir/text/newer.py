@@ -157,7 +157,13 @@ class _Masked:
             self._reject(column, message)
         self.unknown.add(kind, name)
 
-    def _without(self, line: str, start: int, kind: str, vocabulary: frozenset[str]) -> str:
+    def _without(
+        self,
+        line: str,
+        start: int,
+        kind: str,
+        vocabulary: frozenset[str],
+    ) -> str:
         """The line without the attributes from `start` on that are not in the vocabulary."""
         items = items_of(line[start:], ",") if start >= 0 else None
         remaining = line[:start]
@@ -169,7 +175,13 @@ class _Masked:
                 self._note(kind, name, start + begin + 2, vocabulary, of)
         return remaining if items else line
 
-    def _instruction(self, line: str, match: re.Match[str], odd: bool, computations: set[str]) -> str:
+    def _instruction(
+        self,
+        line: str,
+        match: re.Match[str],
+        odd: bool,
+        computations: set[str],
+    ) -> str:
         opcode, inner, text = match[4], match[5], match[6]
         if odd and opcode == "constant":
             inner = "0" if "[]" in match[3] else "{...}"

@@ -114,7 +114,13 @@ def _check_entry_layout(text: str, cache: ReadCache) -> Shape:
     return cache.shapes[result]
 
 
-def _read_computation(text: str, pos: int, module: Module, cache: ReadCache, names: set[str]) -> int:
+def _read_computation(
+    text: str,
+    pos: int,
+    module: Module,
+    cache: ReadCache,
+    names: set[str],
+) -> int:
     if (head := HEAD.match(text, pos)) is not None:
         is_entry, percent, name, parameters, other_shape, result_text = head.groups()
         cache.has_signatures = parameters is not None
@@ -187,7 +193,13 @@ def _read_stretch(body: Body, text: str, start: int, end: int) -> None:
         body.add_control(first)
 
 
-def _read_lines(body: Body, text: str, start: int, end: int, taken: int) -> None:
+def _read_lines(
+    body: Body,
+    text: str,
+    start: int,
+    end: int,
+    taken: int,
+) -> None:
     """Read the lines after the first `taken`; the grammar reads regions that the pattern does not fit."""
     pos = start
     for _ in range(taken):
@@ -267,7 +279,13 @@ class GrammarFallback:
             raise FastPathMiss
         self._checked.add(text)
 
-    def instructions(self, body: Body, text: str, start: int, end: int) -> None:
+    def instructions(
+        self,
+        body: Body,
+        text: str,
+        start: int,
+        end: int,
+    ) -> None:
         """Read lines into `body`; raises `FastPathMiss` for errors about the whole text."""
         # lark is slow to import, and an ordinary text does without.
         from hlofuse.ir.text.build import Builder

@@ -279,7 +279,13 @@ class _Solve:
         inverted = b.loop(init, lambda v: v[0].compare("LT", n), row, names)[1]
         return inverted.binary("divide", diagonals, [0, 1]).reshape(sizes)
 
-    def _solve(self, a: Op, b: Op, inverted: Op, size: int) -> Op:
+    def _solve(
+        self,
+        a: Op,
+        b: Op,
+        inverted: Op,
+        size: int,
+    ) -> Op:
         """`SolveWithInvertedDiagonalBlocks`"""
         n, count = a.sizes[-1], -(-a.sizes[-1] // size)
         is_backward = self.on_left ^ self.is_lower ^ self.is_transposed

@@ -91,7 +91,13 @@ def explain_fused(
     )
 
 
-def _without_reasons(module: Module, stage: ShownStage, target: str, release: str, reason: str) -> Fused:
+def _without_reasons(
+    module: Module,
+    stage: ShownStage,
+    target: str,
+    release: str,
+    reason: str,
+) -> Fused:
     return Fused(
         module.name,
         target,

@@ -87,7 +87,13 @@ def print_fused(f: Fused, console: Console, *, limit: int = 10, better: Sequence
     print_more(console, len(groups) - (limit or len(groups)))
 
 
-def _print_group(f: Fused, code: str, refused: list[Boundary], console: Console, limit: int) -> None:
+def _print_group(
+    f: Fused,
+    code: str,
+    refused: list[Boundary],
+    console: Console,
+    limit: int,
+) -> None:
     rule = f.rules.get(code)
     head = Text(f"{code}  {printable(rule.title)}" if rule else f"unknown: {printable(code)}")
     head.stylize("yellow" if rule else "dim")

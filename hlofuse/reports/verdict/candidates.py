@@ -334,7 +334,13 @@ def tried_around(
     return replace(trial, scaled_us_saved=scaled, has_more_code=grows), helped or list(findings)
 
 
-def _with_change(totals: Totals, before: Totals, after: Totals, runs: int, places: int) -> Totals:
+def _with_change(
+    totals: Totals,
+    before: Totals,
+    after: Totals,
+    runs: int,
+    places: int,
+) -> Totals:
     """The totals of a module in which some kernels change, `runs` times in a run of the program."""
     cost = Cost(*(t + (a - b) * runs for t, b, a in zip(totals.cost, before.cost, after.cost, strict=True)))
     us = [

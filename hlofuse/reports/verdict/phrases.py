@@ -169,7 +169,13 @@ def _saving(v: Verdict, t: Trial) -> float:
     return (t.us_saved if v.scaled_us_left is None else t.scaled_us_saved) or 0.0
 
 
-def _of_xla(v: Verdict, low: float, most: float, total: float, text: Callable[[float], str]) -> str:
+def _of_xla(
+    v: Verdict,
+    low: float,
+    most: float,
+    total: float,
+    text: Callable[[float], str],
+) -> str:
     """`; 8.39 MB of it is XLA's (CPU007)`: what a rule takes that no change of the user's avoids."""
     code = v.best_of.removeprefix("without ")
     if v.best is None or code == v.best_of:

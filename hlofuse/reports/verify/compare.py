@@ -175,7 +175,13 @@ def verify_module(
     )
 
 
-def _note(before: Module, after: Module, actual: Compilation, target: str, other_device: bool) -> str | None:
+def _note(
+    before: Module,
+    after: Module,
+    actual: Compilation,
+    target: str,
+    other_device: bool,
+) -> str | None:
     """Doubts about the two modules, which may explain the whole difference; None without one."""
     found = [doubt(before, "BEFORE", target)]
     if before.name != after.name:
