@@ -18,9 +18,9 @@ from hlofuse.rules.settings import AS_XLA, first_verdict
 
 _COPIES_UPDATED_ARRAYS = Span(since="0.11.1", until="0.11.2")
 """An update in a loop that is compiled whole copies its array (jax-ml/jax#40101)."""
-SLEEPS_AFTER = 10.0
+_SLEEPS_AFTER = 10.0
 """Microseconds after which a waiting thread sleeps."""
-CHEAP_FLOPS = 1000
+_CHEAP_FLOPS = 1000
 """FLOP below which XLA runs a program in the calling thread."""
 _CONCURRENT, _LARGE_BUFFER = 8, 512
 """Fewer launches, and launches on smaller buffers, run one after the other."""
@@ -42,8 +42,10 @@ class CpuTimes:
 
     def kind(self, kernel: Instruction) -> str:
         """The emitter or library that runs a kernel: the kind that its error is of."""
+        if is_small_call(kernel):
+            return "loop compiled whole"
         verdict = first_verdict(cpu_emitters.RULES, wrapped_operation(kernel) or kernel, AS_XLA)
-        return "loop compiled whole" if is_small_call(kernel) else verdict.rule.runs if verdict else ""
+        return verdict.rule.runs if verdict else ""
 
     def kind_text(self, kernel: Instruction) -> str:
         """The kind of code, with its error: `sort ±1.5×`."""
@@ -97,13 +99,17 @@ class CpuTimes:
         return self.device.us(self.launch_work(runs, is_concurrent)) or 0.0
 
     def call_us(self, call: Work, flops: int, kernels_us: float) -> float:
-        """Microseconds of a call (`Account.call_work`) of a program whose kernels take so long.
+        """Microseconds of a call (`Account.call_work`) of a program whose kernels take so long."""
+        return self.device.us(call | handoff_work(flops, kernels_us)) or 0.0
 
-        XLA runs a program of few FLOP in the calling thread (`PjRtCpuRawLoadedExecutable::Execute`). For
-        another the caller waits, which costs more once it sleeps.
-        """
-        handoff = min(1.0, kernels_us / SLEEPS_AFTER) if flops >= CHEAP_FLOPS else 0.0
-        return self.device.us({**call, "handoff": handoff}) or 0.0
+
+def handoff_work(flops: int, kernels_us: float) -> Work:
+    """The handing over of a program to another thread.
+
+    XLA runs a program of few FLOP in the calling thread (`PjRtCpuRawLoadedExecutable::Execute`). For
+    another the caller waits, which costs more once it sleeps.
+    """
+    return {"handoff": min(1.0, kernels_us / _SLEEPS_AFTER) if flops >= _CHEAP_FLOPS else 0.0}
 
 
 _CACHE: dict[object, Work | None] = {}

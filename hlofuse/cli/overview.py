@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from hlofuse.reports.common.head import Head
-
 _LISTED = 8
 _QUICKLY_READ_BYTES = 2_000_000
 """Bytes of a module that is read in no time."""

@@ -141,7 +141,7 @@ def command(
     if to_stdout:
         sys.stdout.buffer.write(content)
     else:
-        save(Path(output), content, "")
+        save(Path(output), content)
 
 
 def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:

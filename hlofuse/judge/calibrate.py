@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hlofuse.account import Account
-from hlofuse.account.cpu import CHEAP_FLOPS, SLEEPS_AFTER, CpuTimes
+from hlofuse.account.cpu import CpuTimes, handoff_work
 from hlofuse.cost.cpu.device import CpuDevice
 from hlofuse.cost.cpu.work import Caches, Work, add_work
 from hlofuse.ir.text.reader import parse_module
@@ -93,8 +93,7 @@ def samples_of(times: CpuTimes, text: str, timed: Timed) -> Iterable[Sample]:
         yield Sample(times.kind(row.instruction), {**work, "launch": 1}, us)
     call = timed.us - kernels_us
     if call > 3 and kernels_us < 300:
-        handoff = min(1.0, kernels_us / SLEEPS_AFTER) if flops >= CHEAP_FLOPS else 0.0
-        yield Sample("call", account.call_work | {"handoff": handoff}, call, 0.4)
+        yield Sample("call", account.call_work | handoff_work(flops, kernels_us), call, 0.4)
 
 
 _LEAST_CALL = 5.0  # microseconds

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from hlofuse.library.program import Program
     from hlofuse.plot.figure import Plot
     from hlofuse.render import Drawing
-    from hlofuse.render.viewers import LaunchedModule
 
 
 def drawn(

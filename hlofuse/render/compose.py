@@ -49,14 +49,6 @@ def _pair_scene(pair: ModulePair, view: str | None, options: Options) -> Scene:
     return _one(builder, side_options(options, pair, module), f"{view}: {_totals(module)}")
 
 
-def future_scene(replay: Compilation, options: Options) -> Scene:
-    """The module before a replay, every fusion closed, in frames of the future kernels."""
-    pair = pair_of(replay)
-    closed = tuple(i.name for i in pair.before.instructions() if i.opcode == "fusion")
-    chosen = replace(side_options(options, pair, pair.before), collapse=closed)
-    return _one(_before_builder(pair, options), chosen, _change(pair))
-
-
 def _one(builder: Builder, options: Options, line: str) -> Scene:
     scene = Scene(shorten(builder.module.name, 70), [line], legend=options.legend)
     decided = plan(builder.module, options)

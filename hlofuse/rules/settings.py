@@ -36,6 +36,11 @@ PLANNED = Rule(
 APART_BY_PLAN = Verdict(PLANNED)
 
 
+def every_rule() -> dict[str, Rule]:
+    """The catalogue by code, with the rule of fusion plans."""
+    return {**catalogue(), PLANNED.code: PLANNED}
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Intervention:
     """A decision that differs from XLA's.
