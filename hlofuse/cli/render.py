@@ -5,27 +5,24 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hlofuse.cli.common import completion
 from hlofuse.cli.common.messages import spinner
-from hlofuse.cli.common.options import input_argument, measured_options, option
+from hlofuse.cli.common.options import input_argument, option, replay_options
 from hlofuse.cli.common.output import save
 from hlofuse.cli.common.request import announce, report_on, warn
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.drawing import shown_view
 from hlofuse.library.side_by_side import pair_of
 from hlofuse.render import format_of, render
-from hlofuse.render.drawing import VIEWERS, require_engine
-from hlofuse.render.viewers import to_model_explorer, to_trace
+from hlofuse.render.drawing import FORMATS, require_engine
 
 if TYPE_CHECKING:
     from hlofuse.library.report import Report
     from hlofuse.render import ModulePair
-    from hlofuse.render.viewers import LaunchedModule
 
 
 @click.command("render")
@@ -34,16 +31,13 @@ if TYPE_CHECKING:
 @option(
     "-o --output",
     "FILE",
-    (
-        "File to write: .svg, .png, .pdf, .dot, .json (Model Explorer) or .trace.json.gz (Perfetto); - for"
-        " standard output."
-    ),
+    "File to write: .svg, .png, .pdf or .dot; - for standard output.",
     required=True,
     type=click.Path(),
 )
 @option(
     "--format form",
-    ["svg", "png", "pdf", "dot", "model-explorer", "perfetto"],
+    FORMATS,
     "Format, whatever the suffix.  [default for standard output: dot]",
 )
 @option(
@@ -73,7 +67,7 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 1500),
 )
 @click.option("--no-legend", is_flag=True, help="Leave the legend out.")
-@measured_options
+@replay_options
 def command(
     input: str,
     after: str | None,
@@ -95,22 +89,10 @@ def command(
 
     An SVG fits the window of a browser; the wheel zooms and dragging pans. Of a large module --focus draws
     the neighbourhood of one kernel.
-
-    For other viewers: --format model-explorer writes a graph whose layers are scopes, loops and fusions, and
-    next to it FILE.node-data.json with the time of each kernel. --format perfetto writes the kernels of one
-    step as a trace.
     """
     to_stdout = output == "-"
-    form = form or ("dot" if to_stdout else format_of(output, viewers=True))
-    if form in VIEWERS:
-        if after is not None or view == "both":
-            raise HlofuseError(f"{form} shows one module: leave out AFTER and --view both")
-        if focus is not None or opened or collapsed:
-            raise HlofuseError(f"--focus, --open and --collapse are about pictures; {form} has all kernels")
-    elif request["profile"] is not None:
-        raise HlofuseError("--profile is for --format model-explorer and perfetto: pictures have no times")
-    else:
-        require_engine(form)
+    form = form or ("dot" if to_stdout else format_of(output))
+    require_engine(form)
     report = report_on(input, request)
     pair = None if after is None else _pair(report, after)
     if pair is None:
@@ -121,9 +103,6 @@ def command(
         else:
             announce(report.at_fusion)
             warn(report.at_fusion.note)
-    if form in VIEWERS:
-        _write_for_viewer(report.launched(view), form, output)
-        return
     draw = report.render if pair is None else partial(render, pair)
     drawing = draw(
         view if pair is None else view or "both",
@@ -142,21 +121,6 @@ def command(
         sys.stdout.buffer.write(content)
     else:
         save(Path(output), content)
-
-
-def _write_for_viewer(launched: LaunchedModule, form: str, output: str) -> None:
-    if form == "perfetto":
-        content, how = to_trace(launched, output.endswith(".gz")), "open it at https://ui.perfetto.dev"
-    else:
-        content, data = to_model_explorer(launched)
-        data_file = output.removesuffix(".json") + ".node-data.json"
-        how = f"open it with model-explorer {quote(output)} --node_data_paths={quote(data_file)}"
-        if output != "-":
-            save(Path(data_file), data, "the times of its nodes")
-    if output == "-":
-        sys.stdout.buffer.write(content)
-    else:
-        save(Path(output), content, how)
 
 
 def _pair(report: Report, after: str) -> ModulePair:

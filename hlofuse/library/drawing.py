@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,6 @@ from hlofuse.plot.roofline import plot_roofline
 from hlofuse.releases import nearest
 from hlofuse.render import render
 from hlofuse.render.scene import pair_of
-from hlofuse.render.viewers import LaunchedModule
 from hlofuse.reports.common.head import BRIEF
 from hlofuse.reports.common.model import both_names
 from hlofuse.reports.common.names import renamed_kernels
@@ -77,18 +75,6 @@ def shown_view(program: Program, view: str | None = None) -> str:
     if fits and loaded.config is None:
         program.options.listener.note(f"drawn before fusion; give --device to replay target {loaded.target}")
     return "after" if fits and loaded.config is not None else "before"
-
-
-def launched(program: Program, view: str | None) -> LaunchedModule:
-    """`Report.launched`."""
-    at_fusion: Mapping[str, str] = {}
-    if shown_view(program, view) == "before":
-        account = program.account_as_it_is
-    else:
-        account, at_fusion = program.facts.account_after, program.replay.names_at_fusion
-    device = program.loaded.device
-    title = f"{account.backend} {device.name}" if device is not None else account.backend
-    return LaunchedModule(account, title, at_fusion)
 
 
 def plotted(program: Program, kind: str) -> Plot:

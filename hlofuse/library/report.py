@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from hlofuse.library.questions import method_of
     from hlofuse.plot.figure import Plot
     from hlofuse.render import Drawing
-    from hlofuse.render.viewers import LaunchedModule
     from hlofuse.reports.kernels import KernelSelection
     from hlofuse.reports.model_error import ModelError
     from hlofuse.reports.stats import ModuleStatistics
@@ -151,12 +150,6 @@ class Report(Program):
         from hlofuse.library.drawing import drawn
 
         return drawn(self, view, **how)
-
-    def launched(self, view: str | None = None) -> LaunchedModule:
-        """The launches of a step, for `hlofuse.render.viewers`."""
-        from hlofuse.library.drawing import launched
-
-        return launched(self, view)
 
     def plot(self, kind: str = "passes") -> Plot:
         """Figures as a plot, as `hlofuse plot`: `passes`, `kernels` or `roofline`; a notebook shows it."""

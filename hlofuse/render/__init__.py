@@ -4,7 +4,6 @@ plan.py    which parts are drawn open, closed or not at all; no cycles of frames
 build.py   boxes, frames and arrows of one computation (`scene.py`)
 compose.py    one module, or two side by side
 dot.py, drawing.py   DOT, Graphviz, and its SVG without anything active
-viewers.py   what runs, for the viewers of other projects
 """
 
 from collections.abc import Mapping, Sequence

@@ -216,7 +216,6 @@ def _attributes(element: ET.Element) -> str:
 
 
 FORMATS = ("svg", "png", "pdf", "dot")
-VIEWERS = ("model-explorer", "perfetto")
 _DPI = 144
 _MOST_PIXELS = 40_000_000
 
@@ -306,17 +305,12 @@ class Drawing(Picture):
         return run_graphviz(self.dot, "svg")
 
 
-def format_of(path: str | os.PathLike[str], viewers: bool = False) -> str:
-    """The format of a file's suffix, with `viewers` also of `VIEWERS`; raises `HlofuseError` for others."""
-    name = Path(path).name.lower()
-    if viewers and name.endswith((".trace.json", ".json.gz")):
-        return "perfetto"
-    if viewers and name.endswith(".json"):
-        return "model-explorer"
-    suffix = Path(name).suffix.lstrip(".")
+def format_of(path: str | os.PathLike[str]) -> str:
+    """The format of a file's suffix; raises `HlofuseError` for others."""
+    suffix = Path(path).suffix.lower().lstrip(".")
     suffix = "dot" if suffix == "gv" else suffix
     if suffix not in FORMATS:
-        formats = ", ".join("." + f for f in (*FORMATS, *(("json", "trace.json.gz") if viewers else ())))
+        formats = ", ".join("." + f for f in FORMATS)
         given = f".{printable(suffix)} is not among them" if suffix else "the name has none"
         raise HlofuseError(f"the output's suffix says what to draw ({formats}), but {given}")
     return suffix

@@ -332,19 +332,6 @@ def test_an_environment_rewards_measured_time(gpt2_whole: Path, on_gpu: Path) ->
         refused.step(refused.names.index("stop"))
 
 
-def test_viewers_show_measured_time(recorded: Path, hlofuse: Run) -> None:
-    dump, profile = recorded / STEP, recorded / PROFILE
-    drawn = [
-        json.loads(hlofuse("render", dump, "--profile", profile, "--format", form, "-o", "-").out)
-        for form in ("perfetto", "model-explorer")
-    ]
-    events = [e for e in drawn[0]["traceEvents"] if e["ph"] == "X" and e["tid"] == 1]
-    assert "(measured time)" in drawn[0]["traceEvents"][0]["args"]["name"]
-    expected = library.open(dump, profile=str(profile)).account.totals.measured_us or 0.0
-    assert sum(e["dur"] for e in events) == pytest.approx(expected, rel=0.01)
-    assert "measured time (µs)" in json.dumps(drawn[1], ensure_ascii=False)
-
-
 def test_the_way_through_the_passes_ends_in_measured_kernels(
     gpt2_whole: Path, on_gpu: Path, hlofuse: Run
 ) -> None:
