@@ -19,7 +19,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
         "rule": "The rule catalogue: condition, reason, advice.",
     },
     "Search for something faster": {
-        "optimize": "Search passes, XLA flags or fusion decisions that beat XLA's defaults.",
+        "optimize": "Search passes and XLA flags that beat XLA's defaults.",
         "passes": "The passes that optimize may run, and how each was checked.",
     },
     "What runs": {

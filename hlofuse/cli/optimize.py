@@ -1,4 +1,4 @@
-"""`hlofuse optimize`: a better order of passes, XLA flags or fusion plan, measured in what runs."""
+"""`hlofuse optimize`: a better order of passes or XLA flags, measured in what runs."""
 
 from __future__ import annotations
 

@@ -17,7 +17,6 @@ from hlofuse.order import is_open, restore, source_of
 from hlofuse.passes import make_pass
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS
-from hlofuse.rules.settings import PlanInForce
 from hlofuse.trace import Recorder
 from hlofuse.trace.provenance import final_instructions
 
@@ -182,7 +181,6 @@ class Compilation:
             "tie_breaker": self.recorded_order,
             "observers": observers,
             "tables": cache,
-            "plan": PlanInForce(config.settings.plan) if config.settings.plan else None,
         }
         fused = self.spans[Stage.FUSED]
         for text in listed:

@@ -57,9 +57,8 @@ from hlofuse.reports.memory.model import memory_use
 from hlofuse.reports.verdict.phrases import kernel_cells
 from hlofuse.reports.verdict.text import verdict_lines
 from hlofuse.reports.verdict.verdict import verdict
-from hlofuse.rules.catalogue import family_of
+from hlofuse.rules.catalogue import catalogue, family_of
 from hlofuse.rules.pages import sections
-from hlofuse.rules.settings import every_rule
 from hlofuse.trace import Event
 
 AUTO = "auto"
@@ -285,7 +284,7 @@ def page_of(
     quoted = {d.event.rule or "" for run in runs for d in run.decisions} | {
         h.refusal.rule or "" for run in runs for h in run.refused_edges
     }
-    entries = every_rule()
+    entries = catalogue()
     rules = tuple(
         (code, entries[code].title, tuple(sections(entries[code])))
         for code in sorted(quoted)

@@ -92,7 +92,7 @@ if TYPE_CHECKING:
         """The method that asks a question."""
 
 
-SPACES = ("passes", "flags", "all", "fusion")
+SPACES = ("passes", "flags", "all")
 METHODS = ("greedy", "beam", "random", "evolve", "mcts", "policy")
 OBJECTIVES = ("time", "measured-time", "kernels", "bytes", "ops", "peak-memory")
 
@@ -306,7 +306,7 @@ class WhatIf(
 
 @dataclass(eq=False, repr=False)
 class Optimize(Question[Any], source="optimizing:optimized", reading="search", of_whole=True):
-    """Search for passes, flags or fusion decisions that make the module in INPUT faster than XLA's defaults.
+    """Search for passes and flags that make the module in INPUT faster than XLA's defaults.
 
     Every candidate is replayed to the final kernels and measured there: kernels, bytes, time with lower
     bounds for library calls. The result has no superfluous move. It is XLA's default if nothing
@@ -316,7 +316,7 @@ class Optimize(Question[Any], source="optimizing:optimized", reading="search", o
     space: str = option(
         "--space",
         SPACES,
-        "What to change: passes run before XLA's own, XLA_FLAGS that skip passes, both, or fusion decisions.",
+        "What to change: passes run before XLA's own, XLA_FLAGS that skip passes, or both.",
         "all",
     )
     objective: str | None = option(

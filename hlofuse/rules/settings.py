@@ -1,6 +1,5 @@
 """Changes of a what-if run: values of knobs, disabled and added rules. Empty for XLA as it is.
 
-A fusion plan replaces the cost model and the order of the queue on GPU, never a rule about legality.
 Passes evaluate their rules with these settings, in order (`in_force`, `first_verdict`).
 """
 
@@ -11,75 +10,12 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 from hlofuse.ir.errors import HlofuseError, any_of
-from hlofuse.ir.graph import Instruction, Module
 from hlofuse.releases import Release
-from hlofuse.rules.catalogue import Knob, Rule, catalogue, knob_values
+from hlofuse.rules.catalogue import Knob, catalogue, knob_values
 from hlofuse.rules.verdict import Verdict
-
-KINDS = {
-    "apart": "{p} is not fused",
-    "first": "{p} is fused first, whatever the cost",
-    "last": "{p} is fused last, whatever the cost",
-    "split": "{p} and {c} are not merged into a multi-output kernel",
-    "join": "{p} and {c} are merged into a multi-output kernel, whatever the cost",
-}
-PAIRS = ("split", "join")
-PLANNED = Rule(
-    "PLAN",
-    "The fusion plan does not fuse them",
-    outcome=True,
-    page={"condition": "The fusion plan decides it."},
-)
-APART_BY_PLAN = Verdict(PLANNED)
-
-
-def every_rule() -> dict[str, Rule]:
-    """The catalogue by code, with the rule of fusion plans."""
-    return {**catalogue(), PLANNED.code: PLANNED}
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Intervention:
-    """A decision that differs from XLA's.
-
-    Instructions have their names at the input of priority fusion. A fusion has that of the consumer that it
-    grew from, which does not depend on what was fused before.
-    """
-
-    kind: str
-    producer: str
-    consumer: str = ""  # of `PAIRS` only
-
-    def __str__(self) -> str:
-        return KINDS[self.kind].format(p=self.producer, c=self.consumer)
-
-
-FusionPlan: TypeAlias = tuple[Intervention, ...]
-"""Interventions, in order of their priority."""
-
-
-class PlanInForce:
-    """A plan during one replay: it knows which instruction grew from which."""
-
-    def __init__(self, plan: FusionPlan) -> None:
-        self._places = {s.producer: (s.kind, k) for k, s in enumerate(plan) if s.kind not in PAIRS}
-        self._pairs = {frozenset((s.producer, s.consumer)): s.kind for s in plan if s.kind in PAIRS}
-        self._origins: dict[Instruction, str] = {}
-
-    def begin(self, module: Module) -> None:
-        """Note the names of the instructions before anything is fused."""
-        self._origins = {i: i.name for i in module.instructions()}
-
-    def place(self, producer: Instruction) -> tuple[str, int]:
-        """`apart`, `first` with a number, or `last`; empty where XLA decides."""
-        return self._places.get(self._origins.get(producer, ""), ("", 0))
-
-    def pair(self, a: Instruction, b: Instruction) -> str:
-        """`split` or `join` for two kernels that multi-output fusion may join; else empty."""
-        return self._pairs.get(frozenset(self._origins.get(x, x.name) for x in (a, b)), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +24,6 @@ class Settings:
 
     knobs: Mapping[str, float] = field(default_factory=dict)
     disabled: frozenset[str] = frozenset()
-    plan: FusionPlan = ()
-    """Decisions of the GPU's fusion passes that are taken otherwise."""
 
     def value(self, knob: Knob) -> float:
         return self.knobs.get(knob.name, knob.default) if self.knobs else knob.default

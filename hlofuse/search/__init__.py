@@ -1,1 +1,1 @@
-"""Searching for better orders of passes, XLA flags and fusion plans, measured in what runs."""
+"""Searching for better orders of passes and XLA flags, measured in what runs."""

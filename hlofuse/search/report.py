@@ -7,11 +7,9 @@ from rich.console import Console
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.fields import fields, us_json
 from hlofuse.format.terminal import indented, print_rows
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.pipelines.flags import joined
-from hlofuse.search.fusion_plan import Outcome, PlanResult
 from hlofuse.search.space import ACTIONS, Objective, Score
 from hlofuse.search.strategies import Found
 
@@ -123,60 +121,4 @@ def found_json(found: Found, objective: Objective, **request: Any) -> dict[str, 
         "flags": list(joined(m for m in found.moves if m not in ACTIONS)),
         "evaluations": found.evaluations,
         "seconds": round(found.seconds, 1),
-    }
-
-
-def print_plan(found: PlanResult, objective: str, how: str, console: Console) -> None:
-    """Print the distance of XLA's queue from the best plan found, and the changed decisions
-    with XLA's rule."""
-    nothing = "" if found.changes else "; no better fusion plan was found"
-    has_floors = found.default.account.totals.floors > 0
-    console.print(_headline(objective, found.default.value, found.best.value, nothing, has_floors))
-    console.print(Text(how, style="dim"))
-    totals = [(o.account.totals, name) for o, name in ((found.default, "XLA's queue"), (found.best, "found"))]
-    rows = [
-        (
-            name,
-            f"{t.kernels:,}",
-            f"{t.launches:,}",
-            bytes_text(t.cost.bytes_accessed),
-            us_text(t.us or 0.0, has_floors),
-        )
-        for t, name in totals
-    ]
-    console.print()
-    figures = ("kernels", "launches", "moved", "est. time")
-    print_rows(console, (("", "left"), *((f, "right") for f in figures)), rows)
-    if found.changes:
-        console.print()
-    for number, c in enumerate(found.changes, 1):
-        rule = f"; XLA decided by {c.xla.rule}" if c.xla is not None and c.xla.rule else ""
-        gain = f"saves {_OBJECTIVES[objective][1](c.gain)}" + rule
-        console.print(Text(f"{number:>2} {printable(str(c.intervention))}", style="bold"))
-        indented(console, gain, 3, "dim")
-
-
-def plan_json(found: PlanResult, objective: str, **request: Any) -> dict[str, Any]:
-    """`default` and `found` with their totals, and `changes`: the interventions and what each gains."""
-
-    def totals(outcome: Outcome) -> dict[str, Any]:
-        figures = "kernels launches bytes=cost.bytes_accessed time_us=us floor_us"
-        scaled = us_json(outcome.value) if objective == "measured-time" else None
-        return {**fields(outcome.account.totals, figures), "scaled_us": scaled}
-
-    return {
-        "schema": "hlofuse.optimize/3",
-        "objective": objective,
-        **request,
-        "default": totals(found.default),
-        "found": totals(found.best),
-        "changes": [
-            {
-                **fields(c.intervention, "kind producer consumer?"),
-                "rule": c.xla.rule if c.xla is not None else None,
-                "gain": c.gain,
-            }
-            for c in found.changes
-        ],
-        "evaluations": found.plans,
     }

@@ -255,50 +255,6 @@ def test_no_change_is_suggested_of_kernels_that_take_no_time(
     assert ("unroll-the-scan" in {s.recipe for s in found}) is is_suggested
 
 
-# Multi-output fusion could make one kernel of the first three; the fourth has nothing to do with it.
-QUEUE_MISSES = """HloModule misses
-ENTRY e {
-  a = f32[256,256]{1,0} parameter(0)
-  b = f32[256,256]{1,0} parameter(1)
-  c = f32[256,256]{1,0} parameter(2)
-  d = f32[64]{0} parameter(3)
-  two = f32[] constant(2)
-  twos = f32[256,256]{1,0} broadcast(two), dimensions={}
-  x0 = f32[256,256]{1,0} add(a, twos)
-  x = f32[256,256]{1,0} negate(x0)
-  y0 = f32[256,256]{1,0} multiply(b, twos)
-  y = f32[256,256]{1,0} abs(y0)
-  z0 = f32[256,256]{1,0} subtract(c, twos)
-  z = f32[256,256]{1,0} negate(z0)
-  apart = f32[64]{0} negate(d)
-  ROOT out = (f32[256,256]{1,0}, f32[256,256]{1,0}, f32[256,256]{1,0}, f32[64]{0}) tuple(x, y, z, apart)
-}
-"""
-
-
-@pytest.mark.parametrize(("factor", "finds"), [(10, True), (1e-6, False)])
-def test_a_plan_is_searched_for_by_measured_time(tmp_path: Path, factor: float, finds: bool) -> None:
-    """What estimates say of kernels counts as much as these take in the profile."""
-    dump = tmp_path / "misses.hlo"
-    dump.write_text(QUEUE_MISSES)
-    # Only the fourth takes as long as a launch.
-    profile = profile_of(dump, tmp_path / "a.xplane.pb", lambda _, us: us * (factor if us > 1.01 else 1))
-    report = library.open(dump, device="h100_sxm", profile=str(profile))
-    found = report.optimize(space="fusion", seconds=5)
-    measured, document = report.account.totals.measured_us, found.to_json()
-    assert document["objective"] == "measured-time"
-    assert document["default"]["scaled_us"] == pytest.approx(measured, rel=1e-3)
-    assert bool(document["changes"]) is finds
-    estimated = report.optimize(space="fusion", objective="time", seconds=5).to_json()
-    assert len(estimated["changes"]) == 1
-    if finds:
-        saved = estimated["default"]["time_us"] - estimated["found"]["time_us"]
-        scaled = document["default"]["scaled_us"] - document["found"]["scaled_us"]
-        assert scaled == pytest.approx(factor * saved, rel=0.01)
-        assert document["changes"][0]["gain"] == pytest.approx(scaled, rel=0.01)
-    assert "Measured time, scaled where kernels change: " in str(found)
-
-
 def test_flags_are_searched_for_by_measured_time(gpt2_whole: Path, on_gpu: Path, hlofuse: Run) -> None:
     def measured(*options: str) -> dict[str, Any]:
         command = ("optimize", gpt2_whole, "--passes", flag, "--format", "json", *options)

@@ -1,7 +1,6 @@
 """GPU multi-output fusion (`xla/backends/gpu/transforms/multi_output_fusion.cc`)."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from hlofuse.analysis.components import MergedOrder
@@ -29,7 +28,7 @@ from hlofuse.rules.gpu_multi_output_fusion import (
     SiblingPair,
     is_possible_root,
 )
-from hlofuse.rules.settings import APART_BY_PLAN, PlanInForce, Q, first_verdict, pair_refusal
+from hlofuse.rules.settings import first_verdict, pair_refusal
 from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
@@ -40,7 +39,6 @@ class GpuMultiOutputFusion(DevicePass):
 
     name: ClassVar[str] = "multi_output_fusion"
     tables: SharedTables | None = field(default=None, compare=False, repr=False)
-    plan: PlanInForce | None = field(default=None, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         model = kernel_model(self.required_device(), self.release, self.tables)
@@ -57,7 +55,6 @@ class _Driver:
         self._computation = computation
         self._model = model
         self._settings = options.settings
-        self._plan = options.plan
         self._recorder = recorder
         self._reach = MergedOrder(computation)
         self._state = MultiOutputState(model, options.settings, self._reach.reaches)
@@ -98,7 +95,7 @@ class _Driver:
             while later < len(siblings):
                 other = siblings[later]
                 pair = SiblingPair(fusion, other, parent, self._state)
-                verdict = self._refusal(SIBLING_RULES, pair, other, fusion)
+                verdict = pair_refusal(SIBLING_RULES, pair, self._settings)
                 if verdict is not None:
                     self._refuse(other, fusion, verdict, both_read=parent.name)
                     later += 1
@@ -138,7 +135,7 @@ class _Driver:
         candidates: list[Instruction] = []
         for consumer in users:
             pair = ProducerPair(producer, consumer, self._state)
-            verdict = self._refusal(CONSUMER_RULES, pair, producer, consumer)
+            verdict = pair_refusal(CONSUMER_RULES, pair, self._settings)
             if verdict is not None:
                 self._refuse(producer, consumer, verdict)
             else:
@@ -170,15 +167,6 @@ class _Driver:
     def _forget(self, *instructions: Instruction) -> None:
         for instruction in instructions:
             self._model.forget(instruction)
-
-    def _refusal(
-        self, rules: Iterable[Callable[[Q], Verdict | None]], pair: Q, a: Instruction, b: Instruction
-    ) -> Verdict | None:
-        """By the rules, or by a plan: it may do without the costs."""
-        planned, settings = self._plan.pair(a, b) if self._plan is not None else "", self._settings
-        if planned == "join":
-            settings = replace(settings, disabled=settings.disabled | {"GM033"})
-        return pair_refusal(rules, pair, settings) or (APART_BY_PLAN if planned == "split" else None)
 
     def _refuse(
         self, producer: Instruction, consumer: Instruction | None, verdict: Verdict, **more: str

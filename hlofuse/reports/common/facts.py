@@ -15,7 +15,7 @@ from hlofuse.format.paths import source_in_function
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.reports.common.lineage import Lineage
 from hlofuse.reports.common.model import CreatedBy, FinalKernel, Place, RuleText
-from hlofuse.rules.settings import every_rule
+from hlofuse.rules.catalogue import catalogue
 
 FURTHER_RESULTS = frozenset(
     {"multi_output_fusion", "cpu_multi_output_fusion", "horizontal_loop_fusion", "horizontal_input_fusion"}
@@ -45,7 +45,7 @@ class Facts:
         self._at_stake: dict[Instruction, float | None] = {}
         self._explained: dict[str, dict[CreatedBy, None]] = {}
         self._launched_computations: dict[Module, frozenset[Computation]] = {}
-        self._catalogue = every_rule()
+        self._catalogue = catalogue()
 
     @cached_property
     def launched_before(self) -> dict[str, Instruction]:

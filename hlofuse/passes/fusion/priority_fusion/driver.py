@@ -18,7 +18,6 @@ from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.passes.fusion.priority_fusion.observers import Observer, TieBreaker
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, is_small_constant, may_be_fused
 from hlofuse.rules.priority_fusion.conditions import BITCAST_FIRST, PAYS, SMALL_CONSTANT
-from hlofuse.rules.settings import PLANNED, PlanInForce
 from hlofuse.trace import Recorder
 
 Chooser: TypeAlias = Callable[[Sequence[Instruction]], Instruction]
@@ -154,7 +153,6 @@ class Driver:
         observers: Sequence[Observer] = (),
         *,
         extra_outputs: bool = False,
-        plan: PlanInForce | None = None,
     ) -> None:
         self._computation = computation
         self._model, self._release = model, model.release
@@ -164,7 +162,6 @@ class Driver:
         self._tie_breaker = tie_breaker
         self._observers = observers if tie_breaker is None else (*observers, tie_breaker)
         self._extra_outputs = extra_outputs
-        self._plan = plan
         # Of producers refused by some user: the Triton fusion that can also write them out.
         self._preferred: dict[Instruction, Instruction] = {}
         self._queue = PriorityQueue(tie_breaker.choose if tie_breaker is not None else None)
@@ -252,8 +249,7 @@ class Driver:
             for observer in self._observers:
                 observer.refused(producer, verdict, legality)
             return None
-        place, number = self._plan.place(producer) if self._plan is not None else ("", 0)
-        removed = self._removed_times.get(producer) if not place else None
+        removed = self._removed_times.get(producer)
         users = producer.users if removed is None else self._new_consumers[producer]
         fused, unfused = self._model.times(producer, users)
         launches = self._launch * len(users)
@@ -269,11 +265,6 @@ class Driver:
         self._recorder.priority(producer, us_fused, us_unfused)
         for observer in self._observers:
             observer.priority(producer, us_fused, us_unfused)
-        if place == "apart":
-            self._recorder.ineligible(producer, None, rule=PLANNED.code, reason=PLANNED.title)
-            return None
-        if place:
-            return INFINITE - 1 - number if place == "first" else 0
         return INFINITE if unfused >= INFINITE else current + unfused - fused
 
     def _saved_by(self, producer: Instruction, user: Instruction) -> int:

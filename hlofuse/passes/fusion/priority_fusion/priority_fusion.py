@@ -15,7 +15,6 @@ from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.passes.fusion.priority_fusion.observers import Observer, TieBreaker
 from hlofuse.releases import Release
 from hlofuse.rules.gpu_fusible import fusible_computations
-from hlofuse.rules.settings import PlanInForce
 from hlofuse.trace import Recorder
 
 
@@ -30,7 +29,6 @@ class PriorityFusion(Pass):
     """Settles ties in another way than by unique ids."""
     observers: Sequence[Observer] = field(default=(), compare=False, repr=False)
     tables: SharedTables | None = field(default=None, compare=False, repr=False)
-    plan: PlanInForce | None = field(default=None, compare=False, repr=False)
     triton_multi_output: bool = False
     """A Triton fusion may take in a producer that others use too (off in XLA unless
     `xla_gpu_unsupported_enable_triton_multi_output_fusion` is set)."""
@@ -45,8 +43,6 @@ class PriorityFusion(Pass):
         computations = fusible_computations(module, self.release)
         if self.release.priority_fusion_renames:
             _append_number(module, computations)
-        if self.plan is not None:
-            self.plan.begin(module)
         changed = False
         for computation in computations:
             driver = Driver(
@@ -57,7 +53,6 @@ class PriorityFusion(Pass):
                 self.tie_breaker,
                 self.observers,
                 extra_outputs=self.triton_multi_output,
-                plan=self.plan,
             )
             changed |= driver.run()
         return changed
