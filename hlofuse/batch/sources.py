@@ -38,12 +38,12 @@ VERSION: int = document("schema")["version"]
 SCHEMA = f"hlofuse.batch/{VERSION}"
 
 
-def package(name: str, extra: str = "batch") -> Any:
+def package(name: str) -> Any:
     """An optional package; HlofuseError says how to install it."""
     try:
         return import_module(name)
     except ImportError as error:
-        hint = f'pip install "hlofuse[{extra}]"'
+        hint = 'pip install "hlofuse[batch]"'
         raise HlofuseError(f"batch needs {name.partition('.')[0]}: {hint} ({error})") from None
 
 

@@ -1,4 +1,4 @@
-"""`hlofuse batch`: thousands of modules, on one machine or many, into tables."""
+"""`hlofuse batch`: thousands of modules, into tables."""
 
 import os
 from functools import partial
@@ -9,7 +9,7 @@ import click
 
 from hlofuse.batch import summary
 from hlofuse.batch.compare import compared
-from hlofuse.batch.engines import run
+from hlofuse.batch.processes import run
 from hlofuse.batch.work import Task
 from hlofuse.cli.common.messages import message, progress_bar, wrote
 from hlofuse.cli.common.options import (
@@ -57,14 +57,6 @@ _folder = partial(click.argument, type=click.Path(path_type=Path))
 @click.option("--no-suggestions", is_flag=True, help="Try no changes: more than twice as fast.")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Workers.  [default: one per core]")
 @click.option(
-    "--engine",
-    type=click.Choice(["local", "ray", "dask"]),
-    default="local",
-    show_default=True,
-    help="Where workers run: on this machine, or on a Ray or Dask cluster.",
-)
-@click.option("--address", metavar="A", help="Cluster of the engine.  [default: one on this machine]")
-@click.option(
     "--max-seconds",
     type=click.FloatRange(0.1),
     default=600,
@@ -83,8 +75,6 @@ def _run(
     query: str | None,
     no_suggestions: bool,
     workers: int | None,
-    engine: str,
-    address: str | None,
     max_seconds: float,
     max_memory: str,
     form: str,
@@ -101,7 +91,7 @@ def _run(
     """
     task = Task(request, not no_suggestions, max_seconds, parse_bytes(max_memory))
     with progress_bar("replaying") as progress:
-        done, of = run(sources, output, task, engine, workers or os.cpu_count() or 1, address, progress)
+        done, of = run(sources, output, task, workers or os.cpu_count() or 1, progress)
     message(
         "note",
         f"worked on {done:,} of {of:,}: others are known from an earlier run, or copies" if done < of else "",

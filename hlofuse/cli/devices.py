@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.cost.gpu.device import XLAS_OWN, device_names, load_device
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command("devices")
-@click.argument("name", metavar="[DEVICE]", required=False, shell_complete=completion.devices)
+@click.argument("name", metavar="[DEVICE]", required=False)
 @report_options
 def command(name: str | None, out: Output) -> int:
     """List the GPUs that a replay can model and the TPUs; with DEVICE (a name or a file), all of its numbers.

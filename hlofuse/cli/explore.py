@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import input_argument, measured_options, option, output_option
 from hlofuse.cli.common.output import emit
 from hlofuse.cli.common.request import announce, report_on, warn
@@ -15,14 +14,11 @@ from hlofuse.cli.common.request import announce, report_on, warn
 @input_argument
 @click.argument("other", metavar="[OTHER]", required=False, type=click.Path())
 @output_option("HTML file to write; - for standard output.")
-@option(
-    "--compare-device", "D", "Show OTHER, or INPUT again, on this device, side by side.", completion.devices
-)
+@option("--compare-device", "D", "Show OTHER, or INPUT again, on this device, side by side.")
 @option(
     "--compare-xla",
     "V",
     "Show OTHER, or INPUT again, by this release of jaxlib, side by side.",
-    completion.releases,
 )
 @option(
     "--source",

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hlofuse.cli.common import completion
 from hlofuse.cli.common.messages import spinner
 from hlofuse.cli.common.options import input_argument, option, replay_options
 from hlofuse.cli.common.output import save
@@ -52,13 +51,10 @@ if TYPE_CHECKING:
     "--focus",
     "NAME",
     "Draw only the neighbourhood of this instruction or computation; any name, also model.py:42.",
-    completion.names,
 )
 @option("--radius", "N", "Distance from --focus in edges.", default=2, type=click.IntRange(0))
-@option("--open opened", "NAME", "Expand this fusion, computation or partN.", completion.names, multiple=True)
-@option(
-    "--collapse collapsed", "NAME", "Collapse this fusion or computation.", completion.names, multiple=True
-)
+@option("--open opened", "NAME", "Expand this fusion, computation or partN.", multiple=True)
+@option("--collapse collapsed", "NAME", "Collapse this fusion or computation.", multiple=True)
 @option(
     "--max-nodes",
     "N",

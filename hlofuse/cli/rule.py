@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hlofuse.cli.common import completion
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
 from hlofuse.format.escape import printable
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @click.command("rule")
-@click.argument("codes", nargs=-1, metavar="[CODE]...", shell_complete=completion.rules)
+@click.argument("codes", nargs=-1, metavar="[CODE]...")
 @report_options
 def command(codes: tuple[str, ...], out: Output) -> int:
     """Show a rule: its condition, why XLA has it, what to do about it. Without CODE, list all rules.

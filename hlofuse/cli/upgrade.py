@@ -13,7 +13,6 @@ from hlofuse.capture import Destination
 from hlofuse.capture.arguments import parse_arguments
 from hlofuse.capture.capturing import capture_function, capture_modules, function_in, module_names
 from hlofuse.capture.model import Capture
-from hlofuse.cli.common.completion import releases
 from hlofuse.cli.common.messages import spinner
 from hlofuse.cli.common.options import arguments_options, limit_option, option, replay_options, report_options
 from hlofuse.cli.common.output import Output
@@ -29,14 +28,14 @@ from hlofuse.library.options import ReplayOptions
 @click.command("upgrade")
 @click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))
 @click.argument("compiled", metavar="[COMPILED]", required=False, type=click.Path())
-@option("--from old", "V", "Current jaxlib release.  [default: read from the dump]", releases)
+@option("--from old", "V", "Current jaxlib release.  [default: read from the dump]")
 @option("--python-from", "PYTHON", "Python with the current JAX, to compile INPUT (script.py:function).")
 @option(
     "--python-to",
     "PYTHON",
     "Python with the other JAX, to compile INPUT, or the dump's module before optimizations.",
 )
-@option("--to new", "V", "Other jaxlib release.  [default: COMPILED's; with --from the newest]", releases)
+@option("--to new", "V", "Other jaxlib release.  [default: COMPILED's; with --from the newest]")
 @arguments_options
 @replay_options
 @limit_option(10, "Modules and differences shown; 0 shows all.")

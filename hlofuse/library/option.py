@@ -13,8 +13,6 @@ class Option:
     value: str | Sequence[str]
     """The placeholder of the value, or the choices."""
     help: str
-    complete: str = ""
-    """The function of `cli.common.completion` that completes it."""
     kind: str = "text"
     """`text`, `path`, `int` or `float`."""
     least: float | None = None

@@ -43,9 +43,7 @@ class ReplayOptions:
     """The module to replay and the options of the call."""
 
     input: str
-    module: str | None = _option(
-        "--module", "NAME", "Module to read from a dump directory or file.", complete="modules"
-    )
+    module: str | None = _option("--module", "NAME", "Module to read from a dump directory or file.")
     target: str | None = _option(
         "--target",
         "T",
@@ -53,23 +51,18 @@ class ReplayOptions:
             "Backend to replay (hlofuse targets).  [default: gpu with --device, else read from the dump, else"
             " cpu]"
         ),
-        complete="targets",
     )
     device: str | None = _option(
         "--device",
         "D",
         "Device name or file (hlofuse devices).  [default: read from the dump]",
-        complete="devices",
     )
     xla: str | None = _option(
         "--xla",
         "V|auto",
         "XLA to replay, as a jaxlib release.  [default: auto, read from the dump]",
-        complete="releases",
     )
-    option: str | None = _option(
-        "--option", "NAME", "A variant of the target's passes (hlofuse targets).", complete="option_names"
-    )
+    option: str | None = _option("--option", "NAME", "A variant of the target's passes (hlofuse targets).")
     order: OrderSource | None = _option(
         "--order",
         ("xla", "replayed", "estimated", "text"),
@@ -95,7 +88,6 @@ class ReplayOptions:
         "--passes",
         "LIST",
         "Replay these passes instead, separated by commas; fixpoint(A, B) repeats until nothing changes.",
-        complete="passes",
     )
     xla_flags: str | None = _option(
         "--xla-flags", "FLAGS", "XLA_FLAGS of the compilation.  [default: read from the dump]"
@@ -109,17 +101,13 @@ class ReplayOptions:
         "--set",
         "NAME=VALUE",
         "Replay with another value of a knob or device number (hlofuse what-if --knobs).",
-        complete="knobs",
         multiple=True,
     )
-    disable: tuple[str, ...] = _option(
-        "--disable", "CODE", "Replay without this rule.", complete="rules", multiple=True
-    )
+    disable: tuple[str, ...] = _option("--disable", "CODE", "Replay without this rule.", multiple=True)
     enable: tuple[str, ...] = _option(
         "--enable",
         "NAME",
         "Replay with an optional pass or rule that XLA leaves out (hlofuse targets).",
-        complete="optional_passes",
         multiple=True,
     )
     assume_input: bool = flag(

@@ -136,12 +136,12 @@ class Explain(
     A TPU dump: what was fused, and what CPU and GPU would fuse.
     """
 
-    name: str | None = argument("[NAME]", None, complete="names")
+    name: str | None = argument("[NAME]", None)
     _: KW_ONLY
-    only_pass: str | None = option("--pass", "P", "Only this pass's decisions.", complete="one_pass")
+    only_pass: str | None = option("--pass", "P", "Only this pass's decisions.")
     computation: str | None = option("--computation", "C", "Only decisions in this computation.")
     compare_device: str | None = option(
-        "--compare-device", "D", "Also replay on this device and compare the decisions.", complete="devices"
+        "--compare-device", "D", "Also replay on this device and compare the decisions."
     )
     only_refused: bool = flag("--only-refused", "Only refused fusions.")
     details: bool = flag("--details", "Add every pass: what was fused and refused, and by which rule.")
@@ -163,8 +163,8 @@ class Why(
     instructions match, all are explained; for two NAMEs, all adjacent pairs.
     """
 
-    name: str = argument("NAME", complete="names")
-    other: str | None = argument("[NAME]", None, complete="names")
+    name: str = argument("NAME")
+    other: str | None = argument("[NAME]", None)
 
 
 @dataclass(eq=False, repr=False)
@@ -185,7 +185,7 @@ class Kernels(
     fusion input or before optimizations, a source line, model.py:42, or part of an op_name, jit(f)/softmax.
     """
 
-    name: str | None = argument("[NAME]", None, complete="names")
+    name: str | None = argument("[NAME]", None)
 
 
 @dataclass(eq=False, repr=False)
@@ -259,7 +259,7 @@ class TraceOp(
     op_name alone is marked.
     """
 
-    name: str = argument("NAME", complete="names")
+    name: str = argument("NAME")
 
 
 @dataclass(eq=False, repr=False)
@@ -276,19 +276,16 @@ class WhatIf(
     rules that refused to fuse these kernels with another.
     """
 
-    name: str | None = argument("[NAME]", None, complete="names")
+    name: str | None = argument("[NAME]", None)
     _: KW_ONLY
     sweep: Mapping[str, Iterable[float | str]] | None = option(
         "--sweep",
         "NAME=V1,V2,…",
         "Replay with each value of a knob or device number; several sweeps make a grid.",
-        complete="knobs",
         multiple=True,
         convert=_axes,
     )
-    also_device: Sequence[str] = option(
-        "--also-device", "D", "Also sweep on this device.", complete="devices", multiple=True
-    )
+    also_device: Sequence[str] = option("--also-device", "D", "Also sweep on this device.", multiple=True)
     also: Sequence[Program | str] = option(
         "--also", "FILE", "Add another version of the program as a row: its dump or directory.", multiple=True
     )

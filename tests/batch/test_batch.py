@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import importlib.util
 import io
 import json
 import os
@@ -266,20 +265,6 @@ def test_bad_files_are_rows_with_their_error(hlofuse: Run, hostile: Path, tmp_pa
     assert not any("/" in error for error in found.values())  # of the same kind, the same words
 
 
-@pytest.mark.parametrize("engine", ["dask", "ray"])
-def test_clusters_write_the_same_tables(
-    hlofuse: Run, dumps: Path, finished: Path, tmp_path: Path, engine: str
-) -> None:
-    if importlib.util.find_spec({"dask": "distributed"}.get(engine, engine)) is None:
-        pytest.skip(f"needs {engine}, which is not among the packages for development")
-    out = tmp_path / engine
-    result = hlofuse("batch", dumps, "-o", out, "--engine", engine, "--workers", 2)
-    assert result.status == 0, result.err
-    query = "SELECT path, module, error, kernels FROM modules"
-    assert table(out, query) == table(finished, query)
-    assert contents(out) == contents(finished)
-
-
 def test_two_runs_are_compared_as_by_check(hlofuse: Run, dumps: Path, finished: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     assert hlofuse("batch", "diff", finished, finished).status == 0
@@ -327,7 +312,7 @@ def test_wrong_calls_are_refused(hlofuse: Run, dumps: Path, tmp_path: Path) -> N
         result = hlofuse("batch", *sources, "-o", tmp_path / "out")
         assert result.status == 2
         assert result.err.startswith("error: ")
-    for options in (("--address", "here"), ("--target", "none"), ("--device", "none"), ("--xla", "99")):
+    for options in (("--target", "none"), ("--device", "none"), ("--xla", "99")):
         assert hlofuse("batch", dumps, "-o", tmp_path / "out", *options).status == 2
     assert not (tmp_path / "out").exists()
     assert "is in a store" in hlofuse("batch", dumps, "-o", "s3://bucket/out").err

@@ -8,7 +8,6 @@ from typing import Any, TypeAlias, TypeVar
 
 import click
 
-from hlofuse.cli.common import completion
 from hlofuse.cli.common.output import Output
 from hlofuse.library.option import Option
 from hlofuse.library.options import ReplayOptions
@@ -28,24 +27,23 @@ def option(
     names: str,
     value: str | Sequence[str],
     meaning: str,
-    complete: Callable[..., Any] | None = None,
     **more: Any,
 ) -> Callable[[F], F]:
     """An option with a value: its names, what stands for the value or the choices, and what it does.
 
-    `complete` is what the shell offers; a default is shown in `--help`.
+    A default is shown in `--help`.
     """
     more |= {"metavar": value} if isinstance(value, str) else {"type": click.Choice(value)}
     if "default" in more:
         more["show_default"] = True
-    return click.option(*names.split(), help=meaning, shell_complete=complete, **more)
+    return click.option(*names.split(), help=meaning, **more)
 
 
 input_argument = click.argument("input", metavar="INPUT", type=click.Path(allow_dash=True))
-"""`INPUT`: a file, a directory or `-`; a path to the shell's completion."""
+"""`INPUT`: a file, a directory or `-`; a path for the shell."""
 
 
-name_argument = click.argument("name", metavar="[NAME]", required=False, shell_complete=completion.names)
+name_argument = click.argument("name", metavar="[NAME]", required=False)
 """`[NAME]`: any name of kernels that the report is narrowed to."""
 
 
@@ -88,10 +86,9 @@ def parameter(field: Field[Any], name: str = "") -> Decorator[Any]:
     """A field of options as an argument or an option of click."""
     given: Option = field.metadata["option"]
     name = name or field.name
-    complete = getattr(completion, given.complete) if given.complete else None
     if not given.flags:
         required = field.default is MISSING
-        return click.argument(name, metavar=given.value, required=required, shell_complete=complete)
+        return click.argument(name, metavar=given.value, required=required)
     flags = [*given.flags.split(), name]
     if not given.value:
         return click.option(*flags, is_flag=True, help=given.help)
@@ -104,7 +101,7 @@ def parameter(field: Field[Any], name: str = "") -> Decorator[Any]:
         more["type"] = click.FloatRange(min=given.least)
     elif given.kind == "path":
         more["type"] = click.Path()
-    return option(" ".join(flags), given.value, given.help, complete, **more)
+    return option(" ".join(flags), given.value, given.help, **more)
 
 
 _of_replay = partial(parameters, ReplayOptions)

@@ -1,4 +1,4 @@
-"""Engines: local processes, Ray or Dask. Each runs `in_child`, so limits are the same everywhere."""
+"""Units of work in processes of this machine, each within limits of time and memory."""
 
 import faulthandler
 import json
@@ -10,103 +10,47 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, suppress
-from functools import cache
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-from hlofuse.batch.sources import Item, items, package
+from hlofuse.batch.sources import Item, items
 from hlofuse.batch.store import Store
 from hlofuse.batch.summary import html_page, summary
 from hlofuse.batch.work import Rows, Task, failure, worked
-from hlofuse.format.escape import printable
-from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.loading import read
 from hlofuse.library.options import ReplayOptions
 
-Submit: TypeAlias = Callable[..., "Future[Rows]"]
-"""Calls a function with arguments somewhere, as `Executor.submit`."""
-
-_LOST = 20
-"""Retries of a unit that the engine lost: the death of a worker is not the unit's fault."""
 _EACH = 8
 """Units handed out for each worker: enough that none waits, few enough that little is lost."""
 _UNITS = 200
 """Units of one child: a new one has no memory of the old."""
 
 
-@contextmanager
-def _local(workers: int, address: str | None) -> Iterator[Submit]:
-    if address is not None:
-        raise HlofuseError("--address needs --engine ray or dask")
+def results(items: Iterable[Item], task: Task, workers: int) -> Iterator[Rows]:
+    """The rows of every item, as they come."""
+    waiting: dict[Future[Rows], Item] = {}
     pool = ThreadPoolExecutor(workers)
-    try:
-        yield pool.submit
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def _ray(workers: int, address: str | None) -> Iterator[Submit]:
-    ray = package("ray", "batch-ray")
-    cpus = workers if address is None else None
-    ray.init(address, num_cpus=cpus, log_to_driver=False, logging_level="ERROR", include_dashboard=False)
-    try:
-        remote = cache(ray.remote)  # a function is sent once
-        yield lambda function, *arguments: remote(function).remote(*arguments).future()
-    finally:
-        ray.shutdown()
-
-
-@contextmanager
-def _dask(workers: int, address: str | None) -> Iterator[Submit]:
-    distributed = package("distributed", "batch-dask")
-    own = {"n_workers": workers, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
-    with distributed.Client(address, **(own if address is None else {})) as client:
-        yield client.get_executor(pure=False).submit
-
-
-_ENGINES = {"local": _local, "ray": _ray, "dask": _dask}
-"""Each takes the number of workers to start, or the address of a cluster."""
-
-
-@contextmanager
-def engine(name: str, workers: int, address: str | None) -> Iterator[Submit]:
-    """A function that hands out units; HlofuseError where the engine cannot be started or reached."""
-    with ExitStack() as stack:
-        try:
-            submit = stack.enter_context(_ENGINES[name](workers, address))
-        except HlofuseError:
-            raise
-        except Exception as error:
-            place = f" at {printable(address)}" if address is not None else ""
-            raise HlofuseError(f"cannot start {name}{place}: {printable(str(error)[:200])}") from None
-        yield submit
-
-
-def results(items: Iterable[Item], submit: Submit, task: Task, workers: int) -> Iterator[Rows]:
-    """The rows of every item, as they come. What an engine loses is handed out again."""
-    waiting: dict[Future[Rows], tuple[Item, int]] = {}
 
     def collected(most: int) -> Iterator[Rows]:
         while len(waiting) > most:
             for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                item, lost = waiting.pop(future)
+                item = waiting.pop(future)
                 try:
                     yield future.result()
                 except Exception as error:
-                    if lost < _LOST:
-                        waiting[submit(in_child, item, task)] = item, lost + 1
-                    else:
-                        yield failure(item, "engine", f"lost by the engine: {str(error)[:200]}", task)
+                    yield failure(item, "engine", f"no process for it: {str(error)[:200]}", task)
 
-    for item in items:
-        waiting[submit(in_child, item, task)] = item, 0
-        yield from collected(workers * _EACH)
-    yield from collected(0)
+    try:
+        for item in items:
+            waiting[pool.submit(in_child, item, task)] = item
+            yield from collected(workers * _EACH)
+        yield from collected(0)
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
-# A child works in a process of its own, which may be killed: a worker of an engine must not be.
+# A child works in a process of its own, which may be killed.
 
 _THREAD = threading.local()
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
@@ -134,7 +78,7 @@ def in_child(item: Item, task: Task) -> Rows:
 
 def _start() -> Any:
     return subprocess.Popen(
-        [sys.executable, "-c", "from hlofuse.batch.engines import serve; serve()"],
+        [sys.executable, "-c", "from hlofuse.batch.processes import serve; serve()"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -172,9 +116,7 @@ def run(
     sources: Sequence[str],
     out: Path,
     task: Task,
-    engine_name: str = "local",
     workers: int = 1,
-    address: str | None = None,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> tuple[int, int]:
     """Work on everything in the sources and write the tables into `out`; the units worked out, and all.
@@ -190,13 +132,12 @@ def run(
     finished = store.finished(task)
     left = list({item.key: item for item in listed if item.key not in finished}.values())
     if left:
-        with engine(engine_name, workers, address) as submit:
-            try:
-                for done, rows in enumerate(results(left, submit, task, workers), 1):
-                    store.add(rows)
-                    progress(done, len(left))
-            finally:
-                store.flush()
+        try:
+            for done, rows in enumerate(results(left, task, workers), 1):
+                store.add(rows)
+                progress(done, len(left))
+        finally:
+            store.flush()
     store.finish(listed, task)
     found = summary(out)
     (out / "summary.md").write_text(found.to_markdown(limit=50) + "\n", encoding="utf-8")
