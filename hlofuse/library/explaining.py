@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hlofuse.library.options import ReplayOptions
     from hlofuse.library.program import Program
     from hlofuse.reports.explain.model import Explanation
+    from hlofuse.reports.verdict.model import Verdict
 
 
 def explained(report: Program, options: Explain) -> Answer[Any]:
@@ -61,7 +62,11 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
     notes = [observed.note] if observed.note else []
     if record is not None and (record.agreed != record.records or record.disagreements):
         notes += record_lines(record)[:1]
-    answer = report.verdict if name is None else None
+
+    def draw_figures(figures: Verdict, console: Console) -> None:
+        print_screen(figures, console, head, notes, details=False, tried=False)
+
+    answer = report.verdict_after(draw_figures) if name is None else None
     difference = report.difference
 
     @cache

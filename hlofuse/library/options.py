@@ -29,8 +29,8 @@ class Listener:
 
     note: Callable[[str], None] = lambda _: None
     """Takes a note that a result has no place for; an empty one is none."""
-    activity: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
-    """Covers a step that may take seconds."""
+    activity: Callable[..., AbstractContextManager[None]] = lambda *_: nullcontext()
+    """Covers a step that may take seconds: its name, and a function that draws what is known already."""
     progress: Callable[[str], AbstractContextManager[Progress]] = lambda _: nullcontext(_silent)
     """Covers many steps, and yields what they report to."""
 

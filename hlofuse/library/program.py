@@ -15,7 +15,9 @@ from hlofuse.library.naming import unoptimized_of, with_events
 from hlofuse.pipelines import NEEDS_DEVICE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from rich.console import Console
 
     from hlofuse.account import Account, Observed, Totals
     from hlofuse.compilation import Compilation, Counted
@@ -138,11 +140,20 @@ class Program:
     @cached_property
     def verdict(self) -> Verdict:
         """Launches, slowest kernels, remaining gain, and changes."""
+        return self.verdict_after()
+
+    def verdict_after(self, draw: Callable[[Verdict, Console], None] | None = None) -> Verdict:
+        """The verdict; `draw` shows the figures of one without trials while changes are tried."""
         from hlofuse.reports.verdict.verdict import verdict
 
         if self.is_taken_as_it_is:
             return self.verdict_as_it_is
-        with self._listener.activity("trying changes"):
+
+        def preview(console: Console) -> None:
+            if draw is not None:
+                draw(verdict(self.observed, self.facts, about_all=False), console)
+
+        with self._listener.activity("trying changes", draw and preview):
             found = verdict(self.observed, self.facts, unoptimized=self.unoptimized)
         if not self.options.measure or (module := self.unoptimized()) is None:
             return found

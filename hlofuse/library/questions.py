@@ -133,7 +133,7 @@ class Explain(
 
     A fused module: its kernels, and why each pair of them was not fused.
     A module before optimizations: an approximate replay, marked as such.
-    A TPU dump: what was fused, and what CPU and GPU would fuse.
+    A TPU dump: what was fused, its time, and its memory.
     """
 
     name: str | None = argument("[NAME]", None)

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import gzip
+import io
 import os
+import re
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from hlofuse.cli.common.messages import spinner
 from hlofuse.cli.common.output import write_file
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.options import Listener, ReplayOptions
+from hlofuse.library.questions import Explain
+from hlofuse.library.report import Report
 
 from ..conftest import ROOT
 from ..running import Run
@@ -65,8 +75,6 @@ def test_color(hlofuse: Run, samples: Path, command: list[str]) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_color_changes_nothing_but_colors(hlofuse: Run, samples: Path, command: list[str]) -> None:
-    import re
-
     args = [command[0], samples / "cpu" / "softmax" / "before.hlo", *command[1:]]
     plain = hlofuse(*args).out
     colored = hlofuse(*args, "--color", "always").out
@@ -280,3 +288,42 @@ def test_of_a_knob_like_no_other_the_list_is_named(hlofuse: Run, samples: Path) 
     requested = ("explain", samples / "cpu/softmax", "--set")
     assert "did you mean" in hlofuse(*requested, "code-duplicaton-limit=3").err
     assert hlofuse(*requested, "zzz=3").err == "error: no knob 'zzz'; hlofuse what-if --knobs lists them\n"
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _stop_when(terminal: _Terminal, shown: str) -> None:
+    deadline = time.monotonic() + 30
+    while shown not in terminal.getvalue() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    raise KeyboardInterrupt
+
+
+def test_figures_stand_while_changes_are_tried_and_stay_when_stopped(
+    monkeypatch: pytest.MonkeyPatch, samples: Path
+) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal := _Terminal())
+    softmax = samples / "cpu" / "softmax" / "before.hlo"
+    shown = list[str]()
+
+    @contextmanager
+    def activity(what: str, draw: Callable[[Console], None] | None = None) -> Iterator[None]:
+        if draw is None:
+            yield
+            return
+        with pytest.raises(KeyboardInterrupt), spinner(what, draw, after=0):
+            _stop_when(terminal, what)
+        shown.append(re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", terminal.getvalue()))
+        yield
+
+    options = ReplayOptions(str(softmax), target="cpu", listener=Listener(activity=activity))
+    Explain().about(Report(options))
+    final = shown[0].rpartition("jit_softmax: ")[2]
+    assert "kernels" in final.splitlines()[1]
+    assert "Slowest kernels" in final
+    assert "Suggestions" not in final
+    assert "tried" not in final
+    assert final.rstrip().endswith("Stopped trying changes.")

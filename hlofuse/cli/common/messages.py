@@ -16,8 +16,9 @@ from hlofuse.format.escape import printable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rich.console import Console, Group, RenderableType
+    from rich.live import Live
     from rich.progress import Progress
-    from rich.status import Status
 
 _OPEN_WITH = {
     ".html": "open it in a browser",
@@ -64,37 +65,69 @@ def wrote(path: Path, how: str = "") -> None:
 
 
 @contextmanager
-def spinner(what: str, after: float = 1.0) -> Iterator[None]:
-    """Says on stderr what is going on, for as long as it lasts, once `after` seconds passed."""
+def spinner(
+    what: str,
+    draw: Callable[[Console], None] | None = None,
+    after: float = 1.0,
+) -> Iterator[None]:
+    """Says on stderr what is going on, for as long as it lasts, once `after` seconds passed.
+
+    What `draw` prints stands above it meanwhile, and stays if the user stops the work.
+    """
     if not sys.stderr.isatty():
         yield
         return
     import threading
 
     lock = threading.Lock()
-    status: Status | None = None
+    live: Live | None = None
     over = False
+    known = _drawn(draw) if draw is not None else ""
 
     def start() -> None:
-        nonlocal status
+        nonlocal live
         from rich.console import Console
+        from rich.live import Live
+        from rich.spinner import Spinner
 
         with lock:
             if not over:
-                status = Console(stderr=True).status(what)
-                status.start()
+                console = Console(stderr=True)
+                live = Live(_above(known, Spinner("dots", what)), console=console, transient=True)
+                live.start()
 
     timer = threading.Timer(after, start)
     timer.daemon = True
     timer.start()
     try:
         yield
+    except KeyboardInterrupt:
+        if live is not None and known:
+            live.update(_above(known, f"Stopped {what}."))
+            live.transient = False
+        raise
     finally:
         timer.cancel()
         with lock:
             over = True
-            if status is not None:
-                status.stop()
+            if live is not None:
+                live.stop()
+
+
+def _drawn(draw: Callable[[Console], None]) -> str:
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    with console.capture() as capture:
+        draw(console)
+    return capture.get().rstrip("\n")
+
+
+def _above(known: str, last: RenderableType) -> Group:
+    from rich.console import Group
+    from rich.text import Text
+
+    return Group(Text.from_ansi(known), "", last) if known else Group(last)
 
 
 @contextmanager

@@ -247,10 +247,13 @@ def combined(
 ) -> tuple[tuple[int, ...], Trial] | None:
     """The changes that still help after those before them, and the gain of all; None for fewer than two."""
     current, account, helpful = observed.replay.input, before, list[int]()
-    for number, s in enumerate(suggestions, 1):
-        if s.change is None or s.trial.is_to_be_measured:
-            continue
-        attempt = tried(current, observed.replay.config, *s.change, observed.cache)
+    changes = [
+        (number, s.change)
+        for number, s in enumerate(suggestions, 1)
+        if s.change is not None and not s.trial.is_to_be_measured
+    ]
+    for number, change in changes if len(changes) > 1 else ():
+        attempt = tried(current, observed.replay.config, *change, observed.cache)
         after = final_account(attempt[0]) if attempt is not None else account
         if attempt is not None and trial_of(account.totals, after.totals, "").helps(account.totals):
             current, account = attempt[0].replay.input, after

@@ -39,18 +39,21 @@ def print_screen(
     *,
     details: bool = True,
     limit: int = _KERNELS,
+    tried: bool = True,
 ) -> None:
     """The verdict in 24 lines: what it rests on, the totals, the bounds, suggestions, slowest kernels.
 
     `notes` say how the module came to be, and what it does not agree with; `details` says how to go on.
-    With `limit` 0 it has every suggestion and every kernel.
+    With `limit` 0 it has every suggestion and every kernel. Without `tried` no change was tried: the bounds,
+    which rest on trials, and the suggestions are left out.
     """
     width = console.width
-    top = [*_head(head, notes, difference, width), *figure_lines(v, width)]
+    figures = figure_lines(v, width) if tried else _share_lines(v, width)
+    top = [*_head(head, notes, difference, width), *figures]
     functions = v.functions.rows[: _FUNCTIONS if limit else None]
     room = _LINES - len(top) - len(functions) - bool(functions) - bool(details)
     most = max(1, min(limit, _SUGGESTIONS, (room - _LEAST) // 2)) if limit else 0
-    rest = [*advice_lines(v, width, most)]
+    rest = [*advice_lines(v, width, most)] if tried else []
     most = min(limit, _KERNELS, room - len(rest) - 2) if limit else len(v.hot_kernels)
     rest += _kernels(v, most, width) if most > 0 else []
     _print(top, console)
@@ -74,10 +77,7 @@ def verdict_lines(v: Verdict, width: int, limit: int = _SUGGESTIONS) -> Iterator
 
 def figure_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     """The totals and the bounds."""
-    yield phrases.totals_line(v.totals), "bold"
-    yield from ((line, "") for line in phrases.counting_lines(v.totals))
-    yield from ((line, "") for line in phrases.shares_lines(v, width))
-    yield from ((line, "") for line in phrases.times_lines(v))
+    yield from _share_lines(v, width)
     if v.measured is not None:
         yield from ((line, "") for line in profile_lines(v.measured))
     yield from ((line, "") for line in phrases.bound_lines(v))
@@ -86,6 +86,14 @@ def figure_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     exposed = v.totals.exposed_collectives_us, v.totals.exposed_is_floor
     yield from ((line, "") for line in collective_lines(v.collectives, *exposed))
     yield from ((line, "bold yellow") for line in v.compile_time[:1])
+
+
+def _share_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
+    """The totals and the share of each kind of kernel."""
+    yield phrases.totals_line(v.totals), "bold"
+    yield from ((line, "") for line in phrases.counting_lines(v.totals))
+    yield from ((line, "") for line in phrases.shares_lines(v, width))
+    yield from ((line, "") for line in phrases.times_lines(v))
 
 
 def advice_lines(v: Verdict, width: int, limit: int) -> Iterator[tuple[str, str]]:

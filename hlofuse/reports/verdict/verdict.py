@@ -59,7 +59,7 @@ def verdict(
     fused = _may_change(config.build.backend, config.release)
     flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
     tries = len(facts.before) <= TRIED_UP_TO
-    if ranking is None and tries:
+    if ranking is None and tries and about_all:
         join = partial(share, facts.account_replayed.module)
         ranking = rank(observed.replay.input, config, attach=join, cache=observed.cache)
     refused = blocking_rules_of(facts)
