@@ -218,6 +218,18 @@ class Companions:
         of_gpu = finished is not None and "gpu_after_optimizations" in finished.name
         return finished if of_gpu == target.startswith("gpu") else None
 
+    @property
+    def temporary_bytes(self) -> int | None:
+        """Bytes of temporaries by XLA's buffer assignment, where its dump is next to the final module."""
+        finished = self.dump.finished if self.dump is not None else None
+        if finished is None:
+            return None
+        path = finished.with_name(f"{finished.name.removesuffix('.txt')}-buffer-assignment.txt")
+        if not path.is_file():
+            return None
+        sizes = _TEMPORARY.findall(read_text(path, as_module=False))
+        return sum(map(int, sizes))
+
     def is_result_of(self, backend: str, device: str | None) -> bool:
         """False if XLA's result next to a module is for another backend, or device where one is given."""
         if self.stamp is not None and self.stamp.backend not in ("", backend):
@@ -316,6 +328,7 @@ def _builtin_device(device: DeviceDescription) -> DeviceDescription | None:
     return None
 
 
+_TEMPORARY = re.compile(r"^allocation \d+: size (\d+),.*\bpreallocated-temp\b", re.MULTILINE)
 _SM = re.compile(r"(?<![a-z0-9])sm_?(\d+)\.?(\d)a?(?![0-9])", re.IGNORECASE)
 _GFX = re.compile(r"(?<![a-z0-9])gfx[0-9a-f]{3,4}(?![0-9a-z])", re.IGNORECASE)
 

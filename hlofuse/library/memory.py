@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.cost.tpu import TpuDevice
+from hlofuse.inputs.companions import companions_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
@@ -45,6 +46,7 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         memory_use(account.module, account.memory),
         **_available(report.loaded.device or account.machine, options),
         is_estimated=report.counted == "replayed",
+        recorded_temporary=companions_of(report.module).temporary_bytes,
     )
     if not report.is_fused:
         found = replace(

@@ -295,7 +295,7 @@ class _Terminal(io.StringIO):
         return True
 
 
-def _stop_when(terminal: _Terminal, shown: str) -> None:
+def _interrupt_after(terminal: _Terminal, shown: str) -> None:
     deadline = time.monotonic() + 30
     while shown not in terminal.getvalue() and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -315,7 +315,7 @@ def test_figures_stand_while_changes_are_tried_and_stay_when_stopped(
             yield
             return
         with pytest.raises(KeyboardInterrupt), spinner(what, draw, after=0):
-            _stop_when(terminal, what)
+            _interrupt_after(terminal, what)
         shown.append(re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", terminal.getvalue()))
         yield
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.inputs.text import read_text
+
 from ..conftest import ROOT
 from ..running import Run
 
@@ -35,6 +37,26 @@ def test_the_tutorial(hlofuse: Run) -> None:
         *("broadcast_select_fusion", "at", "loss.py:22"),
     ]
     assert "1 more" in hlofuse("memory", ROOT / "samples/tutorial/slow/loss", "--limit", "2").out
+
+
+@pytest.mark.parametrize(
+    ("bytes", "line"), [(8_914_944, "has the same temporaries"), (64, "has temporaries 64 B")]
+)
+def test_the_dump_of_xlas_buffer_assignment(hlofuse: Run, tmp_path: Path, bytes: int, line: str) -> None:
+    final = next((ROOT / "samples/tutorial/slow/loss").glob("*after_optimizations*"))
+    name = "module_0001.jit_loss.cpu_after_optimizations"
+    (tmp_path / f"{name}.txt").write_text(read_text(final), encoding="utf-8")
+    (tmp_path / f"{name}-buffer-assignment.txt").write_text(
+        "BufferAssignment:\n"
+        "allocation 0: size 9000000, page 0, parameter 0, shape |f32[9]| at ShapeIndex {}:\n"
+        f"allocation 1: size {bytes}, page 0, preallocated-temp:\n"
+        " value: <1 a @0> (size=64,offset=0): f32[16]{0}\n",
+        encoding="utf-8",
+    )
+    result = hlofuse("memory", tmp_path / f"{name}.txt", columns=120)
+    assert f"XLA's own buffer assignment {line}" in result.out
+    found = json.loads(hlofuse("memory", tmp_path, "--format", "json").out)["memory"]
+    assert (found["recorded_temporary"], found["temporary"]) == (bytes, 8_914_944)
 
 
 def test_it_fits_or_not(hlofuse: Run) -> None:

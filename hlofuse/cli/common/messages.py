@@ -82,7 +82,7 @@ def spinner(
     lock = threading.Lock()
     live: Live | None = None
     over = False
-    known = _drawn(draw) if draw is not None else ""
+    figures = _drawn(draw) if draw is not None else ""
 
     def start() -> None:
         nonlocal live
@@ -93,7 +93,7 @@ def spinner(
         with lock:
             if not over:
                 console = Console(stderr=True)
-                live = Live(_above(known, Spinner("dots", what)), console=console, transient=True)
+                live = Live(_above(figures, Spinner("dots", what)), console=console, transient=True)
                 live.start()
 
     timer = threading.Timer(after, start)
@@ -102,8 +102,8 @@ def spinner(
     try:
         yield
     except KeyboardInterrupt:
-        if live is not None and known:
-            live.update(_above(known, f"Stopped {what}."))
+        if live is not None and figures:
+            live.update(_above(figures, f"Stopped {what}."))
             live.transient = False
         raise
     finally:
@@ -123,11 +123,11 @@ def _drawn(draw: Callable[[Console], None]) -> str:
     return capture.get().rstrip("\n")
 
 
-def _above(known: str, last: RenderableType) -> Group:
+def _above(figures: str, last: RenderableType) -> Group:
     from rich.console import Group
     from rich.text import Text
 
-    return Group(Text.from_ansi(known), "", last) if known else Group(last)
+    return Group(Text.from_ansi(figures), "", last) if figures else Group(last)
 
 
 @contextmanager

@@ -64,6 +64,8 @@ class MemoryUse:
     """The device that has them; empty where the user says it."""
     is_estimated: bool = False
     """True for a replayed module, whose instructions XLA may run in another order."""
+    recorded_temporary: int | None = None
+    """`temporary` by the dump of XLA's buffer assignment; None without one."""
     changes: tuple[MemoryChange, ...] = field(default=(), repr=False)
     """Changes that need less temporary memory, the largest saving first."""
 

@@ -20,6 +20,10 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:
     if m.is_estimated:
         text = "Estimated: XLA's final module is not in the input, and the order of execution is a replay's."
         console.print(Text(text, style="dim"))
+    if m.recorded_temporary is not None:
+        is_same = m.recorded_temporary == m.temporary
+        has = "the same temporaries" if is_same else f"temporaries {bytes_text(m.recorded_temporary)}"
+        console.print(Text(f"XLA's own buffer assignment has {has}", style="dim" if is_same else "yellow"))
     for line in _change_lines(m):
         console.print(Text(line))
     shown = m.alive[: limit or None]
