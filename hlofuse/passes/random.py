@@ -1,49 +1,135 @@
-"""Random numbers: the generators in plain operations, and the passes that write them."""
+"""Random bits become plain operations (`xla/hlo/transforms/expanders/rng_bit_generator_expander.cc`)."""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Explained, NotRepresentable, Pass, expand_each, substituted
 from hlofuse.passes.common import make
-from hlofuse.passes.common.builder import Builder, Op, Parts
 from hlofuse.passes.common.shapes import array
-from hlofuse.rules.rewrites import RANDOM_BITS, RANDOM_NUMBERS
+from hlofuse.rules.rewrites import RANDOM_BITS
 from hlofuse.trace import Recorder
+
+Parts: TypeAlias = "list[_Op]"
+_Attribute: TypeAlias = str | int | Sequence[int]
+
+
+class _Builder:
+    """Writes a computation operation by operation (`xla/hlo/builder/xla_builder.cc`)."""
+
+    def __init__(self, module: Module, state: Shape) -> None:
+        self._module, self._computation = module, Computation("rng")
+        self._parameter = Instruction("state", state, "parameter", payload="0")
+        self._computation.append_parsed(self._parameter)
+        self.state = _Op(self, self._parameter)
+
+    def op(
+        self,
+        opcode: str,
+        shape: Shape,
+        operands: Sequence[_Op] = (),
+        **attributes: _Attribute,
+    ) -> _Op:
+        inputs = [o.x for o in operands]
+        raw = {k: make.numbers(v) if isinstance(v, list | tuple) else str(v) for k, v in attributes.items()}
+        return _Op(self, make.add(self._parameter, opcode, shape, inputs, copied_attributes=raw))
+
+    def constant(self, element_type: str, value: int) -> _Op:
+        return _Op(self, make.scalar(self._parameter, element_type, value))
+
+    def iota(self, sizes: Sequence[int], dimension: int = 0) -> _Op:
+        return self.op("iota", array("u64", sizes), iota_dimension=dimension)
+
+    def build(self, parts: Parts) -> Computation:
+        """The computation of a tuple, in the post-order of XLA's copy (`XlaComputationToHloComputation`)."""
+        computation = self._computation
+        computation.root = self.op("tuple", Shape.tuple_of([p.x.shape for p in parts]), parts).x
+        computation.reorder(computation.post_order())
+        for i in computation:
+            i.users.sort(key=lambda user: user.id)
+        return self._module.add_computation(computation)
+
+
+def _operator(opcode: str) -> Callable[[_Op, _Op | int], _Op]:
+    return lambda x, other: x.binary(opcode, other)
+
+
+class _Op:
+    """A value (`XlaOp`). Numbers, and scalars with arrays, are broadcast."""
+
+    def __init__(self, b: _Builder, x: Instruction) -> None:
+        self.b, self.x = b, x
+        self.sizes, self.type = x.shape.dimensions, x.shape.element_type
+
+    def convert(self, element_type: str, opcode: str = "convert") -> _Op:
+        return self.b.op(opcode, self.x.shape.with_element_type(element_type), [self])
+
+    def binary(self, opcode: str, other: _Op | int, element_type: str = "", **raw: str) -> _Op:
+        other = other if isinstance(other, _Op) else self.b.constant(self.type, other)
+        sizes = self.sizes or other.sizes
+        operands = [o if o.sizes == sizes else o.broadcast(sizes) for o in (self, other)]
+        return self.b.op(opcode, array(element_type or self.type, sizes), operands, **raw)
+
+    __add__, __mul__ = _operator("add"), _operator("multiply")
+    __or__, __xor__ = _operator("or"), _operator("xor")
+    __lshift__, __rshift__ = _operator("shift-left"), _operator("shift-right-logical")
+
+    def is_less(self, other: _Op) -> _Op:
+        return self.binary("compare", other, "pred", direction="LT")
+
+    def select(self, yes: _Op, no: _Op) -> _Op:
+        return self.b.op("select", yes.x.shape, [self, yes, no])
+
+    def broadcast(self, sizes: Sequence[int]) -> _Op:
+        """The scalar for each element."""
+        return self.b.op("broadcast", array(self.type, sizes), [self], dimensions=())
+
+    def reshape(self, sizes: Sequence[int]) -> _Op:
+        return self.b.op("reshape", array(self.type, sizes), [self])
+
+    def slice(self, starts: Sequence[int], limits: Sequence[int]) -> _Op:
+        return _Op(self.b, make.slice_of(self.x, self.x, starts, limits))
+
+    def concatenated(self, others: Parts, dimension: int) -> _Op:
+        return _Op(self.b, make.concatenate(self.x, [self.x, *(o.x for o in others)], dimension))
+
 
 # Numbers in parts of 32 or 64 bits, the lowest first.
 
 
-def _of(x: Op, element_type: str) -> Op:
+def _of(x: _Op, element_type: str) -> _Op:
     return x if x.type == element_type else x.convert(element_type)
 
 
-def _bits(x: Op, element_type: str) -> Op:
-    return x.as_if("bitcast-convert", element_type)
+def _bits(x: _Op, element_type: str) -> _Op:
+    return x.convert(element_type, "bitcast-convert")
 
 
-def _split(x: Op) -> Parts:
+def _split(x: _Op) -> Parts:
     """64 bits as two of 32 (`Uint64ToUint32s`)."""
     half = x.b.constant("u64", 32)
     return [_of(x, "u32"), _of(x >> half, "u32")]
 
 
-def _join(low: Op, high: Op) -> Op:
+def _join(low: _Op, high: _Op) -> _Op:
     """`Uint32sToUint64`"""
     low, high = _of(low, "u64"), _of(high, "u64")
     return low | (high << 32)
 
 
-def _increase(number: Parts, by: Op, sizes: Sequence[int] = ()) -> Parts:
+def _increase(number: Parts, by: _Op, sizes: Sequence[int] = ()) -> Parts:
     """128 bits in two parts (`Uint128AddUint64`)."""
     low = number[0] + by
     one = by.b.constant("u64", 1)
-    carried = low.compare("LT", number[0])
+    carried = low.is_less(number[0])
     more = number[1] + one
-    return [low, carried.select(more.prepended(sizes), number[1].prepended(sizes))]
+    return [low, carried.select(more.broadcast(sizes), number[1].broadcast(sizes))]
 
 
 @dataclass(frozen=True)
@@ -72,7 +158,7 @@ class Halves:
     def both(self) -> tuple[int, ...]:
         return self._parts(2)
 
-    def combined(self, parts: Parts) -> Op:
+    def combined(self, parts: Parts) -> _Op:
         """`CombineShapePair`"""
         if not self.sizes:
             return parts[0].reshape(())
@@ -83,7 +169,7 @@ class Halves:
         return result.slice([0] * len(self.sizes), self.sizes) if size % 2 else result
 
 
-def three_fry(key: Op, state: Op, shape: Shape) -> tuple[Op, Op]:
+def three_fry(key: _Op, state: _Op, shape: Shape) -> tuple[_Op, _Op]:
     """Random bits and the new state (`ThreeFryBitGenerator`)."""
     if shape.bit_width == 64:
         inputs, state = _three_fry_inputs(state, shape.dimensions)
@@ -93,12 +179,12 @@ def three_fry(key: Op, state: Op, shape: Shape) -> tuple[Op, Op]:
     return _of(halves.combined(_three_fry_rounds(inputs, _split(key))), f"u{shape.bit_width}"), state
 
 
-def _three_fry_inputs(state: Op, sizes: Sequence[int]) -> tuple[Parts, Op]:
-    number = state.reshape(()).prepended(sizes)
+def _three_fry_inputs(state: _Op, sizes: Sequence[int]) -> tuple[Parts, _Op]:
+    number = state.reshape(()).broadcast(sizes)
     stride = 1
     for d in reversed(range(len(sizes))):
         if sizes[d] >= 2:
-            number += state.b.iota("u64", sizes, d) * stride
+            number += state.b.iota(sizes, d) * stride
             stride *= sizes[d]
     following = state + math.prod(sizes)
     return _split(number), following
@@ -110,7 +196,7 @@ _PARITY = 0x1BD11BDA
 
 def _three_fry_rounds(x: Parts, key: Parts) -> Parts:
     key = [_bits(part, "u32") for part in key]
-    keys = [*key, key[0].scalar(_PARITY) ^ key[0] ^ key[1]]
+    keys = [*key, key[0].b.constant("u32", _PARITY) ^ key[0] ^ key[1]]
     x = [x[0] + keys[0], x[1] + keys[1]]
     for group in range(5):
         for distance in _ROTATIONS[group % 2]:
@@ -121,7 +207,7 @@ def _three_fry_rounds(x: Parts, key: Parts) -> Parts:
     return x
 
 
-def philox(key: Op, state: Op, shape: Shape) -> tuple[Op, Op]:
+def philox(key: _Op, state: _Op, shape: Shape) -> tuple[_Op, _Op]:
     """Random bits and the new state (`PhiloxBitGenerator`)."""
     count, b = math.prod(shape.dimensions), key.b
     keys = _split(key)
@@ -129,7 +215,7 @@ def philox(key: Op, state: Op, shape: Shape) -> tuple[Op, Op]:
     numbers = -(-count * (2 if is_wide else 1) // 4)
     halves = [state.slice([k], [k + 1]).reshape(()) for k in (0, 1)]
     parts = [*_split(halves[0]), *_split(halves[1])]
-    counter = b.iota("u64", [numbers])
+    counter = b.iota([numbers])
     start = [_join(*parts[:2]), _join(*parts[2:])]
     low, high = _increase(start, counter, [numbers])
     following = _increase(start, b.constant("u64", numbers))
@@ -156,88 +242,37 @@ def _philox_rounds(x: Parts, key: Parts) -> Parts:
     return x
 
 
-def _product(x: Op, factor: int) -> tuple[Op, Op]:
+def _product(x: _Op, factor: int) -> tuple[_Op, _Op]:
     product = _of(x, "u64") * factor
     low = _of(product, "u32")
     return _of(product >> 32, "u32"), low
-
-
-_MANTISSA_BITS = {"f16": 10, "f32": 23, "f64": 52}
-
-
-def uniform(bits: Op, least: Op, limit: Op, element_type: str) -> Op:
-    """`ConvertRandomBitsToUniformFloatingPoint`, `ConvertRandomBitsToUniformInt`"""
-    if element_type in _MANTISSA_BITS:
-        width = _MANTISSA_BITS[element_type]
-        values = _of(bits >> bits.x.shape.bit_width - width, element_type) * math.ldexp(1.0, -width)
-        return values * (limit - least) + least
-    unsigned = bits.type
-    distance = bits.binary("remainder", _bits(limit, unsigned) - _bits(least, unsigned))
-    half = distance >> 1
-    return least + _bits(half, element_type) + _bits(distance - half, element_type)
-
-
-def normal(key: Op, state: Op, shape: Shape) -> Op:
-    """`NormalFloatingPointDistribution`"""
-    halves, kind = Halves(shape.dimensions), shape.element_type
-    least, limit = (key.b.constant(kind, bound) for bound in (0.0, 1.0))
-    bits, _ = philox(key, state, array(kind, halves.both))
-    values = uniform(bits, least, limit, kind)
-    starts = [0] * len(halves.both)
-    second = list(starts)
-    second[halves.dimension + 1 if halves.sizes else 0] = 1
-    first_half, second_half = values.slice(starts, halves.half), values.slice(second, halves.both)
-    u = first_half.binary("maximum", 1.0e-7)
-    radius = u.unary("log")
-    angle = second_half.scalar(2.0 * math.pi) * second_half
-    length = (u.scalar(-2.0) * radius).unary("sqrt")
-    return halves.combined([angle.unary(f) * length for f in ("sine", "cosine")])
-
-
-_FLOATS = ("f16", "f32", "f64")
-_INTEGERS = ("s32", "u32", "s64", "u64")
-
-
-def _find(module: Module, opcode: str) -> list[Instruction]:
-    return [i for c in module.non_fusion_computations() for i in c.post_order() if i.opcode == opcode]
-
-
-def _builder(at: Instruction, parameters: Sequence[tuple[str, Shape]]) -> tuple[Builder, Parts]:
-    b = Builder(module_of(computation_of(at)), "rng")
-    return b, [b.parameter(k, shape, name) for k, (name, shape) in enumerate(parameters)]
-
-
-class _Generators:
-    def __init__(self, create: Callable[[Instruction], Computation]) -> None:
-        self._create = create
-        self._created: dict[Hashable, Computation] = {}
-
-    def of(self, x: Instruction, key: Hashable) -> Computation:
-        if key not in self._created:
-            self._created[key] = self._create(x)
-        return self._created[key]
 
 
 class RngBitGeneratorExpander(Pass):
     name = "rng-bit-generator-expander"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        generators = _Generators(_bit_generator)
+        generators: dict[Hashable, Computation] = {}
+        computations = module.non_fusion_computations()
+        found = [i for c in computations for i in c.post_order() if i.opcode == "rng-bit-generator"]
 
         def expand(x: Instruction) -> None:
             if x.shape.tuple_shapes[1].element_type in ("pred", "c64", "c128"):
                 raise NotRepresentable("random bits of this type")
             key = (x.operands[0].shape.key, x.shape.tuple_shapes[1].key, x.attributes.raw("algorithm"))
-            body = generators.of(x, key)
-            call = make.added(x, "call", x.shape, [x.operands[0]], called=[("to_apply", body)])
+            if key not in generators:
+                generators[key] = _bit_generator(x)
+            called = [("to_apply", generators[key])]
+            call = make.added(x, "call", x.shape, [x.operands[0]], called=called)
             substituted(x, call)
 
-        return expand_each(_find(module, "rng-bit-generator"), expand, recorder, Explained(RANDOM_BITS))
+        return expand_each(found, expand, recorder, Explained(RANDOM_BITS))
 
 
 def _bit_generator(x: Instruction) -> Computation:
     given, data = x.operands[0].shape, x.shape.tuple_shapes[1]
-    b, (state,) = _builder(x, [("state", given)])
+    b = _Builder(module_of(computation_of(x)), given)
+    state = b.state
     key = state.slice([0], [1]).reshape(())
     if x.attributes.raw("algorithm") == "rng_three_fry":
         bits, following = three_fry(key, state.slice([1], [2]), data)
@@ -247,69 +282,4 @@ def _bit_generator(x: Instruction) -> Computation:
         bits, following = philox(key, counter, data)
         if is_short:
             following = following.slice([0], [1])
-    return b.build(b.tuple_of([key.reshape([1]).concatenated([following], 0), bits]))
-
-
-class RngExpander(Pass):
-    """`rng-expander`; the seed of an operation is its id here, XLA's is that of its own graph."""
-
-    name = "rng-expander"
-
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        generators = _Generators(_distribution)
-        found = _find(module, "rng")
-        return expand_each(found, lambda x: _expand(x, generators), recorder, Explained(RANDOM_NUMBERS))
-
-
-def _expand(rng: Instruction, generators: _Generators) -> None:
-    distribution, kind = rng.attributes.raw("distribution"), rng.shape.element_type
-    possible = _FLOATS if distribution == "rng_normal" else (*_FLOATS, *_INTEGERS)
-    if kind not in (*possible, "bf16"):
-        raise NotRepresentable("random numbers of this type")
-    shape, operands = rng.shape, list(rng.operands)
-    if rng.shape.bit_width < 32:
-        shape = shape.with_element_type("f32")
-        operands = [make.convert(rng, o, "f32") for o in operands]
-        rng = _replace(
-            rng, make.added(rng, "rng", shape, operands, like=rng, distribution=distribution or "")
-        )
-    body = generators.of(rng, (distribution, shape.key, *(o.shape.key for o in operands)))
-    seed = make.scalar(rng, "u64", (rng.id * 0x9E3779B97F4A7C15 & (1 << 64) - 1) >> 32)
-    units = math.prod(shape.dimensions) * (shape.bit_width // 32)
-    state = make.added(rng, "rng-get-and-update-state", array("u64", [2]), [], delta=str(units))
-    call = make.added(rng, "call", shape, [seed, state, *operands], called=[("to_apply", body)])
-    _exchange(rng, call)
-
-
-def _replace(rng: Instruction, wide: Instruction) -> Instruction:
-    _exchange(rng, make.convert(wide, wide, rng.shape.element_type))
-    return wide
-
-
-def _exchange(rng: Instruction, new: Instruction) -> None:
-    for predecessor in list(rng.control_predecessors):
-        predecessor.add_control_dependency_to(new)
-    for successor in list(rng.control_successors):
-        new.add_control_dependency_to(successor)
-    rng.replace_all_uses_with(new)
-    rng.drop_all_control_dependencies()
-    computation_of(rng).remove_instruction(rng)
-
-
-def _distribution(rng: Instruction) -> Computation:
-    parameters = [
-        ("op_seed", array("u64")),
-        ("state", array("u64", [2])),
-        ("a_or_mean", rng.operands[0].shape),
-        ("b_or_sigma", rng.operands[1].shape),
-    ]
-    b, (seed, state, first, second) = _builder(rng, parameters)
-    own = {"custom_call_target": '"GetRngSeed"', "frontend_attributes": '{_xla_cse_safe_zero_operand="true"}'}
-    key = b.op("custom-call", array("u64"), raw=own) ^ seed
-    if rng.attributes.raw("distribution") == "rng_normal":
-        return b.build(first + second * normal(key, state, rng.shape))
-    bits, _ = philox(key, state, rng.shape)
-    return b.build(uniform(bits, first, second, rng.shape.element_type))
-
-
-"""Random numbers: the generators in plain operations, and the passes that write them."""
+    return b.build([key.reshape([1]).concatenated([following], 0), bits])

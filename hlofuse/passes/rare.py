@@ -5,12 +5,10 @@ from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import is_safely_removable, replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Explained, Pass, attempt, rewrite_each, substituted, visit
+from hlofuse.passes.base import Pass, attempt, rewrite_each, visit
 from hlofuse.passes.common import make
-from hlofuse.passes.common.builder import InsertingBuilder, Op
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.dce import HloDCE
-from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder
 
 _GLOBAL_SHAPE = "xla.sdy.LocalToGlobalShape"
@@ -137,92 +135,3 @@ def _inline(x: Instruction) -> bool:
         clone.shape = x.shape
         new = computation_of(x).add_instruction(clone)
     return replace_instruction(x, new, has_side_effect)
-
-
-# Batch normalization in plain operations (`xla/service/batchnorm_expander.cc`).
-
-
-_OPCODES = ("batch-norm-training", "batch-norm-inference", "batch-norm-grad")
-
-
-class BatchNormExpander(Pass):
-    name = "batchnorm_expander"
-
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        return rewrite_each(module, _OPCODES, _expand, recorder, Explained(BATCH_NORM))
-
-
-def _expand(x: Instruction) -> bool:
-    expansion = _Expansion(x)
-    expand = {"training": expansion.training, "inference": expansion.inference, "grad": expansion.gradient}
-    return substituted(x, expand[x.opcode.removeprefix("batch-norm-")]().x)
-
-
-class _Expansion:
-    def __init__(self, x: Instruction) -> None:
-        self.b = InsertingBuilder(x)
-        self.operands = [Op(self.b, o) for o in x.operands]
-        self.sizes, self.type = self.operands[0].sizes, self.operands[0].type
-        self.index = int(x.attributes["feature_index"])
-        self.epsilon = float(x.attributes["epsilon"])
-        self.others = [d for d in range(len(self.sizes)) if d != self.index]
-
-    def _wide(self, a: Op) -> Op:
-        """A value per feature for each element."""
-        return a.broadcast(self.sizes, [self.index])
-
-    def _constant(self, value: float) -> Op:
-        return self.b.constant(self.type, value)
-
-    def _count(self) -> Op:
-        """Elements per feature."""
-        count, data = self.b.constant("s32", 1), self.operands[:1]
-        for d in self.others:
-            count = self.b.op("get-dimension-size", Shape("s32"), data, dimensions=[d]) * count
-        return count.convert(self.type)
-
-    def _sums(self, zero: Op, *xs: Op) -> list[Op]:
-        add = make.scalar_computation(self.b.module, *_ADD, self.type, _SIDES)
-        return [x.sum(self.others, zero, add) for x in xs]
-
-    def training(self) -> Op:
-        data, scale, offset = self.operands
-        zero = self._constant(0.0)
-        epsilon = self._constant(self.epsilon).prepended(self.sizes)
-        count = self._count()
-        scales, offsets = self._wide(scale), self._wide(offset)
-        total, square_total = self._sums(zero, data, data * data)
-        mean = total / count
-        means = self._wide(mean)
-        variance = square_total / count - mean * mean
-        deviation = (self._wide(variance) + epsilon).unary("rsqrt")
-        shifted = (data - means) * deviation * scales + offsets
-        return self.b.tuple_of([shifted, mean, variance])
-
-    def inference(self) -> Op:
-        data, scale, offset, mean, variance = self.operands
-        epsilon = self._constant(self.epsilon).prepended(scale.sizes)
-        true_scale = scale * (variance + epsilon).unary("rsqrt")
-        shift = offset - mean * true_scale
-        return data * self._wide(true_scale) + self._wide(shift)
-
-    def gradient(self) -> Op:
-        data, scale, mean, variance, output = self.operands
-        count = self._count()
-        zero, small = self._constant(0.0), self._constant(self.epsilon)
-        epsilons, epsilon = small.prepended(self.sizes), small.prepended(scale.sizes)
-        scales, variances, means = self._wide(scale), self._wide(variance), self._wide(mean)
-        deviations = (variances + epsilons).unary("rsqrt")
-        deviation = (variance + epsilon).unary("rsqrt")
-        centered = data - means
-        product_total, offset_gradient = self._sums(zero, output * centered, output)
-        scale_gradient = product_total * deviation
-        totals, product_totals = self._wide(offset_gradient), self._wide(product_total)
-        part = product_totals * centered / (variances + epsilons)
-        factor = scales * deviations / count
-        gradient = factor * (output * count.prepended(self.sizes) - totals - part)
-        return self.b.tuple_of([gradient, scale_gradient, offset_gradient])
-
-
-_ADD = ("scalar_add_computation", "add")
-_SIDES = ("scalar_lhs", "scalar_rhs")

@@ -8,10 +8,13 @@ import importlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any
 
+from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.passes.base import FixedPoint, Pass, Pipeline
+from hlofuse.ir.graph import Instruction
+from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
 from hlofuse.releases import Release, Span
 from hlofuse.rules.settings import AS_XLA, Settings
 
@@ -83,7 +86,6 @@ _OTHERS: dict[str, dict[str, str]] = {
         "result_caster": "dot.dot_operands:ResultCaster",
         "transpose-folding": "dot.dot_operands:TransposeFolding",
         "dynamic-dimension-simplifier": "dot.dot_dimensions:DynamicDimensionSimplifier",
-        "ragged_dot_rewriter": "dot.dot_dimensions:RaggedDotRewriter",
         "bitcast_dtypes_expander": "float.conversions:BitcastDtypesExpander",
         "change-op-data-type": "float.conversions:ChangeOpDataType",
         "comparison-expander": "float.conversions:ComparisonExpander",
@@ -94,17 +96,11 @@ _OTHERS: dict[str, dict[str, str]] = {
         "broadcast_canonicalizer": "layout.layout_normalization:BroadcastCanonicalizer",
         "layout_normalization": "layout.layout_normalization:LayoutNormalization",
         "reshape-decomposer": "layout.layout_normalization:ReshapeDecomposer",
-        "eigh_expander": "linear_algebra.decompositions:EighExpander",
-        "qr_expander": "linear_algebra.decompositions:QrExpander",
-        "cholesky_expander": "linear_algebra.triangular:CholeskyExpander",
-        "triangular_solve_expander": "linear_algebra.triangular:TriangularSolveExpander",
         "while-loop-constant-sinking": "loop.code_motion:WhileLoopConstantSinking",
         "while-loop-invariant-code-motion": "loop.code_motion:WhileLoopInvariantCodeMotion",
         "simplify-while-loops": "loop.simplifier:WhileLoopSimplifier",
         "while-loop-trip-count-annotator": "loop.trip_count:WhileLoopTripCountAnnotator",
         "rng-bit-generator-expander": "random:RngBitGeneratorExpander",
-        "rng-expander": "random:RngExpander",
-        "batchnorm_expander": "rare:BatchNormExpander",
         "dynamic-index-splitter": "rare:DynamicIndexSplitter",
         "dynamic_padder": "rare:DynamicPadder",
         "map-inline": "rare:MapInliner",
@@ -182,6 +178,16 @@ _OTHERS: dict[str, dict[str, str]] = {
     },
 }
 """The passes that only XLA's own lists have, with options that depend on their place."""
+_CALLED = {"qr_expander": ("Qr", "ProductOfElementaryHouseholderReflectors"), "eigh_expander": ("Eigh",)}
+"""Passes of XLA's lists that are not implemented, with the targets of the custom calls that they expand."""
+_RARE = {
+    "batchnorm_expander": ("batch-norm-training", "batch-norm-inference", "batch-norm-grad"),
+    "cholesky_expander": ("cholesky",),
+    "ragged_dot_rewriter": ("ragged-dot",),
+    "rng-expander": ("rng",),
+    "triangular_solve_expander": ("triangular-solve",),
+}
+"""Passes of XLA's lists that are not implemented, with the opcodes that they expand; few modules hold any."""
 _TEXT = re.compile(r"\s*([\w\-]+)\s*(?:\((.*)\))?\s*")
 _FIXPOINT = re.compile(r"\s*fixpoint\s*\((.*)\)\s*", re.DOTALL)
 
@@ -312,6 +318,10 @@ class PassLists:
 
     def step(self, step: str | Pass) -> Pass:
         """The pass, created if `step` is its text; with the release of `context` where it depends on one."""
+        if isinstance(step, str) and step in _CALLED:
+            return UnimplementedPass(step, ("custom-call",), partial(_calls, _CALLED[step]))
+        if isinstance(step, str) and step in _RARE:
+            return UnimplementedPass(step, _RARE[step])
         if isinstance(step, str):
             return _create(step, self.target, self.context)
         if isinstance(step, FixedPoint):
@@ -320,6 +330,10 @@ class PassLists:
             changes: dict[str, Any] = {"release": self.context["release"]}
             return replace(step, **changes)
         return step
+
+
+def _calls(targets: tuple[str, ...], x: Instruction) -> bool:
+    return custom_call_target(x) in targets
 
 
 def _create(text: str, target: str, context: Mapping[str, Any]) -> Pass:

@@ -64,15 +64,11 @@ LIBRARY = rewrites("RW021", "dot-library-rewriter", "Operations move to YNNPACK"
 LOGISTIC = rewrites(
     "RW030", "logistic-expander", "The logistic function becomes a division and an exponential"
 )
-BATCH_NORM = rewrites("RW031", "batchnorm_expander", "A batch normalization becomes plain operations")
 RANDOM_BITS = rewrites(
     "RW032",
     "rng-bit-generator-expander",
     "Random bits become the arithmetic of their generator",
     essential=True,
-)
-RANDOM_NUMBERS = rewrites(
-    "RW033", "rng-expander", "Random numbers become the arithmetic of Philox", essential=True
 )
 COPY = rewrites(
     "RW040", "copy-insertion", "A value is copied because another would overwrite it", essential=True

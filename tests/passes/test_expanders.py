@@ -148,30 +148,3 @@ def test_a_product_larger_than_its_operands_stays_in_the_loop() -> None:
         )
         == 0
     )
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        'f32[4,4]{1,0} custom-call(), custom_call_target="Qr"',
-        'f32[4,4]{1,0} custom-call(a), custom_call_target="Qr"',
-        '(f32[4,4]{1,0}, f32[4]{0}) custom-call(a, v, v), custom_call_target="Qr"',
-        '(f32[4,4]{1,0}, f32[4]{0}) custom-call(v), custom_call_target="Qr"',
-        '(f32[4,4]{1,0}, f32[4]{0}) custom-call(a, v), custom_call_target="Qr"',
-        'f32[4,4]{1,0} custom-call(a), custom_call_target="ProductOfElementaryHouseholderReflectors"',
-        'f32[4,6]{1,0} custom-call(w, v), custom_call_target="ProductOfElementaryHouseholderReflectors"',
-        '(f32[4,4]{1,0}, f32[4]{0}) custom-call(a), custom_call_target="Eigh"',
-        '(f32[4,6]{1,0}, f32[4]{0}) custom-call(w), custom_call_target="Eigh", backend_config="1,1,9,1e-6"',
-        '(s32[4,4]{1,0}, s32[4]{0}) custom-call(i), custom_call_target="Eigh", backend_config="1,1,9,1e-6"',
-    ],
-)
-def test_a_call_of_another_library_by_the_same_name_is_left_alone(call: str) -> None:
-    parameters = "a = f32[4,4] parameter(0)\n v = f32[4] parameter(1)\n w = f32[4,6] parameter(2)"
-    text = f"HloModule m\nENTRY e {{\n {parameters}\n i = s32[4,4] parameter(3)\n ROOT r = {call}\n}}\n"
-    module, recorder = parse_module(text), Recorder()
-    before = print_module(module)
-    for name in ("qr_expander", "eigh_expander"):
-        assert not PASSES["cpu"][name].run(module, recorder)
-    check_module(module)
-    assert print_module(module) == before
-    assert [s.instruction for s in recorder.left_alone] == ["r"]

@@ -10,7 +10,6 @@ from hlofuse.compilation import Compilation, replay_config
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.control_flow.annotations import ShardingRemover
-from hlofuse.passes.random import RngExpander
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.head import lowering_note
 from hlofuse.trace import Recorder
@@ -34,17 +33,6 @@ ENTRY e {
   ROOT r = f32[32,784]{1,0} custom-call(b), custom_call_target="SPMDShardToFullShape", sharding={replicated}
 }
 """
-RANDOM = """HloModule m
-ENTRY e {
-  z = f32[] constant(0)
-  o = f32[] constant(1)
-  hz = f16[] constant(0)
-  ho = f16[] constant(1)
-  u = f32[5]{0} rng(z, o), distribution=rng_uniform
-  n = f16[6,5]{1,0} rng(hz, ho), distribution=rng_normal
-  ROOT t = (f32[5]{0}, f16[6,5]{1,0}) tuple(u, n)
-}
-"""
 
 
 def note(text: str) -> str:
@@ -56,6 +44,24 @@ def test_a_note_counts_what_passes_that_are_not_repeated_would_work_on() -> None
     assert lowered(parse_module(ROUNDED), "cpu").not_repeated == {
         "stochastic_convert_decomposer": Counter({"stochastic-convert": 2})
     }
+
+
+@pytest.mark.parametrize(
+    ("operation", "name"),
+    [
+        ("f32[4,4]{1,0} cholesky(a), lower=true", "cholesky_expander (1 cholesky)"),
+        ('(f32[4,4], f32[4]) custom-call(a), custom_call_target="Qr"', "qr_expander (1 custom-call)"),
+        ('(f32[4,4], f32[4]) custom-call(a), custom_call_target="Eigh"', "eigh_expander (1 custom-call)"),
+        ("f32[4,4] triangular-solve(a, a), left_side=true", "triangular_solve_expander (1 triangular-solve)"),
+        ("f32[4,4] rng(s, s), distribution=rng_normal", "rng-expander (1 rng)"),
+        ("f32[4,4] batch-norm-inference(a, v, v, v, v), epsilon=0.1, feature_index=1", "batchnorm_expander"),
+        ('(f32[4,4], f32[4]) custom-call(a), custom_call_target="lapack_sgeqrf"', ""),
+    ],
+)
+def test_a_note_names_the_pass_that_would_expand_an_operation(operation: str, name: str) -> None:
+    parameters = "a = f32[4,4] parameter(0)\n s = f32[] parameter(1)\n v = f32[4] parameter(2)\n"
+    found = note(f"HloModule m\nENTRY e {{\n {parameters} ROOT r = {operation}\n}}\n")
+    assert f"Not replayed: {name}" in found if name else "Not replayed" not in found
 
 
 def test_a_note_says_that_all_passes_were_repeated_where_none_had_more_to_do() -> None:
@@ -72,12 +78,3 @@ def test_sharding_remover_leaves_calls_that_change_a_shape() -> None:
     module, recorder = parse_module(BY_HAND), Recorder()
     assert not ShardingRemover().run(module, recorder)
     assert [s.instruction for s in recorder.left_alone] == ["r", "b"]
-
-
-def test_random_numbers_call_their_generators_with_a_state_each() -> None:
-    module = parse_module(RANDOM)
-    assert RngExpander().run(module, Recorder())
-    found = Counter(i.opcode for i in module.entry)
-    assert found["rng"] == 0
-    assert found["call"] == found["rng-get-and-update-state"] == 2
-    assert found["convert"] == 3  # the operands to f32 and the numbers back

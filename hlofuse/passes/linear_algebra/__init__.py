@@ -1,1 +1,0 @@
-"""Factorizations in plain operations, as XLA's client library writes them."""
