@@ -101,7 +101,8 @@ def build(out: Path) -> int:
     for page in (*pages, *EXTRA):
         text, copied = with_site_links((ROOT / page).read_text(encoding="utf-8"), page)
         if page.startswith("docs/recipes/"):
-            text = re.sub(r"^(Rules|Devices):", r"\n\1:", text, flags=re.MULTILINE)  # paragraphs of their own
+            fields = re.compile(r"^(Rules|Devices|Before|After):", re.MULTILINE)
+            text = fields.sub(r"\n\1:", text)  # paragraphs of their own
         _write(out / site_path(page), text)
         for path in copied:
             copy = out / site_path(path)

@@ -33,6 +33,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.format.units import bytes_text
 from hlofuse.inputs import load
 from hlofuse.releases import release_of
+from hlofuse.reports.common.recipe_page import FORM
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs" / "recipes"
@@ -40,14 +41,6 @@ DATA = ROOT / "tests" / "recipes" / "data"
 SIDES = ("before", "after")
 FILES = {"before.hlo": "input.hlo", "after.hlo": "fused.hlo"}
 """Of a capture, and what they are called in the data of a recipe."""
-_PAGE = re.compile(
-    r"# (?P<title>[^\n]+)\n\n"
-    r"Symptom: (?P<symptom>[^\n]+(?:\n(?!Rules:)[^\n]+)*)\n"
-    r"Rules: *(?P<rules>[^\n]+)\n"
-    r"Devices: *(?P<devices>[^\n]+)\n\n"
-    r"(?P<why>.+?)\n\n```python\n(?P<code>.+?)\n```\n(?P<rest>.*)",
-    re.DOTALL,
-)
 HEAD = "| device | XLA | kernels | launches | moved | time |\n|---|---|---|---|---|---|\n"
 
 
@@ -120,7 +113,7 @@ class Page:
 
 def read_page(path: Path) -> Page:
     """ValueError for a page that is not in the form."""
-    match = _PAGE.fullmatch(path.read_text(encoding="utf-8"))
+    match = FORM.fullmatch(path.read_text(encoding="utf-8"))
     if match is None:
         raise ValueError(f"{path.name} is not in the form of a recipe's page")
     names = {

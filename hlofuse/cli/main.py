@@ -16,6 +16,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
         "explain": "Kernels, their time, what fusion could still save, and every decision.",
         "why": "Why two operations were fused or not.",
         "what-if": "Rank changes by what they save: recipes, flags, rules, knobs.",
+        "recipe": "Changes to a program: symptom, code before and after, figures.",
         "rule": "The rule catalogue: condition, reason, advice.",
     },
     "Search for something faster": {

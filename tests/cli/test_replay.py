@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 from hlofuse.ir import parse_module
+from hlofuse.reports.advice.catalogue import RECIPES
 from hlofuse.reports.verify import verify_module
 
 from ..fixtures import read_cases
@@ -112,6 +113,19 @@ def test_a_mistyped_rule_gets_suggestions(hlofuse: Run) -> None:
     result = hlofuse("rule", "CPU112")
     assert result.status == 2
     assert "did you mean CPU012" in result.err
+
+
+def test_recipes(hlofuse: Run) -> None:
+    listed = hlofuse("recipe").out
+    found = json.loads(hlofuse("recipe", "--format", "json").out)["recipes"]
+    assert {r["name"] for r in found} == {r.name for r in RECIPES}
+    assert all(f"\n{r['name']} " in listed for r in found)
+    assert all(max(len(r["before"]), len(r["after"])) <= 100 for r in found), "a line under a suggestion"
+    page = hlofuse("recipe", "take-first").out
+    assert "\n  (x @ w)[ids]\n" in page
+    assert "| h100_sxm |" in page
+    result = hlofuse("recipe", "take-frist")
+    assert (result.status, "did you mean take-first" in result.err) == (2, True)
 
 
 def test_targets(hlofuse: Run, golden: Golden) -> None:

@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "explain": "{sample}",
     "why": "{sample} exp.0",
     "what-if": "{sample}",
+    "recipe": "unroll-the-scan",
     "rule": "CPU012",
     "optimize": "{module} --seconds 1",
     "passes": "",

@@ -82,12 +82,12 @@ def test_a_narrow_suggestion_has_its_line_and_its_recipe(hlofuse: Run, tmp_path:
     plain = "dimensions={1}, to_apply=plus"
     path = tmp_path / "rms.hlo"
     path.write_text(RMS.replace(plain, f'{plain}, metadata={{source_file="{file}" source_line=35}}'))
-    whole = f"−1.02 µs (14%) · {file}:35 · recipe scale-the-summands · 2 → 1 kernels"
+    whole = f"−1.02 µs (14%) · {file}:35 · hlofuse recipe scale-the-summands · 2 → 1 kernels"
     command = (path, *H100, "--stage", "fusion-input", "--xla", "0.7.2")
     assert f"\n   {whole}\n" in hlofuse("explain", *command, columns=160).out
     assert f"\nBest: {whole}\n" in hlofuse("what-if", *command, columns=160).out
     narrow = f"\n   {whole.replace(file, 'normalization.py').replace(' · 2 → 1 kernels', ' …')}\n"
-    assert narrow in hlofuse("explain", *command, columns=74).out
+    assert narrow in hlofuse("explain", *command, columns=82).out
     shown = hlofuse("explain", *command, columns=60).out
     assert all(len(line) <= 60 for line in shown.splitlines())
     (line,) = (line for line in shown.splitlines() if "1.02 µs (14%) ·" in line)

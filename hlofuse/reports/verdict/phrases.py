@@ -17,6 +17,7 @@ _NOTHING_LEFT = 0.02
 """The part of the time that is not worth looking for."""
 SCALED = "scaled to measured time"
 _LINES = 3  # of the program named of one suggestion
+_WIDTH = 72  # columns from which a recipe is a command
 
 
 def cut(line: str, width: int) -> str:
@@ -239,13 +240,13 @@ def where_text(sources: Sequence[str], places: int = 0, room: int | None = None)
 
 
 def trial_line(s: Suggestion, v: Verdict, width: int | None = None) -> str:
-    """`−1.01 µs (14%) · epi.py:12 · recipe scale-the-summands · 2 → 1 kernels`, as `change_line`."""
+    """`−1.01 µs (14%) · epi.py:12 · hlofuse recipe scale-the-summands · 2 → 1 kernels`, as `change_line`."""
     return change_line(s.trial, v.totals, s.sources, name_text(s), s.places, width)
 
 
 def name_text(s: Suggestion) -> str:
-    """`recipe scale-the-summands`, or the rule that a flag or a report is about; empty for neither."""
-    return f"recipe {s.recipe}" if s.recipe else f"hlofuse rule {s.rule}" if s.rule else ""
+    """`hlofuse recipe scale-the-summands`, or the rule of a flag or a report; empty for neither."""
+    return f"hlofuse recipe {s.recipe}" if s.recipe else f"hlofuse rule {s.rule}" if s.rule else ""
 
 
 def change_line(
@@ -253,6 +254,8 @@ def change_line(
 ) -> str:
     """Gain, place, name, then counts of a change; all but the counts fit in `width` columns."""
     gain, *counts = [*_gains(t, totals), ""]
+    if width is not None and width < _WIDTH:
+        name = name.removeprefix("hlofuse ")
     room = None if width is None else width - len(f"{gain} ·  · {name}") - (len(" …") if any(counts) else 0)
     where = where_text(sources, places, room)
     return " · ".join(filter(None, (gain, where, name, ", ".join(filter(None, counts)))))

@@ -1,0 +1,50 @@
+"""`hlofuse recipe`: changes to a program, with code and figures."""
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+from rich.padding import Padding
+from rich.text import Text
+
+from hlofuse.cli.common.options import report_options
+from hlofuse.cli.common.output import Output
+from hlofuse.format.terminal import plain_table
+from hlofuse.reports.common.recipe_page import RecipePage, recipe_names, recipe_page
+
+
+@click.command("recipe")
+@click.argument("name", required=False, metavar="[NAME]")
+@report_options
+def command(name: str | None, out: Output) -> int:
+    """Show a recipe: the symptom, the reason, code before and after, figures. Without NAME, list all.
+
+    Suggestions of explain and what-if name recipes.
+    """
+    pages = [recipe_page(n) for n in ([name] if name else recipe_names())]
+    draw = _print_page if name else _print_list
+    out.report(
+        text=lambda console: draw(console, *pages),
+        json=lambda: {"schema": "hlofuse.recipes/3", "recipes": [asdict(page) for page in pages]},
+    )
+    return 0
+
+
+def _print_list(console: Any, *pages: RecipePage) -> None:
+    table = plain_table(("recipe", "left"), ("symptom", "left"))
+    table.columns[0].no_wrap = True
+    for page in pages:
+        table.add_row(page.name, page.symptom)
+    console.print(table)
+    console.print()
+    console.print("hlofuse recipe NAME shows one recipe in full.")
+
+
+def _print_page(console: Any, page: RecipePage) -> None:
+    console.print(Text(page.title, style="bold"))
+    parts = {"Symptom": page.symptom, "Before": page.before, "After": page.after, "Why": page.why}
+    parts |= {"Program": page.code, "Figures": page.figures.strip()}
+    for heading, text in parts.items():
+        console.print()
+        console.print(heading, style="cyan")
+        console.print(Padding(Text(text), (0, 0, 0, 2)))

@@ -1,0 +1,67 @@
+"""The pages of docs/recipes: a change to a program, with the figures of XLA's compilation of both sides."""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from hlofuse.format.escape import printable
+from hlofuse.inputs.suggest import did_you_mean
+from hlofuse.ir.errors import HlofuseError
+
+FORM = re.compile(
+    r"# (?P<title>[^\n]+)\n\n"
+    r"Symptom: (?P<symptom>[^\n]+(?:\n(?!Rules:)[^\n]+)*)\n"
+    r"Rules: *(?P<rules>[^\n]+)\n"
+    r"Devices: *(?P<devices>[^\n]+)\n"
+    r"Before: `(?P<before>[^\n]+)`\n"
+    r"After: `(?P<after>[^\n]+)`\n\n"
+    r"(?P<why>.+?)\n\n```python\n(?P<code>.+?)\n```\n(?P<rest>.*)",
+    re.DOTALL,
+)
+"""The form of a page."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecipePage:
+    name: str
+    title: str
+    symptom: str
+    rules: str
+    devices: str
+    before: str
+    """The operation to change, in a line."""
+    after: str
+    """The form to write in its place."""
+    why: str
+    code: str
+    """A program that defines `before` and `after`."""
+    figures: str
+    """XLA's figures for each device as a table of Markdown, and measured times."""
+
+
+def _folder() -> Path:
+    """Inside the package, or in a checkout with the documentation."""
+    package = Path(__file__).parents[2]
+    packaged = package / "recipes"
+    return packaged if packaged.is_dir() else package.parent / "docs" / "recipes"
+
+
+def recipe_names() -> list[str]:
+    """The names of all recipes, in the order of the alphabet."""
+    return sorted(p.stem for p in _folder().glob("*.md") if p.stem != "README")
+
+
+@cache
+def recipe_page(name: str) -> RecipePage:
+    """The page of a recipe. HlofuseError for an unknown name."""
+    names = recipe_names()
+    if name not in names:
+        raise HlofuseError(f"no recipe {printable(name)}{did_you_mean(name, names)}")
+    found = FORM.fullmatch((_folder() / f"{name}.md").read_text(encoding="utf-8"))
+    assert found is not None, name
+    fields = found.groupdict()
+    for key in ("symptom", "why"):
+        fields[key] = re.sub(r"(?<!\n)\n(?!\n)", " ", fields[key])
+    fields["figures"] = fields.pop("rest").strip()
+    return RecipePage(name, **fields)
