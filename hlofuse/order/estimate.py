@@ -24,7 +24,7 @@ from hlofuse.order.recreated import add_recreated, alone_in_layout, phases_by_nu
 # calls something new goes after that, and so does all that it is called by. Those of the framework bear
 # numbers in the order in which it created them. FlattenCallGraph is the first pass to add some, where a
 # function is called again; CallInliner takes them away, but their callers keep their place. The last passes
-# to add some are SplitkRewriter, those that create fusions of products, and DynamicSliceFusionRewriter.
+# to add some are SplitkRewriter and those that create fusions of products.
 
 
 _NUMBERED = re.compile(r"[^.]*\.(\d+)(?:\.clone.*)?(?:\.sunk.*)?")

@@ -56,6 +56,7 @@ _FUSION: dict[str, dict[str, str]] = {
 _OTHERS: dict[str, dict[str, str]] = {
     "": {
         "constant_folding": "algebraic.constant_folding:HloConstantFolding",
+        "degenerate-dimension-rewriter": "algebraic.reshape_mover:DegenerateDimensionRewriter",
         "reshape-mover": "algebraic.reshape_mover:ReshapeMover",
         "slice-sinker": "algebraic.reshape_mover:SliceSinker",
         "algsimp": "algebraic.simplifier:AlgebraicSimplifier",
@@ -105,6 +106,7 @@ _OTHERS: dict[str, dict[str, str]] = {
         "dynamic_padder": "rare:DynamicPadder",
         "map-inline": "rare:MapInliner",
         "zero_sized_hlo_elimination": "rare:ZeroSizedHloElimination",
+        "associative-scan-rewriter": "reduction:AssociativeScanRewriter",
         "reduce-window-rewriter": "reduction:ReduceWindowRewriter",
         "tree_reduction_rewriter": "reduction:TreeReductionRewriter",
         "batched_gather_scatter_normalizer": (
@@ -136,7 +138,6 @@ _OTHERS: dict[str, dict[str, str]] = {
         "fusion-wrapper": "fusion.before_fusion:GpuFusionWrapper",
         "cudnn-fused-convolution-rewriter": "gpu.convolutions.epilogues:CudnnFusedConvRewriter",
         "conv-padding-legalization": "gpu.convolutions.padding:ConvPaddingLegalization",
-        "cudnn_pad_for_convolutions": "gpu.convolutions.padding:CudnnPadForConvolutions",
         "conv-rewriter": "gpu.convolutions.rewriter:ConvRewriter",
         "copy_fusion": "gpu.copies:CopyFusion",
         "convert-memory-placement-to-internal-annotations": (
@@ -154,7 +155,6 @@ _OTHERS: dict[str, dict[str, str]] = {
         "dynamic-slice-copy-fusion-async-wrapper": (
             "gpu.dynamic_slice_annotator:DynamicSliceCopyFusionAsyncWrapper"
         ),
-        "dynamic-slice-fusion-rewriter-v2": "gpu.dynamic_slice_fusion_rewriter:DynamicSliceFusionRewriter",
         "dot-strength-reduction": "gpu.gemm.around_fusion:DotStrengthReduction",
         "gemm-fusion-swap-operands": "gpu.gemm.around_fusion:GemmFusionSwapOperands",
         "splitk-rewriter": "gpu.gemm.around_fusion:SplitkRewriter",

@@ -202,6 +202,8 @@ class Release:
     cpu_keeps_bf16: bool = _around(since="0.12")
     ynn_ends_in_arithmetic: bool = _around(since="0.12")
     floats_reassociated: bool = _around(until="0.11")
+    products_fused_by_tiling: bool = _around(since="0.12")
+    filters_padded_whole: bool = _around(since="0.12")
 
     def has(self, span: Span, name: str) -> bool:
         """True if an item with that span and name (a rule's code, a pass's text) is part of this release."""

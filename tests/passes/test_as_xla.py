@@ -45,6 +45,7 @@ def simple_steps(step: Pass) -> dict[str, Pass]:
 # No broadcast that comes by StableHLO is out of order; `test_gpu.py` has XLA's answers. No packed program has
 # any of the others, the small cases, `test_expanders.py` and, of several devices, `test_collectives.py` do.
 _NEVER_SEEN = {
+    "associative-scan-rewriter",
     "all-reduce-promotion",
     "all_to_all_decomposer",
     "batch-dot-simplification",

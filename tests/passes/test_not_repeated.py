@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from hlofuse.compilation import Compilation, replay_config
+from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.control_flow.annotations import ShardingRemover
@@ -62,6 +63,36 @@ def test_a_note_names_the_pass_that_would_expand_an_operation(operation: str, na
     parameters = "a = f32[4,4] parameter(0)\n s = f32[] parameter(1)\n v = f32[4] parameter(2)\n"
     found = note(f"HloModule m\nENTRY e {{\n {parameters} ROOT r = {operation}\n}}\n")
     assert f"Not replayed: {name}" in found if name else "Not replayed" not in found
+
+
+_PRODUCT = """HloModule m
+ENTRY e {{
+  x = f32[256,128] parameter(0)
+  y = f32[128,128] parameter(1)
+  s = f32[{n},128] slice(x), slice={{[0:{n}], [0:128]}}
+  ROOT p = f32[{n},128] dot(s, y), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+}}"""
+_CONVOLUTION = """HloModule m
+ENTRY e {{
+  x = {kind}[8,16,16,{n}] parameter(0)
+  w = {kind}[3,3,{n},16] parameter(1)
+  ROOT c = {kind}[8,14,14,16] convolution(x, w), window={{size=3x3}}, dim_labels=b01f_01io->b01f
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (_PRODUCT.format(n=128), "dynamic-slice-fusion-rewriter-v2"),
+        (_PRODUCT.format(n=256), ""),
+        (_CONVOLUTION.format(kind="f16", n=12), "cudnn_pad_for_convolutions"),
+        (_CONVOLUTION.format(kind="f16", n=16), ""),
+        (_CONVOLUTION.format(kind="f32", n=12), ""),
+    ],
+)
+def test_a_gpus_calls_that_further_passes_would_change_are_named(text: str, name: str) -> None:
+    found = lowered(parse_module(text), "gpu", load_device("v100")).not_repeated
+    assert {k for k in found if k.startswith(("dynamic-slice", "cudnn"))} == ({name} if name else set())
 
 
 def test_a_note_says_that_all_passes_were_repeated_where_none_had_more_to_do() -> None:

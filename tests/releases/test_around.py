@@ -10,8 +10,10 @@ import pytest
 
 from hlofuse.compilation import CompilationInput, compile, replay_config
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.passes.algebraic.reshape_mover import DegenerateDimensionRewriter
 from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import behaviours, release_of
+from hlofuse.trace import OnlySkipped
 
 _SUM = "s {\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b)\n}\n"
 _LOOP = """HloModule m
@@ -74,13 +76,40 @@ CASES = {
         {"fusion": 1},
         {"fusion": 1, "broadcast": 1},
     ),
+    "products_fused_by_tiling": (
+        """HloModule m
+        ENTRY e {
+          x = f32[256,64] parameter(0)
+          y = f32[8,64,128] parameter(1)
+          t = f32[64,8,128] transpose(y), dimensions={1,0,2}
+          r = f32[64,1024] reshape(t)
+          ROOT p = f32[256,1024] dot(x, r), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+        }""",
+        {"fusion": 1, "transpose": 1},
+        {"fusion": 1},
+    ),
+    "filters_padded_whole": (
+        """HloModule m
+        ENTRY e {
+          x = f32[8,16,16,4] parameter(0)
+          g = f32[8,8,8,4] parameter(1)
+          zero = f32[] constant(0)
+          p = f32[8,21,21,4] pad(x, zero), padding=0_0x2_3x2_3x0_0
+          w = f32[7,7,4,4] convolution(x, g), window={size=8x8 pad=2_3x2_3 rhs_dilate=2x2},
+            dim_labels=f01b_i01o->01bf
+          ROOT t = (f32[7,7,4,4], f32[8,21,21,4]) tuple(w, p)
+        }""",
+        {"pad": 2, "custom-call": 1, "transpose": 1},
+        {"pad": 1, "custom-call": 1, "transpose": 1},
+    ),
 }
-_NOTHING = ("parameter", "constant")
+_ON_GPU = ("products_fused_by_tiling", "filters_padded_whole")
+_NOTHING = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element")
 
 
-def opcodes(text: str, release: str, flipped: str = "") -> dict[str, int]:
+def opcodes(text: str, release: str, flipped: str = "", on_gpu: bool = False) -> dict[str, int]:
     """The operations of the entry at the fusion input."""
-    config = replay_config("cpu", xla=release)
+    config = replay_config("gpu", "h100_sxm", xla=release) if on_gpu else replay_config("cpu", xla=release)
     if flipped:
         own = release_of(release)
         change: dict[str, Any] = {flipped: not getattr(own, flipped)}
@@ -94,8 +123,72 @@ def opcodes(text: str, release: str, flipped: str = "") -> dict[str, int]:
 @pytest.mark.parametrize("name", CASES)
 def test_each_release_as_xla_answered(name: str) -> None:
     text, earlier, later = CASES[name]
-    assert opcodes(text, "0.11.1") == opcodes(text, "0.12.0.1", name) == earlier
-    assert opcodes(text, "0.12.0.1") == opcodes(text, "0.11.1", name) == later
+    on_gpu = name in _ON_GPU
+    assert opcodes(text, "0.11.1", on_gpu=on_gpu) == opcodes(text, "0.12.0.1", name, on_gpu) == earlier
+    assert opcodes(text, "0.12.0.1", on_gpu=on_gpu) == opcodes(text, "0.11.1", name, on_gpu) == later
+
+
+_SCAN = """HloModule m
+f {{
+  x = {scalar} parameter(0)
+  c = {scalar} parameter(1)
+  y = {scalar} {opcode}(x, c)
+  ROOT t = ({scalar}, {scalar}) tuple(y, y)
+}}
+ENTRY e {{
+  x = {array} parameter(0)
+  zero = {scalar} constant({start})
+  s = ({array}, {scalar}) scan(x, zero), dimensions={{0}}, num_carries=1, to_apply=f,
+    is_associative=true{more}
+  ROOT y = {array} get-tuple-element(s), index=0
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("length", "opcode", "start", "more", "windows"),
+    [
+        (16, "add", "0", "", 1),
+        (17, "add", "0", "", 2),
+        (100, "add", "0", "", 2),
+        (16, "add", "1", "", 1),
+        (17, "add", "1", "", 0),
+        (17, "maximum", "1", "", 2),
+        (17, "multiply", "1", "", 2),
+        (17, "add", "0", ", is_reverse=true", 0),
+    ],
+)
+def test_a_scan_is_a_cumulative_sum(length: int, opcode: str, start: str, more: str, windows: int) -> None:
+    """Forward, and from a value that may come in twice where there are several blocks."""
+    array = f"f32[{length}]"
+    text = _SCAN.format(array=array, scalar="f32[]", opcode=opcode, start=start, more=more)
+    found = opcodes(text, "0.12.0.1", on_gpu=True)
+    assert found.get("reduce-window", 0) == windows
+    assert ("scan" in found) == (windows == 0)
+
+
+@pytest.mark.parametrize(
+    ("source", "shape"),
+    [
+        ("reshape(w)", "f32[8]"),
+        ("broadcast(one), dimensions={}", "f32[8]"),
+        ("slice(v), slice={[0:8], [0:1]}", "f32[8,1]"),
+        ("transpose(u), dimensions={1,0}", "f32[8,1]"),
+    ],
+)
+def test_elementwise_operations_run_without_dimensions_of_size_1(source: str, shape: str) -> None:
+    module = parse_module(
+        f"""HloModule m
+        ENTRY e {{
+          u = f32[1,8] parameter(0)
+          v = f32[8,4] parameter(1)
+          w = f32[8] parameter(2)
+          one = f32[] constant(1)
+          x = f32[8,1] {source}
+          ROOT y = f32[8,1] sine(x)
+        }}"""
+    )
+    DegenerateDimensionRewriter().run(module, OnlySkipped())
+    assert str(next(i for i in module.entry if i.opcode == "sine").shape).startswith(shape)
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,14 @@ class TilingModel:
             self._best[view.key] = outcome
         return outcome if isinstance(outcome, Tiling) else self._refusal(outcome, view)
 
+    def can_tile(self, *parts: Instruction) -> bool:
+        """True if the fusion, or the producer and the consumer, have tilings (`AnalyzeFusion`)."""
+        view = self._view(*parts)
+        try:
+            return not isinstance(view, Refusal) and bool(self._analysis(view))
+        except NotTiled:
+            return False
+
     def run_time(self, fusion: Instruction) -> Tiling | Refusal:
         """The cost of a Triton fusion with the tile sizes of its config (`EstimateRunTimeForTriton`)."""
         parameters = block_level_parameters(fusion)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.matching.key import Keys
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, replaced, visit_module
 from hlofuse.passes.common import make
-from hlofuse.passes.common.shapes import is_identity, is_sorted, unmodified_by_reshape
+from hlofuse.passes.common.shapes import is_identity, is_sorted, unmodified_by_reshape, without_ones
 from hlofuse.trace import Recorder
 
 
@@ -192,3 +193,42 @@ def _sink(group: list[Instruction], sources: list[Instruction]) -> None:
     whole = make.copy_of(group[0], sources, shape)
     for user in group:
         user.replace_all_uses_with(make.copy_of(user.operands[0], [whole], user.shape))
+
+
+_NARROWED = frozenset("reshape broadcast gather reduce reduce-window concatenate iota".split())
+
+
+class DegenerateDimensionRewriter(Pass):
+    """Elementwise operations run without dimensions of size 1 (asked)."""
+
+    name = "degenerate-dimension-rewriter"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return visit_module(module, None, _without_ones, recorder)
+
+
+def _without_ones(x: Instruction) -> bool:
+    shape = without_ones(x.shape)
+    if not 0 < shape.rank < x.shape.rank or not is_elementwise(x):
+        return False
+    if any(o.opcode not in _NARROWED for o in x.operands):
+        return False
+    narrow = {o: _narrowed(o) for o in dict.fromkeys(x.operands)}
+    new = clone_of(x, [narrow[o] for o in x.operands])
+    new.shape = shape
+    computation_of(x).add_instruction(new)
+    return replaced(x, make.added(x, "reshape", x.shape, [new]))
+
+
+def _narrowed(x: Instruction) -> Instruction:
+    """The same elements without dimensions of size 1."""
+    shape = without_ones(x.shape)
+    remaining = [d for d, size in enumerate(x.shape.dimensions) if size != 1]
+    if x.opcode == "broadcast" and len(x.dimensions) < shape.rank and set(x.dimensions) <= set(remaining):
+        return make.broadcast(x, shape, x.operands[0], [remaining.index(d) for d in x.dimensions])
+    if x.opcode == "concatenate" and all(without_ones(o.shape).rank == shape.rank for o in x.operands):
+        parts = [make.added(x, "reshape", without_ones(o.shape), [o]) for o in x.operands]
+        return make.concatenate(x, parts, remaining.index(x.dimensions[0]))
+    if x.opcode == "reshape":
+        x = x.operands[0]
+    return x if x.shape == shape else make.added(x, "reshape", shape, [x])

@@ -22,7 +22,7 @@ from hlofuse.ir.removing import remove_with_unused_operands, set_attribute
 from hlofuse.passes.base import FixedPoint, Pass, replaced
 from hlofuse.passes.gpu.reductions import ReductionDimensionGrouper, ReductionSplitter, TreeReductionRewriter
 from hlofuse.passes.registry import make_pass
-from hlofuse.releases import AROUND_FUSION
+from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.rewrites import TRITON_SOFTMAX
 from hlofuse.trace import OnlySkipped, Recorder
 
@@ -36,9 +36,10 @@ class SoftmaxRewriterTriton(Pass):
 
     name = "triton-softmax-rewriter"
     device: DeviceDescription
+    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        matcher = _Matcher(TritonSupport(self.device, AROUND_FUSION))
+        matcher = _Matcher(TritonSupport(self.device, self.release))
         found: list[tuple[Instruction, Instruction]] = []
         for computation in module.non_fusion_computations():
             if any(caller.opcode == "custom-call" for caller in computation.callers):
@@ -48,7 +49,7 @@ class SoftmaxRewriterTriton(Pass):
                 if producer is not None:
                     _discard(_create_fusion(root, producer))  # XLA makes one to see whether it can be tiled
                     found.append((root, producer))
-        configs = _BlockLevelConfigs(self.device)
+        configs = _BlockLevelConfigs(self.device, self.release)
         changed = False
         for root, producer in reversed(found):
             if root.computation is not None:
@@ -75,10 +76,10 @@ def _fuse(
 class _BlockLevelConfigs:
     """Backend configs of fusions that are no slower than their operations; equal bodies are tried once."""
 
-    def __init__(self, device: DeviceDescription) -> None:
-        self._device = device
+    def __init__(self, device: DeviceDescription, release: Release) -> None:
+        self._device, self._release = device, release
         self._tables = SharedTables()
-        self._tilings = TilingModel(device, AROUND_FUSION)
+        self._tilings = TilingModel(device, release)
         self._called: dict[Computation, Hashable] = {}
         self._configs: dict[Hashable, str | None] = {}
 
@@ -88,7 +89,7 @@ class _BlockLevelConfigs:
         if key not in self._configs:
             tiling, config = self._tilings.best_tiling(fusion), None
             if isinstance(tiling, Tiling) and self._time_without(fusion) >= tiling.exec_time:
-                config = backend_config_text(tiling.block_level, AROUND_FUSION)
+                config = backend_config_text(tiling.block_level, self._release)
             self._configs[key] = config
         return self._configs[key]
 
@@ -125,8 +126,8 @@ class _BlockLevelConfigs:
             FixedPoint(TreeReductionRewriter(self._device)),
         ):
             step.run(alone, OnlySkipped())
-        _run_fusion(alone, self._device, self._tables)
-        model = KernelModel(self._device, AROUND_FUSION, shared=self._tables)
+        _run_fusion(alone, self._device, self._release, self._tables)
+        model = KernelModel(self._device, self._release, shared=self._tables)
         return sum(model.run_time(i).ticks for i in alone.entry if i.opcode not in _FREE)
 
 
@@ -301,11 +302,11 @@ _PASSES = tuple(
 )
 
 
-def _run_fusion(module: Module, device: DeviceDescription, tables: SharedTables) -> None:
+def _run_fusion(module: Module, device: DeviceDescription, release: Release, tables: SharedTables) -> None:
     """Run them on `module` (`FusionPipeline`)."""
     recorder = OnlySkipped()
     for name in _PASSES:
-        make_pass(name, "gpu", AROUND_FUSION, device=device, tables=tables).run(module, recorder)
+        make_pass(name, "gpu", release, device=device, tables=tables).run(module, recorder)
 
 
 # Fusions that Triton emits better (`xla/backends/gpu/transforms/fusion_block_level_rewriter.cc`).
@@ -320,12 +321,13 @@ class FusionBlockLevelRewriter(Pass):
 
     name = "fusion-block-level-rewriter"
     device: DeviceDescription = field(compare=False, repr=False)
+    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         found = [i for i in module.instructions() if _is_candidate(i)]
         if not found:
             return False
-        release = AROUND_FUSION
+        release = self.release
         support, tilings = TritonSupport(self.device, release), TilingModel(self.device, release)
         changed = False
         for fusion in found:
@@ -335,7 +337,7 @@ class FusionBlockLevelRewriter(Pass):
             if not isinstance(tiling, Tiling):
                 continue
             set_fusion_kind(fusion, "kCustom")
-            set_attribute(fusion, "backend_config", backend_config_text(tiling.block_level, AROUND_FUSION))
+            set_attribute(fusion, "backend_config", backend_config_text(tiling.block_level, release))
             computation = fusion.computation.name if fusion.computation is not None else ""
             recorder.rewrite(computation, [fusion.name], [fusion], rule="", reason=_REASON)
             changed = True

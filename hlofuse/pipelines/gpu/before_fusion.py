@@ -9,6 +9,7 @@ partitions that rarely change a module.
 from dataclasses import replace
 from typing import Any
 
+from hlofuse.analysis.slice_copies import has_constant_offset, is_contiguous_slice
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Options
@@ -19,11 +20,13 @@ from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.passes.dot.dot_operands import OperandUpcaster, ResultCaster, TransposeFolding, never
 from hlofuse.passes.float.conversions import ComparisonExpander
 from hlofuse.passes.float.float_normalization import FloatNormalization, computes_bf16, library_takes_bf16
+from hlofuse.passes.gpu.convolutions.padding import is_padded_for_tensor_cores
 from hlofuse.passes.gpu.convolutions.rewriter import is_lowerable, normalized_call
+from hlofuse.passes.gpu.cublas.calls import is_call
 from hlofuse.passes.gpu.cublas.rewriter import CublasGemmRewriterF8, paddings
 from hlofuse.passes.gpu.layout_assignment import can_fold_transpose, is_for_cublas
 from hlofuse.passes.layout.layout_normalization import LayoutNormalization
-from hlofuse.passes.registry import PassLists
+from hlofuse.passes.registry import OfReleases, PassLists, since, until
 from hlofuse.passes.sort.topk import TopkRewriter
 from hlofuse.releases import AROUND_FUSION, Release
 
@@ -66,7 +69,7 @@ def pass_lists(device: DeviceDescription, release: Release = AROUND_FUSION, **co
 def _normalization(lists: PassLists, device: DeviceDescription) -> Pipeline:
     """`OptimizeHloPostLayoutAssignment`, its first pipeline."""
     triton = has_triton(device)
-    steps: list[Pass | str] = [
+    steps: list[Pass | str | OfReleases] = [
         ALGSIMP_LAYOUTS,
         "bitcast_dtypes_expander",
         FOLDING,
@@ -80,7 +83,7 @@ def _normalization(lists: PassLists, device: DeviceDescription) -> Pipeline:
             "gemv-rewriter",
             "splitk-rewriter",
             "triton-gemm-rewriter",
-            "hoist-fused-bitcasts",
+            until("0.11", "hoist-fused-bitcasts"),
             "gemm-fusion-swap-operands",
         ]
     steps += [
@@ -162,6 +165,7 @@ def _simplification(lists: PassLists) -> FixedPoint:
             "scatter_expander",
             "scatter-slice-simplifier",
             "dot-strength-reduction",
+            since("0.12", "degenerate-dimension-rewriter"),
             ALGSIMP,
             "simplify-sorts",
             "tuple-simplifier",
@@ -198,7 +202,7 @@ def _optimization(lists: PassLists, device: DeviceDescription) -> Pipeline:
         UnimplementedPass("permutation_sort_expander"),
         "sort-rewriter",
         ComparisonExpander({"bf16": "f32"}),
-        "zero_sized_hlo_elimination",
+        until("0.11", "zero_sized_hlo_elimination"),
         "select_and_scatter_expander",
         "cholesky_expander",
         UnimplementedPass("scatter_expander"),
@@ -210,9 +214,12 @@ def _optimization(lists: PassLists, device: DeviceDescription) -> Pipeline:
         "logistic-expander",
         "conditional-canonicalizer",
         "dynamic-dimension-simplifier",
+        until("0.11", UnimplementedPass("scan-rewriter", ("scan",))),
+        "associative-scan-rewriter",
         lists.fixed_point("reduce-window-rewriter"),
         UnimplementedPass("reduce-window-resizer"),
         UnimplementedPass("scan_expander", ("scan",)),
+        since("0.12", "call-inliner"),
         "dynamic_padder",
         "stable-sort-expander",
         _simplification(lists),
@@ -235,7 +242,7 @@ def _convolutions(lists: PassLists, device: DeviceDescription) -> Pipeline:
         "conv-rewriter",
         "cudnn-fused-convolution-rewriter",
         "conv-padding-legalization",
-        "cudnn_pad_for_convolutions",
+        UnimplementedPass("cudnn_pad_for_convolutions", ("custom-call",), is_padded_for_tensor_cores),
         "call-inliner",
         "tuple-simplifier",
         FixedPoint(ALGSIMP_CONVOLUTIONS),
@@ -270,6 +277,14 @@ def _is_sliced(x: Instruction) -> bool:
     return any(u.opcode == "dynamic-slice" for u in x.users)
 
 
+def _reads_slice(call: Instruction) -> bool:
+    """True for a product of cuBLAS or an FFI call that may read a slice in place."""
+    if not is_call(call) and call.attributes.raw("api_version") != "API_VERSION_TYPED_FFI":
+        return False
+    slices = [o for o in call.operands if o.opcode == "slice" or has_constant_offset(o)]
+    return any(is_contiguous_slice(s) for s in slices)
+
+
 def before_fusion(
     device: DeviceDescription | None, flags: tuple[str, ...] = (), release: Release = AROUND_FUSION
 ) -> tuple[Pipeline, ...]:
@@ -284,6 +299,7 @@ def before_fusion(
             "flatten-call-graph",
             "call-inliner",
             "zero_sized_hlo_elimination",
+            since("0.12", ALGSIMP),
             "conditional-canonicalizer",
             "topk-decomposer(of_calls=false)",
             TopkRewriter(lambda sort: True),
@@ -322,6 +338,10 @@ def before_fusion(
         _normalization(lists, device),
         _post_layout_assignment(lists, device),
         lists.pipeline("nvptx_post-layout_assignment_part_2", "triangular-solve-rewriter"),
-        lists.pipeline("dynamic-slice", "dynamic-slice-annotator", "dynamic-slice-fusion-rewriter-v2"),
+        lists.pipeline(
+            "dynamic-slice",
+            "dynamic-slice-annotator",
+            UnimplementedPass("dynamic-slice-fusion-rewriter-v2", ("custom-call",), _reads_slice),
+        ),
         lists.pipeline("pre-fusion", "rename-instructions"),
     )

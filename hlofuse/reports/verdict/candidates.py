@@ -43,7 +43,7 @@ OPTIONAL = frozenset(
     tree_reduction_rewriter reduction-splitter copy_fusion multi_output_fusion computation-deduplicator
     triton-softmax-rewriter triton-gemm-rewriter splitk-rewriter dot-merger dot-strength-reduction
     reshape-mover convert-mover slice-sinker transpose-folding sort-rewriter sort-iota-fusion
-    move_copy_to_users dynamic-slice-fusion-rewriter-v2 logistic-expander
+    move_copy_to_users logistic-expander
     """.split()
 )
 """Passes that no program needs: XLA compiles to the same values without them."""

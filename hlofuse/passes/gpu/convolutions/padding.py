@@ -1,6 +1,6 @@
 """Passes that pad convolutions for cuDNN."""
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
 from hlofuse.ir.attributes.window import (
@@ -10,26 +10,30 @@ from hlofuse.ir.attributes.window import (
     Window,
     WindowDimension,
 )
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Instruction
 from hlofuse.ir.removing import replace_instruction, set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass, any_change
+from hlofuse.passes.base import VisitPass
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array, labels_of, window_of, with_dimensions
-from hlofuse.passes.gpu.convolutions.rewriter import BACKWARD_FILTER, BACKWARD_INPUT, FORWARD, NAMES
-from hlofuse.trace import Recorder
+from hlofuse.passes.gpu.convolutions.rewriter import BACKWARD_FILTER, BACKWARD_INPUT, NAMES
+from hlofuse.releases import AROUND_FUSION, Release
 
 
-class ConvPaddingLegalization(Pass):
+@dataclass(frozen=True)
+class ConvPaddingLegalization(VisitPass):
     """`conv-padding-legalization`, of convolutions that are calls by then: padding that cuDNN does not take,
     made pads and slices (`xla/backends/gpu/transforms/conv_padding_legalization.cc`)."""
 
     name = "conv-padding-legalization"
+    opcodes = ("custom-call",)
+    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        calls = [x for c in module.non_fusion_computations() for x in c if custom_call_target(x) in NAMES]
-        others = {BACKWARD_INPUT: _backward_input, BACKWARD_FILTER: _backward_filter}
-        return any_change(others.get(custom_call_target(call), _forward)(call) for call in calls)
+    def handle(self, call: Instruction) -> bool:
+        target = custom_call_target(call)
+        if target == BACKWARD_FILTER:
+            return _backward_filter(call, self.release.filters_padded_whole)
+        return target in NAMES and (_backward_input if target == BACKWARD_INPUT else _forward)(call)
 
 
 def _is_even(window: Window) -> bool:
@@ -103,14 +107,15 @@ def _padded(source: Instruction, config: dict[int, PaddingDimension]) -> Instruc
     return make.pad(source, shape, source, zero, PaddingConfig(tuple(dimensions)))
 
 
-def _backward_filter(call: Instruction) -> bool:
-    """The input is padded so that both sides are padded alike (`CanonicalizeBackwardFilterConvolution`)."""
+def _backward_filter(call: Instruction, whole: bool) -> bool:
+    """The input is padded so that both sides are padded alike, or not at all where `whole`
+    (`CanonicalizeBackwardFilterConvolution`)."""
     window, labels = window_of(call), labels_of(call)
     if _is_even(window) or _has_negative(window):
         return False
     config, dimensions = {}, []
     for k, d in enumerate(window):
-        least = min(d.padding_low, d.padding_high)
+        least = 0 if whole else min(d.padding_low, d.padding_high)
         place = labels.input_spatial_dimensions[k]
         config[place] = PaddingDimension(d.padding_low - least, d.padding_high - least)
         dimensions.append(replace(d, padding_low=least, padding_high=least))
@@ -148,75 +153,13 @@ def _replace(call: Instruction, new: Instruction) -> bool:
 
 
 _FEATURE_MULTIPLE = 8
-_MAX_BYTES_RATIO = 1.35
 
 
-class CudnnPadForConvolutions(Pass):
-    """Features of convolutions padded for tensor cores
-    (`xla/backends/gpu/transforms/cudnn_pad_for_convolutions.cc`). Those of integers are left as they are:
-    which of them cuDNN takes is not known here."""
-
-    name = "cudnn_pad_for_convolutions"
-
-    def run(self, module: Module, recorder: Recorder) -> bool:
-        targets = (FORWARD, BACKWARD_INPUT, BACKWARD_FILTER)
-        calls = [x for c in module.non_fusion_computations() for x in c if custom_call_target(x) in targets]
-        return any_change(map(_pad_for_tensor_cores, calls))
-
-
-def _pad_for_tensor_cores(call: Instruction) -> bool:
-    old = [*(o.shape for o in call.operands), call.shape.tuple_shapes[0]]
-    new = _padded_shapes(call, old)
-    if new is None or new[:2] == old[:2]:
+def is_padded_for_tensor_cores(call: Instruction) -> bool:
+    """True for a convolution of f16 or s8 whose features `cudnn_pad_for_convolutions` may pad."""
+    if custom_call_target(call) not in NAMES or call.operands[0].shape.element_type not in ("f16", "s8"):
         return False
-    _pad(call, new[:2], new[2])
-    return True
-
-
-def _padded_shapes(call: Instruction, old: list[Shape]) -> list[Shape] | None:
-    """The padded shapes of both operands and the result (`TryResolvePaddedShapesForTensorCore`)."""
-    groups = (call.attributes.raw(name) for name in ("feature_group_count", "batch_group_count"))
-    if old[2].element_type != "f16" or any(int(n or 1) > 1 for n in groups):
-        return None
-    # where the input, the kernel and the output are among the operands and the result
-    at = {FORWARD: (0, 1, 2), BACKWARD_INPUT: (2, 1, 0), BACKWARD_FILTER: (0, 2, 1)}
-    source, kernel, out = at[custom_call_target(call) or ""]
     labels = labels_of(call)
-    sizes = [list(shape.dimensions) for shape in old]
-    into, result = labels.input_feature_dimension, labels.output_feature_dimension
-    if sizes[source][into] == 3 and sizes[out][result] in (32, 64):
-        sizes[source][into] = sizes[kernel][labels.kernel_input_feature_dimension] = 4
-        return [with_dimensions(shape, n) for shape, n in zip(old, sizes, strict=True)]
-    for which, dimension in (
-        (source, into),
-        (kernel, labels.kernel_input_feature_dimension),
-        (kernel, labels.kernel_output_feature_dimension),
-        (out, result),
-    ):
-        sizes[which][dimension] = -(-sizes[which][dimension] // _FEATURE_MULTIPLE) * _FEATURE_MULTIPLE
-    new = [with_dimensions(shape, n) for shape, n in zip(old, sizes, strict=True)]
-    small = all(n.byte_size <= o.byte_size * _MAX_BYTES_RATIO for n, o in zip(new, old, strict=True))
-    return new if small else None
-
-
-def _pad(call: Instruction, operands: list[Shape], result: Shape) -> None:
-    """`PadConv`: the result is cut back."""
-    padded = [_padded_features(o, shape) for o, shape in zip(call.operands, operands, strict=True)]
-    old, scratch = call.shape.tuple_shapes
-    new = make.copy_of(call, padded, Shape.tuple_of([result, scratch]))
-    if result != old:
-        whole = make.get_tuple_element(call, new, 0)
-        nothing = make.constant(call, array("u8", [0]), [])
-        slice_ = make.slice_of(call, whole, [0] * old.rank, old.dimensions)
-        new = make.tuple_of(call, [slice_, nothing])
-    replace_instruction(call, new, has_side_effect)
-
-
-def _padded_features(operand: Instruction, shape: Shape) -> Instruction:
-    """`PadInstruction`, at the end of each dimension."""
-    if operand.shape == shape:
-        return operand
-    missing = [n - o for n, o in zip(shape.dimensions, operand.shape.dimensions, strict=True)]
-    zero = make.zero(operand, shape.element_type)
-    config = PaddingConfig(tuple(PaddingDimension(0, n) for n in missing))
-    return make.pad(operand, shape, operand, zero, config)
+    kernel = call.operands[1].shape.dimensions
+    features = (labels.kernel_input_feature_dimension, labels.kernel_output_feature_dimension)
+    return any(kernel[d] % _FEATURE_MULTIPLE for d in features)

@@ -2,22 +2,25 @@
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from hlofuse.cost.gpu.backend_config import gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.cost.tiling.model import TilingModel
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import set_attribute
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass, replaced, visit_module
+from hlofuse.passes.common.calls import filled
 from hlofuse.passes.common.dots import DotDimensions
+from hlofuse.passes.common.make import added
 from hlofuse.passes.gpu.gemm.dimension_order import NO_SPLIT, DimensionOrder, combined
-from hlofuse.passes.gpu.gemm.propagation import DotProperties, carried, carried_if_worth
+from hlofuse.passes.gpu.gemm.propagation import DotProperties, added_parameters, carried, carried_if_worth
+from hlofuse.passes.gpu.gemm.tileable import TileableFusion
 from hlofuse.passes.gpu.layout_assignment import is_tiny
-from hlofuse.releases import AROUND_FUSION
+from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.rules.rewrites import EPILOGUE_READERS, EPILOGUE_USER, TRITON_PRODUCT
 from hlofuse.trace import Recorder
 
@@ -30,14 +33,21 @@ _CONFIG = gpu_config_text("fusion_backend_config", {"kind": "__triton_gemm"})
 class GemmFusion(Pass):
     name = "triton-gemm-rewriter"
     device: DeviceDescription
+    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        support = TritonSupport(self.device, AROUND_FUSION)
+        release = self.release
+        support = TritonSupport(self.device, replace(release, pads_only_in_products=False))
+        tilings = TilingModel(self.device, release)
 
         def handle(dot: Instruction) -> bool:
             if is_tiny(dot) and dot.shape.element_type in ("f16", "f32", "bf16"):
                 return False
-            return support.instruction(dot) is None and _Growing(dot, self.device).fuse(recorder)
+            if support.instruction(dot) is not None:
+                return False
+            if release.products_fused_by_tiling:
+                return _fuse_tileable(dot, TileableFusion(dot, support, tilings), recorder)
+            return _Growing(dot, self.device).fuse(recorder)
 
         return visit_module(module, ["dot"], handle, recorder)
 
@@ -71,28 +81,8 @@ class _Growing:
         side = DotProperties(self._device, -1, 0 if split > NO_SPLIT else -1)
         output, root = self._toward_users(dot, inner, DimensionOrder.of(dot.shape), side, split)
         self._body.root = root
-        readers, name = list(dict.fromkeys(output.users)), dot.name
-        fusion = self._create_fusion(root.shape)
-        replaced(output, fusion)
-        recorder.created_instructions(name, [fusion], rule=TRITON_PRODUCT.code, reason=TRITON_PRODUCT.title)
-        _record_end(output.name, fusion, readers, recorder)
+        _take_place(output, _create_fusion(dot, self._body, self._inputs), dot.name, recorder)
         return True
-
-    def _create_fusion(self, shape: Shape) -> Instruction:
-        computation = computation_of(self._dot)
-        module_of(computation).add_computation(self._body)
-        raw = {"kind": "kCustom", "calls": f"%{self._body.name}", "backend_config": _CONFIG}
-        fusion = Instruction(
-            f"gemm_fusion_{self._dot.name}",
-            shape,
-            "fusion",
-            self._inputs,
-            Attributes(raw=raw),
-            called=[("calls", self._body)],
-        )
-        if (metadata := self._dot.attributes.raw("metadata")) is not None:
-            set_attribute(fusion, "metadata", metadata)
-        return computation.add_instruction(fusion)
 
     def _add(self, instruction: Instruction) -> Instruction:
         self._body.append_parsed(instruction)
@@ -131,7 +121,7 @@ class _Growing:
         while len(queue) > attempts:
             number = queue.popleft()
             hlo, at = nodes[number]
-            if most is not None and len(edge) + _added_parameters(hlo) > most:
+            if most is not None and len(edge) + added_parameters(hlo) > most:
                 queue.append(number)
                 attempts += 1
                 continue
@@ -211,6 +201,38 @@ class _Growing:
         return hlo, fused
 
 
+def _create_fusion(dot: Instruction, body: Computation, inputs: Sequence[Instruction]) -> Instruction:
+    computation = computation_of(dot)
+    module_of(computation).add_computation(body)
+    raw = {"kind": "kCustom", "calls": f"%{body.name}", "backend_config": _CONFIG}
+    shape, name = body.root.shape, f"gemm_fusion_{dot.name}"
+    fusion = Instruction(name, shape, "fusion", inputs, Attributes(raw=raw), called=[("calls", body)])
+    if (metadata := dot.attributes.raw("metadata")) is not None:
+        set_attribute(fusion, "metadata", metadata)
+    return computation.add_instruction(fusion)
+
+
+def _fuse_tileable(dot: Instruction, space: TileableFusion, recorder: Recorder) -> bool:
+    found = space.fuse()
+    if found is None:
+        return False
+    body = filled(Computation(f"gemm_fusion_{dot.name}_computation"), found.fused_computation)
+    _take_place(space.output, _create_fusion(dot, body, space.inputs(found)), dot.name, recorder)
+    return True
+
+
+def _take_place(output: Instruction, fusion: Instruction, name: str, recorder: Recorder) -> None:
+    """The fusion in the place of what it computes."""
+    readers = list(dict.fromkeys(output.users))
+    end = output.name
+    if output.shape != fusion.shape:
+        replaced(output, added(fusion, "bitcast", output.shape, [fusion]))
+    else:
+        replaced(output, fusion)
+    recorder.created_instructions(name, [fusion], rule=TRITON_PRODUCT.code, reason=TRITON_PRODUCT.title)
+    _record_end(end, fusion, readers, recorder)
+
+
 def _record_end(value: str, fusion: Instruction, readers: Sequence[Instruction], recorder: Recorder) -> None:
     """Record why what reads the value was not taken in."""
     if len(readers) == 1 and readers[0].operands.count(fusion) == 1:
@@ -224,10 +246,3 @@ def _record_end(value: str, fusion: Instruction, readers: Sequence[Instruction],
     reason = f"{value} is read by {len(readers)} operations ({shown}), and the GEMM fusion ends there"
     for reader in readers:
         recorder.ineligible(fusion, reader, rule=EPILOGUE_READERS.code, reason=reason)
-
-
-def _added_parameters(hlo: Instruction) -> int:
-    """`NumAddedParameters`."""
-    if hlo.opcode == "parameter" or (hlo.opcode == "constant" and hlo.shape.rank):
-        return 0
-    return len(hlo.operands) - 1

@@ -257,3 +257,10 @@ def _orders(
     if opcode == "concatenate" and to_operands and concatenates_free_dimension(hlo, source, side.free):
         return through_altering(hlo, source, to_operands=True)
     return None
+
+
+def added_parameters(hlo: Instruction) -> int:
+    """`NumAddedParameters`."""
+    if hlo.opcode == "parameter" or (hlo.opcode == "constant" and hlo.shape.rank):
+        return 0
+    return len(hlo.operands) - 1

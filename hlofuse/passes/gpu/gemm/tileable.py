@@ -1,0 +1,324 @@
+"""Fusions of products that hold all around the product that can be tiled with it (`CreateDotFusionV2` of
+`xla/backends/gpu/transforms/gemm_fusion.cc`)."""
+
+from collections import deque
+from copy import deepcopy
+from itertools import pairwise
+
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.cost.tiling.model import TilingModel
+from hlofuse.cost.tiling.triton_support import TritonSupport
+from hlofuse.ir.fusing import append_producer, clone_of, computation_of, create_fusion
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.merging import merge_fusion
+from hlofuse.ir.removing import remove_with_unused_operands, replace_instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common import make
+from hlofuse.passes.common.dots import DotDimensions
+from hlofuse.passes.common.literals import values_of
+from hlofuse.passes.common.shapes import common_factors
+from hlofuse.passes.dot.shape_tracker import NotTracked, ShapeTracker
+from hlofuse.passes.gpu.gemm.hoist_bitcasts import (
+    bitcast_of_broadcast,
+    bitcast_of_transpose,
+    transpose_of_bitcast,
+)
+from hlofuse.passes.gpu.gemm.propagation import added_parameters, is_worth_as_input, is_worth_as_output
+
+_VIEWS = ("bitcast", "reshape")
+_MOST_OPERANDS = 8
+_TILE = 64
+
+_Path = tuple[ShapeTracker, int] | None
+"""From a candidate to an operand of the dot, and the number of that operand."""
+
+
+class TileableFusion:
+    """A module of clones of all that a fusion may hold, where the fusion grows (`FusionSearchSpace`)."""
+
+    def __init__(self, dot: Instruction, support: TritonSupport, tilings: TilingModel) -> None:
+        self._tilings, self._original = tilings, dict[Instruction, Instruction]()
+        self.output = dot
+
+        def may_hold(x: Instruction) -> bool:
+            barred = x.called or x.opcode in ("dot", "parameter") or has_side_effect(x)
+            return not barred and support.instruction(x) is None
+
+        end = dot
+        while len(end.users) == 1 and may_hold(end.users[0]):
+            end = end.users[0]
+        space, clones, inputs, stack = Computation("space"), dict[Instruction, Instruction](), 0, [end]
+        while stack:
+            x = stack[-1]
+            inside = x is dot or may_hold(x)
+            waits = [o for o in x.operands if o not in clones] if inside and x not in clones else []
+            if waits:
+                stack.append(waits[0])
+                continue
+            if stack.pop() in clones:
+                continue
+            if inside:
+                clones[x] = clone_of(x, [clones[o] for o in x.operands])
+            else:
+                clones[x] = Instruction(f"parameter_{inputs}", x.shape, "parameter", payload=str(inputs))
+                inputs += 1
+            self._original[clones[x]] = x
+            space.append_parsed(clones[x])
+        space.root = clones[end]
+        module = Module("space")
+        module.entry = module.add_computation(space)
+        self._dot = clones[dot]
+
+    def fuse(self) -> Instruction | None:
+        """The fusion in the space (`CreateTileableFusion`); None where the dot cannot be tiled."""
+        dot = self._dot
+        if not self._tilings.can_tile(dot):
+            return None
+        queue = deque[tuple[Instruction, _Path]]()
+        for number, operand in enumerate(dot.operands):
+            queue.append((operand, (ShapeTracker(operand.shape.dimensions), number)))
+        fusion = create_fusion(dot, "kCustom")
+        replace_instruction(dot, fusion, has_side_effect)
+        self._grow(fusion, queue)
+        while not fusion.is_root:
+            reader = fusion.users[0]
+            user = self._sink(reader) if reader.opcode in _VIEWS else reader
+            if user is None:
+                continue
+            original = self._original[user]
+            worth = _may_follow(user, fusion) and is_worth_as_output(original)
+            if not worth or not self._tilings.can_tile(fusion, user):
+                break
+            count, inner = len(fusion.operands), fusion
+            fusion = create_fusion(user, "kCustom")
+            replace_instruction(user, fusion, has_side_effect)
+            merge_fusion(fusion, inner)
+            remove_with_unused_operands(inner, has_side_effect)
+            if len(fusion.operands) > count:
+                self._grow(fusion, deque((o, None) for o in fusion.operands))
+            self.output = original
+        self._clean_edges(fusion.fused_computation)
+        return fusion
+
+    def inputs(self, fusion: Instruction) -> list[Instruction]:
+        """The operands of the fusion in the module of the dot."""
+        parameters = fusion.fused_computation.parameters
+        return [self._outer(o, p.shape) for o, p in zip(fusion.operands, parameters, strict=True)]
+
+    def _outer(self, operand: Instruction, shape: Shape) -> Instruction:
+        """`GetOrCreateOriginalInstruction`."""
+        original = self._original.get(operand)
+        if original is None:
+            inner = self._outer(operand.operands[0], shape)
+            self._original[operand] = make.added(inner, "bitcast", shape, [inner])
+            return self._original[operand]
+        if original.shape == shape:
+            return original
+        return make.added(original, "bitcast", shape, [original])
+
+    def _grow(self, fusion: Instruction, queue: deque[tuple[Instruction, _Path]]) -> None:
+        """`FuseOperandsBFS`."""
+        while queue:
+            candidate, path = queue.popleft()
+            if candidate not in fusion.operands:
+                continue
+            if candidate.opcode in _VIEWS:
+                candidate = self._hoist(candidate)
+            original = self._original.get(candidate, candidate)
+            if not _should_take(candidate, original, fusion, path) or candidate.opcode == "parameter":
+                continue
+            if self._tilings.can_tile(candidate, fusion):
+                operands = list(candidate.operands)
+                append_producer(fusion, candidate)
+                queue.extend((o, _path_before(o, candidate, path)) for o in operands)
+
+    def _hoist(self, view: Instruction) -> Instruction:
+        """The replacement of a view that goes ahead of what it reads, or the view (`HoistBitcast`)."""
+        source, shape = view.operands[0], view.shape
+        if shape.element_type != source.shape.element_type:
+            return view
+        if source.opcode == "parameter":
+            return _narrowed(source, shape) or view
+        if source.opcode in _VIEWS:
+            return self._hoist(self._put(view, source, _view(source.operands[0], shape)))
+        if source.opcode == "constant":
+            values = values_of(source) if source.shape.is_effective_scalar else None
+            return self._put(view, source, make.constant(view, shape, values)) if values else view
+        if source.opcode in ("broadcast", "transpose"):
+            exchange = bitcast_of_broadcast if source.opcode == "broadcast" else bitcast_of_transpose
+            found = exchange(source, shape)
+            if found is None:
+                return view
+            inner, dimensions = _view(source.operands[0], found[0]), make.numbers(found[1])
+            new = make.added(source, source.opcode, shape, [inner], dimensions=dimensions)
+            return self._put(view, source, new)
+        if not is_elementwise(source):
+            return view
+        return self._put(view, source, _reshaped(source, [_view(o, shape) for o in source.operands], shape))
+
+    def _put(self, old: Instruction, taken: Instruction, new: Instruction) -> Instruction:
+        """`new`, which does what `taken` did, in the place of `old`."""
+        if taken in self._original:
+            self._original[new] = self._original[taken]
+        old.replace_all_uses_with(new)
+        remove_with_unused_operands(old, has_side_effect)
+        return new
+
+    def _sink(self, view: Instruction) -> Instruction | None:
+        """The new reader of what the view reads, which it now follows; None past the root (`SinkBitcast`)."""
+        source = view.operands[0]
+        if view.shape.element_type != source.shape.element_type:
+            return view
+        if view.is_root:
+            computation_of(view).root = source
+            remove_with_unused_operands(view, has_side_effect)
+            return None
+        if len(view.users) != 1:
+            return view
+        user = view.users[0]
+        if user.opcode in _VIEWS:
+            return self._sink(self._put(user, user, _view(source, user.shape)))
+        if user.opcode == "transpose":
+            found = transpose_of_bitcast(user, source.shape)
+            if found is None:
+                return view
+            new = make.transposed(source, found[1], found[0].with_element_type(source.shape.element_type))
+        elif is_elementwise(user):
+            operands = [source if o is view else _view(o, source.shape) for o in user.operands]
+            new = _reshaped(user, operands, source.shape)
+        else:
+            return view
+        self._original[new] = self._original[user]
+        after = self._put(user, user, _view(new, user.shape))
+        if after.is_root:
+            computation_of(after).root = new
+            remove_with_unused_operands(after, has_side_effect)
+        return new
+
+    def _clean_edges(self, body: Computation) -> None:
+        """`RemoveEdgeBitcasts`."""
+        number = 0
+        while number < len(body.parameters):
+            views = [u for u in body.parameters[number].users if u.opcode in _VIEWS]
+            number += all(self._hoist(u) is u for u in views)
+        while body.root.opcode in _VIEWS and self._sink(body.root) is None:
+            pass
+
+
+def _may_follow(user: Instruction, fusion: Instruction) -> bool:
+    """True for a user of the product that joins no values and reads only `_is_simple` ones in addition."""
+    if user.opcode == "concatenate":
+        return False
+    if user.opcode == "transpose" and fusion.fused_root.opcode in _VIEWS:
+        return False
+    return all(_is_simple(o) for o in user.operands if o is not fusion)
+
+
+def _is_simple(x: Instruction) -> bool:
+    """True for a value that exists, or one spread."""
+    if x.opcode == "broadcast":
+        x = x.operands[0]
+    while x.opcode in _VIEWS:
+        x = x.operands[0]
+    return x.opcode in ("parameter", "constant")
+
+
+def _path_before(operand: Instruction, taken: Instruction, path: _Path) -> _Path:
+    """The path from an operand of what the fusion has taken (`ComputeCandidateTracker`)."""
+    if path is None:
+        return None
+    tracker, number = path
+    if taken.opcode in ("transpose", *_VIEWS):
+        if taken.shape.dimensions != tracker.source:
+            return None
+        tracker = deepcopy(tracker)
+        if taken.opcode == "transpose":
+            tracker.transpose_first(taken.dimensions)
+            return tracker, number
+        back = tracker.inverted()
+        back.reshape(operand.shape.dimensions)
+        return back.inverted(), number
+    if is_elementwise(taken):
+        return path
+    is_part = not tracker.steps() and taken.opcode in ("concatenate", "slice")
+    return (ShapeTracker(operand.shape.dimensions), number) if is_part else None
+
+
+def _should_take(candidate: Instruction, original: Instruction, fusion: Instruction, path: _Path) -> bool:
+    """`ShouldFuseOperand`."""
+    if len(fusion.operands) + added_parameters(candidate) > _MOST_OPERANDS:
+        return False
+    if original.opcode == "transpose":
+        return path is not None and _keeps_rows(candidate, fusion, *path)
+    if original.opcode == "concatenate":
+        along = original.dimensions[0]
+        whole = all(o.shape.dimensions[along] % _TILE == 0 for o in original.operands)
+        return whole and path is not None and _is_free(along, fusion, *path)
+    if is_elementwise(original) and len(original.operands) == 2:
+        spread = [o.operands[0].opcode for o in original.operands if o.opcode == "broadcast"]
+        if "parameter" in spread or "constant" in spread:
+            return True
+    return is_worth_as_input(original)
+
+
+def _keeps_rows(transpose: Instruction, fusion: Instruction, tracker: ShapeTracker, number: int) -> bool:
+    """`ShouldFuseTranspose`."""
+    if transpose.opcode != "transpose" or transpose.shape.dimensions != tracker.source:
+        return False
+    sizes = transpose.shape.dimensions
+    for (start, _), (end, _) in pairwise(common_factors(sizes, tracker.result)):
+        merged = [size for size in sizes[start:end] if size != 1]
+        if any(size & (size - 1) for size in merged[1:]):
+            return False
+    tracker = deepcopy(tracker)
+    tracker.transpose_first(transpose.dimensions)
+    back = tracker.inverted()
+    dims = DotDimensions.of(_dot_in(fusion))
+    return _has_one_stride(back, dims.contracting(number)) and _has_one_stride(back, dims.batch(number))
+
+
+def _is_free(dimension: int, fusion: Instruction, tracker: ShapeTracker, number: int) -> bool:
+    """True for what is neither contracted nor a batch."""
+    free = DotDimensions.of(_dot_in(fusion)).free(number, len(tracker.result))
+    where = tracker.mapped((dimension,))
+    return where is not None and set(where) <= set(free)
+
+
+def _dot_in(fusion: Instruction) -> Instruction:
+    return next(x for x in fusion.fused_computation if x.opcode == "dot")
+
+
+def _has_one_stride(tracker: ShapeTracker, dimensions: tuple[int, ...]) -> bool:
+    """`MapsToOneStride`."""
+    found = tracker.mapped(dimensions)
+    if not found:
+        return found is not None
+    if any(tracker.result[d] != 1 for d in range(found[0], found[-1]) if d not in found):
+        return False
+    try:
+        return all(kind != "transpose" for kind, _ in tracker.narrow(dimensions).steps())
+    except NotTracked:
+        return False
+
+
+def _view(x: Instruction, shape: Shape) -> Instruction:
+    return make.added(x, "bitcast", shape.with_element_type(x.shape.element_type), [x])
+
+
+def _reshaped(x: Instruction, operands: list[Instruction], shape: Shape) -> Instruction:
+    """The same operation on operands of another shape."""
+    new = clone_of(x, operands)
+    new.shape = shape.with_element_type(x.shape.element_type)
+    return computation_of(operands[0]).add_instruction(new)
+
+
+def _narrowed(parameter: Instruction, shape: Shape) -> Instruction | None:
+    """The parameter itself, of the shape in which all read it (`CanReplaceParameterShape`)."""
+    if any(u.opcode not in _VIEWS or u.shape != shape for u in parameter.users):
+        return None
+    parameter.shape = shape
+    for user in list(parameter.users):
+        user.replace_all_uses_with(parameter)
+        remove_with_unused_operands(user, has_side_effect)
+    return parameter
