@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hlofuse.account.account import Account, Launched
 from hlofuse.account.floor import products
 from hlofuse.account.traffic import border_bytes
+from hlofuse.analysis.custom_calls import is_library_convolution, is_radix_sort
 from hlofuse.analysis.elementwise import shape_size, without_bitcasts
 from hlofuse.analysis.in_place import Index, follow_tuples, in_place_pairs
 from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, is_small_call, iter_kernels
@@ -110,6 +111,10 @@ def _leaving(kernel: Instruction, kernels: set[Instruction]) -> set[int] | None:
     return found
 
 
+WORK = ("matmuls", "convolutions", "sorts", "custom kernels", "library calls")
+"""Work that fusion cannot change."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProgramFloor:
     """The minimum of a program that keeps its products and library calls, however the rest is written."""
@@ -121,7 +126,7 @@ class ProgramFloor:
     us: float | None = None
     """The time of what `keeps` names, where that is longer; None for none."""
     keeps: tuple[str, ...] = ()
-    """`matmuls`, `sorts`, `custom kernels`, `library calls`, then `loops` where they run in one."""
+    """Those of `WORK`, then `loops` where they run in one."""
 
     def below(self, bytes_accessed: int, us: float | None) -> ProgramFloor | None:
         """The part that holds for another form of the program that moves so much and takes so long."""
@@ -142,7 +147,7 @@ def program_floor(
         return ProgramFloor(moved)
     us, keeps, loops = 0.0, dict[str, None](), False
     for row in account.rows:
-        kind = "" if row.kind == "kernel" and is_fused(row.instruction) else _kind(row)
+        kind = "" if row.kind == "kernel" and is_fused(row.instruction) else kind_of_work(row)
         if kind and row.runs:
             us += row.total_us or 0.0
             keeps[kind] = None
@@ -150,19 +155,42 @@ def program_floor(
     moved_us = moved / device.memory_bandwidth * 1e6
     if us <= moved_us:
         return ProgramFloor(moved, moved_us)
-    names = [k for k in ("matmuls", "sorts", "custom kernels", "library calls") if k in keeps]
+    names = [k for k in WORK if k in keeps]
     return ProgramFloor(moved, moved_us, us, (*names, *(["loops"] if loops else [])))
 
 
-def _kind(row: Launched) -> str:
+def kind_of_work(row: Launched) -> str:
+    """The one of `WORK` that a kernel or library call does; empty for copies, collectives and host work."""
     x = row.instruction
     if row.kind not in ("kernel", "library"):
         return ""
+    if x.opcode == "convolution" or is_library_convolution(x):
+        return "convolutions"
     if products(x):
         return "matmuls"
-    if "sort" in (x.opcode, x.fused_root.opcode if x.opcode == "fusion" else ""):
+    if is_radix_sort(x) or "sort" in (x.opcode, x.fused_root.opcode if x.opcode == "fusion" else ""):
         return "sorts"
     return "custom kernels" if row.kind == "kernel" else "library calls"
+
+
+_OPEN = {
+    "convolutions": "algorithm chosen on the device",
+    "sorts": "sort",
+    "custom kernels": "custom kernel",
+    "library calls": "library call",
+}
+
+
+def open_end(row: Launched) -> str:
+    """The reason why a kernel may take far longer than its lower bound; empty where nothing suggests it."""
+    x = row.instruction
+    if not row.is_floor:
+        return ""
+    inside = x.fused_computation if x.opcode == "fusion" else [x]
+    if any(i.opcode == "scatter" and i.attributes.raw("unique_indices") != "true" for i in inside):
+        return "atomic updates of one address wait"
+    is_own = x.opcode == "fusion" and x.fusion_kind != "kCustom"
+    return "" if is_own else _OPEN.get(kind_of_work(row), "")
 
 
 def moved_once(account: Account) -> int:

@@ -197,3 +197,11 @@ def test_what_equal_places_gain_is_counted_for_each(monkeypatch: pytest.MonkeyPa
         assert (found.trial.kernels_saved, found.trial.launches_saved) == (3, 3)
     assert large.trial.us_saved == pytest.approx(whole.trial.us_saved)
     assert large.trial.bytes_saved == whole.trial.bytes_saved > 0
+
+
+@pytest.mark.parametrize(("run", "whole"), [(9.0, 10.0), (10.0, 10.0), (12.0, 12.0)])
+def test_measured_parts_are_at_most_the_whole(run: float, whole: float) -> None:
+    """Kernels that run at once, or slower in the profile, take more than the run."""
+    shares = (Share("sorts", 1, 5.0, 100, measured_us=7.0), Share("copies", 1, 1.0, 10, measured_us=3.0))
+    found = replace(verdict_of(1.0, None, 1.0, None), shares=shares, totals=replace(BASE, measured_us=run))
+    assert found.measured_whole == whole

@@ -325,3 +325,34 @@ def test_small_updates_of_several_results_are_found_too(hlofuse: Run, tmp_path: 
     out = hlofuse("explain", path, *H100).out
     assert "8 kernels" in out
     assert "Worth trying (not simulated): update-as-one-vector" in out
+
+
+OPEN = """HloModule open
+plus { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT c = f32[] add(a, b) }
+ENTRY e {
+  x = f32[1000,8]{1,0} parameter(0)
+  i = s32[50000,1]{1,0} parameter(1)
+  u = f32[50000,8]{1,0} parameter(2)
+  w = f32[8,8]{1,0} parameter(3)
+  z = u32[4096]{0} parameter(4)
+  s = f32[1000,8]{1,0} scatter(x, i, u), update_window_dims={1}, inserted_window_dims={0},
+    scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=plus
+  k = (u32[4096]{0}, u8[1000]{0}) custom-call(z), custom_call_target="xla.gpu.ext.cub_sort_keys"
+  g = u32[4096]{0} get-tuple-element(k), index=0
+  d = f32[1000,8]{1,0} dot(s, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT t = (f32[1000,8]{1,0}, u32[4096]{0}) tuple(d, g)
+}
+"""
+
+
+def test_kernels_that_may_take_far_longer_than_their_bound_are_named(hlofuse: Run, tmp_path: Path) -> None:
+    """A matrix product reaches its bound nearly; a scatter of distinct places does not wait."""
+    file = tmp_path / "open.hlo"
+    waits = "input_scatter_fusion (atomic updates of one address wait); "
+    for unique, named in (("", waits), (", unique_indices=true", "")):
+        file.write_text(OPEN.replace("to_apply=plus\n", f"to_apply=plus{unique}\n"), encoding="utf-8")
+        out = hlofuse("explain", file, *H100, columns=160).out
+        assert f"Not estimated, measure: {named}k (sort)\n" in out
+        assert re.search(r"Time: launches .* · matmuls ≥ .* · sorts ≥ ", out)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import replace
 
 from hlofuse.account import Account, Costs, KernelTime, Launched, Observed
+from hlofuse.account.bound import open_end
 from hlofuse.account.cpu import CpuTimes
 from hlofuse.analysis.kernels import outermost_loops
 from hlofuse.compilation import Compilation, PassResult
@@ -269,6 +270,7 @@ def grouped_kernels(
             in_branch=row.in_branch,
             estimate=cpu.kind_text(row.instruction) if cpu is not None else "",
             has_time=cpu is None or row.us is not None,
+            open_end=open_end(row),
         )
         stem = (place.final or place.name).rstrip(".0123456789")
         operands = tuple(str(o.shape) for o in row.instruction.operands)

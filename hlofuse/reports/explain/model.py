@@ -163,6 +163,8 @@ class HotKernel:
     """On a CPU the kind of code, with the error of its estimate."""
     has_time: bool = True
     """False if others have a time and this one has none."""
+    open_end: str = ""
+    """The reason why it may take far longer than the lower bound `us`."""
 
     @property
     def bound_by(self) -> str:

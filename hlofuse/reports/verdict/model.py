@@ -47,7 +47,7 @@ class Share:
     """One kind of what runs."""
 
     kind: str
-    """`fused kernels`, `matmul and libraries`, `copies`, `collectives`, `host` or `launches`."""
+    """`fused kernels`, one of `account.bound.WORK`, `copies`, `collectives`, `host` or `launches`."""
     count: int
     us: float | None
     """Without launch overhead, which is a kind of its own; None without times."""
@@ -108,6 +108,12 @@ class Verdict:
         """The best change of code or flags; None for none, and where only a measurement would tell."""
         able = (s for s in self.suggestions if s.kind != "report" and not s.trial.is_to_be_measured)
         return next(able, None)
+
+    @property
+    def measured_whole(self) -> float:
+        """Measured microseconds that parts are shares of: those of a run, or of all kernels if more."""
+        kernels = sum(s.measured_us or 0.0 for s in self.shares)
+        return max(self.totals.measured_us or 0.0, kernels)
 
     @property
     def covers_all(self) -> bool:

@@ -6,6 +6,7 @@ from hlofuse.account import Totals
 from hlofuse.cost.cpu.device import CpuDevice
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.units import bytes_text, listing, plural, us_text
+from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.explain.model import HotKernel
@@ -57,9 +58,15 @@ def times_lines(v: Verdict) -> Iterator[str]:
     """The CPU that the times are estimated for, and the kernels whose time is not known."""
     if v.cpu is not None:
         yield f"Times: estimates for {cpu_title(v.cpu)}; hlofuse calibrate measures yours"
-    unknown = [printable(k.place.final or k.place.name) for k in v.hot_kernels if not k.has_time]
+    unknown = [
+        (k.open_end, printable(k.place.final or k.place.name))
+        for k in v.hot_kernels
+        if (not k.has_time or k.open_end) and k.measured_us is None
+    ]
     if unknown:
-        yield f"Not estimated, measure: {listing(unknown, 4)}"
+        found = grouped(unknown).items()
+        parts = [listing(names, 3) + (f" ({reason})" if reason else "") for reason, names in found]
+        yield f"Not estimated, measure: {'; '.join(parts)}"
 
 
 def cpu_title(cpu: CpuDevice) -> str:
@@ -82,7 +89,7 @@ def shares_lines(v: Verdict, width: int) -> list[str]:
         return ["No kernels."]
     if v.totals.measured_us:
         parts = [
-            f"{s.kind} {us_text(s.measured_us)}{_part(s.measured_us, v.totals.measured_us)}"
+            f"{s.kind} {us_text(s.measured_us)}{_part(s.measured_us, v.measured_whole)}"
             for s in v.shares
             if s.measured_us is not None
         ]
@@ -305,7 +312,7 @@ def kernels_title(v: Verdict, shown: int, rows: int) -> str:
 def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
     """Time or bytes, its part of all, the name, the line, and what bounds it."""
     if v.totals.measured_us:
-        figure, part = us_text(k.measured_us or 0.0), (k.measured_us or 0.0) / v.totals.measured_us
+        figure, part = us_text(k.measured_us or 0.0), (k.measured_us or 0.0) / v.measured_whole
     elif v.totals.us is None:
         figure, part = bytes_text(k.bytes_accessed), k.bytes_accessed / (v.totals.cost.bytes_accessed or 1)
     else:

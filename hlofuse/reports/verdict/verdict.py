@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 
 from hlofuse.account import Account, KernelTimes, Launched, Observed
-from hlofuse.account.bound import ProgramFloor, fusion_floor, program_floor
+from hlofuse.account.bound import ProgramFloor, fusion_floor, kind_of_work, program_floor
 from hlofuse.account.functions import functions_of
 from hlofuse.account.measured import share
 from hlofuse.analysis.launches import COMMANDS, command_buffers
@@ -27,8 +27,6 @@ from hlofuse.reports.whatif.ranking import rank
 from hlofuse.rules.gpu_fusible import may_be_fused
 
 _KINDS = {
-    "kernel": "matmul and libraries",
-    "library": "matmul and libraries",
     "copy": "copies",
     "memset": "copies",
     "collective": "collectives",
@@ -214,7 +212,8 @@ def _shares(account: Account, fused: Callable[[Instruction], bool], together: in
     rows: dict[str, list[Launched]] = {}
     for row in account.rows:
         is_fusion = row.kind == "kernel" and fused(row.instruction)
-        rows.setdefault("fused kernels" if is_fusion else _KINDS[row.kind], []).append(row)
+        kind = "fused kernels" if is_fusion else kind_of_work(row) or _KINDS[row.kind]
+        rows.setdefault(kind, []).append(row)
     timed = account.totals.us is not None
     found = [_share(kind, own, timed=timed) for kind, own in rows.items()]
     if timed and account.totals.launches:
