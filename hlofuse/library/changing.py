@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.judge.judge import Judge
 from hlofuse.library.answer import Answer
+from hlofuse.library.explaining import print_advice_at
 from hlofuse.library.heads import head_of
 from hlofuse.library.loading import config_of
 from hlofuse.library.naming import resolver_of, unoptimized_of, with_events
@@ -33,6 +34,8 @@ from hlofuse.reports.whatif.ranking import rank, sweep
 from hlofuse.reports.whatif.text import print_sweep
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from hlofuse.account import Observed
     from hlofuse.compilation import ReplayConfig
     from hlofuse.library.questions import WhatIf
@@ -88,6 +91,12 @@ def _ranked(
         *(with_module(facts.account_replayed, other, path) for other, path in others),
         *(with_flags(observed, facts.account_replayed, flags, unoptimized()) for flags in also_flags),
     ]
+
+    def draw(console: Console, limit: int = 10) -> None:
+        print_changes(answer, found, rows, console, input_arguments=options.input_arguments, limit=limit)
+        if name is not None:
+            print_advice_at(report, name, console)
+
     return Answer(
         "what-if",
         lambda: found,
@@ -97,9 +106,7 @@ def _ranked(
             **verdict_json(answer),
             "also": changes_json(rows),
         },
-        body=lambda console, limit=10: print_changes(
-            answer, found, rows, console, input_arguments=options.input_arguments, limit=limit
-        ),
+        body=draw,
         rows_of=lambda _: changes_json(changes(answer, found, rows)),
         entries_of=lambda data: changes(answer, data, rows),
         note=loaded.note,

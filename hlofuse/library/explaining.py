@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from hlofuse.reports.explain.phrases import record_lines
 from hlofuse.reports.explain.text import print_explanation
 from hlofuse.reports.verdict.json import verdict_json
 from hlofuse.reports.verdict.phrases import untried_lines
-from hlofuse.reports.verdict.text import print_screen
+from hlofuse.reports.verdict.text import print_screen, suggestion_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -88,6 +89,7 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
     def draw(console: Console, limit: int = 10, hint: bool = False) -> None:
         if name is not None and is_short:
             why(report, Why(name)).draw(console, limit=limit)
+            print_advice_at(report, name, console)
             return
         if answer is not None:
             print_screen(answer, console, head, notes, difference, details=hint and not details, limit=limit)
@@ -127,6 +129,24 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
         differences=[difference],
         prints_heads=answer is not None or is_short,
     )
+
+
+def print_advice_at(report: Program, name: str, console: Console) -> None:
+    """Print the suggestions about the lines of the kernels of a name; nothing without any."""
+    named, found = resolver_of(report.facts).launched(name), report.verdict
+    places = [k.place for k in report.facts.kernels() if k.place.name in named]
+    lines = {(line or "").partition(" ")[0] for p in places for line in (p.source, p.called_from)} | {name}
+    tried, untried = (
+        tuple(s for s in group if lines & {line.partition(" ")[0] for line in s.sources})
+        for group in (found.suggestions, found.untried)
+    )
+    about = replace(found, suggestions=tried, untried=untried, together=None)
+    if tried or untried:
+        console.print()
+    for line, style in suggestion_lines(about, None, console.width) if tried else ():
+        console.print(line, style=style)
+    for line in untried_lines(about):
+        console.print(line, style="dim")
 
 
 def _timeline(options: ReplayOptions) -> tuple[str, str] | None:

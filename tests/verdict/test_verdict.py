@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import linecache
 import re
 import tarfile
 from pathlib import Path
@@ -92,6 +93,29 @@ def test_a_narrow_suggestion_has_its_line_and_its_recipe(hlofuse: Run, tmp_path:
     assert all(len(line) <= 60 for line in shown.splitlines())
     (line,) = (line for line in shown.splitlines() if "1.02 µs (14%) ·" in line)
     assert line.endswith(":35 · recipe scale-the-summands …")
+
+
+def test_the_first_suggestion_shows_the_line_and_the_form_to_write(
+    hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    plain = "dimensions={1}, to_apply=plus"
+    here = f'{plain}, metadata={{source_file="{tmp_path}/norm.py" source_line=2}}'
+    Path("rms.hlo").write_text(RMS.replace(plain, here))
+    command = ("rms.hlo", *H100, "--stage", "fusion-input")
+    after = "jnp.sum(x * (1 / x.shape[-1]), axis=-1)\n"
+    shown = hlofuse("explain", *command).out
+    assert f"\n   before  jnp.mean(x, axis=-1)\n   after   {after}" in shown
+    Path("norm.py").write_text("import jax\n  y = jnp.mean(x * x, -1)  # \x1b[31m\n")
+    linecache.clearcache()
+    written = "\n   norm.py:2  y = jnp.mean(x * x, -1)  # \\x1b[31m\n   write      " + after
+    for call in (("explain",), ("explain", "--", "norm.py:2"), ("what-if", "--", "norm.py:2")):
+        assert written in hlofuse(call[0], *command, *call[1:]).out
+    (first, *_) = json.loads(hlofuse("explain", *command, "--format", "json").out)["suggestions"]
+    assert first["edit"]["source"] == "norm.py:2"
+    Path("norm.py").write_text("import jax\n  y = 2\n")
+    linecache.clearcache()
+    assert f"   before  jnp.mean(x, axis=-1)\n   after   {after}" in hlofuse("explain", *command).out
 
 
 def test_the_floor_is_what_enters_and_leaves_the_program() -> None:

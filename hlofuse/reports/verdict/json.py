@@ -7,6 +7,7 @@ from hlofuse.account.bound import ProgramFloor
 from hlofuse.format.fields import fields, us_json
 from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.profile import profile_json
+from hlofuse.reports.common.recipe_page import edit_of
 from hlofuse.reports.verdict.changes import Change
 from hlofuse.reports.verdict.collectives import collectives_json
 from hlofuse.reports.verdict.measured import MEASURED
@@ -74,7 +75,7 @@ def _suggestion(s: Suggestion) -> dict[str, Any]:
         "source": s.sources[0] if s.sources else None,
         **fields(s, "sources places recipe? flag?"),
         "operation": None,
-        "edit": None,
+        "edit": edit_of(s.recipe, s.text, s.sources),
         "proof": [s.trial.how.partition(" ")[0]] if s.trial.how.startswith(("replayed", MEASURED)) else [],
         "gain": _gain(s.trial),
         **fields(s, "touched?"),

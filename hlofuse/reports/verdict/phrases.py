@@ -9,6 +9,7 @@ from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.ir.grouping import grouped
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.common.phrases import times_text
+from hlofuse.reports.common.recipe_page import edit_of
 from hlofuse.reports.explain.model import HotKernel
 from hlofuse.reports.verdict.measured import MEASURED
 from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
@@ -249,6 +250,17 @@ def where_text(sources: Sequence[str], places: int = 0, room: int | None = None)
 def trial_line(s: Suggestion, v: Verdict, width: int | None = None) -> str:
     """`−1.01 µs (14%) · epi.py:12 · hlofuse recipe scale-the-summands · 2 → 1 kernels`, as `change_line`."""
     return change_line(s.trial, v.totals, s.sources, name_text(s), s.places, width)
+
+
+def code_lines(s: Suggestion, width: int) -> list[str]:
+    """The line to change, the user's own where it can be read, and the form to write; none without one."""
+    edit = edit_of(s.recipe, s.text, s.sources)
+    if edit is None:
+        return []
+    names = (edit["source"], "write") if edit["source"] else ("before", "after")
+    wide = max(map(len, names)) + 2
+    lines = zip(names, (edit["before"], edit["after"]), strict=True)
+    return [f"{printable(name):<{wide}}{shorten(printable(code), width - wide)}" for name, code in lines]
 
 
 def name_text(s: Suggestion) -> str:

@@ -24,6 +24,8 @@ _SUGGESTIONS = 3
 _KERNELS = 5
 _LEAST = 7
 """Lines of advice without suggestions, and of two kernels."""
+_CODE = 2
+"""Lines of code of the first suggestion."""
 _FUNCTIONS = 5
 _NOTES = 2
 _NAME = 2  # the column of names; figures are before it
@@ -52,8 +54,9 @@ def print_screen(
     top = [*_head(head, notes, difference, width), *figures]
     functions = v.functions.rows[: _FUNCTIONS if limit else None]
     room = _LINES - len(top) - len(functions) - bool(functions) - bool(details)
-    most = max(1, min(limit, _SUGGESTIONS, (room - _LEAST) // 2)) if limit else 0
-    rest = [*advice_lines(v, width, most)] if tried else []
+    code = _CODE if room >= _LEAST + 2 + _CODE or not limit else 0
+    most = max(1, min(limit, _SUGGESTIONS, (room - _LEAST - code) // 2)) if limit else 0
+    rest = [*advice_lines(v, width, most, code=code > 0)] if tried else []
     most = min(limit, _KERNELS, room - len(rest) - 2) if limit else len(v.hot_kernels)
     rest += _kernels(v, most, width) if most > 0 else []
     _print(top, console)
@@ -96,22 +99,26 @@ def _share_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     yield from ((line, "") for line in phrases.times_lines(v))
 
 
-def advice_lines(v: Verdict, width: int, limit: int) -> Iterator[tuple[str, str]]:
+def advice_lines(v: Verdict, width: int, limit: int, *, code: bool = True) -> Iterator[tuple[str, str]]:
     """A blank line, then at most so many suggestions (0: all), and recipes that were not tried."""
     yield "", ""
-    yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width)
+    yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width, code=code)
     if (line := next(phrases.untried_lines(v), None)) is not None:
         yield line, "dim"
 
 
-def suggestion_lines(v: Verdict, most: int | None, width: int) -> Iterator[tuple[str, str]]:
-    """The suggestions, at most so many, each line with its style."""
+def suggestion_lines(
+    v: Verdict, most: int | None, width: int, *, code: bool = True
+) -> Iterator[tuple[str, str]]:
+    """The suggestions, at most so many, with code below the first; each line with its style."""
     shown = v.suggestions[:most]
     yield phrases.suggestions_title(v, len(shown)), "bold cyan" if shown else ""
     for number, s in enumerate(shown, 1):
         mark = f"{number}. " if s.kind != "report" else ""
         yield f"{mark}{phrases.suggestion_text(s)}", "bold"
         yield f"   {phrases.trial_line(s, v, width - 3)}", ""
+        if number == 1 and code:
+            yield from ((f"   {line}", "cyan") for line in phrases.code_lines(s, width - 3))
     if v.together is not None and shown:
         numbers, trial = v.together
         names = ", ".join(map(str, numbers))
