@@ -380,3 +380,25 @@ def test_kernels_that_may_take_far_longer_than_their_bound_are_named(hlofuse: Ru
         out = hlofuse("explain", file, *H100, columns=160).out
         assert f"Not estimated, measure: {named}k (sort)\n" in out
         assert re.search(r"Time: launches .* · matmuls ≥ .* · sorts ≥ ", out)
+
+
+def test_a_lower_bound_is_no_limit_and_gives_a_diff_no_sign(hlofuse: Run, tmp_path: Path) -> None:
+    """Twice the updates may take less time or more; another product of the same bound changes nothing."""
+    one, two, other = (tmp_path / f"{name}.hlo" for name in ("one", "two", "other"))
+    one.write_text(OPEN, encoding="utf-8")
+    two.write_text(OPEN.replace("50000,", "90000,"), encoding="utf-8")
+    other.write_text(
+        OPEN.replace("ROOT t = (f32", "y = f32[1000,8]{1,0} negate(x)\n  ROOT t = (f32").replace(
+            "f32[1000,8]{1,0}, u32[4096]{0}) tuple(d, g)",
+            "f32[1000,8]{1,0}, u32[4096]{0}, f32[1000,8]{1,0}) tuple(d, g, y)",
+        ),
+        encoding="utf-8",
+    )
+    headline = hlofuse("why", one, "input_scatter_fusion", *H100, columns=160).out
+    assert re.search(r"input_scatter_fusion.*: ≥ [\d.]+ µs, atomic updates of one address wait\.", headline)
+    time = r"estimated time on h100_sxm ≥ ([\d.]+) µs → ≥ ([\d.]+) µs( \(.+?\))?  "
+    for file, sign in ((two, False), (other, True)):
+        found = re.search(time, hlofuse("diff", one, file, *H100, columns=300).out)
+        assert found is not None
+        assert float(found[1]) < float(found[2])
+        assert (found[3] is not None) is sign

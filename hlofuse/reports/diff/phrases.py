@@ -115,13 +115,25 @@ def change_of(before: float, after: float, unit: str = "") -> str:
     return f"{quantity(before, unit)} {ARROW} {quantity(after, unit)} ({relative})"
 
 
-def time_change_of(before: float, after: float) -> str:
-    """`12.5 µs → 4.00 µs (−68%)`."""
-    if us_text(before) == us_text(after):
-        return us_text(after)
+def time_change_of(
+    before: float,
+    after: float,
+    *,
+    bounds: tuple[bool, bool] = (False, False),
+    is_open: bool = False,
+) -> str:
+    """`12.5 µs → 4.00 µs (−68%)`, with `bounds` those that are lower bounds.
+
+    Without the share if `is_open`: what is above the bounds may change the sign.
+    """
+    texts = us_text(before, bounds[0]), us_text(after, bounds[1])
+    if texts[0] == texts[1]:
+        return texts[1]
+    if is_open:
+        return f" {ARROW} ".join(texts)
     sign = "+" if after > before else "−"
     percent = f" ({sign}{_percent(100 * abs(after - before) / before)})" if before else ""
-    return f"{us_text(before)} {ARROW} {us_text(after)}{percent}"
+    return f"{texts[0]} {ARROW} {texts[1]}{percent}"
 
 
 def _percent(value: float) -> str:
@@ -315,9 +327,13 @@ def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
     if accounts.devices is not None and b.us is not None and a.us is not None:
         same = accounts.devices[0] == accounts.devices[1]
         devices = accounts.devices[0] if same else f" {ARROW} ".join(accounts.devices)
-        pairs.append((f"estimated time on {devices}", time_change_of(b.us, a.us)))
-        if b.floors or a.floors:
-            floors = time_change_of(b.floor_us or 0.0, a.floor_us or 0.0)
+        # What equal kernels take beyond their bounds cancels out.
+        is_open = (b.floors, b.floor_us) != (a.floors, a.floor_us)
+        bounds = b.floors > 0, a.floors > 0
+        text = time_change_of(b.us, a.us, bounds=bounds, is_open=is_open)
+        pairs.append((f"estimated time on {devices}", text))
+        if any(bounds):
+            floors = time_change_of(b.floor_us or 0.0, a.floor_us or 0.0, bounds=bounds, is_open=is_open)
             pairs.append(("lower bounds included, outside XLA's model:", floors))
     return pairs
 

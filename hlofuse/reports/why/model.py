@@ -64,6 +64,8 @@ class Story:
     runs: int = 1
     per_iteration: bool = False
     """In a loop of unknown length: one iteration counts."""
+    is_floor: bool = False
+    """`us` is a lower bound."""
     limited_by: str = ""
     """`memory-bound` and so on, of a kernel with an estimate."""
     apart: tuple[tuple[Place, RuleText], ...] = ()

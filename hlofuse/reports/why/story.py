@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from hlofuse.account import Costs, Observed
+from hlofuse.account.bound import open_end
 from hlofuse.account.flips import Flip
 from hlofuse.analysis.kernels import is_small_call
 from hlofuse.compilation import Compilation
@@ -204,9 +205,10 @@ def story_of(name: str, facts: Facts, decided: _Decided | None = None) -> Story:
     return replace(
         found,
         us=launch.us,
+        is_floor=launch.is_floor,
         runs=launch.runs,
         per_iteration=launch.per_iteration,
-        limited_by=limit,
+        limited_by=(open_end(launch) or "a lower bound") if launch.is_floor else limit,
         apart=_apart(name, (*giving, *taking), facts),
     )
 

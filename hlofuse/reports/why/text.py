@@ -36,7 +36,7 @@ def story_headline(s: Story) -> str:
         return f"{name} runs inside {printable(s.holder.shown)}, which XLA compiles into one kernel."
     if s.fate == "kernel":
         also = f"; also computed in {names(s.kernels)}" if s.kernels else ""
-        time = us_text(s.us) if s.us is not None else "a kernel of its own"
+        time = us_text(s.us, s.is_floor) if s.us is not None else "a kernel of its own"
         time += " per iteration of a loop of unknown length" if s.per_iteration else ""
         time += f" × {s.runs:,}" if s.runs > 1 else ""
         if s.described.measured is not None:
