@@ -1,10 +1,10 @@
 """Compile the reference corpora with XLA and compare our replay with what it did.
 
-    make_corpus.py [NAME...] [-o DIR] [--only PROGRAM]... [--python PYTHON] [--whole] [-j N]
+    make_corpus.py [NAME...] [-o DIR] [--only PROGRAM]... [--python PYTHON]
 
 NAME is a corpus of tools/corpus/corpora.toml (default: all), which names the file of its programs. Needs the
-extras capture, capture-gpu or capture-tpu, each for its targets. XLA:GPU is stopped after its fusion passes,
-in one process per program; --whole compiles to the end. Exit status 1 if `hlofuse verify` finds a difference.
+extras capture, capture-gpu or capture-tpu, each for its targets. Exit status 1 if `hlofuse verify` finds a
+difference.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ def main() -> int:
     parser.add_argument("-o", "--out", type=Path, default=Path("out/corpus"))
     parser.add_argument("--only", action="append", default=[], metavar="PROGRAM")
     parser.add_argument("--python", help="the Python whose JAX compiles, if not this one")
-    parser.add_argument("--whole", action="store_true", help="to the end: after_optimizations.hlo, too")
-    parser.add_argument("-j", "--jobs", type=int, metavar="N", help="programs that XLA:GPU is given at once")
     a = parser.parse_args()
     unknown = [name for name in a.names if name not in cached]
     if unknown:
@@ -54,8 +52,7 @@ def main() -> int:
     status = 0
     for name in a.names or cached:
         programs, destination = cached[name]
-        until_fusion = destination.target == "gpu" and not a.whole
-        make = partial(capture_function, only=a.only, python=a.python, until_fusion=until_fusion, jobs=a.jobs)
+        make = partial(capture_function, only=a.only, python=a.python)
         status |= _make(name, programs, destination, a.out / name, make)
     return status
 

@@ -34,7 +34,7 @@ def with_flag(case: Path, report: dict[str, Any], flag: str, python: str | None,
     command += ["--flags", flag] if flag else []
     command += ["--device", device] if device else []
     command += ["--python", python] if python else []
-    subprocess.run([*command, "--until-fusion"], capture_output=True, text=True, check=True)
+    subprocess.run(command, capture_output=True, text=True, check=True)
     return explained(str(next(p.parent for p in out.rglob("before.hlo"))))["totals"]
 
 

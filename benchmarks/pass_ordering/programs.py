@@ -1,6 +1,6 @@
 """Programs to order passes on, in plain JAX: `PROGRAMS` for capture, `FAMILY` and `TEST` for the split.
 
-    hlofuse capture benchmarks/pass_ordering/programs.py:PROGRAMS --target cpu --until-fusion -o DIR
+    hlofuse capture benchmarks/pass_ordering/programs.py:PROGRAMS --target cpu -o DIR
 
 Layers are unrolled and small. `TEST` has whole families (`UNSEEN`) and graphs of the others that differ in
 depth, in their parts or in the loss; `benchmarks/pass_ordering/pack.py` makes the shipped modules of them.

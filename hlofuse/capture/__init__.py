@@ -21,7 +21,6 @@ def capture(
     topology: str | None = None,
     out: str | os.PathLike[str] | None = None,
     flags: str = "",
-    until_fusion: bool = False,
 ) -> Capture:
     """Compile a JAX function ahead of time and store the input and output of XLA's fusion passes.
 
@@ -29,8 +28,7 @@ def capture(
     any pytree; also a sharding over a mesh, abstract or of several devices, which divides the program.
     target: cpu (default), gpu with `device` (a name of `hlofuse devices` or a file) or tpu with `device`
     or `topology` (default v5e:2x2). out: the folder to write; default: a new temporary one, which is not
-    removed. flags: further XLA_FLAGS. until_fusion: end XLA after its fusion passes, without the code and
-    the module after optimizations, which take most of its time.
+    removed. flags: further XLA_FLAGS.
 
     The result's `module().before` is a path for hlofuse.load. Raises `CaptureError` for a missing package or
     for XLA's refusal.
@@ -53,7 +51,7 @@ def capture(
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch, f"{name}.mlir")
         file.write_text(text, encoding="utf-8")
-        return capture_modules([(name, file)], destination, folder, flags=flags, until_fusion=until_fusion)
+        return capture_modules([(name, file)], destination, folder, flags=flags)
 
 
 def shape_only(leaf: Any) -> Any:

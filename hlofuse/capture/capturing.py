@@ -8,7 +8,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
@@ -23,7 +22,6 @@ from hlofuse.cost.tpu import tpu_of
 from hlofuse.format.escape import printable
 from hlofuse.inputs.choose_target import target_of_files
 from hlofuse.inputs.companions import Companions
-from hlofuse.inputs.dump_names import FUSION_STAGES
 from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.profile.files import PROFILE
 from hlofuse.inputs.text import decode, input_name, read_bytes
@@ -89,7 +87,7 @@ def compile_request(
     """The child's answer after compiling the programs in `request`.
 
     Where XLA aborts, that program gets an error and another child continues with the rest. `names` are those
-    of all programs; `alone` in the request selects one by index. Raises `CaptureError` where nothing can be
+    of all programs. Raises `CaptureError` where nothing can be
     compiled: jax or a plugin is missing (the message names the extra), or the program is at fault.
     """
     python = python or sys.executable
@@ -131,8 +129,6 @@ def compile_request(
                 return found
             if at not in found["compiled"] and at not in found["errors"]:
                 found["errors"][at] = _aborted(done)
-            if "alone" in request:
-                return found
 
 
 def _run_child(
@@ -166,67 +162,6 @@ def _aborted(done: subprocess.CompletedProcess[str]) -> str:
     return f"the compiling process {how} without a result{target_name}"
 
 
-# A process for each program, ended as soon as XLA is past its fusion passes.
-#
-# Generating code takes most of a compilation, and nothing about fusion depends on it.
-
-
-_MOST_JOBS = 4
-"""The default number of processes: each needs about a gigabyte."""
-
-
-def only_fusion(target: str) -> str:
-    """The flag with which XLA dumps only the fusion passes and the first later ones; raises
-    `CaptureError`."""
-    stage = FUSION_STAGES.get(target)
-    if stage is None or stage.next_pipeline is None:
-        raise CaptureError(f"--until-fusion is not supported for target {target}; capture without it")
-    # Files' names have `_` for blanks, which flags cannot hold.
-    pipelines = "|".join(name.replace("_", ".") for name in (*stage.pipelines, stage.next_pipeline))
-    return f"--xla_dump_hlo_pipeline_re=^({pipelines})$"
-
-
-def compile_until_fusion(
-    request: dict[str, Any],
-    destination: Destination,
-    dump: Path,
-    *,
-    python: str | None,
-    flags: str,
-    jobs: int | None = None,
-) -> tuple[dict[str, Any], list[Path]]:
-    """The answer of `compile_request`, and the folder of each program within `dump`, in order.
-
-    flags: with those of `only_fusion`. The first program gives the number of programs; the others follow,
-    `jobs` at a time. Raises `CaptureError` as `compile_request`.
-    """
-    until = FUSION_STAGES[destination.target].next_pipeline
-
-    def one(number: int) -> tuple[dict[str, Any], Path]:
-        folder = dump / f"{number:04d}"
-        folder.mkdir()
-        request_ = {**request, "alone": number, "until": until, "dump": str(folder)}
-        return compile_request(request_, destination, python=python, flags=flags_for(folder, flags)), folder
-
-    found, folder = one(0)
-    folders = [folder]
-    for answer, folder in _others(one, len(found["names"]), jobs):
-        found["compiled"] += answer["compiled"]
-        found["errors"].update(answer["errors"])
-        folders.append(folder)
-    return found, folders
-
-
-def _others(one: Any, count: int, jobs: int | None) -> Iterator[tuple[dict[str, Any], Path]]:
-    if count < 2:
-        return
-    pool = ThreadPoolExecutor(jobs or min(os.cpu_count() or 1, _MOST_JOBS))
-    try:
-        yield from pool.map(one, range(1, count))
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
 _ENDINGS = {None: "hlo", PROTO: "pb", MLIR: "mlir", BYTECODE: "mlirbc"}
 
 
@@ -248,16 +183,13 @@ def capture_function(
     only: Sequence[str] = (),
     python: str | None = None,
     flags: str = "",
-    until_fusion: bool = False,
-    jobs: int | None = None,
 ) -> Capture:
     """Compile a function of a script or module, or each program of a mapping, ahead of time.
 
     where: a `.py` file or the name of a module. name: the function, or a mapping from names to (function,
     arguments), of which `only` selects some. arguments: as from parse_arguments; arguments_from: a function
-    in the same file that makes them (only their shapes are used). until_fusion: end XLA after its fusion
-    passes; each program has a process, `jobs` of them at once. Raises `CaptureError` for missing packages or
-    faults; a compiler error of one program of many is in the result.
+    in the same file that makes them (only their shapes are used). Raises `CaptureError` for missing packages
+    or faults; a compiler error of one program of many is in the result.
     """
     if where.endswith(".py") and not Path(where).is_file():
         raise CaptureError(f"{printable(where)} does not exist")
@@ -269,7 +201,7 @@ def capture_function(
         "arguments_from": arguments_from,
         "only": list(only),
     }
-    return _capture(request, destination, out, python, flags, until_fusion, jobs)
+    return _capture(request, destination, out, python, flags)
 
 
 def capture_modules(
@@ -279,7 +211,6 @@ def capture_modules(
     *,
     python: str | None = None,
     flags: str = "",
-    until_fusion: bool = False,
 ) -> Capture:
     """Compile StableHLO (text or bytecode), HLO text or HLO protos, identified by their contents."""
     with tempfile.TemporaryDirectory() as folder:
@@ -296,7 +227,7 @@ def capture_modules(
             file = Path(folder, f"{number}.{_ENDINGS[form]}")
             file.write_bytes(data)
             listed.append({"name": name, "path": str(file)})
-        return _capture({"modules": listed}, destination, out, python, flags, until_fusion)
+        return _capture({"modules": listed}, destination, out, python, flags)
 
 
 def _check_partitions(text: str, destination: Destination) -> None:
@@ -346,7 +277,7 @@ def capture_command(
                 f"the program exited with status {status}; modules compiled before that were captured"
             )
         captured.versions = _versions_of(command[0])
-        _collect_all([dump], captured)
+        _collect_all(dump, captured)
         _finish(captured, dump, out)
     if not captured.modules:
         raise CaptureError(f"{name} compiled no jitted function{_reasons(captured)}")
@@ -370,12 +301,10 @@ def _capture(
     out: Path,
     python: str | None,
     flags: str,
-    until_fusion: bool,
-    jobs: int | None = None,
 ) -> Capture:
     """The capture; on as many devices as a program needs that fails with one, if no mesh was requested."""
     try:
-        return _capture_on(request, destination, out, python, flags, until_fusion, jobs)
+        return _capture_on(request, destination, out, python, flags)
     except TooFewDevices as error:
         refusal = error
     counts = list(_COUNTS) if refusal.needed == 0 else [refusal.needed] * (refusal.needed > 1)
@@ -384,7 +313,7 @@ def _capture(
         larger = replace(destination, mesh=((None, count),))
         tried = {**request, "takes_all": count != refusal.needed}
         try:
-            captured = _capture_on(tried, larger, out, python, flags, until_fusion, jobs)
+            captured = _capture_on(tried, larger, out, python, flags)
         except TooFewDevices as error:
             refusal.needed = error.needed
             counts.insert(0, error.needed)
@@ -406,35 +335,24 @@ def _capture_on(
     out: Path,
     python: str | None,
     flags: str,
-    until_fusion: bool,
-    jobs: int | None,
 ) -> Capture:
     more = f"{flags_of(destination)} {flags}".strip()
-    more = f"{only_fusion(destination.target)} {more}".rstrip() if until_fusion else more
     with _new_folder(out) as (dump, new):
-        if until_fusion:
-            answer, dumps = compile_until_fusion(
-                request, destination, dump, python=python, flags=more, jobs=jobs
-            )
-        else:
-            answer = compile_request(request, destination, python=python, flags=flags_for(dump, more))
-            dumps = [dump]
+        answer = compile_request(request, destination, python=python, flags=flags_for(dump, more))
         all_flags = f"{answer.get('flags_of_release', '')} {flags_for(dump, more)}"
-        captured = Capture(new, destination.target, flags=all_flags.strip(), until_fusion=until_fusion)
+        captured = Capture(new, destination.target, flags=all_flags.strip())
         captured.unknown_fields = answer.get("unknown_fields", [])
         captured.versions = dict(answer.get("versions", {}))
         captured.errors = dict(answer.get("errors", {}))
-        _collect_all(dumps, captured)
+        _collect_all(dump, captured)
         if destination.device is not None:
             _set_device(captured, destination.device)
         _finish(captured, dump, out, destination)
     return captured
 
 
-def _collect_all(dumps: Sequence[Path], captured: Capture) -> None:
-    between: dict[str, str] = {}
-    for dump in dumps:
-        between.update(collect(dump, captured))
+def _collect_all(dump: Path, captured: Capture) -> None:
+    between = collect(dump, captured)
     if not captured.modules:
         captured.left_out.update(between)  # perhaps nothing was compiled for the target at all
 
@@ -482,8 +400,7 @@ def _finish(captured: Capture, dump: Path, out: Path, destination: Destination |
         captured.warnings.append(advice)
     if not captured.modules:
         if destination is not None:
-            more = "\n(capture without --until-fusion to dump all passes)" if captured.until_fusion else ""
-            raise CaptureError(f"nothing was compiled for {destination.text}{_reasons(captured)}{more}")
+            raise CaptureError(f"nothing was compiled for {destination.text}{_reasons(captured)}")
         return
     if other := _DUMP_TO.search(captured.flags):
         place = printable(f"{other[0]}, where nothing was written: it is all in {out}")

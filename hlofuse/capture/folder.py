@@ -51,7 +51,7 @@ def collect(dump: Path, capture: Capture) -> dict[str, str]:
         taken.add(name)
         folder = capture.folder / name
         folder.mkdir(parents=True)
-        _copy(module, before, passes, folder, capture.until_fusion)
+        _copy(module, before, passes, folder)
         capture.modules.append(CapturedModule(name, folder, tuple(p for p, _ in passes)))
     return between
 
@@ -94,9 +94,7 @@ def _unique(name: str, taken: set[str]) -> str:
     return next(n for n in chain([name], numbered) if n not in taken)
 
 
-def _copy(
-    module: DumpedModule, before: Path, passes: list[tuple[str, Path]], folder: Path, until_fusion: bool
-) -> None:
+def _copy(module: DumpedModule, before: Path, passes: list[tuple[str, Path]], folder: Path) -> None:
     # With the times at which XLA wrote them, which tell how long the passes took.
     shutil.copy2(before, folder / "before.hlo")
     for number, (name, path) in enumerate(passes, 1):
@@ -104,8 +102,6 @@ def _copy(
     shutil.copy2(passes[-1][1] if passes else before, folder / "after.hlo")
     for stage, path in sorted(module.whole.items(), key=lambda item: item[0] == AFTER_CODEGEN):
         name = "before_optimizations" if stage == "before_optimizations" else "after_optimizations"
-        if until_fusion and name == "after_optimizations":
-            continue  # XLA was ended somewhere ahead of it or within
         shutil.copy2(path, folder / f"{name}.hlo")
         if name == "before_optimizations":
             _copy_ids(path, folder / f"{name}.hlo.pb")

@@ -96,8 +96,6 @@ class Capture:
     """XLA_FLAGS of the compiling process."""
     unknown_fields: list[str] = field(default_factory=list)
     """Fields of the GPU's description omitted because this XLA does not know them."""
-    until_fusion: bool = False
-    """True if XLA was ended after its fusion passes, without a module after optimizations."""
     errors: dict[str, str] = field(default_factory=dict)
     """Compiler errors by program; after a late one the module is captured all the same."""
     left_out: dict[str, str] = field(default_factory=dict)
@@ -133,7 +131,7 @@ class Capture:
     def manifest(self) -> dict[str, Any]:
         return {
             "schema": "hlofuse.capture/1",
-            **fields(self, "target versions flags unknown_fields until_fusion"),
+            **fields(self, "target versions flags unknown_fields"),
             "modules": [fields(m, "name passes") for m in self.modules],
             **fields(self, "errors left_out warnings"),
         }

@@ -37,17 +37,6 @@ from hlofuse.ir.errors import HlofuseError
 @click.option("--mesh", metavar="M", help="Partition over devices: 4, or named axes data=2,model=4.")
 @click.option("--python", metavar="PYTHON", help="Python whose JAX compiles.  [default: this one]")
 @click.option("--flags", metavar="FLAGS", default="", help="Additional XLA_FLAGS.")
-@click.option(
-    "--until-fusion",
-    is_flag=True,
-    help="Stop XLA after its fusion passes: no code, no final module, a fraction of the time.",
-)
-@option(
-    "-j --jobs",
-    "N",
-    "With --until-fusion, programs compiled in parallel.  [default: one per CPU, at most 4]",
-    type=click.IntRange(min=1),
-)
 @option(
     "-o --output",
     "DIR",
@@ -60,9 +49,6 @@ from hlofuse.ir.errors import HlofuseError
     help="Run PROGRAM, a Python script, on the device of this machine: dump and profile in one folder.",
 )
 @click.option("--explain", is_flag=True, help="Then run hlofuse explain on the largest module.")
-@click.option("--verify", is_flag=True, help="Then run hlofuse verify.")
-@click.option("--explore", metavar="FILE", help="Then run hlofuse explore -o FILE on the largest module.")
-@option("--check", "OPTIONS", 'Then run hlofuse check with these options: "--max-kernels 3".')
 @click.pass_context
 def command(
     context: click.Context,
@@ -75,13 +61,9 @@ def command(
     device: str | None,
     topology: str | None,
     mesh: str | None,
-    until_fusion: bool,
     output: Path | None,
     run: bool,
     explain: bool,
-    verify: bool,
-    explore: str | None,
-    check: str | None,
     **how: Any,
 ) -> int:
     """Compile PROGRAM ahead of time and dump the modules before and after XLA's fusion passes.
@@ -95,20 +77,7 @@ def command(
     """
     if device is not None or topology is not None:
         target, device, topology = settled_target(target, device, topology)
-    requested = {"explain": explain, "verify": verify, "explore": explore, "check": check}
-    followup_commands = [name for name, value in requested.items() if value not in (None, False)]
-    if verify and target == "tpu":
-        raise click.UsageError(
-            "--verify does not work for TPU: XLA:TPU's fusion passes are not public and cannot be replayed"
-        )
-    if how["jobs"] is not None and not until_fusion:
-        raise click.UsageError("--jobs needs --until-fusion: without it one process compiles all programs")
     if run or _is_command(program):
-        if until_fusion:
-            raise click.UsageError(
-                "--until-fusion cannot capture a running command: give script.py:function or a file with a"
-                " module"
-            )
         if any(given is not None for given in (arguments, args_from, device, topology, mesh)):
             raise click.UsageError(
                 "a running command chooses its own arguments and devices: --args, --args-from, --device,"
@@ -125,19 +94,14 @@ def command(
     else:
         target, device, topology = settled_target(target, device, topology)
         destination = Destination(target, device, topology, parse_mesh(mesh) if mesh else ())
-        how |= {"arguments_from": args_from, "only": only, "until_fusion": until_fusion}
+        how |= {"arguments_from": args_from, "only": only}
         captured = _compile(program[0], destination, output, arguments, how)
     _report(captured)
-    if not followup_commands:
-        click.echo(f"Next: hlofuse explain {shlex.quote(str(captured.largest.folder))}")
-    argument_lists: dict[str, list[str]] = {
-        "explain": [str(captured.largest.folder)],
-        "verify": [str(captured.folder)],
-        "explore": [str(captured.largest.folder), "-o", explore or ""],
-        "check": [*(str(m.folder) for m in captured.modules), *shlex.split(check or "")],
-    }
-    statuses = [_run(context.parent, name, argument_lists[name]) for name in followup_commands]
-    return max(statuses, default=captured.status if run else 0)
+    largest = str(captured.largest.folder)
+    if explain:
+        return _explain(context.parent, largest)
+    click.echo(f"Next: hlofuse explain {shlex.quote(largest)}")
+    return captured.status if run else 0
 
 
 def _is_command(program: tuple[str, ...]) -> bool:
@@ -172,8 +136,7 @@ def _compile(
     with spinner(f"compiling for {destination.text}"):
         named = module_names([file])
         out = output or Path(f"{named[0][0]}-{ending}")
-        of_modules = {name: how[name] for name in ("python", "flags", "until_fusion")}
-        return capture_modules(named, destination, out, **of_modules)
+        return capture_modules(named, destination, out, python=how["python"], flags=how["flags"])
 
 
 def _report(captured: Capture) -> None:
@@ -191,11 +154,11 @@ def _report(captured: Capture) -> None:
         message("warning", warning)
 
 
-def _run(parent: click.Context | None, name: str, argument_lists: list[str]) -> int:
+def _explain(parent: click.Context | None, folder: str) -> int:
     assert parent is not None
     assert isinstance(parent.command, click.Group)
-    command = parent.command.get_command(parent, name)
+    command = parent.command.get_command(parent, "explain")
     assert command is not None
-    with command.make_context(name, argument_lists, parent=parent) as inner:
+    with command.make_context("explain", [folder], parent=parent) as inner:
         status = command.invoke(inner)
     return status if isinstance(status, int) else 0

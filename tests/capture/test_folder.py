@@ -123,17 +123,13 @@ def test_a_tpu_program(capture: Any, tmp_path: Path) -> None:
         "before.hlo",
         "hlofuse.json",
     ]
-    refused = capture({"programs": {"f": TPU}}, "--device", "v5e", "--verify")
-    assert refused.status == 2
-    assert "not public" in refused.err
 
 
-def test_on_to_other_commands(capture: Any) -> None:
+def test_on_to_explain(capture: Any) -> None:
     longer = {name: text.replace("jit_f", "jit_longer") for name, text in CPU.items()}
-    result = capture({"programs": {"f": CPU, "longer": longer}}, "--explain", "--verify")
-    assert result.status == 1  # what the stand-in left is not what XLA would
+    result = capture({"programs": {"f": CPU, "longer": longer}}, "--explain")
+    assert result.status == 0
     assert "jit_longer: fusion input" in result.out
-    assert "Kernels agree: 0 of 2" in result.out
 
 
 def test_an_abort_costs_one_program(capture: Any, tmp_path: Path) -> None:

@@ -32,16 +32,14 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_our_replay_is_what_was_captured(hlofuse: Run, program: Path) -> None:
-    result = hlofuse(
-        "capture", "program.py:f", "--args", "f32[64,32], {'w': f32[32]}", "--verify", "-o", "out"
-    )
+    result = hlofuse("capture", "program.py:f", "--args", "f32[64,32], {'w': f32[32]}", "-o", "out")
     assert (result.status, result.err) == (0, "")
-    assert "Kernels agree: 1 of 1\n  exact on target cpu" in result.out
+    assert "Kernels agree: 1 of 1\n  exact on target cpu" in hlofuse("verify", "out").out
     repeated_call = hlofuse("capture", "program.py:f", "--args-from", "shapes", "-o", "again")
     assert repeated_call.status == 0
     assert (program / "again/f/before.hlo").read_text() == (program / "out/f/before.hlo").read_text()
-    lowered = hlofuse("capture", "out/f/before_optimizations.hlo", "-o", "lowered", "--verify")
-    assert lowered.status == 0
+    assert hlofuse("capture", "out/f/before_optimizations.hlo", "-o", "lowered").status == 0
+    assert hlofuse("verify", "lowered").status == 0
 
 
 @pytest.mark.parametrize("given", [["--args", "f32[64,32], {'w': f32[32]}"], ["--args-from", "shapes"]])
@@ -123,7 +121,7 @@ def test_a_program_for_several_devices(
     hlofuse: Run, program: Path, function: str, options: list[str], parameter: str
 ) -> None:
     (program / "several.py").write_text(SEVERAL)
-    result = hlofuse("capture", f"several.py:{function}", *options, "-o", "out", "--until-fusion")
+    result = hlofuse("capture", f"several.py:{function}", *options, "-o", "out")
     assert (result.status, result.err) == (0, "")
     (before,) = program.glob("out/*/before.hlo")
     text = before.read_text()
@@ -194,7 +192,7 @@ def test_arguments_stay_on_the_mesh_of_the_program(
 ) -> None:
     (program / "meshes.py").write_text(MESHES)
     options = ["--args-from", arguments, *(["--mesh", mesh] if mesh else [])]
-    result = hlofuse("capture", "meshes.py:f", *options, "-o", "out", "--until-fusion")
+    result = hlofuse("capture", "meshes.py:f", *options, "-o", "out")
     count = mesh or {"four": "4", "six": "6", "arrays": "8"}[arguments]
     warned = f"the program needs several devices and was compiled for {count}; --mesh N sets their number"
     assert (result.status, warned in result.err) == (0, mesh is None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,8 @@ from .devices import Devices, alone
 PLATFORMS = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}
 
 
-def compile_function(
-    name: str, function: Any, arguments: tuple[Any, ...], devices: Devices, begin: Callable[[], None]
-) -> None:
-    """`begin` is called between tracing and compiling."""
+def compile_function(name: str, function: Any, arguments: tuple[Any, ...], devices: Devices) -> None:
+    """Compile a function for the shapes of `arguments`."""
     import jax
 
     jitted = function if hasattr(function, "lower") else jax.jit(_named(function, name))
@@ -25,11 +22,10 @@ def compile_function(
             lowered = _lower(jitted, arguments, devices)
             module = lowered.compiler_ir("stablehlo")
             if not any(map(is_array, jax.tree.leaves(arguments))) or not _has_parameters(module):
-                compile_module(module, devices, begin)  # nothing tells jit where to go
+                compile_module(module, devices)  # nothing tells jit where to go
                 return
         else:
             lowered = jitted.lower(*arguments)
-        begin()
         lowered.compile()
 
 
@@ -153,7 +149,7 @@ def partitions_of(module: Any) -> int:
     return int(str(module.attributes["mhlo.num_partitions"]).partition(" ")[0])
 
 
-def compile_module(module: Any, devices: Devices, begin: Callable[[], None]) -> None:
+def compile_module(module: Any, devices: Devices) -> None:
     """Compile a module for one device, or in one partition for each device of the mesh."""
     import jax
     import numpy
@@ -182,5 +178,4 @@ def compile_module(module: Any, devices: Devices, begin: Callable[[], None]) -> 
         "host_callbacks": [],
     }
     with module.context:
-        begin()
         compile_it(**{name: given[name] for name in inspect.signature(compile_it).parameters})

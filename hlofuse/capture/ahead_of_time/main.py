@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -72,8 +69,6 @@ def _compile_all(request: dict[str, Any], answer: dict[str, Any]) -> None:
             answer["devices_needed"] = 0
         raise
     answer["names"] = [name for name, _ in todo]
-    if "alone" in request:
-        todo = todo[request["alone"] :][:1]
     for name, program in todo:
         if name not in request.get("done", ()):
             _compile(name, program, devices, request, answer)
@@ -84,10 +79,9 @@ def _compile(
 ) -> None:
     answer["started"] = name
     _write(request, answer)
-    watch = _Watch(request, {**answer, "compiled": [*answer["compiled"], name]})
     try:
         if request.get("modules"):
-            compile_module(read_module(Path(program)), devices, watch.begin)
+            compile_module(read_module(Path(program)), devices)
         else:
             function, arguments = resolve(program)
             needed = devices_needed(arguments)
@@ -99,41 +93,9 @@ def _compile(
                 answer["devices_needed"] = needed
                 number = "one device" if needed == 1 else f"{needed} devices"
                 raise ValueError(f"its arguments are placed on a mesh of {number}")
-            compile_function(name, function, arguments, devices, watch.begin)
+            compile_function(name, function, arguments, devices)
         answer["compiled"].append(name)
     except Exception as error:  # what the compiler refuses late has left its dumps
-        watch.end_if_past()
         answer["errors"][name] = f"{type(error).__name__}: {' '.join(str(error).split())[:600]}"
         if devices.are_counted:
             answer.setdefault("devices_needed", 0)
-
-
-class _Watch:
-    """Ends this process, with an answer, once XLA begins the pipeline named by the request's `until`, if any.
-    All earlier files are complete then, since one thread writes them in order."""
-
-    def __init__(self, request: dict[str, Any], answer: dict[str, Any]) -> None:
-        self.request, self.answer = request, answer
-        self.lock = threading.Lock()
-        self.names: set[str] = set()
-        self.name = re.compile(rf"\.\d+\.{re.escape(request.get('until', ''))}\.")
-
-    def begin(self) -> None:
-        """Start watching; earlier modules were compiled while tracing the program."""
-        if "until" in self.request:
-            self.names = set(os.listdir(self.request["dump"]))
-            threading.Thread(target=self._watch, daemon=True).start()
-
-    def _watch(self) -> None:
-        while True:
-            self.end_if_past()
-            time.sleep(0.05)
-
-    def end_if_past(self) -> None:
-        if "until" not in self.request:
-            return
-        with self.lock:
-            new = set(os.listdir(self.request["dump"])) - self.names
-            if any(self.name.search(name) for name in new):
-                _write(self.request, self.answer)
-                _end()

@@ -1,17 +1,13 @@
-"""`hlofuse capture --until-fusion`: the process that compiles, with a stand-in for JAX in it."""
+"""`hlofuse capture` of programs of a mapping: the process that compiles, with a stand-in for JAX in it."""
 
 from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from hlofuse.capture.capturing import only_fusion
-from hlofuse.capture.model import CaptureError
 
 from ..running import Run
 
@@ -24,7 +20,7 @@ class jit:
     def compile(self): self.function()
 """
 PROGRAMS = '''
-import os, re, time
+import os, re
 
 DUMP = re.search(r"--xla_dump_to=(\\S+)", os.environ["XLA_FLAGS"])[1]
 PIPELINE = "HLO_passes_after_layout_assignment"
@@ -52,16 +48,6 @@ def go_on(name):
 def f():
     fuse("f")
     go_on("f")
-    time.sleep(600)  # generates code
-
-def torn():  # what XLA writes once it is past fusion
-    fuse("torn")
-    dump("torn", "cpu_after_optimizations", "HloModule jit_to")
-    open(f"{DUMP}/module_0001.jit_torn.debug_options", "w").close()
-    go_on("torn")
-    time.sleep(600)
-
-def same(): f()
 
 def late():
     fuse("late")
@@ -86,7 +72,7 @@ def runs_things():  # while it is made
 def cannot_be_made():
     import nowhere_at_all
 
-PROGRAMS = {p.__name__: (p, ()) for p in (f, same, late, early, aborts, other_pipelines)}
+PROGRAMS = {p.__name__: (p, ()) for p in (f, late, early, aborts, other_pipelines)}
 PROGRAMS |= {p.__name__: p for p in (runs_things, cannot_be_made)}
 PROGRAMS["nonsense"] = 3
 '''
@@ -103,38 +89,20 @@ def capture(hlofuse: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> An
     monkeypatch.setenv("PYTHONPATH", str(tmp_path / "packages"))
 
     def run(program: str, *phrase: object) -> Any:
-        return hlofuse("capture", program, "--until-fusion", "-o", "out", "--python", sys.executable, *phrase)
+        return hlofuse("capture", program, "-o", "out", "--python", sys.executable, *phrase)
 
     return run
 
 
-@pytest.mark.parametrize("name", ["f", "torn"])
-def test_code_is_not_waited_for(capture: Any, tmp_path: Path, name: str) -> None:
-    began = time.monotonic()
-    result = capture(f"program.py:{name}")
-    assert (result.status, result.err) == (0, "")
-    assert time.monotonic() - began < 300
-    assert sorted(p.name for p in (tmp_path / "out" / name).iterdir()) == [
-        "01-fusion.hlo",
-        "after.hlo",
-        "before.hlo",
-        "before_optimizations.hlo",
-        "hlofuse.json",
-    ]
-    assert (tmp_path / "out" / name / "after.hlo").read_text().endswith("// fused\n")
+def test_each_program_of_a_mapping(capture: Any, tmp_path: Path) -> None:
+    assert capture("program.py:PROGRAMS").status == 0
     manifest = json.loads((tmp_path / "out/manifest.json").read_text())
-    assert manifest["until_fusion"] is True
+    assert [m["name"] for m in manifest["modules"]] == ["f", "late", "on_the_way"]
     assert "--xla_dump_to=DIR " in manifest["flags"]
-
-
-def test_each_program_of_a_mapping_has_a_process(capture: Any, tmp_path: Path) -> None:
-    result = capture("program.py:PROGRAMS", "-j", 3)
-    assert result.status == 0
-    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
-    # Equal names, and equal numbers of modules, are no trouble.
-    assert [m["name"] for m in manifest["modules"]] == ["f", "f-2", "late", "f-3", "on_the_way"]
+    assert (tmp_path / "out/f/after.hlo").read_text().endswith("// fused\n")
     errors = manifest["errors"]
-    assert list(errors) == ["early", "aborts", "cannot_be_made", "nonsense"]
+    assert list(errors) == ["late", "early", "aborts", "cannot_be_made", "nonsense"]
+    assert errors["late"] == "ValueError: no code for this"
     assert errors["early"] == "ValueError: what is this?"
     assert "was killed by signal 6" in errors["aborts"]
     assert "nowhere_at_all" in errors["cannot_be_made"]
@@ -143,7 +111,7 @@ def test_each_program_of_a_mapping_has_a_process(capture: Any, tmp_path: Path) -
 
 
 def test_some_of_them(capture: Any, tmp_path: Path) -> None:
-    assert capture("program.py:PROGRAMS", "--only", "late", "--only", "same").status == 0
+    assert capture("program.py:PROGRAMS", "--only", "late", "--only", "f").status == 0
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["f", "late", "manifest.json"]
 
 
@@ -151,30 +119,9 @@ def test_an_xla_without_these_pipelines(capture: Any, tmp_path: Path) -> None:
     result = capture("program.py:other_pipelines")
     assert result.status == 2
     assert "has no dump at the fusion input" in result.err
-    assert "without --until-fusion to dump all passes" in result.err
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("text", "attributes"),
-    [
-        (["--until-fusion", "--target", "tpu"], "--until-fusion is not supported for target tpu"),
-        (["-j", "2"], "--jobs needs --until-fusion"),
-        (["--until-fusion", "--", "python", "train.py"], "--until-fusion cannot capture a running command"),
-    ],
-)
-def test_wrong_calls(hlofuse: Run, capture: Any, text: list[str], attributes: str) -> None:
-    result = hlofuse("capture", *text, *([] if "--" in text else ["program.py:f"]))
-    assert result.status == 2
-    assert attributes in " ".join(result.err.replace("│", "").split())
 
 
 def test_a_capture_keeps_the_times_of_the_passes(hlofuse: Run, capture: Any, tmp_path: Path) -> None:
     assert capture("program.py:f").status == 0
     assert "No times" not in hlofuse("timeline", tmp_path / "out/f").out
-
-
-def test_what_is_dumped() -> None:
-    assert only_fusion("gpu") == "--xla_dump_hlo_pipeline_re=^(fusion|post-fusion.optimization)$"
-    with pytest.raises(CaptureError):
-        only_fusion("tpu")
