@@ -7,10 +7,9 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from hlofuse.format.escape import command_line, printable
+from hlofuse.format.escape import command_line
 from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import DumpDirectory
-from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.builds import devices_compared
@@ -32,7 +31,6 @@ from hlofuse.reports.verdict.text import print_screen, suggestion_lines
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hlofuse.compilation import Compilation
     from hlofuse.library.options import ReplayOptions
     from hlofuse.library.program import Program
     from hlofuse.reports.explain.model import Explanation
@@ -46,8 +44,7 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
         if name is not None:
             raise HlofuseError("--compare-device compares whole modules and takes no NAME")
         return devices_compared(report, device)
-    only_pass, computation, only_refused = options.only_pass, options.computation, options.only_refused
-    details = options.details or only_refused
+    details = options.details
     try:
         observed = report.observed
     except HlofuseError:
@@ -56,8 +53,6 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
             raise
         return found
 
-    _check_names(observed.replay, only_pass, computation)
-    details = details or only_pass is not None or computation is not None
     head = head_of(observed.replay, result=compare_with_result(observed.replay), names=True)
     record = record_check(observed)
     notes = [observed.note] if observed.note else []
@@ -74,8 +69,6 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
     def explanation() -> Explanation:
         found = explain(
             observed.replay,
-            only_pass=only_pass,
-            computation=computation,
             what_if=observed.changes,
             record=record,
             facts=report.facts,
@@ -106,7 +99,6 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
             console,
             input_arguments=report.options.input_arguments,
             limit=limit,
-            only_refused=only_refused,
         )
         timeline = _timeline(report.options) if details else None
         if timeline:
@@ -114,7 +106,7 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
             console.print(f"  {timeline[1]}", style="green", soft_wrap=True)
 
     def data(found: Explanation) -> dict[str, Any]:
-        document = explanation_json(found, only_refused=only_refused)
+        document = explanation_json(found)
         return {**document, **verdict_json(answer)} if answer is not None else document
 
     return Answer(
@@ -162,20 +154,3 @@ def _timeline(options: ReplayOptions) -> tuple[str, str] | None:
         return None
     module = ("--module", options.module) if options.module is not None else ()
     return plural(len(dumps), "dump"), command_line("timeline", options.input, *module)
-
-
-def _check_names(replay: Compilation, only_pass: str | None, computation: str | None) -> None:
-    if only_pass is not None:
-        passes = [p.name for p in replay.passes]
-        if only_pass not in passes:
-            raise HlofuseError(
-                f"target {replay.target} has no pass {printable(only_pass)}"
-                f" (it has {', '.join(passes)}){did_you_mean(only_pass, passes)}"
-            )
-    if computation is not None:
-        names = [c.name for c in replay.before.computations]
-        if computation.lstrip("%") not in names:
-            raise HlofuseError(
-                f"{printable(replay.before.name)} has no computation"
-                f" {printable(computation)}{did_you_mean(computation, names)}"
-            )

@@ -138,12 +138,9 @@ class Explain(
 
     name: str | None = argument("[NAME]", None)
     _: KW_ONLY
-    only_pass: str | None = option("--pass", "P", "Only this pass's decisions.")
-    computation: str | None = option("--computation", "C", "Only decisions in this computation.")
     compare_device: str | None = option(
         "--compare-device", "D", "Also replay on this device and compare the decisions."
     )
-    only_refused: bool = flag("--only-refused", "Only refused fusions.")
     details: bool = flag("--details", "Add every pass: what was fused and refused, and by which rule.")
 
 

@@ -69,15 +69,6 @@ def test_markdown_and_json(
     assert json.loads(result.out)["schema"] == "hlofuse.explain/3"
 
 
-def test_only_refused(
-    hlofuse: Run, golden: Golden, samples: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.chdir(samples / "cpu")
-    result = hlofuse("explain", "softmax/before.hlo", "--only-refused", "--pass", "fusion")
-    golden("explain/softmax.only_refused.txt", result.out)
-
-
 @pytest.mark.parametrize("name", SMALL)
 def test_what_fusions_save_adds_up(samples: Path, name: str) -> None:
     """Bytes saved by fusions, and by wrapping, are the difference of the totals."""
@@ -135,26 +126,6 @@ def test_a_module_with_nothing_to_fuse(hlofuse: Run, tmp_path: Path) -> None:
     assert "0 kernels → 1" in result.out
     assert "1 copy: 64 B moved" in result.out  # a result may not be an argument
     assert "No rule of these passes separates two kernels" in result.out
-
-
-def test_one_computation_alone(samples: Path) -> None:
-    found = compile(load(samples / "cartpole" / "cpu" / "scan"))
-    final_kernels = {g.computation for p in explain(found).passes for g in p.fused}
-    assert len(final_kernels) > 1 or final_kernels
-    computation = sorted(final_kernels)[0]
-    alone = explain(found, computation=computation)
-    assert {g.computation for p in alone.passes for g in p.fused} == {computation}
-    assert alone.before == explain(found).before
-
-
-def test_names_of_passes_and_computations_are_checked(hlofuse: Run, samples: Path) -> None:
-    path = samples / "cpu" / "softmax" / "before.hlo"
-    result = hlofuse("explain", path, "--pass", "fusoin")
-    assert result.status == 2
-    assert "has no pass fusoin (it has fusion, fusion-wrapper); did you mean fusion" in result.err
-    result = hlofuse("explain", path, "--computation", "main.4")
-    assert result.status == 2
-    assert "did you mean main.3?" in result.err
 
 
 def test_decisions_are_not_told_from_another_stage(hlofuse: Run, samples: Path, tmp_path: Path) -> None:

@@ -36,8 +36,6 @@ from hlofuse.trace import Event
 def explain(
     replay: Compilation,
     *,
-    only_pass: str | None = None,
-    computation: str | None = None,
     what_if: Sequence[str] = (),
     costs: Costs | None = None,
     record: RecordCheck | None = None,
@@ -45,16 +43,13 @@ def explain(
 ) -> Explanation:
     """Say what a replay means.
 
-    `only_pass` and `computation` keep the decisions of that pass or computation alone; the totals stay
-    those of the module. `what_if` names overrides the replay was created with; `costs` come with it from
+    `what_if` names overrides the replay was created with; `costs` come with it from
     `observed_replay`; so do `facts`, where they are known already.
     """
     facts = facts or Facts(replay, costs)
-    stories = [_story(p, facts, computation) for p in replay.passes]
-    stories = [p for p in _counted_once(stories) if only_pass is None or p.name == only_pass]
+    stories = list(_counted_once([_story(p, facts) for p in replay.passes]))
     earlier, later = (
-        [p for p in _others(events, facts, computation) if only_pass in (None, p.name)]
-        for events in (replay.fusion_input.events, replay.events_after_fusion)
+        list(_others(events, facts)) for events in (replay.fusion_input.events, replay.events_after_fusion)
     )
     target = TARGETS[replay.target]
     return Explanation(
@@ -81,12 +76,11 @@ def explain(
     )
 
 
-def _others(events: Iterable[Event], facts: Facts, computation: str | None) -> Iterable[PassStory]:
+def _others(events: Iterable[Event], facts: Facts) -> Iterable[PassStory]:
     """The rewrites of other passes than fusion."""
     pages = {code for code, rule in catalogue().items() if rule.pass_name}
     rewrites = (e for e in events if e.event == "rewrite" and e.rule in pages)
-    by_pass = grouped((e.pass_name, e) for e in rewrites if computation in (None, e.computation))
-    for name, own in by_pass.items():
+    for name, own in grouped((e.pass_name, e) for e in rewrites).items():
         yield PassStory(name, True, (), (), _rewrites(own, facts), len(own))
 
 
@@ -99,8 +93,8 @@ def quoted_rules(stories: Iterable[PassStory], facts: Facts) -> dict[str, RuleTe
     return {code: facts.rule(code) for code in sorted(c for c in codes if c)}
 
 
-def _story(result: PassResult, facts: Facts, computation: str | None) -> PassStory:
-    events = [e for e in result.events if computation is None or e.computation == computation]
+def _story(result: PassResult, facts: Facts) -> PassStory:
+    events = list(result.events)
     return PassStory(
         result.name,
         result.changed,

@@ -19,7 +19,7 @@ from hlofuse.reports.explain.model import (
 SCHEMA = "hlofuse.explain/3"
 
 
-def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str, Any]:
+def explanation_json(e: Explanation) -> dict[str, Any]:
     """The explanation as JSON values, complete: limits are for people."""
     return {
         "schema": SCHEMA,
@@ -28,9 +28,7 @@ def explanation_json(e: Explanation, *, only_refused: bool = False) -> dict[str,
         "totals": totals_json(e.after, e.counted),
         "kernels": kernels_json(e.kernels),
         **fields(e, "before after", totals_json),
-        "passes": [_pass(p, only_refused) for p in e.passes],
-        "before_fusion": [_pass(p, only_refused) for p in e.earlier],
-        "after_fusion": [_pass(p, only_refused) for p in e.later],
+        **fields(e, "passes before_fusion=earlier after_fusion=later", _pass),
         "dearest": [_hot_kernel(k) for k in e.hot_kernels if k.us],
         "loops": [asdict(loop) for loop in e.loops],
         "obstacles": [_blocking_rule(o) for o in e.blocking_rules],
@@ -63,13 +61,13 @@ def _hot_kernel(k: HotKernel) -> dict[str, Any]:
     }
 
 
-def _pass(p: PassStory, only_refused: bool) -> dict[str, Any]:
-    out: dict[str, Any] = fields(p, "name changed decisions")
-    if not only_refused:
-        out["fused"] = [_group(g) for g in p.fused]
-        out["rewritten"] = [fields(r, "step from=removed to=added rule reason source") for r in p.rewrites]
-    out["refused"] = [refusal_json(r) for r in p.refused]
-    return out
+def _pass(p: PassStory) -> dict[str, Any]:
+    return {
+        **fields(p, "name changed decisions"),
+        **fields(p, "fused", _group),
+        "rewritten": [fields(r, "step from=removed to=added rule reason source") for r in p.rewrites],
+        **fields(p, "refused", refusal_json),
+    }
 
 
 def _group(g: FusedGroup) -> dict[str, Any]:

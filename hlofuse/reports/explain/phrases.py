@@ -133,10 +133,9 @@ def has_content(story: PassStory) -> bool:
     return bool(story.fused or story.rewrites or any(r.between_kernels for r in story.refused))
 
 
-def stories(e: Explanation, only_refused: bool) -> list[PassStory]:
+def stories(e: Explanation) -> list[PassStory]:
     """Every pass that has something to tell, in order; those around fusion refuse nothing."""
-    earlier, later = ((), ()) if only_refused else (e.earlier, e.later)
-    return [*earlier, *filter(has_content, e.passes), *later]
+    return [*e.earlier, *filter(has_content, e.passes), *e.later]
 
 
 def pass_summary(story: PassStory) -> str:

@@ -36,7 +36,6 @@ def print_explanation(
     *,
     input_arguments: Sequence[str] = (),
     limit: int = 10,
-    only_refused: bool = False,
 ) -> None:
     """The result in two lines, then pass by pass, then the rules that refuse most.
 
@@ -53,9 +52,9 @@ def print_explanation(
     else:
         for note in phrases.notes(e):
             console.print(Text(note, style="dim"))
-    for story in phrases.stories(e, only_refused):
+    for story in phrases.stories(e):
         console.print()
-        _print_pass(story, e.rules, console, limit, only_refused)
+        _print_pass(story, e.rules, console, limit)
     idle = [printable(s.name) for s in e.passes if not phrases.has_content(s)]
     if idle and e.selected is None:
         console.print()
@@ -63,15 +62,13 @@ def print_explanation(
     _print_blocking_rules(e, console, input_arguments, limit)
 
 
-def _print_pass(
-    story: PassStory, rules: dict[str, RuleText], console: Console, limit: int, only_refused: bool
-) -> None:
+def _print_pass(story: PassStory, rules: dict[str, RuleText], console: Console, limit: int) -> None:
     title = Text(printable(story.name), style="bold cyan")
     title.append("  " + phrases.pass_summary(story), style="not bold default")
     console.print(title)
-    if story.fused and not only_refused:
+    if story.fused:
         _print_fused(group_fused(story.fused), rules, console, limit)
-    if story.rewrites and not only_refused:
+    if story.rewrites:
         _print_rewrites(story.rewrites, rules, console, limit)
     refused = [r for r in story.refused if r.between_kernels]
     if refused:
