@@ -20,18 +20,16 @@ from hlofuse.reports.explain.model import FusedStep
 from hlofuse.reports.timeline import DumpSequence, dump_sequences, timeline
 from hlofuse.reports.timeline.model import PassTimeline
 from hlofuse.reports.timeline.step_details import StepDetails, step_details
-from hlofuse.reports.trace_op.lineage_graph import LineageGraph
 from hlofuse.trace import Event
 
 
 @dataclass(frozen=True, slots=True)
 class Passes:
-    """Every pass of a compilation, what it changed line by line, and where each operation went."""
+    """Every pass of a compilation, and what it changed line by line."""
 
     timeline: PassTimeline
     closeups: dict[int, StepDetails] = field(default_factory=dict)
     """By the step's number."""
-    lineage: LineageGraph = field(default_factory=LineageGraph)
     start: int = -1
     """The step whose dump was replayed; -1 if it is none of them."""
 
@@ -52,20 +50,15 @@ def passes_of(
 ) -> Passes:
     """Compare every dump with the one ahead; `module` is the one that was replayed."""
     closeups: dict[int, StepDetails] = {}
-    lineage = LineageGraph()
 
-    def watch(step: int, now: Module, found: ModuleDiff | None) -> None:
-        if found is None:
-            lineage.begin(step, now)
-            return
-        lineage.advance(step, found)
+    def watch(step: int, found: ModuleDiff) -> None:
         if not found.same:
             closeups[step] = step_details(found)
 
     pass_timeline = timeline(sequence, progress, watch)
     name = Path(module.filename or "").name if module is not None else ""
     start = next((n for n, s in enumerate(pass_timeline.steps) if s.dump.path.name == name), -1)
-    return Passes(pass_timeline, closeups, lineage, start)
+    return Passes(pass_timeline, closeups, start)
 
 
 class Change(IntEnum):

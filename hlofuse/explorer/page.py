@@ -26,7 +26,6 @@ from hlofuse.reports.explain.model import FusedStep
 from hlofuse.reports.explain.phrases import SIBLINGS_UNTIMED, step_text
 from hlofuse.reports.timeline import phrases
 from hlofuse.reports.timeline.step_details import Group, StepDetails
-from hlofuse.reports.trace_op.model import How
 
 SCRIPTS = tuple(
     (
@@ -225,13 +224,9 @@ def _time(us: float | None) -> float | None:
     return float(f"{us:.5g}")
 
 
-HOWS = tuple(How)
-
-
 def passes_json(passes: Passes, s: Strings) -> dict[str, Any]:
     """JSON values; numbers for strings point into `strings`."""
-    timeline, lineage = passes.timeline, passes.lineage
-    steps, threads, links = timeline.steps, lineage.threads, lineage.links
+    timeline, steps = passes.timeline, passes.timeline.steps
     place = {id(step.dump): n for n, step in enumerate(steps)}
     after = [step.after for step in steps]
     closeups = [passes.closeups.get(n, _NOTHING) for n in range(len(steps))]
@@ -239,10 +234,8 @@ def passes_json(passes: Passes, s: Strings) -> dict[str, Any]:
         "headline": printable(phrases.headline(timeline)),
         "notes": [printable(note) for note in timeline.notes]
         + ([f"No times: {printable(timeline.times)}."] if timeline.times else [])
-        + ([phrases.TIMES_NOTE] if timeline.seconds is not None else [])
-        + (["Too many operations to follow each of them."] if lineage.full else []),
+        + ([phrases.TIMES_NOTE] if timeline.seconds is not None else []),
         "start": passes.start,
-        "hows": HOWS,
         "steps": {
             "number": [-1 if x.dump.number is None else x.dump.number for x in steps],
             "pass": [s(phrases.pass_name(x.dump)) for x in steps],
@@ -259,29 +252,10 @@ def passes_json(passes: Passes, s: Strings) -> dict[str, Any]:
             "groups": [[_group(g, s) for g in details.groups] for details in closeups],
             "hidden": [details.hidden for details in closeups],
         },
-        "threads": {
-            **_columns(threads, s, "name=location.name opcode=location.opcode shape=location.shape"),
-            "fusion": [s(_fusion(t.location.fusion, t.location.fusion_kind)) for t in threads],
-            "begins": differences(t.begins for t in threads),
-            **_columns(threads, s, "source instead=instead_of"),
-        },
-        "links": {
-            "thread": differences(x.thread for x in links),
-            "step": differences(x.step for x in links),
-            "how": [HOWS.index(x.how) for x in links],
-            # Mostly the threads are made in the order in which links lead to them.
-            "to": differences(x.to for x in links),
-        },
     }
 
 
 _NOTHING = StepDetails()
-
-
-def _fusion(name: str | None, kind: str | None) -> str:
-    if name is None:
-        return ""
-    return f"{name} ({kind})" if kind else name
 
 
 def _group(g: Group, s: Any) -> list[Any]:

@@ -1,11 +1,9 @@
-"""The page of a dump directory: every pass, what it changed, and where an operation went."""
+"""The page of a dump directory: every pass, and what it changed."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -20,8 +18,6 @@ from hlofuse.inputs import load
 from hlofuse.reports.timeline import dump_sequences, timeline
 from hlofuse.reports.timeline.model import PassDump, PassTimeline, Size, Step
 from hlofuse.reports.timeline.step_details import step_details
-from hlofuse.reports.trace_op import follow
-from hlofuse.reports.trace_op.lineage_graph import LineageGraph
 
 from ..hostile import COLOUR, EVIL, hostile_module
 from ..running import Run
@@ -109,58 +105,6 @@ def test_the_keyboard_walks_through_the_passes(seen: Visit) -> None:
     assert page.inner_text("#details h2") == "flatten-call-graph"
 
 
-def test_an_operations_way_is_that_of_trace_op(seen: Visit, gpt2_whole: Path) -> None:
-    (trail,) = follow(dump_sequences(gpt2_whole)[0], "dot_general.9").trails
-    seen.page.keyboard.press("/")
-    seen.page.keyboard.type("dot_general.9")
-    seen.page.keyboard.press("Enter")
-    assert seen.page.inner_text("#details h2") == "dot_general.9"
-    events = seen.page.locator("#details .way button").all_inner_texts()
-    assert [s.split()[-1] for s in events] == [s.dump.after for s in trail.events]
-    assert "rewritten, now dot.6 = f32[4,256,128]{2,1,0} dot" in seen.details
-    assert f"Ends in {len(trail.ends)} places: {trail.ends[0].name} (kCustom);" in seen.details
-    seen.page.click("#details .way button >> nth=1")
-    assert seen.page.inner_text("#details h2") == "dot_decomposer"
-
-
-def test_a_line_leads_to_the_way_and_an_operation_of_a_step_too(seen: Visit) -> None:
-    seen.page.click("#panes .row:has-text('0007 dot_decomposer')")
-    seen.page.click("#details .lines .before button >> nth=0")
-    assert "Ends in" in seen.details
-    seen.page.evaluate("location.hash = '#view=steps&show=exp.1.0'")
-    seen.page.wait_for_selector("#details summary:has-text('Through all passes')")
-    seen.page.click("#details summary:has-text('Through all passes')")
-    path = seen.page.inner_text("#details .way")
-    assert "before_optimizations" in path
-    assert "triton-softmax-rewriter" in path or "priority-fusion" in path
-    seen.page.click("#details .way button >> nth=0")
-    assert seen.page.get_attribute("#views [data-key=film]", "aria-pressed") == "true"
-
-
-def test_every_operation_of_the_program_has_a_way(
-    seen: Visit, gpt2_whole: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where each ends is what `trace-op` says, one name at a time."""
-    following = import_module("hlofuse.reports.trace_op.follow")
-    for shared in ("read", "diff", "summarize"):  # the same for every name
-        monkeypatch.setattr(following, shared, cache(getattr(following, shared)))
-    sequence = dump_sequences(gpt2_whole)[0]
-    ends = seen.page.evaluate(
-        """() => { const f = explorer.data.passTimeline, found = {};
-        f.threads.name.forEach((name, t) => { if (!f.threads.begins[t]) found[name] =
-            f.pathOf(t).ends.map((e) => f.threads.fusion[e].split(" ")[0] || f.threads.name[e]); });
-        return found; }"""
-    )
-    names = [
-        name for name in sorted(ends) if name.startswith(("dot_general", "exp", "tanh", "add", "mul", "xs"))
-    ]
-    assert len(names) > 20
-    for name in names:
-        trails = follow(sequence, name).trails
-        wanted = {k.name for t in trails for k in t.ends}
-        assert wanted <= set(ends[name]), name
-
-
 def test_given_a_directory_the_page_has_it(
     hlofuse: Run, browser: Browser, gpt2_whole: Path, tmp_path: Path
 ) -> None:
@@ -174,7 +118,7 @@ def test_given_a_directory_the_page_has_it(
     for text in ((gpt2_whole, "--no-timeline"), (one,)):
         done = hlofuse("explore", *text, "--device", "h100_sxm", "-o", out)
         assert done.status == 0, done.err
-        visit = Visit(browser, out, "#view=film&dump=0010&op=3")
+        visit = Visit(browser, out, "#view=film&dump=0010")
         assert visit.page.locator("#views [data-key=film]").count() == 0
         assert visit.problems == []
         visit.page.context.close()
@@ -213,15 +157,12 @@ def test_hostile_dumps_are_text_and_nothing_else(browser: Browser, tmp_path: Pat
         if i.opcode == "exponential":
             i.opcode = "tanh"
     found = diff(before, after)
-    lineage = LineageGraph()
-    lineage.begin(0, before)
-    lineage.advance(1, found)
     evil = f"p{EVIL}{COLOUR}"
     first = Step(PassDump(Path(evil), after=evil), None, after=Size(7, 3, 0))
     second = Step(
         PassDump(Path(evil), 1, evil, evil), first.dump, changed=True, weight=1, header=(evil,), problem=evil
     )
-    passes = Passes(PassTimeline(evil, (first, second), (evil,)), {1: step_details(found)}, lineage, 0)
+    passes = Passes(PassTimeline(evil, (first, second), (evil,)), {1: step_details(found)}, 0)
     observed = observed_replay(before, replay_config("cpu", None))
     file = tmp_path / "page.html"
     file.write_text(page_html(page_of({"": observed}, passes)), encoding="utf-8")
@@ -231,9 +172,6 @@ def test_hostile_dumps_are_text_and_nothing_else(browser: Browser, tmp_path: Pat
         visit.page.evaluate(f"explorer.passesView.choose({n})")
         assert EVIL in visit.details
     assert visit.page.locator("#details .lines li").count() == 2
-    for thread in range(visit.page.evaluate("explorer.data.passTimeline.threads.count")):
-        visit.page.evaluate(f"explorer.change({{ op: '{thread}' }})")
-        assert EVIL in visit.details
     assert visit.page.evaluate("window.pwned") is None
     assert visit.page.locator("img").count() == 0
     assert "\x1b" not in visit.page.content()

@@ -7,7 +7,7 @@ const VIEWS = [
   ["computation", "Computations", "The whole module by computation"],
   ["film", "Passes", "What every pass of the compilation did, first dump to last"],
 ];
-const DEFAULTS = { view: "", split: "one", tab: "", line: "", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", group: "", edge: "", why: "", find: "", colour: "", open: "", dump: "", op: "", only: "", order: "", every: "" };
+const DEFAULTS = { view: "", split: "one", tab: "", line: "", run: "0", kind: "", pass: "", rule: "", computation: "", source: "", q: "", show: "", group: "", edge: "", why: "", find: "", colour: "", open: "", dump: "", only: "", order: "", every: "" };
 
 const MOST_PREPARED = 120, PREPARED_AFTER = 500, LONGEST_LINK = 2000, MOST_OPENED = 12, MOST_HLO = 14;
 

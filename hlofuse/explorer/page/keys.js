@@ -26,7 +26,7 @@ class Keys {
       ArrowRight: () => app.passesView.move(1), ArrowLeft: () => app.passesView.move(-1), ArrowDown: () => app.passesView.move(1),
       ArrowUp: () => app.passesView.move(-1), PageDown: () => app.passesView.move(10), PageUp: () => app.passesView.move(-10),
       Home: () => app.passesView.move(-1e9), End: () => app.passesView.move(1e9), " ": () => app.passesView.move(1),
-      Escape: () => app.change({ op: "", dump: "" }),
+      Escape: () => app.change({ dump: "" }),
     });
     const pressed = keys[event.key];
     if (!pressed || (event.key === " " && event.target.tagName === "BUTTON")) return;

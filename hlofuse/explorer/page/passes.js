@@ -1,7 +1,5 @@
 // The compilation pass by pass: a list with bars, and the chosen pass line by line.
 
-const MOST_EVENTS = 120;
-
 class PassesView {
   constructor(app) {
     this.app = app;
@@ -53,7 +51,7 @@ class PassesView {
     return key === "" ? -1 : this.passTimeline.steps.findIndex((s) => dumpKey(s) === key);
   }
 
-  choose(n) { this.app.change({ view: "film", dump: dumpKey(this.passTimeline.steps[n]), op: "" }); }
+  choose(n) { this.app.change({ view: "film", dump: dumpKey(this.passTimeline.steps[n]) }); }
 
   // To the listed step that many further.
   move(by) {
@@ -85,8 +83,6 @@ class PassesView {
   // ------------------------------------------------------------ at the right
 
   details() {
-    const { op } = this.app.view, thread = op === "" ? NONE : Number(op);
-    if (this.passTimeline.threads.name[thread] !== undefined) return [this.follow(thread, true)];
     return [this.chosen < 0 ? this.summary() : this.stepDetails(this.passTimeline.steps[this.chosen])];
   }
 
@@ -99,7 +95,7 @@ class PassesView {
       el("p", {}, "The largest changes:"),
       el("ul", {}, ...largest.map((s) => el("li", {}, this.link(s), " ", el("small", {}, s.what)))),
       el("p", {}, "Each dump is compared with the one before it, by structure: other names and numbers do not count as differences."
-        + " Click an operation to follow it through all passes."),
+        + " hlofuse trace-op follows one operation through all passes."),
       ...this.passTimeline.notes.map((note) => el("p", { class: "note" }, note)));
   }
 
@@ -129,71 +125,14 @@ class PassesView {
     return el("details", { open }, el("summary", {}, ...summary.filter(Boolean)),
       ...group.notes.map((note) => el("p", { class: "note" }, note)),
       el("ul", { class: "lines" },
-        ...group.before.map((line) => this.line(line, "−", "before", step.since)),
-        ...group.after.map((line) => this.line(line, "+", "after", step.n))),
+        ...group.before.map((line) => this.line(line, "−", "before")),
+        ...group.after.map((line) => this.line(line, "+", "after"))),
       group.hidden > 0 && el("p", { class: "note" }, `… ${countText(group.hidden, "more line")}`),
       group.count > 1 && el("p", { class: "note" }, `the first of ${group.count} equal changes`));
   }
 
-  // An instruction; a click on its name follows it through the passes.
-  line(line, sign, when, step) {
-    const [, root, name, rest] = /^(ROOT )?(\S+)( = [^]*)$/.exec(line) ?? [];
-    const thread = name === undefined ? undefined : this.passTimeline.at(name, step);
-    return el("li", { class: when }, el("span", { "aria-hidden": "true" }, `${sign} `), el("span", { class: "unseen" }, `${when}: `),
-      ...(thread === undefined ? [line] : [root ?? "", this.threadLink(thread, name), rest]));
-  }
-
-  threadLink(thread, words) {
-    return el("button", {
-      type: "button", class: "link-button", title: "Follow it through all passes", onclick: () => this.app.change({ view: "film", op: String(thread) }),
-    }, words);
-  }
-
-  // ------------------------------------------------------------ one operation through all passes
-
-  locationText(thread) {
-    const { name, shape, opcode, fusion } = this.passTimeline.threads;
-    return `${name[thread]} = ${shape[thread]} ${opcode[thread]}${fusion[thread] && ` in ${fusion[thread]}`}`;
-  }
-
-  follow(thread, whole) {
-    const { passTimeline } = this, { threads, steps } = passTimeline, { begins, links, ends } = passTimeline.pathOf(thread);
-    const rows = begins.map((t) => [threads.begins[t], [threads.begins[t] ? `created here: ${this.locationText(t)}${threads.instead[t] && `, in place of ${threads.instead[t]}`}` : `is ${this.locationText(t)}`]]);
-    for (const link of links) {
-      const words = this.became(link), row = rows.find(([step]) => step === link.step);
-      if (!row) rows.push([link.step, [words]]);
-      else if (!row[1].includes(words)) row[1].push(words);
-    }
-    rows.sort((a, b) => a[0] - b[0]);
-    const names = [...new Set(ends.map((t) => (threads.fusion[t] ? `${threads.fusion[t]}` : `${threads.name[t]}, ${threads.opcode[t]}, not fused`)))];
-    const source = begins.map((t) => threads.source[t]).find(Boolean) || threads.source[thread];
-    const events = el("ol", { class: "way" }, ...rows.slice(0, MOST_EVENTS).map(([n, words]) => el("li", {}, this.link(steps[n]),
-      ...words.slice(0, 6).map((w) => el("div", {}, w)), words.length > 6 && el("div", {}, `… ${words.length - 6} more`))));
-    const end = el("p", {}, !names.length ? "No final kernel contains it."
-      : `${names.length > 1 ? `Ends in ${names.length} places: ` : "Ends in "}${names.slice(0, 6).join("; ")}${names.length > 6 ? "; …" : ""}.`);
-    if (!whole) return [events, end];
-    return el("article", {}, el("p", { class: "kicker" }, "Through all passes"), el("h2", {}, threads.name[thread]),
-      facts([["operation", `${threads.opcode[thread]} ${threads.shape[thread]}`], ["source", source], ["in dump", this.link(steps[threads.begins[thread]])]]), events, end);
-  }
-
-  became({ thread, how, to }) {
-    const { name, opcode, shape, fusion } = this.passTimeline.threads;
-    switch (how) {
-      case "gone": return `${name[thread]} removed without a replacement`;
-      case "replaced": return `${name[thread]} replaced by ${this.locationText(to)}`;
-      case "rewritten": return `rewritten, now ${this.locationText(to)}`;
-      case "copied": return `duplicated as ${this.locationText(to)}`;
-      case "fused": return `fused into ${fusion[to]}`;
-      case "unfused": return `out of its fusion: ${this.locationText(to)}`;
-      default: {
-        const changes = [];
-        if (opcode[thread] !== opcode[to]) changes.push(`${opcode[thread]} becomes ${opcode[to]}`);
-        if (shape[thread] !== shape[to]) changes.push(`${shape[thread]} becomes ${shape[to]}`);
-        if (fusion[thread] !== fusion[to]) changes.push(`now in ${fusion[to]}`);
-        if (name[thread] !== name[to]) changes.push(`${name[thread]} renamed ${name[to]}`);
-        return changes.join(", ") || `is ${this.locationText(to)}`;
-      }
-    }
+  line(line, sign, when) {
+    return el("li", { class: when }, el("span", { "aria-hidden": "true" }, `${sign} `), el("span", { class: "unseen" }, `${when}: `), line);
   }
 }
 
@@ -205,10 +144,3 @@ function dumpNumber(step) { return step.number >= 0 ? String(step.number).padSta
 function dumpKey(step) { return dumpNumber(step) || step.pass; }
 
 function msText(ms) { return ms >= 1000 ? `${(ms / 1000).toFixed(2)} s` : ms >= 10 ? `${ms.toFixed(0)} ms` : `${ms.toFixed(1)} ms`; }
-
-// An operation before and after the dump that is replayed.
-function throughPasses(app, op) {
-  const { passTimeline } = app.data;
-  const thread = passTimeline && passTimeline.start >= 0 ? passTimeline.at(app.run.names[op], passTimeline.start) : undefined;
-  return thread === undefined ? null : fold("Through all passes", false, ...app.passesView.follow(thread, false));
-}

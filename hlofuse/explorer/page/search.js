@@ -34,16 +34,10 @@ class Search {
     return run.searchable;
   }
 
-  // Passes, and operations that only other dumps have.
+  // Passes that changed something.
   passNames() {
-    const { passTimeline } = this.app.data, { run } = this.app;
-    if (!passTimeline) return [];
-    const { name, opcode, begins } = passTimeline.threads;
-    const passes = passTimeline.steps.filter((s) => s.changed).map((s) => ({ name: s.pass, what: `dump ${dumpNumber(s)}: ${s.what}`, dump: s.n }));
-    const others = new Map();
-    name.forEach((n, thread) => { if (!run.boxNamed.has(n) && !others.has(n)) others.set(n, thread); });
-    return [...passes, ...[...others].map(([n, thread]) =>
-      ({ name: n, what: `${opcode[thread]}, ${passTimeline.steps[begins[thread]].pass}`, thread }))];
+    const steps = this.app.data.passTimeline?.steps ?? [];
+    return steps.filter((s) => s.changed).map((s) => ({ name: s.pass, what: `dump ${dumpNumber(s)}: ${s.what}`, dump: s.n }));
   }
 
   suggest() {
@@ -119,7 +113,6 @@ class Search {
     if (entry.line) return app.chooseLine(entry.line);
     if (entry.kernel) return app.showKernel(entry.kernel);
     if (entry.dump !== undefined) return app.passesView.choose(entry.dump);
-    if (entry.thread !== undefined) return app.change({ view: "film", op: String(entry.thread) });
     if (entry.box !== undefined) return app.showBox(entry.box, entry.op);
     const { rule = "", source = "", pass = "", computation = "" } = entry;
     return app.change({ tab: "decisions", rule, source, pass, computation, kind: "", q: "" });

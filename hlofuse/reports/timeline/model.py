@@ -244,8 +244,8 @@ def written_at(sequence: DumpSequence) -> tuple[list[int], str]:
     return times, ""
 
 
-Watch = Callable[[int, Module, ModuleDiff | None], None]
-"""For every dump that shows something new: its number, its module, how it differs (None: the first)."""
+Watch = Callable[[int, ModuleDiff], None]
+"""For every dump that shows something new, but the first: its number, and how it differs."""
 
 
 def timeline(
@@ -271,8 +271,8 @@ def timeline(
             try:
                 found = diff(last[2], module) if last is not None and not same else None
                 steps.append(_step(dump, module, last, found, seconds))
-                if watch is not None and not same:
-                    watch(k, module, found)
+                if watch is not None and found is not None:
+                    watch(k, found)
             except HlofuseError as e:  # a text that reads well and makes no sense
                 problem = f"not comparable: {e!s}"
                 steps.append(Step(dump, since, problem=problem, after=_size(module), seconds=seconds))

@@ -19,8 +19,6 @@ class How(StrEnum):
     """No earlier dump has it."""
     CHANGED = "changed"
     """Another name, opcode, shape or place, the same value."""
-    COPIED = "copied"
-    """It stays, and the same is computed once more (in `LineageGraph` only; `follow` says `CHANGED`)."""
     FUSED = "fused"
     UNFUSED = "unfused"
     REPLACED = "replaced"
