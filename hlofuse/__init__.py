@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hlofuse.diff import diff as diff
     from hlofuse.explorer import explore as explore
     from hlofuse.inputs.many import load as load
-    from hlofuse.library.magic import load_ipython_extension as load_ipython_extension
     from hlofuse.library.opening import open as open
     from hlofuse.library.opening import replay as replay
     from hlofuse.library.report import Report as Report
@@ -36,7 +35,6 @@ _FUNCTIONS: dict[str, str] = {
     "open": "hlofuse.library.opening",
     "Report": "hlofuse.library.report",
     "verify": "hlofuse.library.verifying",
-    "load_ipython_extension": "hlofuse.library.magic",
 }
 __all__ = [
     "Report",

@@ -11,7 +11,6 @@ from ..conftest import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 ONLY_WHERE_AN_EXTRA_IS = {
-    "IPython",
     "duckdb",
     "gymnasium",
     "jax",
