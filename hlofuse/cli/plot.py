@@ -10,15 +10,15 @@ from hlofuse.cli.common.messages import spinner
 from hlofuse.cli.common.options import input_argument, option, output_option, replay_options
 from hlofuse.cli.common.output import save
 from hlofuse.cli.common.request import announce, report_on, warn
-from hlofuse.render import format_of
-from hlofuse.render.drawing import require_engine
+from hlofuse.format.escape import printable
+from hlofuse.ir.errors import HlofuseError
 
 KINDS = ("passes", "kernels", "roofline")
 
 
 @click.command("plot")
 @input_argument
-@output_option("File to write: .svg, .png, .pdf or .dot; - for standard output (DOT).")
+@output_option("SVG file to write; - for standard output.")
 @option(
     "--kind",
     KINDS,
@@ -30,18 +30,16 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
     """Plot the effect of the fusion passes on the module in INPUT.
 
     Times come from XLA's cost model on GPU targets; other targets show bytes.
-    SVG needs no Graphviz.
     """
 
     to_stdout = str(output) == "-"
-    form = "dot" if to_stdout else format_of(output)
-    if form != "svg":
-        require_engine(form)
+    if not to_stdout and output.suffix.lower() != ".svg":
+        raise HlofuseError(f"a plot is an SVG: {printable(output.name)} has another suffix")
     report = report_on(input, request)
     announce(report.at_fusion)
     warn(report.at_fusion.note)
     with spinner("plotting"):
-        content = report.plot(kind).to_bytes(form)
+        content = report.plot(kind).to_bytes()
     if to_stdout:
         sys.stdout.buffer.write(content)
     else:

@@ -68,19 +68,18 @@ def bar_chart(
     left = max(max(text_width(label, 9), text_width(source, SMALL)) for label, source in labels) + 14
     step = _THICK * max(len(series), 1 + any(row.source for row in rows)) + 9
     bottom = -step * len(rows)
-    room = left + len(columns) * (_WIDTH + _FIGURE + _GAP)
     head = 34.0 + 13 * (len(lines) + len(alerts)) + (18 if len(series) > 1 else 0)
-    canvas.heading((0, head), alerts, lines, room)
+    canvas.heading((0, head), alerts, lines)
     if len(series) > 1:
         _legend(canvas, series)
     for n, (label, source) in enumerate(labels):
         half = _THICK / 2 if source else 0.0
-        canvas.text((0, -step * (n + 0.5) + half), label, size=9, width=left)
-        canvas.text((0, -step * (n + 0.5) - half), source, size=SMALL, width=left, color=FAINT)
+        canvas.text((0, -step * (n + 0.5) + half), label, size=9)
+        canvas.text((0, -step * (n + 0.5) - half), source, size=SMALL, color=FAINT)
     for c, column in enumerate(columns):
         x = left + c * (_WIDTH + _FIGURE + _GAP)
         most = max((v for row in rows for v in row.values[c] if v is not None), default=0.0) or 1.0
-        canvas.text((x, 9), column.title, size=10, width=_WIDTH, bold=True)
+        canvas.text((x, 9), column.title, size=10, bold=True)
         canvas.line([(x, 2), (x, bottom)], PALE)
         for n, row in enumerate(rows):
             _bars(canvas, (x, -step * (n + 0.5)), row, c, column, series, most)
@@ -105,16 +104,15 @@ def _bars(
         canvas.bar(
             (at[0], y), width, _THICK - 2, one.color, hollow=one.hollow, tooltip=f"{row.label}: {label}"
         )
-        canvas.text((at[0] + width + 4, y), column.text(value), size=SMALL, width=_FIGURE, color=FAINT)
+        canvas.text((at[0] + width + 4, y), column.text(value), size=SMALL, color=FAINT)
 
 
 def _legend(canvas: Plot, series: Sequence[Series]) -> None:
     x = 0.0
     for one in series:
         canvas.bar((x, 28), 14, 8, one.color, hollow=one.hollow)
-        width = text_width(one.label, 9) + 10
-        canvas.text((x + 19, 28), one.label, size=9, width=width)
-        x += 19 + width + 14
+        canvas.text((x + 19, 28), one.label, size=9)
+        x += 19 + text_width(one.label, 9) + 24
 
 
 def plot_kernels(

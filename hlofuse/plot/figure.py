@@ -1,41 +1,31 @@
-"""A drawing of lines, points and text at given places: SVG as it is, other formats by Graphviz (`nop2`)."""
+"""A drawing of lines, points and text at given places, as SVG."""
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from xml.sax.saxutils import escape, quoteattr
 
 from hlofuse.format.escape import printable
 from hlofuse.render.dot import ALERT, FAINT, FONT, INK
-from hlofuse.render.drawing import Picture, document
-from hlofuse.render.labels import entities
+from hlofuse.render.drawing import document, zoomable
 from hlofuse.render.scene import text_width
 
 Position = tuple[float, float]
 """Points of 1/72 inch, to the right and up."""
 
-_ALIGNED = {"left": ("\\l", "start"), "right": ("\\r", "end"), "center": ("", "middle")}
+_ANCHORS = {"left": "start", "right": "end", "center": "middle"}
 
 # Okabe and Ito's hues, which stay apart under every common colour blindness.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8f8400", "#56b4e9", "#6546a3", "#424a53")
 _MARGIN = 14.4
 
 
-class Plot(Picture):
-    """Elements at fixed positions; earlier ones lie below. Only PNG and PDF need Graphviz."""
-
-    layout = ("-Knop2",)  # every node has its place
+class Plot:
+    """Elements at fixed positions; earlier ones lie below."""
 
     def __init__(self, title: str, description: str) -> None:
         self.title, self.description = title, description
-        self._dot: list[str] = []
         self._svg: list[str] = []
-        self._count = 0
         self._low, self._high = (math.inf, math.inf), (-math.inf, -math.inf)
-
-    def _name(self) -> str:
-        self._count += 1
-        return f"n{self._count}"
 
     def _reach(
         self,
@@ -56,27 +46,19 @@ class Plot(Picture):
         size: float = 9,
         color: str = INK,
         align: str = "left",
-        width: float = 200,
         bold: bool = False,
     ) -> None:
-        """A line of text; `align` is the end at `at`. `width` is the room that it may take."""
+        """A line of text; `align` is the end at `at`."""
         if not text:
-            return  # Graphviz dies of a label that is an empty line
+            return
         x, y = at
-        center = x + {"left": width / 2, "right": -width / 2, "center": 0.0}[align]
-        font = "Helvetica-Bold" if bold else FONT
-        self._dot.append(
-            f'  {self._name()} [pos="{center:.2f},{y:.2f}" shape=plaintext fixedsize=true margin=0'
-            f' width={width / 72:.4f} height={size * 1.3 / 72:.4f} fontname="{font}" fontsize={size:g}'
-            f' fontcolor="{color}" label="{entities(text)}{_ALIGNED[align][0]}" tooltip=" "]'
-        )
         wide = text_width(text, size, bold)
         left = x - {"left": 0.0, "right": wide, "center": wide / 2}[align]
         self._reach(left, y - size * 0.65, left + wide, y + size * 0.65)
         weight = ' font-weight="bold"' if bold else ""
         self._svg.append(
             f'<text xml:space="preserve" x="{x:.2f}" y="{size * 0.35 - y:.2f}" font-size="{size:g}" '
-            f'text-anchor="{_ALIGNED[align][1]}" fill="{color}"{weight}>{escape(printable(text))}</text>\n'
+            f'text-anchor="{_ANCHORS[align]}" fill="{color}"{weight}>{escape(printable(text))}</text>\n'
         )
 
     def point(
@@ -86,7 +68,7 @@ class Plot(Picture):
         (x, y), size = at, 9.0 if ring else size
         look = f'stroke="{color}" stroke-width="2" fill="#ffffff"' if ring else f'fill="{color}"'
         self._mark(f'<circle cx="{x:.2f}" cy="{-y:.2f}" r="{size / 2:g}" {look}/>', tooltip)
-        self._node(at, (size, size), "circle", color, ring, tooltip)
+        self._reach(x - size / 2, y - size / 2, x + size / 2, y + size / 2)
 
     def bar(
         self,
@@ -103,43 +85,16 @@ class Plot(Picture):
         place = f'x="{at[0]:.2f}" y="{-at[1] - height / 2:.2f}" width="{width:.2f}" height="{height:g}"'
         fill = "#ffffff" if hollow else color
         self._mark(f'<rect {place} fill="{fill}" stroke="{color}"/>', tooltip)
-        self._node((at[0] + width / 2, at[1]), (width, height), "box", color, hollow, tooltip)
+        self._reach(at[0], at[1] - height / 2, at[0] + width, at[1] + height / 2)
 
     def _mark(self, shape: str, tooltip: str) -> None:
         title = f"<title>{escape(printable(tooltip))}</title>" if tooltip else ""
         self._svg.append(f'<g class="node">{title}{shape}</g>\n')
 
-    def _node(
-        self,
-        at: Position,
-        size: Position,
-        shape: str,
-        color: str,
-        hollow: bool,
-        tooltip: str,
-    ) -> None:
-        (x, y), (width, height) = at, size
-        self._reach(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
-        fill, pen = "#ffffff" if hollow else color, 2 if hollow and shape == "circle" else 1
-        self._dot.append(
-            f'  {self._name()} [pos="{x:.2f},{y:.2f}" shape={shape} fixedsize=true label=""'
-            f' width={width / 72:.4f} height={height / 72:.4f} style=filled fillcolor="{fill}"'
-            f' color="{color}" penwidth={pen} tooltip="{entities(tooltip)}"]'
-        )
-
     def line(self, places: Sequence[Position], color: str, *, width: float = 1.0) -> None:
         """Straight segments from place to place."""
-        names = []
         for x, y in places:
-            names.append(self._name())
             self._reach(x, y, x, y)
-            self._dot.append(
-                f'  {names[-1]} [pos="{x:.2f},{y:.2f}" shape=point width=0.001 height=0.001 style=invis]'
-            )
-        for a, b in pairwise(names):
-            self._dot.append(
-                f'  {a} -- {b} [color="{color}" penwidth={width:g} headclip=false tailclip=false]'
-            )
         points = quoteattr(" ".join(f"{x:.2f},{-y:.2f}" for x, y in places))
         self._svg.append(
             f'<polyline points={points} fill="none" stroke="{color}" stroke-width="{width:g}"/>\n'
@@ -150,19 +105,12 @@ class Plot(Picture):
         at: Position,
         alerts: Sequence[str],
         lines: Sequence[str],
-        width: float,
     ) -> None:
         """The title, and below it the lines, `alerts` in their own colour."""
-        self.text(at, self.title, size=14, width=width, bold=True)
+        self.text(at, self.title, size=14, bold=True)
         for k, line in enumerate([*alerts, *lines]):
             color = ALERT if k < len(alerts) else FAINT
-            self.text((at[0], at[1] - 17 - 13 * k), line, size=9, width=width, color=color)
-
-    @property
-    def dot(self) -> str:  # type: ignore[override]
-        """The whole as one graph with fixed positions."""
-        looks = 'splines=line outputorder=edgesfirst bgcolor="#ffffff" pad=0.2'
-        return "\n".join(['graph "hlofuse" {', f"  graph [{looks}]", *self._dot, "}"]) + "\n"
+            self.text((at[0], at[1] - 17 - 13 * k), line, size=9, color=color)
 
     def size(self) -> tuple[float, float]:
         width, height = (high - low + 2 * _MARGIN for low, high in zip(self._low, self._high, strict=True))
@@ -173,3 +121,10 @@ class Plot(Picture):
         shift = f"translate({_MARGIN - self._low[0]:.2f} {_MARGIN + self._high[1]:.2f})"
         body = [f'<g font-family="{FONT}" transform="{shift}">\n', *self._svg, "</g>\n"]
         return document(*self.size(), self.title, self.description, body)
+
+    def to_bytes(self) -> bytes:
+        """The SVG as a separate file, with zoom and pan."""
+        return zoomable(self.to_svg()).encode()
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()

@@ -88,16 +88,16 @@ def plot_roofline(
     if floors := sum(d.is_floor for d in sides[1]):
         lines.append(f"squares: {plural(floors, 'matmul or library kernel')} at the lower bound of the time")
     top = _HEIGHT + 24 + 13 * (len(lines) + len(alerts))
-    canvas.heading((_LEFT, top), alerts, lines, _WIDTH - _LEFT)
+    canvas.heading((_LEFT, top), alerts, lines)
     for x in _decades(low_x, high_x):
         canvas.line([place(x, low_y), place(x, high_y)], PALE, width=0.6)
         label = "0" if x == low_x else f"{x:g}"
-        canvas.text((place(x, low_y)[0], -10), label, size=SMALL, color=FAINT, align="center", width=40)
+        canvas.text((place(x, low_y)[0], -10), label, size=SMALL, color=FAINT, align="center")
     for y in _decades(low_y, high_y):
         canvas.line([place(low_x, y), place(high_x, y)], PALE, width=0.6)
         text = quantity(y, "FLOP/s").replace(".00 ", " ").replace(".0 ", " ")
-        canvas.text((-8, place(low_x, y)[1]), text, size=SMALL, color=FAINT, align="right", width=70)
-    canvas.text((_WIDTH / 2, -27), "FLOP for each byte read or written", size=9, align="center", width=_WIDTH)
+        canvas.text((-8, place(low_x, y)[1]), text, size=SMALL, color=FAINT, align="right")
+    canvas.text((_WIDTH / 2, -27), "FLOP for each byte read or written", size=9, align="center")
     taken = [_area(position(d)) for d in shown]
 
     def roof_line(low: Position, high: Position) -> None:
@@ -134,11 +134,11 @@ def plot_roofline(
     hottest = sorted(sides[1], key=lambda d: -d.total_us)[:_LABELLED]
     for at, name, leader in _labels(((position(d), d.name[:40]) for d in hottest), taken):
         canvas.line(leader, LINE, width=0.5)
-        canvas.text(at, name, size=SMALL, width=text_width(name, SMALL) + 4)
+        canvas.text(at, name, size=SMALL)
     x = _LEFT
     for side, color, ring in _LOOKS:
         canvas.point((x + 4, -48), color, ring=ring)
-        canvas.text((x + 13, -48), side, size=9, width=60)
+        canvas.text((x + 13, -48), side, size=9)
         x += 70
     return canvas
 

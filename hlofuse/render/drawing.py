@@ -12,12 +12,10 @@ import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
 from xml.sax.saxutils import escape, quoteattr
 
 from hlofuse.format.escape import printable
@@ -33,7 +31,7 @@ _WINDOWS_CRASH = 0xC0000000
 
 _MISSING = (
     "drawing needs Graphviz, and there are no wheels of pygraphviz for this machine: install Graphviz, so "
-    "that its program dot is on PATH; -o FILE.dot and plots as SVG work without"
+    "that its program dot is on PATH; -o FILE.dot and plots work without"
 )
 
 
@@ -224,52 +222,9 @@ _DATE = re.compile(rb"/CreationDate \(D:[^)]{15,40}\)")
 _NO_DATE = b"/CreationDate (D:19700101000000Z)"
 
 
-class Picture(ABC):
-    """A picture in any of `FORMATS`; the same module gives the same bytes every time."""
-
-    layout: ClassVar[tuple[str, ...]] = ()
-    """Arguments of Graphviz."""
-    dot: str
-
-    @abstractmethod
-    def to_svg(self) -> str:
-        """A self-contained SVG for a page: no script, link or font."""
-
-    @abstractmethod
-    def size(self) -> tuple[float, float]:
-        """Width and height in points."""
-
-    def _repr_svg_(self) -> str:
-        return self.to_svg()
-
-    def to_png(self) -> bytes:
-        """A PNG at twice the usual resolution, less where it would grow beyond 40 megapixels."""
-        width, height = self.size()
-        pixels = width * height / 72**2
-        dpi = min(_DPI, int((_MOST_PIXELS / max(pixels, 1)) ** 0.5), int(32_000 * 72 / max(width, height, 1)))
-        return run_graphviz(self.dot, "png", *self.layout, f"-Gdpi={max(dpi, 12)}")
-
-    def to_pdf(self) -> bytes:
-        """A PDF of one page in the picture's size, without the date."""
-        pdf = run_graphviz(self.dot, "pdf", *self.layout)
-        return _DATE.sub(lambda m: _NO_DATE[: len(m[0])].ljust(len(m[0])), pdf)
-
-    def to_bytes(self, fmt: str) -> bytes:
-        """The picture in one of `FORMATS`; an SVG as a separate file, with zoom and pan."""
-        if fmt == "dot":
-            return self.dot.encode()
-        if fmt == "svg":
-            return zoomable(self.to_svg()).encode()
-        if fmt == "png":
-            return self.to_png()
-        if fmt == "pdf":
-            return self.to_pdf()
-        raise HlofuseError(f"cannot draw {fmt!r}; the formats are {', '.join(FORMATS)}")
-
-
 @dataclass
-class Drawing(Picture):
-    """DOT text, drawn by Graphviz."""
+class Drawing:
+    """DOT text, drawn by Graphviz in any of `FORMATS`; the same module gives the same bytes every time."""
 
     dot: str = field(repr=False)
     scene: Scene = field(repr=False)
@@ -299,6 +254,33 @@ class Drawing(Picture):
         """Width and height in points. Needs Graphviz."""
         box = ET.fromstring(self._graphviz_output).get("viewBox", "0 0 1 1").split()
         return float(box[2]), float(box[3])
+
+    def _repr_svg_(self) -> str:
+        return self.to_svg()
+
+    def to_png(self) -> bytes:
+        """A PNG at twice the usual resolution, less where it would grow beyond 40 megapixels."""
+        width, height = self.size()
+        pixels = width * height / 72**2
+        dpi = min(_DPI, int((_MOST_PIXELS / max(pixels, 1)) ** 0.5), int(32_000 * 72 / max(width, height, 1)))
+        return run_graphviz(self.dot, "png", f"-Gdpi={max(dpi, 12)}")
+
+    def to_pdf(self) -> bytes:
+        """A PDF of one page in the picture's size, without the date."""
+        pdf = run_graphviz(self.dot, "pdf")
+        return _DATE.sub(lambda m: _NO_DATE[: len(m[0])].ljust(len(m[0])), pdf)
+
+    def to_bytes(self, fmt: str) -> bytes:
+        """The picture in one of `FORMATS`; an SVG as a separate file, with zoom and pan."""
+        if fmt == "dot":
+            return self.dot.encode()
+        if fmt == "svg":
+            return zoomable(self.to_svg()).encode()
+        if fmt == "png":
+            return self.to_png()
+        if fmt == "pdf":
+            return self.to_pdf()
+        raise HlofuseError(f"cannot draw {fmt!r}; the formats are {', '.join(FORMATS)}")
 
     @cached_property
     def _graphviz_output(self) -> bytes:
