@@ -16,7 +16,7 @@ from typing import Any
 
 from hlofuse.batch.sources import Item, items
 from hlofuse.batch.store import Store
-from hlofuse.batch.summary import html_page, summary
+from hlofuse.batch.summary import summary
 from hlofuse.batch.work import Rows, Task, failure, worked
 from hlofuse.library.loading import read
 from hlofuse.library.options import ReplayOptions
@@ -141,5 +141,4 @@ def run(
     store.finish(listed, task)
     found = summary(out)
     (out / "summary.md").write_text(found.to_markdown(limit=50) + "\n", encoding="utf-8")
-    (out / "summary.html").write_text(html_page(found), encoding="utf-8")
     return len(left), len(listed)

@@ -1,9 +1,8 @@
-"""The summary of a run: sections of `queries.toml`, each a query; also as one HTML file."""
+"""The summary of a run: sections of `queries.toml`, each a query."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -108,17 +107,3 @@ def _text(column: str, value: Any, floors: int | None) -> str:
     if column.endswith("_us"):
         return us_text(value, bool(floors) and column == "time_us")
     return bytes_text(value) if "bytes" in column else f"{value:,}"
-
-
-_PAGE = """<!doctype html><meta charset="utf-8"><title>{title}</title><style>
-:root{{color-scheme:light dark}}body{{font:15px/1.5 system-ui,sans-serif;margin:2em auto;max-width:100em;
-padding:0 1em}}table{{border-collapse:collapse;display:block;overflow-x:auto}}
-td,th{{padding:.2em .8em;border-bottom:1px solid #8886;vertical-align:top;font-variant-numeric:tabular-nums}}
-th{{white-space:nowrap}}th,td{{text-align:left}}</style><h1>{title}</h1>{body}"""
-
-
-def html_page(answer: Answer[Sections], limit: int = 100) -> str:
-    """The summary as one HTML file without scripts: its Markdown, each table with at most `limit` rows."""
-    markdown = package("markdown_it").MarkdownIt("commonmark", {"html": False}).enable("table")
-    title = escape(printable(f"hlofuse batch: {answer.name}"))
-    return _PAGE.format(title=title, body=markdown.render(answer.to_markdown(limit=limit)))

@@ -53,7 +53,6 @@ _folder = partial(click.argument, type=click.Path(path_type=Path))
 @command.command("run")
 @click.argument("sources", metavar="SOURCE...", nargs=-1, required=True)
 @output_option("Folder for tables and summary. A run that was stopped goes on there.", "DIR")
-@click.option("--query", metavar="SQL", help="Print what this query gives, in place of the summary.")
 @click.option("--no-suggestions", is_flag=True, help="Try no changes: more than twice as fast.")
 @click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Workers.  [default: one per core]")
 @click.option(
@@ -72,7 +71,6 @@ _folder = partial(click.argument, type=click.Path(path_type=Path))
 def _run(
     sources: tuple[str, ...],
     output: Path,
-    query: str | None,
     no_suggestions: bool,
     workers: int | None,
     max_seconds: float,
@@ -85,7 +83,7 @@ def _run(
 
     SOURCE is a dump, a folder with dumps or profiles anywhere in it, a glob, an archive (.zip, .tar.gz), an
     address such as s3://bucket/dumps, or @FILE with a source in each line. DIR gets modules.parquet,
-    kernels.parquet, edges.parquet, suggestions.parquet and work.parquet, summary.md and summary.html.
+    kernels.parquet, edges.parquet, suggestions.parquet and work.parquet, and summary.md.
 
     A module that cannot be read is a row with its error. Exit status 0: done, 2: wrong call.
     """
@@ -96,10 +94,8 @@ def _run(
         "note",
         f"worked on {done:,} of {of:,}: others are known from an earlier run, or copies" if done < of else "",
     )
-    Output(form, "auto", None).show(
-        summary.summary(output) if query is None else summary.query(output, query), limit=limit
-    )
-    wrote(output / "summary.html")
+    Output(form, "auto", None).show(summary.summary(output), limit=limit)
+    wrote(output / "summary.md")
     return 0
 
 

@@ -30,17 +30,11 @@ from hlofuse.reports.diff import many as summary
 @report_options
 @limit_option(20, "Entries in each list; 0 shows all.")
 @option("--only", SECTIONS, "Report only this part; repeatable. JSON always has all parts.", multiple=True)
-@click.option("-q", "--quiet", is_flag=True, help="Print nothing; only set the exit status.")
 @click.option("--metadata", is_flag=True, help="Count op_name and source lines as differences.")
 @click.option("--device", metavar="D", help="GPU or TPU for estimated times (hlofuse devices).")
 @click.option("--device-after", metavar="D", help="GPU of AFTER, if different.")
 @click.option("--xla", metavar="V|auto", help="jaxlib release of both sides.  [default: read from each dump]")
 @click.option("--xla-after", metavar="V|auto", help="jaxlib release of AFTER, if different.")
-@option(
-    "--stage",
-    ["input", "output"],
-    "For two directories: compare the modules before (input) or after (output) fusion.  [default: output]",
-)
 @module_option
 @profile_option
 @click.option("--profile-after", metavar="PATH", type=click.Path(), help="The same for AFTER.")
@@ -50,13 +44,11 @@ def command(
     out: Output,
     limit: int,
     only: tuple[str, ...],
-    quiet: bool,
     metadata: bool,
     device: str | None,
     device_after: str | None,
     xla: str | None,
     xla_after: str | None,
-    stage: str | None,
     module: str | None,
     profile: str | None,
     profile_after: str | None,
@@ -87,20 +79,16 @@ def command(
     requests = options_of(before, of_before), options_of(after, of_before | of_after)
     first, second = (Report(replace(options, listener=listener)) for options in requests)
     folders = is_folder(first.options) and is_folder(second.options)
-    if stage is not None and not folders:
-        raise HlofuseError("--stage needs two directories")
     measured = profile is not None or profile_after is not None
-    old, new = (modules_at(Path(p), stage or "final") if folders else Many() for p in (before, after))
+    old, new = (modules_at(Path(p)) if folders else Many() for p in (before, after))
     if module is None and not measured and max(len(old.files), len(new.files)) > 1:
         with progress_bar("comparing") as progress:
             pairs = differences(first, second, old, new, metadata, progress)
-        if not quiet:
-            out.report(
-                text=lambda console: summary.draw(pairs, console, limit=limit),
-                json=lambda: summary.as_dict(pairs),
-            )
+        out.report(
+            text=lambda console: summary.draw(pairs, console, limit=limit),
+            json=lambda: summary.as_dict(pairs),
+        )
         return 0 if pairs.same else 1
-    found = compared(first, second, stage=stage, metadata=metadata)
-    if not quiet:
-        out.show(found, limit=limit, only=only or SECTIONS)
+    found = compared(first, second, metadata=metadata)
+    out.show(found, limit=limit, only=only or SECTIONS)
     return 0 if found.data.same else 1

@@ -33,13 +33,8 @@ from hlofuse.ir.shape_check import first_misfit, misfit_error
 from hlofuse.ir.text.newer import check_config_fields
 from hlofuse.ir.text.reader import parse_module
 
-STAGES = ("input", "output", "final")
-"""Stages relative to the fusion passes; `final` is after all passes."""
-_CORPUS_FILES = {
-    "input": ["before"],
-    "output": ["after"],
-    "final": ["after_optimizations", "after", "before"],
-}
+_LATEST = ("after_optimizations", "after", "before")
+"""The modules of a corpus folder, the last one first."""
 _SUFFIXES = (".hlo", ".hlo.gz", ".txt", ".txt.gz")
 
 
@@ -47,11 +42,11 @@ _SUFFIXES = (".hlo", ".hlo.gz", ".txt", ".txt.gz")
 class Many:
     files: dict[str, Path] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
-    """Modules without a dump of the stage, each with the reason."""
-    stage: str = ""
-    """One of `STAGES`; empty for files without stages."""
+    """Modules without a dump, each with the reason."""
+    are_final: bool = False
+    """The files are final modules; False for files without stages."""
     fused: set[Path] = field(default_factory=set)
-    """Files of the stage `final` that are those after fusion, the latest that there are."""
+    """Files that are those after fusion, the latest that there are."""
 
     def pick(self, name: str | None = None) -> Path:
         """The module of that name (`jit_f` or `f`), or the only one; `HlofuseError` for another name."""
@@ -66,23 +61,22 @@ class Many:
         raise HlofuseError("\n".join(filter(None, (problem, *self.skipped[:10]))))
 
 
-def modules_at(path: Path, stage: str = "output") -> Many:
-    """The modules of a corpus, a dump directory, or a directory of text dumps, at the fusion passes' `stage`.
+def modules_at(path: Path) -> Many:
+    """The modules of a corpus, a dump directory, or a directory of text dumps, as they run.
 
-    For the stage `final` it is XLA's module after all passes, else the latest that is there. A directory of
-    plain files has no stages: all files are used. Raises `HlofuseError` for one without modules.
+    It is XLA's module after all passes, else the latest that is there. A directory of plain files has no
+    stages: all files are used. Raises `HlofuseError` for one without modules.
     """
-    found = Many(stage=stage)
+    found = Many(are_final=True)
     cases = [path] if is_corpus_case(path) else corpus_cases(path)
     if cases:
-        stems = _CORPUS_FILES[stage]
         for folder in cases:
-            file = next(filter(None, (corpus_file(folder, stem) for stem in stems)), None)
+            file = next(filter(None, (corpus_file(folder, stem) for stem in _LATEST)), None)
             if file is None:
-                found.skipped.append(f"{printable(str(folder))} has no {stems[0]}.hlo")
+                found.skipped.append(f"{printable(str(folder))} has no {_LATEST[0]}.hlo")
             else:
                 found.files[folder.resolve().name] = file
-                if stage == "final" and file.name.startswith("after.hlo"):
+                if file.name.startswith("after.hlo"):
                     found.fused.add(file)
         return found
     plain = {_stem(f): f for f in sorted(path.iterdir()) if f.is_file() and _stem(f)}
@@ -97,9 +91,7 @@ def modules_at(path: Path, stage: str = "output") -> Many:
             before, passes = module.stages(target)
         except HlofuseError as e:
             # Of --xla_dump_to alone: the module before optimizations and after.
-            unoptimized, whole = module.whole.get("before_optimizations"), module.finished
-            if stage == "input" or (stage == "final" and whole is None):
-                whole = unoptimized
+            whole = module.finished or module.whole.get("before_optimizations")
             if whole is None:
                 found.skipped.append(str(e).split("\n")[0])
                 continue
@@ -107,10 +99,8 @@ def modules_at(path: Path, stage: str = "output") -> Many:
         # Numbers of modules differ from run to run, their order less.
         seen[module.name] += 1
         label = module.name if count[module.name] == 1 else f"{module.name}#{seen[module.name]}"
-        file = passes[-1][1] if passes and stage != "input" else before
-        if stage == "final" and module.finished is not None:
-            file = module.finished
-        elif stage == "final" and passes:
+        file = module.finished or (passes[-1][1] if passes else before)
+        if passes and module.finished is None:
             found.fused.add(file)
         found.files[label] = file
     if not found.files:

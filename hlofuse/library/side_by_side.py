@@ -59,18 +59,18 @@ def side_in(modules: Many, options: ReplayOptions) -> Program:
     file = modules.pick(options.module)
     recorded = Companions(file).recorded_device if options.device is not None else None
     is_other = recorded is not None and recorded.device.name != options.device
-    if modules.stage == "final" and (is_other or options.takes_any_stage):
+    if modules.are_final and (is_other or options.takes_any_stage):
         return Program(options)
     stage = str(Stage.FUSED) if file in modules.fused else options.stage
     return Program(replace(options, input=str(file), module=None, stage=stage))
 
 
-def both_sides(before: Program, after: Program, stage: str | None = None) -> tuple[Program, Program, bool]:
+def both_sides(before: Program, after: Program) -> tuple[Program, Program, bool]:
     """BEFORE and AFTER as they are compared, and True if what they launch is.
 
-    Directories give their modules at `stage`, the final ones unless asked otherwise; so does a directory next
-    to a file with a fused module. Of two profiles it is the costliest program of BEFORE, and that of its name
-    in AFTER. HlofuseError for what cannot be read.
+    Directories give their final modules; so does a directory next to a file with a fused module. Of two
+    profiles it is the costliest program of BEFORE, and that of its name in AFTER. HlofuseError for what
+    cannot be read.
     """
     sides = [before, after]
     if before.options.module is None and all(is_profile(p.options.input) for p in sides):
@@ -84,8 +84,8 @@ def both_sides(before: Program, after: Program, stage: str | None = None) -> tup
     launched = any(p.options.profile is not None for p in sides)
     for k, program in enumerate(sides):
         if folders[k]:
-            modules = modules_at(Path(program.options.input), stage or "final")
-            sides[k], launched = side_in(modules, program.options), launched or modules.stage == "final"
+            modules = modules_at(Path(program.options.input))
+            sides[k], launched = side_in(modules, program.options), launched or modules.are_final
     launched = launched or any("profile" in p.module.findings for p in sides)
     return sides[0], sides[1], launched
 
@@ -178,20 +178,18 @@ def differences(
     def one(name: str) -> tuple[ModuleDiff, Accounts]:
         first = side_in(old, replace(before.options, module=name))
         second = side_in(new, replace(after.options, module=name))
-        found, accounts = difference(first, second, old.stage == new.stage == "final", metadata)
+        found, accounts = difference(first, second, old.are_final and new.are_final, metadata)
         return found, accounts()
 
     return diff_many(old, new, one, progress)
 
 
-def compared(
-    before: Program, after: Program, *, stage: str | None = None, metadata: bool = False
-) -> Answer[ModuleDiff]:
+def compared(before: Program, after: Program, *, metadata: bool = False) -> Answer[ModuleDiff]:
     """The differences of AFTER, by kernels that run where both are; see `both_sides`.
 
     Times are those of the device that is given or recorded with each module, or those of profiles.
     """
-    before, after, launched = both_sides(before, after, stage)
+    before, after, launched = both_sides(before, after)
     with before.options.listener.activity("comparing"):
         found, accounts = difference(before, after, launched, metadata)
     heads = [Head(p.identity) for p in (before, after)]
