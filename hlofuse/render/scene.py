@@ -38,17 +38,14 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class ModulePair:
-    """The two modules of a picture."""
+    """The two modules of a picture: the ends of a replay."""
 
     before: Module
     after: Module
     kernels: Mapping[Instruction, tuple[Instruction, ...]]
     """For instructions of `before`: the instructions of `after` that compute them."""
     title: str = ""
-    """The step between the two: `gpu fusion on h100_sxm`, `2 merged`."""
-    notes: Mapping[Instruction, str] = field(default_factory=dict)
-    """Short labels of instructions on either side: `split`, `new`…"""
-    same_names: bool = False
+    """The step between the two: `gpu fusion on h100_sxm`."""
     totals: tuple[Totals, Totals] | None = None
     """The totals of the two, where they are counted already; of a replay, of its final module."""
 
@@ -66,7 +63,7 @@ def pair_of(replay: Compilation) -> ModulePair:
     kernels = {i: tuple(found[i.name]) for i in replay.before.instructions() if i.name in found}
     final = Account(replay.final, backend=replay.config.build.backend).totals
     totals = Account(replay.before).totals, final
-    return ModulePair(replay.before, replay.after, kernels, title, same_names=True, totals=totals)
+    return ModulePair(replay.before, replay.after, kernels, title, totals)
 
 
 @dataclass(slots=True)
@@ -88,8 +85,6 @@ class Box:
     """Numbers of its kernels: `K3`."""
     marked: bool = False
     """True for the focus of the picture."""
-    note: str = ""
-    """A short label: `removed`."""
     name: str = ""
     """The full name of its instruction; empty without one."""
 
@@ -108,7 +103,6 @@ class Outline:
     kernels: str = ""
     boxes: list[Box] = field(default_factory=list)
     marked: bool = False
-    note: str = ""
 
 
 @dataclass(slots=True)
