@@ -5,39 +5,22 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
-from hlofuse.library.loading import Loaded, config_of, on_device, read
+from hlofuse.library.loading import Loaded, config_of, read
 from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions
 from hlofuse.releases import NAMED, NAMES, NEWEST, nearest, release_of
-from hlofuse.reports.comparison.json import comparison_json
-from hlofuse.reports.comparison.model import compare_builds
-from hlofuse.reports.comparison.text import print_comparison
 from hlofuse.reports.upgrade import print_upgrade, upgrade, upgrade_json
 
 if TYPE_CHECKING:
     from hlofuse.compilation import ReplayConfig
-    from hlofuse.library.program import Program
     from hlofuse.releases import Release
     from hlofuse.reports.upgrade import Upgrade
-
-
-def devices_compared(report: Program, device: str) -> Answer[Any]:
-    """The decisions that differ on another device."""
-    found = compare_builds(report.replayed, on_device(report.options, report.replayed, device))
-    return Answer(
-        "comparison of devices",
-        lambda: found,
-        json=comparison_json,
-        body=lambda console, limit=10, hint=False: print_comparison(found, console, limit=limit),
-        note=report.replayed.note,
-        heads=[head_of(report.replay)],
-    )
 
 
 def checked_release(flag: str, text: str | None) -> tuple[str | None, str]:

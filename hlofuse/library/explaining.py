@@ -12,7 +12,6 @@ from hlofuse.format.units import plural
 from hlofuse.inputs.dump_directory import DumpDirectory
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
-from hlofuse.library.builds import devices_compared
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import resolver_of
 from hlofuse.library.other_stages import answer_of_another_stage
@@ -39,12 +38,7 @@ if TYPE_CHECKING:
 
 def explained(report: Program, options: Explain) -> Answer[Any]:
     """The answer of `explain`."""
-    name, device = options.name, options.compare_device
-    if device is not None:
-        if name is not None:
-            raise HlofuseError("--compare-device compares whole modules and takes no NAME")
-        return devices_compared(report, device)
-    details = options.details
+    name, details = options.name, options.details
     try:
         observed = report.observed
     except HlofuseError:

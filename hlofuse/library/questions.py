@@ -138,9 +138,6 @@ class Explain(
 
     name: str | None = argument("[NAME]", None)
     _: KW_ONLY
-    compare_device: str | None = option(
-        "--compare-device", "D", "Also replay on this device and compare the decisions."
-    )
     details: bool = flag("--details", "Add every pass: what was fused and refused, and by which rule.")
 
 

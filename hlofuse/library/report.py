@@ -78,10 +78,6 @@ class Report(Program):
         """Instructions, kernels, fusions, FLOP and bytes of the module, as `hlofuse stats`."""
         return self.stats_of()
 
-    def compare_device(self, device: str) -> Answer[Any]:
-        """The decisions that differ on another device, as `hlofuse explain --compare-device`."""
-        return self.explain(compare_device=device)
-
     def without_pass(self, *names: str, confirm: bool = False) -> Answer[Any]:
         """The gain of XLA's passes, as `hlofuse what-if --without-pass`; `all` for each with an effect.
 

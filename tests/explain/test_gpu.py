@@ -12,12 +12,9 @@ from rich.console import Console
 
 from hlofuse.account import PairDetail, observed_replay
 from hlofuse.compilation import CompilationInput, replay_config
-from hlofuse.cost.gpu.device import load_device
 from hlofuse.inputs import load
 from hlofuse.inputs.wire_format import unique_ids_for
-from hlofuse.ir import parse_module
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.comparison.model import compare_builds
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.explain.phrases import notes
@@ -126,13 +123,6 @@ def test_many_pairs_are_told_as_each_alone(samples: Path) -> None:
         assert pair == why(observed.replay, *names, costs=observed.costs)
 
 
-def test_devices_are_compared(hlofuse: Run, samples: Path) -> None:
-    folder = samples / "gpu" / "gpt2_block"
-    report = json.loads(hlofuse("explain", folder, *H100, "--compare-device", "v100", "--format", "json").out)
-    assert report["schema"] == "hlofuse.compare-devices/3"
-    assert [d["device"] for d in report["devices"]] == ["h100_sxm", "v100"]
-
-
 def test_a_gpu_module_without_a_device_or_target(hlofuse: Run, deviceless: Path) -> None:
     missing = hlofuse("explain", deviceless, "--target", "gpu")
     assert missing.status == 2
@@ -230,19 +220,6 @@ def test_multi_output_fusions_have_times(samples: Path) -> None:
     (story,) = [p for p in e.passes if p.name == "multi_output_fusion"]
     for step in (s for g in story.fused for s in g.steps):
         assert step.us_saved == pytest.approx(1.0, abs=0.1)  # a launch each, and hardly anything else
-
-
-def test_two_devices_and_the_number_that_makes_the_difference() -> None:
-    module, here = parse_module(TOO_EXPENSIVE), load_device("h100_sxm")
-    quick = replace(here, clock_rate_ghz=60.0)
-    first, second = (observed_replay(module, replay_config("gpu", d)) for d in (here, quick))
-    found = compare_builds(first, second)
-    assert found.flipped
-    for edge in found.flipped:
-        assert edge.terms == (("clock_rate_ghz", here.clock_rate_ghz, 60.0),)
-        assert edge.answer is not None
-        assert edge.answer.cost is not None
-        assert edge.answer.cost.us_saved < 0
 
 
 SUM = """HloModule m

@@ -1,1 +1,1 @@
-"""Two compilations of one module: a what-if against XLA, two devices, or two releases."""
+"""Two compilations of one module: a what-if against XLA, or two releases."""

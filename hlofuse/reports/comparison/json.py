@@ -7,8 +7,6 @@ from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.json import place_json, totals_json
 from hlofuse.reports.comparison.model import ChangedEdge, Comparison
 
-SCHEMA = "hlofuse.compare-devices/3"
-
 
 def difference_json(c: Comparison) -> dict[str, Any]:
     """A what-if compared with XLA, as a part of every report of the what-if."""
@@ -22,27 +20,6 @@ def difference_json(c: Comparison) -> dict[str, Any]:
 
 def edge_json(e: ChangedEdge) -> dict[str, Any]:
     return fields(e, "producer consumer", place_json)
-
-
-def comparison_json(c: Comparison) -> dict[str, Any]:
-    """The report of `explain --compare-device`."""
-    return {
-        "schema": SCHEMA,
-        **fields(c, "module release what_if=changes"),
-        "devices": [
-            {
-                "device": s.label,
-                **fields(s, "before after", totals_json),
-                "only_here": [place_json(p) for p in alone],
-            }
-            for s, alone in zip(c.sides, c.alone, strict=True)
-        ],
-        "from_program": c.from_program,
-        "flipped": [
-            {**flipped_json(e), "terms": [{"number": n, "here": a, "there": b} for n, a, b in e.terms]}
-            for e in c.flipped
-        ],
-    }
 
 
 def flipped_json(e: ChangedEdge) -> dict[str, Any]:

@@ -1,36 +1,16 @@
 """Two compilations of one module: what each launches, and the edges that only one of them fuses."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import partial
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 
-from hlofuse.account import Costs, Observed, Totals
+from hlofuse.account import Observed, Totals
 from hlofuse.account.account import scaled_saving
-from hlofuse.account.flips import pays
 from hlofuse.analysis.elementwise import without_bitcasts
-from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.ir.graph import Instruction
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.common.model import Place
-from hlofuse.reports.why import PairAnswer, last_priority
+from hlofuse.reports.why import PairAnswer
 from hlofuse.reports.why.story import why_each
-
-Term = tuple[str, Any, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One compilation in figures."""
-
-    label: str
-    """The device; of two releases on one device, `XLA 0.8.3`; `XLA` and `here` for a what-if."""
-    before: Totals | None
-    """Totals of the fusion input; None for a what-if."""
-    after: Totals
-    """Totals of the module after the passes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +26,16 @@ class ChangedEdge:
     such two exist."""
     answer: PairAnswer | None = None
     """The decision about these two kernels; None where it was not looked for or found."""
-    terms: tuple[Term, ...] = ()
-    """Numbers of the device, each enough to change it: name, there, and on the other device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """Two compilations of one module."""
 
-    module: str
-    release: str
-    """The release of the first."""
-    sides: tuple[Side, Side] = field(repr=False)
+    xla: Totals = field(repr=False)
+    """The totals of the first."""
+    replayed: Totals = field(repr=False)
+    """The totals of the second."""
     fused: tuple[ChangedEdge, ...]
     """Edges inside a kernel of the second and between kernels of the first."""
     parted: tuple[ChangedEdge, ...]
@@ -66,21 +44,6 @@ class Comparison:
     """The differences from XLA in words: of the second for a what-if, otherwise of both."""
     other_model: bool = False
     """The times are by different models: numbers of the device differ."""
-    between_releases: bool = False
-    from_program: bool = False
-    """The second begins before optimizations; otherwise with the module that enters fusion in the first."""
-    alone: tuple[tuple[Place, ...], tuple[Place, ...]] = ((), ())
-    """Operations that enter fusion in one only: the passes before fusion differ."""
-
-    @property
-    def xla(self) -> Totals:
-        """The totals of the first."""
-        return self.sides[0].after
-
-    @property
-    def replayed(self) -> Totals:
-        """The totals of the second."""
-        return self.sides[1].after
 
     @property
     def flipped(self) -> tuple[ChangedEdge, ...]:
@@ -121,14 +84,9 @@ def compare(xla: Result, replayed: Result, changes: tuple[str, ...]) -> Comparis
         return tuple(changed_edge(e, xla.facts, fused_on, unfused_on) for e in ranked)
 
     saving = scaled_saving(xla.facts.account_replayed, replayed.facts.account_replayed)
-    config = xla.facts.replay.config
     return Comparison(
-        xla.facts.replay.before.name,
-        config.release.title,
-        (
-            Side("XLA", None, xla.totals),
-            Side("here", None, replace(replayed.totals, scaled_saving_us=saving)),
-        ),
+        xla.totals,
+        replace(replayed.totals, scaled_saving_us=saving),
         edges(replayed.inside - xla.inside, "here", "XLA"),
         edges(xla.inside - replayed.inside, "XLA", "here"),
         changes,
@@ -166,14 +124,12 @@ def shared(edges: Iterable[EdgeNames], first: Facts, second: Facts) -> set[EdgeN
     return found
 
 
-_NAMES_ONLY = frozenset({"name", "platform", "gcn_arch_name"})
-
 _DETAILED = 40  # edges for which the reason is looked for; there may be thousands
 
 
 def compare_builds(first: Observed, second: Observed) -> Comparison:
-    """The edges of the input that are inside a kernel in one build and between kernels in the other."""
-    labels = _labels(first, second)
+    """The edges of the input that are inside a kernel in one release and between kernels in the other."""
+    labels = [f"XLA {observed.replay.config.release.name}" for observed in (first, second)]
     results = result_of(first), result_of(second)
     facts = results[0].facts, results[1].facts
     changed: list[tuple[ChangedEdge, ...]] = []
@@ -181,45 +137,20 @@ def compare_builds(first: Observed, second: Observed) -> Comparison:
         edges = sorted(shared(results[here].inside - results[there].inside, *facts))
         between = {edge: next(_kernels_between(*edge, facts[there]), None) for edge in edges}
         detailed = edges[: max(0, _DETAILED - sum(map(len, changed)))]
-        details = _details(detailed, between, facts[there], facts[here].costs)
+        answers = _details(detailed, between, facts[there])
         found = []
         for edge in edges:
-            answer, terms = details.get(between[edge] or edge, (None, ()))
+            answer = answers.get(between[edge] or edge)
             plain = changed_edge(edge, facts[0], labels[here], labels[there])
-            found.append(replace(plain, kernels=between[edge], answer=answer, terms=terms))
+            found.append(replace(plain, kernels=between[edge], answer=answer))
         changed.append(tuple(found))
     parted, fused = changed
-    sides = [Side(label, f.totals_before, f.totals_after) for label, f in zip(labels, facts, strict=True)]
-    releases = first.replay.config.release, second.replay.config.release
-    return Comparison(
-        first.replay.before.name,
-        releases[0].title,
-        (sides[0], sides[1]),
-        fused,
-        parted,
-        first.changes,
-        on_other_devices(*facts),
-        releases[0] != releases[1],
-        second.replay.input.unoptimized is not None,
-        (_alone(facts[0], facts[1]), _alone(facts[1], facts[0])),
-    )
-
-
-def _labels(first: Observed, second: Observed) -> tuple[str, str]:
-    a, b = first.replay.config, second.replay.config
-    if a.release != b.release:
-        return f"XLA {a.release.name}", f"XLA {b.release.name}"
-    return first.replay.device or "", second.replay.device or ""
-
-
-def _alone(facts: Facts, other: Facts) -> tuple[Place, ...]:
-    """Kernels of the fusion input of `facts` that the other input lacks."""
-    return tuple(facts.place(name) for name in facts.launched_before if name not in other.before)
+    return Comparison(facts[0].totals_after, facts[1].totals_after, fused, parted, first.changes)
 
 
 def _details(
-    edges: Iterable[EdgeNames], between: dict[EdgeNames, EdgeNames | None], facts: Facts, other: Costs | None
-) -> dict[EdgeNames, tuple[PairAnswer | None, tuple[Term, ...]]]:
+    edges: Iterable[EdgeNames], between: dict[EdgeNames, EdgeNames | None], facts: Facts
+) -> dict[EdgeNames, PairAnswer | None]:
     """The decision about each edge, or about the two kernels that hold its ends (`between`).
 
     Kernels without a decision about them are removed from `between`: the decision was about the edge.
@@ -227,12 +158,7 @@ def _details(
     answers = _answers([between[edge] or edge for edge in edges], facts)
     early = [edge for edge in edges if (kernels := between[edge]) is not None and answers[kernels] is None]
     between |= dict.fromkeys(early)
-    answers |= _answers(early, facts)
-    names = [between[edge] or edge for edge in edges]
-    terms: dict[EdgeNames, tuple[Term, ...]] = {}
-    if facts.costs is not None and other is not None and facts.costs.device != other.device:
-        terms = _terms(names, facts, facts.costs, other.device)
-    return {pair: (answers[pair], terms.get(pair, ())) for pair in names}
+    return answers | _answers(early, facts)
 
 
 def _answers(pairs: Iterable[EdgeNames], facts: Facts) -> dict[EdgeNames, PairAnswer | None]:
@@ -252,44 +178,3 @@ def _kernels_between(producer: str, consumer: str, facts: Facts) -> Iterator[tup
             read = [through_views(o).name for o in reader.operands] if reader is not None else []
             if first != second and first in read:
                 yield first, second
-
-
-def _terms(
-    pairs: Iterable[EdgeNames], facts: Facts, costs: Costs, other: DeviceDescription
-) -> dict[EdgeNames, tuple[Term, ...]]:
-    """Each number of the other device that alone would make the fusion of a pair pay (or not) here.
-
-    The graph is that of the last estimate of the pair, where that is known.
-    """
-    found: dict[EdgeNames, tuple[Term, ...]] = {}
-
-    def look(pair: EdgeNames, model: KernelModel, producer: Instruction, _: Sequence[Instruction]) -> None:
-        found[pair] = _turning(producer, model, other)
-
-    names = []
-    for pair in dict.fromkeys(pairs):
-        then = last_priority(*pair, facts)
-        producer = facts.after.get(facts.lineage.final(pair[0]))
-        if then is not None:
-            names.append((then[0], partial(look, pair)))
-        elif producer is not None and producer.users:
-            found[pair] = _turning(producer, costs.model, other)
-    costs.look_at(names)
-    return found
-
-
-def _turning(producer: Instruction, model: KernelModel, other: DeviceDescription) -> tuple[Term, ...]:
-    device = model.device
-    try:
-        now = pays(model, producer, device)
-        found = []
-        for field in fields(DeviceDescription):
-            own, other_value = getattr(device, field.name), getattr(other, field.name)
-            if field.name in _NAMES_ONLY or own == other_value:
-                continue
-            changes: dict[str, Any] = {field.name: other_value}
-            if pays(model, producer, replace(device, **changes)) is not now:
-                found.append((field.name, own, other_value))
-    except (KeyError, ValueError, IndexError):  # a kernel the model has no figures for
-        return ()
-    return tuple(found)

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from hlofuse.account import Totals
 from hlofuse.format.escape import printable
-from hlofuse.format.units import bytes_text, listing, plural, quantity, us_text
+from hlofuse.format.units import bytes_text, plural, quantity, us_text
 from hlofuse.ir.grouping import grouped
-from hlofuse.reports.common.costs import number_text, worth_text
+from hlofuse.reports.common.costs import worth_text
 from hlofuse.reports.comparison.model import ChangedEdge, Comparison
 
 FUSED_HEADING, PARTED_HEADING = "fused here, not fused by XLA", "not fused here, fused by XLA"
@@ -101,46 +101,18 @@ def by_kernels(flipped: Sequence[ChangedEdge]) -> list[list[ChangedEdge]]:
     return list(grouped(kernels).values())
 
 
-def beginning_lines(c: Comparison, most: int = 3) -> list[str]:
-    """Whether each device ran its own passes before fusion, and what these leave on one device only."""
-    first, second = (printable(s.label) for s in c.sides)
-    if not c.from_program:
-        own = f"differences from {second}'s own passes before fusion are not included"
-        return [
-            f"Both replays start at the fusion input of {first}: {own}.",
-            "Give the module before optimizations to include them.",
-        ]
-    lines = []
-    for device, places in zip((first, second), c.alone, strict=True):
-        if places:
-            names = listing([f"{printable(p.name)} ({p.opcode})" for p in places], most)
-            count = plural(len(places), "operation")
-            lines.append(f"The passes before fusion leave {count} on {device} only: {names}.")
-    return lines
-
-
-def edge_phrases(e: ChangedEdge, c: Comparison) -> list[str]:
-    """The reasons why the two stay apart where they do, and the numbers of the device that matter."""
-    out = []
+def edge_phrase(e: ChangedEdge) -> str:
+    """The reason why the two stay apart where they do."""
     between = ""
     if e.kernels is not None and e.kernels != (e.producer.name, e.consumer.name):
         between = f" {printable(e.kernels[0])} → {printable(e.kernels[1])}:"
     if e.answer is not None:
         settled = e.answer.settled_by
         if settled is not None and settled.event == "ineligible":
-            out.append(
+            return (
                 f"on {printable(e.unfused_on)}:{between} {settled.rule.code},"
                 f" {printable(settled.reason or settled.rule.title)}"
             )
-        elif e.answer.cost is not None:
-            out.append(f"on {printable(e.unfused_on)}:{between} {worth_text(e.answer.cost)}")
-    for name, own, other_value in e.terms[:3]:
-        out.append(
-            f"{name} alone changes that: {number_text(name, own)} on {printable(e.unfused_on)},"
-            f" {number_text(name, other_value)} on {printable(e.fused_on)}"
-        )
-    if not out:
-        out.append("follows from an earlier decision nearby")
-    elif not e.terms and not c.between_releases:
-        out.append("no single device number changes that; several together do")
-    return out
+        if e.answer.cost is not None:
+            return f"on {printable(e.unfused_on)}:{between} {worth_text(e.answer.cost)}"
+    return "follows from an earlier decision nearby"

@@ -7,19 +7,16 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hlofuse.format.escape import printable
-from hlofuse.format.terminal import Rows, plain_table, print_more
+from hlofuse.format.terminal import Rows, print_more
 from hlofuse.format.units import plural
 from hlofuse.reports.comparison.model import ChangedEdge, Comparison
 from hlofuse.reports.comparison.phrases import (
     FUSED_HEADING,
     PARTED_HEADING,
-    beginning_lines,
     by_kernels,
     difference_lines,
     edge_line,
-    edge_phrases,
-    figures,
-    warning_line,
+    edge_phrase,
 )
 
 
@@ -47,38 +44,16 @@ def _print_edges(heading: str, edges: tuple[ChangedEdge, ...], console: Console,
 _EDGES = 4  # named of those between the same two kernels
 
 
-def print_comparison(c: Comparison, console: Console, *, limit: int = 10) -> None:
-    """Both results in figures, then what is decided differently and why."""
-    names = " and ".join(printable(s.label) for s in c.sides)
-    xla = "" if c.changes else f", {c.release}"
-    console.print(Text(f"{printable(c.module)} on {names}{xla}", style="bold"))
-    if c.changes:
-        console.print(Text(warning_line(c.changes), style="bold yellow"))
-    table = plain_table(("", "left"), ("kernels", "left"), ("moved", "left"), ("est. time", "left"))
-    for s in c.sides:
-        table.add_row(
-            Text(printable(s.label)), *map(Text, figures(s.before or s.after, s.after, arrows=True))
-        )
-    console.print(Padding(table, (0, 0, 0, 2)))
-    console.print()
-    for line in beginning_lines(c):
-        console.print(Text(line))
-    if not c.flipped:
-        console.print(Text(f"Both decide every edge {'that both have ' if any(c.alone) else ''}the same."))
-        return
-    print_flipped(c, console, limit=limit)
-
-
 def print_flipped(c: Comparison, console: Console, *, limit: int = 10) -> None:
     """Print the changed decisions, by the kernels that they separate."""
     groups = by_kernels(c.flipped)
     console.print(Text(f"{plural(len(c.flipped), 'edge')} decided differently", style="bold cyan"))
     for edges in groups[: limit or None]:
-        _print_reasons(edges, c, console)
+        _print_reasons(edges, console)
     print_more(console, sum(map(len, groups[limit:])) if limit else 0)
 
 
-def _print_reasons(edges: Sequence[ChangedEdge], c: Comparison, console: Console) -> None:
+def _print_reasons(edges: Sequence[ChangedEdge], console: Console) -> None:
     first = edges[0]
     for e in edges[:_EDGES]:
         line = Text(edge_line(e), style="bold")
@@ -91,5 +66,4 @@ def _print_reasons(edges: Sequence[ChangedEdge], c: Comparison, console: Console
     if len(edges) > _EDGES:
         more = Text(f"… {len(edges) - _EDGES:,} more between the same two", style="dim")
         console.print(Padding(more, (0, 0, 0, 2)))
-    for text in edge_phrases(first, c):
-        console.print(Padding(Text(text), (0, 0, 0, 6)))
+    console.print(Padding(Text(edge_phrase(first)), (0, 0, 0, 6)))
