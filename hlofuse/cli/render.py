@@ -46,7 +46,6 @@ from hlofuse.render.drawing import FORMATS, require_engine
 )
 @option("--radius", "N", "Distance from --focus in edges.", default=2, type=click.IntRange(0))
 @option("--open opened", "NAME", "Expand this fusion, computation or partN.", multiple=True)
-@option("--collapse collapsed", "NAME", "Collapse this fusion or computation.", multiple=True)
 @option(
     "--max-nodes",
     "N",
@@ -64,7 +63,6 @@ def command(
     focus: str | None,
     radius: int,
     opened: tuple[str, ...],
-    collapsed: tuple[str, ...],
     max_nodes: int,
     no_legend: bool,
     **request: Any,
@@ -91,7 +89,6 @@ def command(
         focus=focus,
         radius=radius,
         open=opened,
-        collapse=collapsed,
         legend=not no_legend,
     )
     with spinner("drawing"):

@@ -39,7 +39,6 @@ def drawn(
     *,
     focus: str | None = None,
     open: tuple[str, ...] = (),
-    collapse: tuple[str, ...] = (),
     caption: tuple[str, ...] = (),
     **how: Any,
 ) -> Drawing:
@@ -56,12 +55,10 @@ def drawn(
             *(difference_lines(difference) if difference is not None else ()),
             *caption,
         )
-    open, collapse = (
-        tuple(drawn_name(shown, view, n, listener) for n in names_) for names_ in (open, collapse)
-    )
+    open = tuple(drawn_name(shown, view, name, listener) for name in open)
     with listener.activity("drawing"):
         focus = drawn_name(shown, view, focus, listener) if focus is not None else None
-        how |= {"focus": focus, "open": open, "collapse": collapse, "final_names": names}
+        how |= {"focus": focus, "open": open, "final_names": names}
         return render(shown, view, caption=caption, **how)
 
 

@@ -140,7 +140,7 @@ class Report(Program):
     def render(self, view: str | None = None, **how: Any) -> Drawing:
         """The module and its fusions as a picture, as `hlofuse render`; a notebook shows it.
 
-        view: `before`, `after` or `both`; `how`: `focus`, `radius`, `open`, `collapse`, `max_nodes`, `legend`
+        view: `before`, `after` or `both`; `how`: `focus`, `radius`, `open`, `max_nodes`, `legend`
         and `caption` of `hlofuse.render.render`. Names are any names. `Drawing.to_bytes("png")` writes one.
         """
         from hlofuse.library.drawing import drawn

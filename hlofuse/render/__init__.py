@@ -26,7 +26,6 @@ def render(
     focus: str | None = None,
     radius: int = 2,
     open: tuple[str, ...] = (),
-    collapse: tuple[str, ...] = (),
     legend: bool = True,
     caption: Sequence[str] = (),
     final_names: Mapping[str, str] | None = None,
@@ -34,11 +33,11 @@ def render(
     """Draw a module as it is, or a replay `before`, `after` (its default) or `both` side by side.
 
     `focus` names an instruction or computation whose neighbourhood, `radius` arrows wide, is drawn. `open`
-    and `collapse` name fusions, computations or the numbered parts of an overview. More than `max_nodes`
-    boxes a side are collapsed, unless `open` names them, and a notice says so (`Drawing.notices`). `caption`
-    are the caller's lines at the head. `final_names` are those of kernels renamed after fusion.
+    names fusions, computations or the numbered parts of an overview. More than `max_nodes` boxes a side are
+    collapsed, unless `open` names them, and a notice says so (`Drawing.notices`). `caption` are the caller's
+    lines at the head. `final_names` are those of kernels renamed after fusion.
     """
-    options = Options(max_nodes, focus, radius, open, collapse, legend, final_names or {})
+    options = Options(max_nodes, focus, radius, open, legend, final_names or {})
     scene = compose(drawn, view, options)
     scene.caption = list(caption)
     return Drawing(to_dot(scene), scene, list(scene.notices))

@@ -148,7 +148,6 @@ def side_options(options: Options, pair: ModulePair, module: Module) -> Options:
         options,
         focus=None if options.focus is None else _counterpart(options.focus, pair, module),
         open=_present_names(options.open, pair, module),
-        collapse=_present_names(options.collapse, pair, module),
     )
 
 

@@ -55,15 +55,14 @@ def boxed_neighbours(neighbours: Iterable[Instruction], up: bool) -> list[Instru
 def plan(module: Module, options: Options) -> Plan:
     """The plan of a whole module, within `options.max_nodes` boxes unless `options.open` names more."""
     wanted, parts_wanted = _look_up_names(module, options.open)
-    closed, _ = _look_up_names(module, options.collapse)
     result = Plan()
     if options.focus is not None:
         found = lookup(module, options.focus)
         if isinstance(found, Instruction):
-            result.panels = [neighbourhood(found, options, wanted, closed, result.notices)]
+            result.panels = [neighbourhood(found, options, wanted, result.notices)]
             return result
         if found.fusion is not None and inner_boxes(found.fusion) <= options.max_nodes:
-            result.panels = [neighbourhood(found.fusion, options, wanted, closed, result.notices)]
+            result.panels = [neighbourhood(found.fusion, options, wanted, result.notices)]
             return result
         computations = [found]
     else:
@@ -72,11 +71,11 @@ def plan(module: Module, options: Options) -> Plan:
     left = options.max_nodes
     hidden = []
     for number, computation in enumerate(computations):
-        if number and computation not in wanted and (computation in closed or len(units(computation)) > left):
+        if number and computation not in wanted and len(units(computation)) > left:
             hidden.append(computation)
             continue
         room = options.max_nodes if computation in wanted else max(left, 1)
-        panel = _fit(computation, room, wanted, closed, parts_wanted if not number else set(), result)
+        panel = _fit(computation, room, wanted, parts_wanted if not number else set(), result)
         left -= sum(inner_boxes(f) for f in panel.open) + (len(panel.parts) or len(units(panel.computation)))
         result.panels.append(panel)
     if hidden:
@@ -101,7 +100,7 @@ def _look_up_names(module: Module, names: Iterable[str]) -> tuple[set[Instructio
             found = found.fusion
         if isinstance(found, Instruction) and found.opcode != "fusion":
             if not found.called:
-                raise HlofuseError(f"{shorten(name, 80)!r} calls no computation: nothing to open or collapse")
+                raise HlofuseError(f"{shorten(name, 80)!r} calls no computation: nothing to open")
             things.update(found.called_computations)
         else:
             things.add(found)
@@ -112,13 +111,12 @@ def _fit(
     computation: Computation,
     room: int,
     wanted: set[Instruction | Computation],
-    closed: set[Instruction | Computation],
     parts_wanted: set[int],
     result: Plan,
 ) -> PanelPlan:
     """Open every fusion if that fits; else none; else the computation in parts."""
     everything = units(computation)
-    fusions = [i for i in everything if i.opcode == "fusion" and i not in closed]
+    fusions = [i for i in everything if i.opcode == "fusion"]
     opened = sum(inner_boxes(f) - 1 for f in fusions)
     panel = PanelPlan(computation)
     if len(everything) + opened <= room:
@@ -136,7 +134,7 @@ def _fit(
                 f"{' or '.join([', '.join(suggestions[:-1]), suggestions[-1]])}"
             )
     else:
-        _collapse(panel, everything, room, wanted, closed, parts_wanted, result)
+        _collapse(panel, everything, room, wanted, parts_wanted, result)
     return panel
 
 
@@ -145,7 +143,6 @@ def _collapse(
     everything: list[Instruction],
     room: int,
     wanted: set[Instruction | Computation],
-    closed: set[Instruction | Computation],
     parts_wanted: set[int],
     result: Plan,
 ) -> None:
@@ -174,7 +171,7 @@ def _collapse(
     panel.open = fitting_fusions(requested, HARD_LIMIT - len(parts) - len(opened), result.notices)
     room -= len(parts) + len(opened)
     for fusion in opened:
-        if fusion.opcode == "fusion" and fusion not in closed and inner_boxes(fusion) <= room:
+        if fusion.opcode == "fusion" and inner_boxes(fusion) <= room:
             room -= inner_boxes(fusion)
             panel.open.add(fusion)
     by = "source scope and order of execution" if any(p.scope for p in parts) else "order of execution"
@@ -305,7 +302,6 @@ def neighbourhood(
     centre: Instruction,
     options: Options,
     wanted: set[Instruction | Computation],
-    closed: set[Instruction | Computation],
     notices: list[str],
 ) -> PanelPlan:
     """The instructions within `radius` arrows of `centre`, as far as there is room."""
@@ -342,7 +338,7 @@ def neighbourhood(
     panel = PanelPlan(computation, shown=set(shown), marked=frozenset(marked))
     room = options.max_nodes - len(shown)
     for near in shown:  # nearest first
-        if near.opcode == "fusion" and near not in closed:
+        if near.opcode == "fusion":
             inside = inner_boxes(near)
             if inside <= room or (near in marked and inside <= options.max_nodes):
                 room -= inside

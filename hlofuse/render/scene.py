@@ -24,7 +24,6 @@ class Options:
     focus: str | None = None
     radius: int = 2
     open: tuple[str, ...] = ()
-    collapse: tuple[str, ...] = ()
     legend: bool = True
     final_names: Mapping[str, str] = field(default_factory=dict)
     """Names of kernels in a profiler, where they differ from those after fusion."""

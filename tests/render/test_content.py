@@ -72,16 +72,11 @@ def test_a_loop_has_a_panel_of_its_own() -> None:
     assert "result[1]" in [b.title for b in scene.panels[1].boxes]
 
 
-def test_collapse_closes_and_open_opens() -> None:
+def test_open_opens_what_has_no_room() -> None:
     module = parse_module(FUSED)
-    assert "rsqrt" not in titles(render(module, collapse=("fusion.1",)))
-    assert "rsqrt" not in titles(render(module, collapse=("scale",)))
     closed = render(module, max_nodes=6)
     assert "rsqrt" not in titles(closed)
     assert "rsqrt" in titles(render(module, max_nodes=6, open=("fusion.1",)))
-    loop = parse_module(LOOP)
-    assert len(render(loop, collapse=("body",)).scene.panels) == 2
-    assert "body" in render(loop, collapse=("body",)).notices[0]
 
 
 def test_focus_draws_the_neighbourhood() -> None:
@@ -111,15 +106,13 @@ def test_focus_follows_a_name_to_the_other_side() -> None:
     assert [b.title for b in before.all_boxes() if b.marked] == ["negate"]
     assert [f.title for f in after.outlines if f.marked] == [fusion]
     assert render(result, focus="n", radius=0).scene.panels[0].outlines[0].marked
-    before, after = render(result, "both", focus=fusion, radius=0, collapse=(fusion,)).scene.panels
+    before, after = render(result, "both", focus=fusion, radius=0).scene.panels
     assert any(b.marked for b in before.all_boxes())
     with pytest.raises(HlofuseError, match="no instruction or computation is named nn"):
         render(result, focus="nn")
 
 
-@pytest.mark.parametrize(
-    "options", [{"focus": "fusoin.1"}, {"open": ("fusoin.1",)}, {"collapse": ("scales",)}]
-)
+@pytest.mark.parametrize("options", [{"focus": "fusoin.1"}, {"open": ("fusoin.1",)}])
 def test_a_mistyped_name_gets_suggestions(options: dict[str, object]) -> None:
     with pytest.raises(HlofuseError, match=r"did you mean"):
         render(parse_module(FUSED), **options)  # type: ignore[arg-type]
