@@ -280,7 +280,6 @@ def argument_shardings(entry: Computation) -> dict[Instruction, str | None]:
 
 
 _MOVES = frozenset("bitcast copy transpose reshape convert".split())
-_GATHERS = frozenset({"all-gather", "all-gather-start"})
 _DEVICE_NUMBERS = frozenset({"partition-id", "replica-id"})
 
 

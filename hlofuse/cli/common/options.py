@@ -43,10 +43,6 @@ input_argument = click.argument("input", metavar="INPUT", type=click.Path(allow_
 """`INPUT`: a file, a directory or `-`; a path for the shell."""
 
 
-name_argument = click.argument("name", metavar="[NAME]", required=False)
-"""`[NAME]`: any name of kernels that the report is narrowed to."""
-
-
 def limit_option(default: int, meaning: str) -> Callable[[F], F]:
     """`--limit N`: how many entries of a list are shown; `meaning` say of which, and what 0 means."""
     return option("--limit", "N", meaning, default=default, type=click.IntRange(min=0))

@@ -48,10 +48,6 @@ class Facts:
         self._catalogue = catalogue()
 
     @cached_property
-    def launched_before(self) -> dict[str, Instruction]:
-        return launched(self.replay.before)
-
-    @cached_property
     def account_before(self) -> Account:
         """The launches without any fusion; cached by the caller over several replays."""
         return self._account(self.replay.before)
