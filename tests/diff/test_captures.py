@@ -93,11 +93,6 @@ def test_flags_that_differ_are_said(hlofuse: Run, captures: Path) -> None:
     assert document(hlofuse, "diff", "old", "new")["flags"] == {}
 
 
-def test_a_picture_of_two_captures_is_of_what_runs(hlofuse: Run, captures: Path) -> None:
-    assert hlofuse("render", "old", "new", "-o", "both.dot").status == 0
-    assert "10 → 13 kernels, 69.0 MB → 34.9 MB moved" in Path("both.dot").read_text(encoding="utf-8")
-
-
 @pytest.mark.parametrize(
     "sample", ["tutorial/slow", "cpu/gpt2_block", "gpu/gpt2_block", "cartpole/cpu/baseline"]
 )

@@ -102,7 +102,7 @@ COMMANDS = (
     ("what-if", "--sweep", "code-duplication-limit=1,15"),
     ("explain", "--set", "code-duplication-limit=1"),
     ("explore", "-o", "out.html"),
-    ("plot", "-o", "out.dot"),
+    ("plot", "-o", "out.svg"),
     ("render", "--view", "after", "-o", "out.dot"),
 )
 
