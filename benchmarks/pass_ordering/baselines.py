@@ -1,6 +1,6 @@
 """Every method on the test split, as results.json has it.
 
-    baselines.py search OUT.json              greedy, beam, random, evolve, mcts: without a portfolio
+    baselines.py search OUT.json              greedy and evolve, without a portfolio
     baselines.py lists LISTS OUT.json         the fixed list and the coreset of choose.py
     baselines.py results LISTS FOUND.json...  all of that and of learn.py to results.json, and lowered figures
 
@@ -61,8 +61,8 @@ def searched(b: Benchmark, method: str, seed: int) -> tuple[int, Moves]:
 
 def search(out: str) -> None:
     found = []
-    for method in ("greedy", "beam", "evolve", "random", "mcts"):
-        for seed in range(SEEDS if method in ("random", "evolve", "mcts") else 1):
+    for method in METHODS:
+        for seed in range(SEEDS if method == "evolve" else 1):
             modules = {}
             for b in test_split(LARGEST):
                 ops, moves = searched(b, method, seed)

@@ -93,7 +93,7 @@ if TYPE_CHECKING:
 
 
 SPACES = ("passes", "flags", "all")
-METHODS = ("greedy", "beam", "random", "evolve", "mcts", "policy")
+METHODS = ("greedy", "evolve", "policy")
 OBJECTIVES = ("time", "measured-time", "kernels", "bytes", "ops", "peak-memory")
 
 

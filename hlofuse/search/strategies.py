@@ -1,7 +1,6 @@
 """Ways to look for a good sequence of moves: each asks the space for values until the time is over.
 
-Greedy and beam append moves, evolution changes whole sequences, the tree search (UCT: Kocsis and Szepesvári
-2006) weighs both; a policy is a function that has learned what to append.
+Greedy appends moves, evolution changes whole sequences, a policy has learned what to append.
 """
 
 from __future__ import annotations
@@ -99,46 +98,14 @@ def minimized(space: Space, moves: Moves) -> Moves:
     return moves
 
 
-def beam(space: Space, random: Random) -> None:
-    """Append what helps most to the eight best sequences of each length; wider again when that has ended."""
-    width = 8
-    while True:
-        _beam(space, width)
-        width *= 4
-
-
-def _beam(space: Space, width: int) -> None:
-    front: list[Moves] = [()]
-    seen: set[int] = set()
+def greedy(space: Space, random: Random) -> None:
+    """Append what helps most, until nothing does."""
+    moves: Moves = ()
     for _ in range(LONGEST):
-        longer: list[tuple[float, Moves]] = []
-        for moves in front:
-            for move in space.moves:
-                if space.changes(moves, move):
-                    longer.append((space.value((*moves, move)), (*moves, move)))
-        longer.sort(key=lambda entry: entry[0])
-        best = space.value(space.best)
-        front = []
-        for value, moves in longer:
-            module = id(space.module(moves))
-            if len(front) < width and module not in seen and (width > 1 or value <= best):
-                seen.add(module)
-                front.append(moves)
-        if not front or (width == 1 and space.best != front[0]):
+        longer = [(*moves, m) for m in space.moves if space.changes(moves, m)]
+        moves = min(longer, key=space.value, default=moves)
+        if not longer or moves != space.best:
             return
-
-
-def at_random(space: Space, random: Random) -> None:
-    """Sequences of moves that change something, each prefix counts."""
-    while True:
-        moves: Moves = ()
-        for _ in range(random.randint(1, LONGEST)):
-            shuffled = random.sample(space.moves, len(space.moves))
-            move = next((m for m in shuffled if space.changes(moves, m)), None)
-            if move is None:
-                break
-            moves = (*moves, move)
-            space.value(moves)
 
 
 def evolve(space: Space, random: Random) -> None:
@@ -164,45 +131,6 @@ def evolve(space: Space, random: Random) -> None:
         space.value(tuple(moves[:LONGEST]))
 
 
-@dataclass(slots=True)
-class _Node:
-    moves: Moves
-    untried: list[str]
-    children: list[_Node] = field(default_factory=list)
-    visits: int = 0
-    reward: float = -math.inf
-    """The best of it and what is below it."""
-
-
-def mcts(space: Space, random: Random) -> None:
-    """A tree of sequences; good ones and those seldom visited grow (UCT, the best value upwards)."""
-
-    def node(moves: Moves) -> _Node:
-        following = [m for m in space.moves if space.changes(moves, m)] if len(moves) < LONGEST else []
-        return _Node(moves, random.sample(following, len(following)))
-
-    scale = max(space.default_value, 1.0)
-    root = node(())
-    while True:
-        path = [root]
-        while not path[-1].untried and path[-1].children:
-            parent = path[-1]
-            total = math.log(parent.visits + 1)
-            path.append(
-                max(parent.children, key=lambda c: c.reward + 0.05 * math.sqrt(total / (c.visits or 1)))
-            )
-        if path[-1].untried:
-            child = node((*path[-1].moves, path[-1].untried.pop()))
-            path[-1].children.append(child)
-            path.append(child)
-        elif path == [root]:
-            return
-        gained = (space.default_value - space.value(path[-1].moves)) / scale
-        for visited in path:
-            visited.visits += 1
-            visited.reward = max(visited.reward, gained)
-
-
 def _follow(space: Space, policy: Policy) -> None:
     """Append the moves of a policy one by one."""
     moves: Moves = ()
@@ -211,10 +139,4 @@ def _follow(space: Space, policy: Policy) -> None:
         space.value(moves)
 
 
-METHODS: dict[str, Callable[[Space, Random], None]] = {
-    "greedy": lambda space, _: _beam(space, 1),  # append what helps most, until nothing does
-    "beam": beam,
-    "random": at_random,
-    "evolve": evolve,
-    "mcts": mcts,
-}
+METHODS: dict[str, Callable[[Space, Random], None]] = {"greedy": greedy, "evolve": evolve}
