@@ -11,7 +11,6 @@ from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.trace import Recorder
 
-from ..fixtures import find_case
 from ..tools.module_checks import check_module
 
 FOLDING = Path(__file__).parent / "cases" / "constant_folding.hlo"
@@ -22,13 +21,6 @@ def folded(text: str) -> Module:
     assert HloConstantFolding().run(module, Recorder())
     check_module(module)
     return module
-
-
-def test_an_element_of_a_choice_between_constants() -> None:
-    """A choice that is known and made of what only the program says is worked out, another is not."""
-    module = folded(find_case(FOLDING, "constant_choice").text)
-    (left,) = [x for x in module.entry if x.opcode == "conditional"]
-    assert left.operands[0].literal.canonical_text == "0"
 
 
 def test_a_choice_whose_branch_repeats_a_value_stays() -> None:

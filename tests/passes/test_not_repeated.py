@@ -10,6 +10,7 @@ from hlofuse.compilation import Compilation, replay_config
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.control_flow.annotations import ShardingRemover
 from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.head import lowering_note
@@ -109,3 +110,20 @@ def test_sharding_remover_leaves_calls_that_change_a_shape() -> None:
     module, recorder = parse_module(BY_HAND), Recorder()
     assert not ShardingRemover().run(module, recorder)
     assert [s.instruction for s in recorder.left_alone] == ["r", "b"]
+
+
+@pytest.mark.parametrize(("index", "left_alone"), [("constant({1,0})", ["g"]), ("parameter(1)", [])])
+def test_a_gather_of_constants_is_left_alone_and_named(index: str, left_alone: list[str]) -> None:
+    text = f"""HloModule m
+ENTRY e {{
+  x = f32[2,3]{{1,0}} parameter(0)
+  c = f32[4,3]{{1,0}} constant({{{{1,2,3}},{{4,5,6}},{{7,8,9}},{{0,1,2}}}})
+  i = s32[2]{{0}} {index}
+  g = f32[2,3]{{1,0}} gather(c, i), offset_dims={{1}}, collapsed_slice_dims={{0}}, start_index_map={{0}}, \
+index_vector_dim=1, slice_sizes={{1,3}}
+  ROOT r = f32[2,3]{{1,0}} add(g, x)
+}}
+"""
+    recorder = Recorder()
+    assert not HloConstantFolding().run(parse_module(text), recorder)
+    assert [s.instruction for s in recorder.left_alone] == left_alone

@@ -10,7 +10,6 @@ from hlofuse.ir.shape import Shape
 from hlofuse.matching.key import Keys
 from hlofuse.passes.base import NotRepresentable, Pass, any_change
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import elements_of_choice
 from hlofuse.passes.common.elementwise import CannotEvaluate
 from hlofuse.passes.common.evaluation import evaluate
 from hlofuse.trace import Recorder
@@ -23,6 +22,7 @@ _NEVER = frozenset(
     """.split()
 )
 _STAYS = frozenset({"parameter", "constant", "tuple"})
+_NOT_EVALUATED = frozenset("conditional dot gather scatter".split())
 _COMBINE = frozenset("map reduce reduce-window scatter".split())
 
 
@@ -35,7 +35,7 @@ class HloConstantFolding(Pass):
         visited = (i for c in reversed(module.non_fusion_computations()) for i in c.post_order())
         unknown = _UnknownElements()
         return any_change(
-            i.computation is not None and _is_foldable(i) and not is_dead(i) and _fold(i, unknown)
+            i.computation is not None and _is_foldable(i) and not is_dead(i) and _fold(i, unknown, recorder)
             for i in visited
         )
 
@@ -114,18 +114,12 @@ def _arrays(shape: Shape) -> Sequence[Shape]:
     return shape.tuple_shapes if shape.is_tuple else (shape,)
 
 
-def _folded(i: Instruction, unknown: _UnknownElements) -> Instruction:
-    if i.opcode != "conditional":
-        return unknown.result(i) or make.constant(i, i.shape, evaluate(i))
-    # XLA makes one constant of the tuple; its elements are recreated at each get-tuple-element.
-    elements = zip(i.shape.tuple_shapes, elements_of_choice(i), strict=True)
-    return make.tuple_of(i, [make.constant(i, shape, values) for shape, values in elements])
-
-
-def _fold(i: Instruction, unknown: _UnknownElements) -> bool:
+def _fold(i: Instruction, unknown: _UnknownElements, recorder: Recorder) -> bool:
     try:
-        constant = _folded(i, unknown)
+        constant = unknown.result(i) or make.constant(i, i.shape, evaluate(i))
     except (CannotEvaluate, NotRepresentable):
+        if i.opcode in _NOT_EVALUATED:
+            recorder.skipped(i, "its value, which XLA computes, is not computed here")
         return False
     i.replace_all_uses_with(constant)
     dead = [i]

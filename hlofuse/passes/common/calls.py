@@ -9,9 +9,7 @@ from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import move_control_dependencies, set_attribute
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.common.elementwise import CannotEvaluate
-from hlofuse.passes.common.evaluation import evaluate
-from hlofuse.passes.common.literals import Value, scalar_of
+from hlofuse.passes.common.literals import scalar_of
 
 
 def clone_computation(original: Computation, suffix: str = "clone") -> Computation:
@@ -155,25 +153,6 @@ def chosen_branch(conditional: Instruction) -> int | None:
         return 0 if value else 1
     last = len(conditional.called_computations) - 1
     return int(value) if 0 <= value <= last else last
-
-
-def elements_of_choice(conditional: Instruction) -> list[list[Value]]:
-    """The values of each element of the tuple that the chosen branch makes."""
-    branch = chosen_branch(conditional)
-    if branch is None:
-        raise CannotEvaluate
-    given = conditional.operands[1 + branch]
-    root = conditional.called_computations[branch].root
-    if root.opcode != "tuple" or any(o.shape.is_tuple for o in root.operands):
-        raise CannotEvaluate
-    existing: dict[Instruction, list[Value]] = {}
-    for parameter in conditional.called_computations[branch].parameters:
-        if parameter.shape.is_array:
-            existing[parameter] = evaluate(given)
-        for element in parameter.users:
-            if element.opcode == "get-tuple-element" and element.shape.is_array and given.opcode == "tuple":
-                existing[element] = evaluate(given.operands[element.tuple_index])
-    return [evaluate(o, existing) for o in root.operands]
 
 
 def make_asynchronous(

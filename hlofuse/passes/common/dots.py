@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -10,11 +9,9 @@ from functools import lru_cache
 from hlofuse.ir.attributes.parsers import parse_value
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.shape import COMPLEX_TYPES, Shape
-from hlofuse.passes.common.elementwise import CannotEvaluate
-from hlofuse.passes.common.literals import Value, rounded
+from hlofuse.ir.shape import Shape
 from hlofuse.passes.common.make import add, numbers
-from hlofuse.passes.common.shapes import array, places_along
+from hlofuse.passes.common.shapes import array
 
 
 @dataclass(frozen=True)
@@ -90,49 +87,3 @@ def new_dot(
     attributes = DotDimensions(*map(tuple, (*batch, *contracting))).raw()
     attributes |= source.attributes.given("operand_precision", "algorithm")
     return add(at, "dot", array(element_type, sizes), operands, copied_attributes=attributes)
-
-
-_MOST_PRODUCTS = 1 << 20
-"""XLA works out more; it would take long here."""
-
-
-def contracted(dot: Instruction, lhs: Sequence[Value], rhs: Sequence[Value]) -> list[Value]:
-    """Products added up one after the other; XLA calls a library that may round the last digit otherwise
-    (`HandleDot`, `xla/hlo/evaluator/hlo_evaluator_typed_visitor.h`)."""
-    element_type = dot.shape.element_type
-    if element_type in COMPLEX_TYPES or any(o.shape.element_type != element_type for o in dot.operands):
-        raise CannotEvaluate
-    summed_as = "f32" if element_type in ("bf16", "f16") else element_type
-    dimensions = DotDimensions.of(dot)
-    (batches, lhs_free, depths), (rhs_batches, rhs_free, rhs_depths) = (
-        _offsets(dot, dimensions, operand) for operand in range(2)
-    )
-    if len(batches) * len(lhs_free) * len(rhs_free) * len(depths) > _MOST_PRODUCTS:
-        raise CannotEvaluate
-    summed = list(zip(depths, rhs_depths, strict=True))
-    out: list[Value] = []
-    for (x, y), a, b in itertools.product(zip(batches, rhs_batches, strict=True), lhs_free, rhs_free):
-        total: Value = 0
-        for c, d in summed:
-            product = portable(rounded(summed_as, lhs[x + a + c] * rhs[y + b + d]))
-            total = portable(rounded(summed_as, total + product))
-        out.append(portable(rounded(element_type, total)))
-    return out
-
-
-def _offsets(dot: Instruction, dimensions: DotDimensions, operand: int) -> list[list[int]]:
-    """The offsets of its batches, rows and contracted elements, each from the first one."""
-    sizes = dot.operands[operand].shape.dimensions
-    groups = (
-        dimensions.batch(operand),
-        dimensions.free(operand, len(sizes)),
-        dimensions.contracting(operand),
-    )
-    return [list(places_along(sizes, group)) for group in groups]
-
-
-def portable(value: Value | None) -> Value:
-    """The value; raises `CannotEvaluate` for NaN, whose bits depend on the machine."""
-    if value is None or value != value:
-        raise CannotEvaluate
-    return value

@@ -9,124 +9,13 @@ import itertools
 import math
 import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.ir.shape import INTEGER_TYPES, Shape
-from hlofuse.passes.common.dots import contracted, portable
 from hlofuse.passes.common.elementwise import CannotEvaluate, value_function
 from hlofuse.passes.common.literals import MOST_ELEMENTS, Value, rounded, values_of
-from hlofuse.passes.common.shapes import numbers_of, reduced_windows, reinterpreted
-
-_Names = tuple[str, str, str, str, str]
-_GATHER = (
-    *("offset_dims", "collapsed_slice_dims"),
-    *("start_index_map", "operand_batching_dims", "start_indices_batching_dims"),
-)
-_SCATTER = (
-    *("update_window_dims", "inserted_window_dims"),
-    *("scatter_dims_to_operand_dims", "input_batching_dims", "scatter_indices_batching_dims"),
-)
-
-
-def gathered(gather: Instruction, values: Sequence[Value], indices: Sequence[int]) -> list[Value]:
-    """The elements of a gather; a slice that would reach beyond the array is moved into it."""
-    slices = _Slices.of(gather, _GATHER, gather.operands[0], gather.operands[1])
-    sizes, result = slices.base, gather.shape.dimensions
-    out: list[Value] = [False] * gather.shape.element_count
-    for batch in slices.batches(result):
-        start = slices.start(batch, indices)
-        start = [min(max(k, 0), n - w) for k, n, w in zip(start, sizes, slices.windows(result), strict=True)]
-        for place, offset in slices.elements(batch, result):
-            out[_place(result, place)] = values[
-                _place(sizes, [a + b for a, b in zip(start, offset, strict=True)])
-            ]
-    return out
-
-
-def scattered(
-    scatter: Instruction,
-    values: Sequence[Value],
-    indices: Sequence[int],
-    updates: Sequence[Value],
-    combine: Callable[[Value, Value], Value],
-) -> list[Value]:
-    """The elements of a scatter into one array; a window that would reach beyond it is left out."""
-    base, index, update = scatter.operands
-    slices = _Slices.of(scatter, _SCATTER, base, index)
-    sizes, given = slices.base, update.shape.dimensions
-    out = list(values)
-    for batch in slices.batches(given):
-        start = slices.start(batch, indices)
-        if any(not 0 <= k <= n - w for k, n, w in zip(start, sizes, slices.windows(given), strict=True)):
-            continue
-        for place, offset in slices.elements(batch, given):
-            target = _place(sizes, [a + b for a, b in zip(start, offset, strict=True)])
-            out[target] = combine(out[target], updates[_place(given, place)])
-    return out
-
-
-@dataclass(frozen=True)
-class _Slices:
-    """The origin of the dimensions of a gather's result or of a scatter's updates."""
-
-    base: Sequence[int]
-    index: Sequence[int]
-    vector: int
-    """Its dimension that holds the parts of one index."""
-    window: Sequence[int]
-    whole: Sequence[int]
-    """The array's dimensions that a window has, in order."""
-    mapped: Sequence[int]
-    batching: Sequence[tuple[int, int]]
-    """Dimensions of the array that go along with one of the indices."""
-
-    @classmethod
-    def of(cls, x: Instruction, names: _Names, base: Instruction, index: Instruction) -> _Slices:
-        window, collapsed, mapped, batching, along = (numbers_of(x, n) for n in names)
-        vector = int(x.attributes["index_vector_dim"])
-        whole = [d for d in range(base.shape.rank) if d not in collapsed and d not in batching]
-        pairs = [(d, a - (a > vector)) for d, a in zip(batching, along, strict=True)]
-        return cls(base.shape.dimensions, index.shape.dimensions, vector, window, whole, mapped, pairs)
-
-    def batches(self, sizes: Sequence[int]) -> Iterator[tuple[int, ...]]:
-        return itertools.product(*(range(n) for d, n in enumerate(sizes) if d not in self.window))
-
-    def windows(self, sizes: Sequence[int]) -> list[int]:
-        """The size of a window in each dimension of the array."""
-        out = [1] * len(self.base)
-        for d, w in zip(self.whole, self.window, strict=True):
-            out[d] = sizes[w]
-        return out
-
-    def start(self, batch: tuple[int, ...], indices: Sequence[int]) -> list[int]:
-        out = [0] * len(self.base)
-        for d, along in self.batching:
-            out[d] = batch[along]
-        for k, d in enumerate(self.mapped):
-            vector = (k,) if self.vector < len(self.index) else ()
-            out[d] = indices[_place(self.index, (*batch[: self.vector], *vector, *batch[self.vector :]))]
-        return out
-
-    def elements(
-        self, batch: tuple[int, ...], sizes: Sequence[int]
-    ) -> Iterator[tuple[list[int], Sequence[int]]]:
-        """For each element of a window, its index in the result or updates and its offset in the array."""
-        for inner in itertools.product(*(range(sizes[w]) for w in self.window)):
-            outer, offsets = iter(batch), iter(inner)
-            place = [next(offsets) if d in self.window else next(outer) for d in range(len(sizes))]
-            offset = [0] * len(self.base)
-            for d, k in zip(self.whole, inner, strict=True):
-                offset[d] = k
-            yield place, offset
-
-
-def _place(sizes: Sequence[int], index: Sequence[int]) -> int:
-    place = 0
-    for size, k in zip(sizes, index, strict=True):
-        place = place * size + k
-    return place
+from hlofuse.passes.common.shapes import reduced_windows, reinterpreted
 
 
 def evaluate(x: Instruction, given_values: Mapping[Instruction, list[Value]] | None = None) -> list[Value]:
@@ -324,7 +213,7 @@ def _in_steps(
 ) -> Value:
     total = init
     for value in values:
-        total = portable(rounded(element_type, compute(total, value)))
+        total = _portable(rounded(element_type, compute(total, value)))
     return total
 
 
@@ -336,41 +225,14 @@ def _sum(element_type: str, init: Value, values: Sequence[Value]) -> Value:
         for value in values[start : start + _SUMMED_AT_ONCE]:
             part += value
         total += part
-    return portable(rounded(element_type, total))
+    return _portable(rounded(element_type, total))
 
 
-def _integers(x: Instruction) -> list[int]:
-    if x.shape.element_type not in INTEGER_TYPES:
+def _portable(value: Value | None) -> Value:
+    """The value; raises `CannotEvaluate` for NaN, whose bits depend on the machine."""
+    if value is None or value != value:
         raise CannotEvaluate
-    return [int(value.real) for value in evaluate(x)]
-
-
-def _gather(x: Instruction) -> list[Value]:
-    values, indices = evaluate(x.operands[0]), _integers(x.operands[1])
-    if not values:
-        raise CannotEvaluate
-    return gathered(x, values, indices)
-
-
-def _scatter(x: Instruction) -> list[Value]:
-    """Into one array, by a function of at most a single operation."""
-    if len(x.operands) != 3:
-        raise CannotEvaluate
-    base, index, update = x.operands
-    element_type, function = x.shape.element_type, x.called_computations[0].root
-    if function.opcode == "parameter":
-        remaining = function.parameter_number
-        return scattered(x, evaluate(base), _integers(index), evaluate(update), lambda *pair: pair[remaining])
-    if function.opcode not in _REDUCERS or {o.payload for o in function.operands} != {"0", "1"}:
-        raise CannotEvaluate
-    compute = value_function(function)
-    return scattered(
-        x,
-        evaluate(base),
-        _integers(index),
-        evaluate(update),
-        lambda old, new: portable(rounded(element_type, compute(old, new))),
-    )
+    return value
 
 
 _MOST_STEPS = 1 << 20
@@ -407,11 +269,8 @@ _MOVES: dict[str, Callable[[Instruction], list[Value]]] = {
     "dynamic-slice": _dynamic_slice,
     "dynamic-update-slice": _dynamic_update_slice,
     "pad": _pad,
-    "gather": _gather,
-    "scatter": _scatter,
     "reduce": _reduce,
     "reduce-window": _reduce_window,
-    "dot": lambda x: contracted(x, *map(evaluate, x.operands)),
     "reshape": lambda x: evaluate(x.operands[0]),
     "bitcast-convert": _bitcast_convert,
     "bitcast": lambda x: reinterpreted(evaluate(x.operands[0]), x.operands[0].shape, x.shape),
