@@ -38,7 +38,7 @@ def handle_add(c: Context, add: Instruction) -> bool:
             total = spread(add, make.binary(add, "add", c1, c2))
             operands = (a, total) if inner == "add" else (total, a)
             return c.replace(add, make.binary(add, inner, *operands, add.shape))
-    exact = is_integral(add) or c.options.fast_math
+    exact = is_integral(add)
     for x, other in both_orders(add):
         if other.opcode == "subtract" and other.operands[1] is x and exact:
             if c.replace_if_compatible(add, other.operands[0]):
@@ -108,7 +108,7 @@ def _distribute(c: Context, add: Instruction) -> bool:
 
 def handle_subtract(c: Context, sub: Instruction) -> bool:
     lhs, rhs = sub.operands
-    exact = is_integral(sub) or c.options.fast_math
+    exact = is_integral(sub)
     if exact and lhs is rhs:
         return c.replace(sub, make.scalar_like(sub, 0))
     if is_all(rhs, 0) and c.replace_if_compatible(sub, lhs):
@@ -136,7 +136,7 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
     for one, other in ((rhs, lhs), (lhs, rhs)):
         if is_all(one, 1) and c.replace_if_compatible(multiply, other):
             return True
-    if c.options.fast_math or is_integral(multiply):
+    if is_integral(multiply):
         for zero in (lhs, rhs):
             if is_all(zero, 0) and c.replace_if_compatible(multiply, zero):
                 return True
@@ -318,11 +318,10 @@ def _inverse(value: Value) -> Value:
 def _divide_by_broadcast(c: Context, divide: Instruction) -> bool:
     """A / broadcast(B) is A * broadcast(1 / B), on CPU."""
     a, wide = divide.operands
-    options = c.options
-    if not options.executing_on_cpu or not options.sink_broadcast or wide.opcode != "broadcast":
+    if not c.options.executing_on_cpu or wide.opcode != "broadcast":
         return False
     b = wide.operands[0]
-    if (is_complex(divide) and not options.fast_math) or len(b.users) != 1:
+    if is_complex(divide) or len(b.users) != 1:
         return False
     inverse = make.binary(wide, "divide", make.scalar_like(b, 1), b)
     spread = make.broadcast(wide, divide.shape, inverse, wide.dimensions)

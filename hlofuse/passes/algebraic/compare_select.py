@@ -134,7 +134,7 @@ def handle_extreme(c: Context, x: Instruction) -> bool:
     if lhs is rhs:
         return c.replace(x, lhs)
     maximum = x.opcode == "maximum"
-    if is_integral(x) or (is_floating(x) and c.options.minmax_propagate_nan):
+    if is_integral(x) or is_floating(x):
         for bound, other in ((lhs, rhs), (rhs, lhs)):
             element_type = bound.shape.element_type
             neutral = lowest(element_type) if maximum else highest(element_type)

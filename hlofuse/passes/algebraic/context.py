@@ -23,20 +23,11 @@ class Options:
     layout_sensitive: bool = False
     dot_strength_reduction: bool = True
     supports_non_canonical_dots: bool = True
-    move_dot_param_to_rhs: bool = False
-    reduce_of_reshape: bool = True
-    window_reduce_to_reduce: bool = True
-    negative_padding_replacement: bool = True
-    sink_broadcast: bool = True
     unconditional_reduce_of_transpose: bool = False
-    very_small_gather_size: int = 4
-    minmax_propagate_nan: bool = True
     unconditional_reduce_of_concatenate: bool = True
     bitcast_convert_as_bitcast: bool = False
     executing_on_cpu: bool = False
-    fast_math: bool = False
     remove_no_op_reduce_precision: bool = False
-    broadcast_degenerate_dimension: bool = True
     reshape_transpose_as_slice_concatenate: bool = True
     conditional_simplification: bool = False
     hoist_transpose_of_reshape: bool = False
@@ -65,7 +56,7 @@ class Context:
     def may_reassociate(self, x: Instruction) -> bool:
         """True if the order of operations like `x` may change, and with it how they round."""
         is_rounded = is_floating(x) or is_complex(x)
-        return not is_rounded or self.options.fast_math or self.release.floats_reassociated
+        return not is_rounded or self.release.floats_reassociated
 
     def same_shape(self, a: Shape, b: Shape) -> bool:
         if self.options.layout_sensitive:

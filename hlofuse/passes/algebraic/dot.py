@@ -86,15 +86,6 @@ def swapped(dot: Instruction, shape: Shape, order: Sequence[int]) -> Instruction
     return new
 
 
-def is_parameter_like(x: Instruction) -> bool:
-    """True for a parameter read through operations of one operand (`IsParameterLike`)."""
-    while x.opcode != "parameter":
-        if len(x.operands) != 1:
-            return False
-        x = x.operands[0]
-    return True
-
-
 def handle_dot(c: Context, dot: Instruction) -> bool:
     if c.options.layout_sensitive or len(dot.operands) != 2:
         return False
@@ -109,9 +100,7 @@ def handle_dot(c: Context, dot: Instruction) -> bool:
         only = [_has_nothing_else(dot, side) for side in (0, 1)]
         if all(only) or (any(only) and not c.options.executing_on_cpu):
             return _as_reduction(c, dot)
-    if reorder_contraction(c, dot) or _drop_ones(c, dot) or _drop_transposes(c, dot):
-        return True
-    return c.options.move_dot_param_to_rhs and _parameter_to_right(c, dot)
+    return reorder_contraction(c, dot) or _drop_ones(c, dot) or _drop_transposes(c, dot)
 
 
 def _has_nothing_else(dot: Instruction, side: int) -> bool:
@@ -222,30 +211,6 @@ def _drop_transposes(c: Context, dot: Instruction) -> bool:
     new.shape = permuted(dot.shape, permutation)
     result = make.transpose(dot, new, permutation, dot.shape)
     return c.replace(dot, result)
-
-
-def _parameter_to_right(c: Context, dot: Instruction) -> bool:
-    """A parameter on the left changes places with what is none (`MoveDotParamToRhs`)."""
-    lhs, rhs = dot.operands
-    if not is_parameter_like(lhs) or is_parameter_like(rhs):
-        return False
-    batch = len(DotDimensions.of(dot).batch(0))
-    new = new_dot(
-        dot,
-        [rhs, lhs],
-        [DotDimensions.of(dot).batch(1), DotDimensions.of(dot).batch(0)],
-        [DotDimensions.of(dot).contracting(1), DotDimensions.of(dot).contracting(0)],
-        dot.shape.element_type,
-        dot,
-    )
-    outer_left = rhs.shape.rank - batch - len(DotDimensions.of(dot).contracting(1))
-    outer_right = lhs.shape.rank - batch - len(DotDimensions.of(dot).contracting(0))
-    order = [
-        *range(batch),
-        *range(batch + outer_left, batch + outer_left + outer_right),
-        *range(batch, batch + outer_left),
-    ]
-    return c.replace(dot, make.transpose(dot, new, order))
 
 
 _NONE = PaddingDimension(0, 0)

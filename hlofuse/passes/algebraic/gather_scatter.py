@@ -1,98 +1,15 @@
 """Gathers and scatters."""
 
-from collections.abc import Sequence
-
-from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
-from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.algebraic.context import Context, is_of_parameters
 from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import is_simplified_scatter
-from hlofuse.passes.common.shapes import array, numbers_of, permuted, unmodified_dimensions, with_layout
+from hlofuse.passes.common.shapes import array, numbers_of, permuted
 
-_NUMBERS = (
-    *("offset_dims", "collapsed_slice_dims", "start_index_map", "operand_batching_dims"),
-    *("start_indices_batching_dims", "index_vector_dim", "indices_are_sorted"),
-)
-
-
-def gather_before_pad(c: Context, gather: Instruction) -> bool:
-    """`HandleGather`: the operand is a pad, or a reshape of one that leaves the padded dimensions alone."""
-    pad, indices = gather.operands
-    reshape = None
-    places = {d: d for d in range(pad.shape.rank)}
-    if pad.opcode == "reshape":
-        reshape, pad = pad, pad.operands[0]
-        if not reshape_is_bitcast(pad.shape, reshape.shape):
-            return False
-        places = dict(unmodified_dimensions(pad.shape, reshape.shape))
-    if pad.opcode != "pad":
-        return False
-    config = pad.attributes["padding"]
-    padded = config.padded
-    if any(d not in places for d in padded):
-        return False
-    results = _whole_dimensions(gather)
-    batches = {} if reshape is not None else _equally_padded_batches(gather, config)
-    if any(places[d] not in results for d in padded):
-        if any(places[d] not in results and d not in batches for d in padded):
-            return False
-        if len(batches) != len(indices.attributes["padding"].padded):
-            return False
-        results |= batches
-        indices = indices.operands[0]
-    source = pad.operands[0]
-    small = {places[d]: source.shape.dimensions[d] for d in padded}
-    if reshape is not None:
-        source = make.derived(gather, "reshape", _resize(reshape.shape, small), [source])
-    windows = [
-        size if d in batches else small.get(d, size)
-        for d, size in enumerate(gather.attributes["slice_sizes"])
-    ]
-    attributes = gather.attributes.given(*_NUMBERS)
-    attributes["slice_sizes"] = make.numbers(windows)
-    shape = _resize(gather.shape, {results[d]: size for d, size in small.items()})
-    new = make.derived(gather, "gather", shape, [source, indices], **attributes)
-    around = {results[places[d]]: config[d] for d in padded}
-    dimensions = [around.get(d, PaddingDimension(0, 0)) for d in range(gather.shape.rank)]
-    text = str(PaddingConfig(tuple(dimensions)))
-    return c.replace(gather, make.derived(gather, "pad", gather.shape, [new, pad.operands[1]], padding=text))
-
-
-def _resize(shape: Shape, sizes: dict[int, int]) -> Shape:
-    dimensions = [sizes.get(d, size) for d, size in enumerate(shape.dimensions)]
-    return with_layout(shape.element_type, dimensions, shape.minor_to_major)
-
-
-def _whole_dimensions(gather: Instruction) -> dict[int, int]:
-    """The result's dimension for each operand dimension that every slice takes whole
-    (`GetGatherOperandPassthroughDims`)."""
-    attributes, sizes = gather.attributes, gather.operands[0].shape.dimensions
-    left_out = {*attributes.get("collapsed_slice_dims", ()), *attributes.get("operand_batching_dims", ())}
-    remaining = [d for d in range(len(sizes)) if d not in left_out]
-    pairs = zip(remaining, attributes["offset_dims"], strict=True)
-    return {d: result for d, result in pairs if attributes["slice_sizes"][d] == sizes[d]}
-
-
-def _equally_padded_batches(gather: Instruction, config: PaddingConfig) -> dict[int, int]:
-    """The result's dimension for each batch dimension padded alike in indices and operand
-    (`CheckPaddedDimsForGatherOfPad`)."""
-    attributes, indices = gather.attributes, gather.operands[1]
-    if indices.opcode != "pad":
-        return {}
-    offsets: Sequence[int] = attributes["offset_dims"]
-    free = [d for d in range(gather.shape.rank) if d not in offsets]
-    of_indices = [d for d in range(indices.shape.rank) if d != attributes["index_vector_dim"]]
-    result_of = dict(zip(of_indices, free, strict=True))
-    indices_batch, operand_batch = (
-        attributes.get("start_indices_batching_dims", ()),
-        attributes.get("operand_batching_dims", ()),
-    )
-    around = indices.attributes["padding"]
-    pairs = zip(operand_batch, indices_batch, strict=True)
-    return {a: result_of[b] for a, b in pairs if a in config.padded and around[b] == config[a]}
+_FEW_ROWS = 4
+"""A table of so few elements is read by selecting (`very_small_gather_size`)."""
 
 
 def handle_gather(c: Context, gather: Instruction) -> bool:
@@ -107,12 +24,12 @@ def handle_gather(c: Context, gather: Instruction) -> bool:
     attributes = gather.attributes
     if (
         operand.shape.rank == 1
-        and operand.shape.dimensions[0] <= c.options.very_small_gather_size
+        and operand.shape.dimensions[0] <= _FEW_ROWS
         and attributes.get("index_vector_dim") == indices.shape.rank
         and len(attributes.get("collapsed_slice_dims", ())) == 1
     ):
         return c.replace(gather, _by_selecting(gather))
-    return gather_before_pad(c, gather)
+    return False
 
 
 def _by_selecting(gather: Instruction) -> Instruction:

@@ -26,7 +26,7 @@ def handle_pad(c: Context, pad: Instruction) -> bool:
         return True
     if _of_broadcast(c, pad, config):
         return True
-    if c.options.negative_padding_replacement and any(p.low < 0 or p.high < 0 for p in config):
+    if any(p.low < 0 or p.high < 0 for p in config):
         return _negative(c, pad, config)
     return False
 

@@ -151,7 +151,7 @@ def _identical(a: Instruction, b: Instruction) -> bool:
 
 def _of_reshape(c: Context, reduce: Instruction) -> bool:
     arg, init = reduce.operands
-    if not c.options.reduce_of_reshape or arg.opcode != "reshape":
+    if arg.opcode != "reshape":
         return False
     source, function = arg.operands[0], reduce.called_computations[0]
     pairs = unmodified_dimensions(source.shape, arg.shape)
@@ -341,8 +341,6 @@ def _elementwise(c: Context, x: Instruction, window: Window) -> bool:
 
 def _as_reduce(c: Context, x: Instruction, window: Window) -> bool:
     """Windows as large as the array."""
-    if not c.options.window_reduce_to_reduce:
-        return False
     plain = all(
         w.stride == w.window_dilation == w.base_dilation == 1 and not w.padding_low and not w.padding_high
         for w in window

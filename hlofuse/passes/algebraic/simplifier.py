@@ -72,7 +72,6 @@ HANDLERS: dict[str, Handler] = {
     "select": compare_select.handle_select,
     "slice": slice.handle_slice,
     "sort": unary.handle_sort,
-    "sqrt": unary.handle_sqrt,
     "subtract": arithmetic.handle_subtract,
     "transpose": transpose.handle_transpose,
     "xor": compare_select.handle_xor,

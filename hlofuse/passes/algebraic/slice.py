@@ -37,7 +37,7 @@ def handle_slice(c: Context, x: Instruction) -> bool:
         return _slice_of_broadcast(c, x)
     if operand.opcode == "concatenate" and (_scalar_of_concatenate(c, x) or _slice_of_concatenate(c, x)):
         return True
-    if operand.opcode == "reduce-window" and c.options.window_reduce_to_reduce and _slice_of_window(c, x):
+    if operand.opcode == "reduce-window" and _slice_of_window(c, x):
         return True
     if not c.options.layout_sensitive and _slice_of_reshape(c, x):
         return True

@@ -4,7 +4,7 @@ from hlofuse.analysis.elementwise import is_elementwise, transpose_is_bitcast
 from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context, remove_chain
-from hlofuse.passes.algebraic.dot import is_parameter_like, swapped
+from hlofuse.passes.algebraic.dot import swapped
 from hlofuse.passes.algebraic.gather_scatter import fold_transpose_into_scatter
 from hlofuse.passes.algebraic.reshape import as_bitcast, bitcasting_operand, simplify_transpose_of_broadcast
 from hlofuse.passes.common import make
@@ -56,9 +56,6 @@ def _transpose_of_dot(c: Context, transpose: Instruction) -> bool:
     if dot.opcode != "dot" or len(dot.users) != 1:
         return False
     lhs, rhs = dot.operands
-    keep_order = c.options.move_dot_param_to_rhs and not is_parameter_like(lhs) and is_parameter_like(rhs)
-    if keep_order:
-        return False
     dims = DotDimensions.of(dot)
     lhs_batch, rhs_batch = list(dims.lhs_batch), list(dims.rhs_batch)
     left, right = dims.lhs_contracting, dims.rhs_contracting
@@ -164,7 +161,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
         if moved is not None and not moved[0]:
             left = [d for k, d in enumerate(dimensions) if k not in moved[1]]
             return c.replace(broadcast, make.broadcast(broadcast, shape, operand.operands[0], left))
-    if c.options.sink_broadcast and _sink(c, broadcast):
+    if _sink(c, broadcast):
         c.changed = True
         return True
     if not operand.shape.dimensions:
@@ -175,7 +172,7 @@ def handle_broadcast(c: Context, broadcast: Instruction) -> bool:
     if operand.opcode == "broadcast":
         through = [dimensions[d] for d in operand.dimensions]
         return c.replace(broadcast, make.broadcast(broadcast, shape, operand.operands[0], through))
-    if c.options.layout_sensitive or not c.options.broadcast_degenerate_dimension:
+    if c.options.layout_sensitive:
         return False
     if 1 in operand.shape.dimensions:
         small = make.reshaped(operand, without_ones(operand.shape))

@@ -34,8 +34,6 @@ def handle_exponential(c: Context, x: Instruction) -> bool:
 
 def handle_log(c: Context, log: Instruction) -> bool:
     operand = log.operands[0]
-    if operand.opcode == "exponential" and c.options.fast_math:
-        return c.replace_if_compatible(log, operand.operands[0])
     if operand.opcode == "power":
         a, b = operand.operands
         absolute = a if is_complex(a) else make.unary(log, "abs", a, log.shape)
@@ -46,14 +44,6 @@ def handle_log(c: Context, log: Instruction) -> bool:
         half = 0.5 if operand.opcode == "sqrt" else -0.5
         new = make.unary(log, "log", operand.operands[0], log.shape)
         return c.replace(log, make.binary(log, "multiply", new, make.scalar_like(log, half)))
-    return False
-
-
-def handle_sqrt(c: Context, x: Instruction) -> bool:
-    operand = x.operands[0]
-    square = operand.opcode == "multiply" and operand.operands[0] is operand.operands[1]
-    if c.options.fast_math and square and not is_complex(x):
-        return c.replace(x, make.unary(x, "abs", operand.operands[0]))
     return False
 
 

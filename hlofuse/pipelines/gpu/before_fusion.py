@@ -49,9 +49,7 @@ _LAYOUT_INSENSITIVE = replace(
 )
 ALGSIMP = AlgebraicSimplifier(_LAYOUT_INSENSITIVE)
 ALGSIMP_AFTER_FUSION = AlgebraicSimplifier(replace(_LAYOUT_INSENSITIVE, layout_sensitive=True))
-ALGSIMP_CONVOLUTIONS = AlgebraicSimplifier(
-    replace(_COMMON, conv_operand_swap=False, minmax_propagate_nan=True)
-)
+ALGSIMP_CONVOLUTIONS = AlgebraicSimplifier(replace(_COMMON, conv_operand_swap=False))
 _LAYOUT_SENSITIVE = replace(_COMMON, conv_operand_swap=False, layout_sensitive=True)
 ALGSIMP_LAYOUTS = FixedPoint(AlgebraicSimplifier(_LAYOUT_SENSITIVE))
 ALGSIMP_LAST = FixedPoint(AlgebraicSimplifier(replace(_LAYOUT_SENSITIVE, remove_no_op_reduce_precision=True)))
