@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -16,7 +17,10 @@ from hlofuse.pipelines.stage import Stage
 from hlofuse.reports.common.head import lowering_note
 from hlofuse.trace import Recorder
 
+from ..fixtures import find_case
 from ..running import lowered
+
+CASES = Path(__file__).parent / "cases" / "control_flow.hlo"
 
 ROUNDED = """HloModule m
 ENTRY e {
@@ -86,6 +90,7 @@ ENTRY e {{
     [
         (_PRODUCT.format(n=128), "dynamic-slice-fusion-rewriter-v2"),
         (_PRODUCT.format(n=256), ""),
+        (find_case(CASES, "slices_of_product_in_loop").text, "dynamic-slice-fusion-rewriter-v2"),
         (_CONVOLUTION.format(kind="f16", n=12), "cudnn_pad_for_convolutions"),
         (_CONVOLUTION.format(kind="f16", n=16), ""),
         (_CONVOLUTION.format(kind="f32", n=12), ""),

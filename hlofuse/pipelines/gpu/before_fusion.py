@@ -9,6 +9,7 @@ partitions that rarely change a module.
 from dataclasses import replace
 from typing import Any
 
+from hlofuse.analysis.elementwise import without_views
 from hlofuse.analysis.slice_copies import has_constant_offset, is_contiguous_slice
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Instruction
@@ -276,11 +277,11 @@ def _is_sliced(x: Instruction) -> bool:
 
 
 def _reads_slice(call: Instruction) -> bool:
-    """True for a product of cuBLAS or an FFI call that may read a slice in place."""
+    """True for a product of cuBLAS or an FFI call that may read or write a slice in place."""
     if not is_call(call) and call.attributes.raw("api_version") != "API_VERSION_TYPED_FFI":
         return False
-    slices = [o for o in call.operands if o.opcode == "slice" or has_constant_offset(o)]
-    return any(is_contiguous_slice(s) for s in slices)
+    near = (*map(without_views, call.operands), *call.users)
+    return any(is_contiguous_slice(x) for x in near if x.opcode == "slice" or has_constant_offset(x))
 
 
 def before_fusion(
