@@ -24,11 +24,7 @@ _FUSION: dict[str, dict[str, str]] = {
     "": {
         "cse": "cse:HloCSE",
         "dce": "dce:HloDCE",
-        "hlo-module-dce": "loop.simplifier:HloModuleDCE",
         "tuple-simplifier": "dce:TupleSimplifier",
-        "while-loop-expensive-invariant-code-motion": (
-            "loop.code_motion:WhileLoopExpensiveInvariantCodeMotion"
-        ),
     },
     "gpu": {
         "variadic-op-splitter": "fusion.before_fusion:VariadicOpSplitter",

@@ -39,7 +39,7 @@ _FLAGS, _MOST_LOWERED = 3, 30_000
 OPTIONAL = frozenset(
     """
     small-while-loop-hoisting simplify-while-loops while-loop-invariant-code-motion
-    while-loop-expensive-invariant-code-motion while-loop-constant-sinking dot-library-rewriter gemv-rewriter
+    while-loop-constant-sinking dot-library-rewriter gemv-rewriter
     tree_reduction_rewriter reduction-splitter copy_fusion multi_output_fusion computation-deduplicator
     triton-softmax-rewriter triton-gemm-rewriter splitk-rewriter dot-merger dot-strength-reduction
     reshape-mover convert-mover slice-sinker transpose-folding sort-rewriter sort-iota-fusion
