@@ -33,6 +33,7 @@ from hlofuse.cost.gpu.device import load_device
 from hlofuse.format.units import bytes_text
 from hlofuse.inputs import load
 from hlofuse.releases import release_of
+from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.common.recipe_page import FORM
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +42,8 @@ DATA = ROOT / "tests" / "recipes" / "data"
 SIDES = ("before", "after")
 FILES = {"before.hlo": "input.hlo", "after.hlo": "fused.hlo"}
 """Of a capture, and what they are called in the data of a recipe."""
+UNOPTIMIZED = {"before_optimizations.hlo": "unoptimized.hlo"}
+"""The same, for the side before of a recipe that is changed before optimizations."""
 HEAD = "| device | XLA | kernels | launches | moved | time |\n|---|---|---|---|---|---|\n"
 
 
@@ -269,7 +272,8 @@ def write_data(page: Page, folders: dict[str, dict[str, Path]]) -> None:
         with tarfile.open(fileobj=buffer, mode="w") as tar:
             for device, sides in folders.items():
                 for side in SIDES:
-                    for file, name in FILES.items():
+                    more = UNOPTIMIZED if side == "before" and page.name in WRITTEN else {}
+                    for file, name in (FILES | more).items():
                         data = (sides[side] / file).read_bytes()
                         info = tarfile.TarInfo(f"{device}/{side}/{name}")
                         info.size = len(data)

@@ -20,15 +20,16 @@ from typing import Any
 import pytest
 
 from hlofuse.account import Observed
-from hlofuse.account.replaying import final_account
+from hlofuse.account.replaying import compiled, final_account
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir import parse_module
 from hlofuse.library import loading
 from hlofuse.library.loading import Loaded
 from hlofuse.library.options import ReplayOptions
 from hlofuse.matching.kernels import KernelKeys
-from hlofuse.reports.advice.catalogue import RECIPES
+from hlofuse.reports.advice.catalogue import RECIPES, WRITTEN
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
+from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.explain.explain import explain
 from hlofuse.reports.verdict.candidates import tried, tried_around
@@ -118,6 +119,15 @@ def test_xla_bears_it_out(name: str, device: str, read: Callable[[str, str, str]
         assert after.pays_against(before)
     assert TOOL.without_release(TOOL.row_of(device, release, before, after)) == TOOL.without_release(row)
     recipe = BY_NAME[name]
+    if name in WRITTEN:
+        module = prepared(parse_module(stored(name)[f"{device}/before/unoptimized.hlo"]))
+        places = [x for c in module.computations for x in c.post_order()]
+        rewriting = WRITTEN[name]
+        assert [x for x in places if x.opcode in rewriting.opcodes.split() and rewriting.change(x)]
+        config = loaded["before"].config
+        assert config is not None
+        assert device == "cpu" or figures(compiled(module, config, config.build.flags)).pays_against(before)
+        return
     found = findings(recipe, observed["before"])
     assert found
     assert recipe.forms or not findings(recipe, observed["after"])  # what has forms may go further

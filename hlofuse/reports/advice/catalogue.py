@@ -1,10 +1,13 @@
 """All recipes."""
 
+from hlofuse.reports.advice.batching import BATCHED
 from hlofuse.reports.advice.indexing import INDEXING, LAYOUT, PRODUCTS
 from hlofuse.reports.advice.loops import LOOPS
 from hlofuse.reports.advice.recipe import Recipe
 from hlofuse.reports.advice.reductions import REDUCTIONS, SHARING
-from hlofuse.reports.advice.updates import COLLECTIVES, CPU, UPDATES
+from hlofuse.reports.advice.restated import RESTATED
+from hlofuse.reports.advice.updates import COLLECTIVES, UPDATES
+from hlofuse.reports.advice.written import OWN
 
 RECIPES: tuple[Recipe, ...] = (
     *REDUCTIONS,
@@ -15,5 +18,7 @@ RECIPES: tuple[Recipe, ...] = (
     *UPDATES,
     *INDEXING,
     *COLLECTIVES,
-    *CPU,
 )
+
+WRITTEN = {**OWN, **RESTATED, **BATCHED}
+"""The recipes that are changes of a module before optimizations, by name."""

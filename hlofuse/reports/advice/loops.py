@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter as Count
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
@@ -18,7 +18,6 @@ from hlofuse.passes.common.shapes import with_dimensions
 from hlofuse.passes.dce import TupleSimplifier
 from hlofuse.passes.loop.parts import (
     body_of,
-    carried_unchanged,
     condition_of,
     drop_unused,
     is_element,
@@ -33,11 +32,7 @@ from hlofuse.reports.advice.matching import (
     each,
     has,
     is_draw,
-    is_product,
-    only_reader,
     origins,
-    source,
-    sum_of,
 )
 from hlofuse.reports.advice.recipe import Recipe
 from hlofuse.trace import OnlySkipped
@@ -239,18 +234,6 @@ class _Loop:
         whole = x.operands[0] if x.opcode == "dynamic-update-slice" else x
         return whole is not x and is_element(whole, self.given, k) and len(whole.users) == 1
 
-    def slices(self) -> Iterator[Instruction]:
-        """Slices that each iteration reads at its own index."""
-        return (x for n in self.numbers for x in n.users if x.opcode == "dynamic-slice")
-
-    def steady(self) -> set[Instruction]:
-        """Instructions that do not depend on the iteration before."""
-        found = {*carried_unchanged(self.body), *self.numbers}
-        for x in self.body.post_order():
-            if x.opcode in ("constant", "iota") or (x.operands and found.issuperset(x.operands)):
-                found.add(x)
-        return found
-
 
 def _loops(where: Callable[[_Loop], object], backend: str = "", nested: bool = False) -> Find:
     def matches(loop: Instruction) -> object:
@@ -265,11 +248,6 @@ def _loops(where: Callable[[_Loop], object], backend: str = "", nested: bool = F
 def _swaps(x: _Loop) -> bool:
     moved = (i for _, i in x.carried if i.operands and i.operands[0] is x.given)
     return x.trips % 2 == 0 and any(i.shape.byte_size > 1024 for i in moved)
-
-
-def _hoistable(x: _Loop) -> bool:
-    products = [i for i in x.body if is_product(i)] if x.carried and any(x.slices()) else []
-    return bool(products) and not x.steady().isdisjoint(products)
 
 
 def _shifts(x: _Loop) -> bool:
@@ -288,26 +266,6 @@ def _carries_equal_arrays(x: _Loop) -> bool:
         if i.opcode in ELEMENTWISE_OPCODES and i.shape.dimensions and i.shape.byte_size < SMALL_BYTES
     )
     return max(found.values(), default=0) > 2
-
-
-def _is_summed_later(x: _Loop) -> bool:
-    """True if results of all iterations are gathered only to be summed over the iterations."""
-    for element in x.loop.users:
-        total = sum_of(only_reader(element)) if element.opcode == "get-tuple-element" else None
-        if total is not None and total.dimensions == (0,) and x.writes(element.tuple_index):
-            return True
-    return False
-
-
-def _is_linear(x: _Loop) -> bool:
-    """True for h = a·h + b, with a and b at hand before the loop."""
-    steady = x.steady()
-    for k, total in x.carried:
-        scaled = [source(o) for o in total.operands if o not in steady] if total.opcode == "add" else []
-        if len(scaled) == 1 and scaled[0].opcode == "multiply" and total.shape.byte_size < SMALL_BYTES:
-            rest = [o for o in scaled[0].operands if o not in steady]
-            return x.trips >= 32 and len(rest) == 1 and is_element(rest[0], x.given, k)
-    return False
 
 
 def _is_search(x: _Loop) -> bool:
@@ -344,7 +302,6 @@ def _select(x: Instruction) -> bool:
 
 _repeated = _loops(lambda x: x.trips > 1, nested=True)
 _short = _loops(lambda x: 1 < x.trips <= _WRITTEN_OUT // len(x.body.post_order()), nested=True)
-_independent = _loops(lambda x: x.trips > 1 and not x.carried)
 _drawing = _loops(lambda x: x.trips > _FEW_ITERATIONS and any(map(is_draw, x.body)), "cpu", True)
 _searches = _loops(_is_search, "gpu")
 _conditionals = each(_is_small_choice, "conditional")
@@ -364,12 +321,12 @@ LOOPS = (
     Recipe("unroll-the-swap", "Pass unroll=2, so that a swap needs no copy", _loops(_swaps), _by(times=2)),
     Recipe("unroll-the-short-loop", "Pass unroll=True to a short loop", _short, _by(times=None)),
     Recipe("unroll-the-search", 'Pass method="scan_unrolled" to searchsorted', _searches, _by(times=None)),
-    Recipe("vmap-not-map", "Use vmap: iterations do not depend on each other", _independent),
-    Recipe("hoist-the-product", "Multiply for all iterations at once, before the loop", _loops(_hoistable)),
+    Recipe("vmap-not-map", "Use vmap: iterations do not depend on each other"),
+    Recipe("hoist-the-product", "Multiply for all iterations at once, before the loop"),
     Recipe("ring-not-shift", "Write into a ring buffer rather than shift a window", _loops(_shifts)),
     Recipe("stack-the-state", "Stack the carried arrays into one", _loops(_carries_equal_arrays)),
-    Recipe("sum-in-the-carry", "Sum in the carry, not over stacked results", _loops(_is_summed_later)),
-    Recipe("associative-scan", "Use associative_scan: h = a·h + b is linear", _loops(_is_linear, "gpu")),
+    Recipe("sum-in-the-carry", "Sum in the carry, not over stacked results"),
+    Recipe("associative-scan", "Use associative_scan: h = a·h + b is linear"),
     Recipe("draw-before-the-loop", "Draw random numbers before the loop", _drawing),
     Recipe("select-not-branch", "Use where for small branches", _conditionals, _select),
 )

@@ -177,6 +177,11 @@ def is_constant(x: Instruction, value: int | None = None) -> bool:
     return constant.opcode == "constant" and (value is None or scalar_of(constant) == value)
 
 
+def is_below_zero(x: Instruction) -> bool:
+    """True for the test whether a number is negative."""
+    return x.opcode == "compare" and x.attributes.raw("direction") == "LT" and is_constant(x.operands[1], 0)
+
+
 def sum_of(x: Instruction | None) -> Instruction | None:
     """The sum that `x` is, or that a library call takes first."""
     inside = x.called_computations[0] if x is not None and x.opcode == "fusion" else [x]

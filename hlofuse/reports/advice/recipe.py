@@ -67,8 +67,8 @@ class Recipe:
     """The name of its page: docs/recipes/NAME.md."""
     text: str
     """The action: an imperative sentence of at most 70 characters, without a full stop."""
-    find: Callable[[Situation], Iterable[Finding]]
-    """The places where it applies, each once."""
+    find: Callable[[Situation], Iterable[Finding]] = lambda _: ()
+    """The places at the input of fusion where it applies, each once; none for a recipe in `WRITTEN`."""
     rewrite: Callable[..., bool] | None = None
     """Given the instruction of a finding and its parts, in a copy of the module at the input of fusion: makes
     the change there. False where it cannot be made.

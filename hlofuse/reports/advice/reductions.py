@@ -6,7 +6,6 @@ from math import prod
 from hlofuse.analysis.elementwise import without_bitcasts
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction
-from hlofuse.ir.grouping import grouped
 from hlofuse.passes.common import make
 from hlofuse.passes.common.literals import scalar_of
 from hlofuse.passes.common.shapes import with_dimensions
@@ -14,8 +13,6 @@ from hlofuse.reports.advice.matching import (
     Find,
     combines_by,
     is_column_reduction,
-    places,
-    reader,
     readers,
     same_twice,
     value_of,
@@ -25,46 +22,21 @@ from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.common import lineage
 
 
-def _sums_then(opcode: str) -> Find:
-    """Sums that are multiplied by a constant, or to which one is added, in another kernel."""
-
-    def find(s: Situation) -> Iterable[Finding]:
-        for r in s.refusals("PF009"):
-            if not all(map(_has_one_source, s.inside(r.consumer))):
-                continue
-            for total, user in s.edges(r):
-                is_scaled = user.opcode == opcode and _constant_operand(user) is not None
-                if is_scaled and _is_sum(total) and len(total.users) == 1:
-                    yield Finding(total.name, "PF009")
-
-    return find
+def _scaled_later(s: Situation) -> Iterable[Finding]:
+    """Sums that are multiplied by a constant in another kernel."""
+    for r in s.refusals("PF009"):
+        if not all(map(_has_one_source, s.inside(r.consumer))):
+            continue
+        for total, user in s.edges(r):
+            is_scaled = user.opcode == "multiply" and _constant_operand(user) is not None
+            if is_scaled and _is_sum(total) and len(total.users) == 1:
+                yield Finding(total.name, "PF009")
 
 
 def _has_one_source(x: Instruction) -> bool:
     """True for an operation on one array and constants: in a kernel of such ones nothing else has to stay."""
     sources = [o.operands[0] if o.opcode == "broadcast" else o for o in x.operands]
     return sum(o.opcode != "constant" for o in sources) <= 1
-
-
-def _sums_and_biases(s: Situation) -> Iterable[Finding]:
-    """A sum to which something of its own shape is added in another kernel."""
-    for r in s.refusals("PF009"):
-        for total, user in s.edges(r):
-            if _is_sum(total) and _bias_of(user, total) is not None:
-                yield Finding(total.name, "PF009")
-
-
-def _bias_of(user: Instruction, total: Instruction) -> Instruction | None:
-    """The floating-point array added to a sum that nothing else reads."""
-    only = user.opcode == "add" and len(total.users) == 1 and total in user.operands
-    if (
-        not only
-        or _constant_operand(user) is not None
-        or not total.shape.element_type.startswith(("f", "bf"))
-    ):
-        return None
-    bias = user.operands[1 - user.operands.index(total)]
-    return None if value_of(bias).opcode == "reduce" else bias
 
 
 def _is_sum(x: Instruction) -> bool:
@@ -112,53 +84,6 @@ def _fold_constant(found: Instruction) -> bool:
     return total is not found
 
 
-def _fold_bias(total: Instruction) -> bool:
-    user = next(iter(total.users), None)
-    bias = _bias_of(user, total) if user is not None else None
-    if user is None or bias is None or bias.shape != total.shape:
-        return False
-    summands, start = total.operands
-    reduced = total.dimensions
-    count = prod(summands.shape.dimensions[d] for d in reduced)
-    part = make.scalar(total, total.shape.element_type, 1 / count)
-    part = make.binary(total, "multiply", bias, make.broadcast(total, bias.shape, part, ()))
-    part = make.broadcast(
-        total, summands.shape, part, [d for d in range(len(summands.shape.dimensions)) if d not in reduced]
-    )
-    summands = make.binary(total, "add", summands, part)
-    user.replace_all_uses_with(make.copy_of(total, (summands, start)))
-    return True
-
-
-def _summed_array(x: Instruction) -> Instruction | None:
-    """The array that a sum, scaled by constants or not, adds up."""
-    x = value_of(x)
-    while x.opcode == "multiply" and _constant_operand(x) is not None:
-        x = value_of(next(o for o in x.operands if o is not _constant_operand(x)))
-    if not _is_sum(x):
-        return None
-    while _is_sum(x):
-        x = value_of(x.operands[0])
-    return x
-
-
-@where("add(multiply, multiply|reduce)")
-def _scaled_sums(x: Instruction) -> bool:
-    """A scaled sum added to another one of an array of the same shape."""
-    a, b = map(_summed_array, x.operands)
-    return not x.shape.dimensions and a is not None and b is not None and a.shape == b.shape
-
-
-@where("add(multiply|reduce, multiply|reduce)")
-def _sums_of_differences(x: Instruction) -> bool:
-    """Sums of arrays whose sizes differ by one here and there."""
-    a, b = map(_summed_array, x.operands)
-    if x.shape.dimensions or a is None or b is None or a.shape == b.shape:
-        return False
-    sizes = list(zip(a.shape.dimensions, b.shape.dimensions, strict=False))
-    return len(a.shape.dimensions) == len(b.shape.dimensions) and all(abs(m - n) <= 1 for m, n in sizes)
-
-
 @where("reduce", only="gpu")
 def _tall_sums(x: Instruction) -> bool:
     """Sums of long columns with few results."""
@@ -179,13 +104,6 @@ def _split_in_two(total: Instruction) -> bool:
         make.reduce(total, make.reduce(total, blocks, start, [1], add), start, [0], add)
     )
     return True
-
-
-def _many_column_sums(s: Situation) -> Iterable[Finding]:
-    """Column sums of many arrays of one shape: a kernel has shared memory for a few."""
-    sums = filter(is_column_reduction, s.of("reduce"))
-    seen = grouped(((x.operands[0].shape, x.dimensions), x) for x in sums)
-    return [Finding(xs[0].name, parts=tuple(x.name for x in xs[1:])) for xs in seen.values() if len(xs) > 8]
 
 
 @where("subtract(multiply(reduce(multiply)), multiply(multiply(reduce)))", only="gpu")
@@ -243,30 +161,15 @@ def _sum_squares(total: Instruction) -> bool:
     return True
 
 
-@where("divide(exponential, broadcast(reduce(exponential)))", only="gpu")
-def _column_softmax(x: Instruction) -> bool:
-    """A division by a sum of columns."""
-    return is_column_reduction(value_of(value_of(x.operands[1]).operands[0]))
-
-
-_LABELS = places("reduce(select(compare(broadcast, iota), _, broadcast))")
-_LOGSUMEXP = places("add(log, select(is-finite))")
-
 _AROUND = "Take row variances around the mean: jnp.var"
 
 REDUCTIONS = (
-    Recipe("scale-the-summands", "Scale what is summed, not the sum", _sums_then("multiply"), _fold_constant),
-    Recipe("start-from-the-constant", "Start the sum from the constant", _sums_then("add"), _fold_constant),
-    Recipe("bias-in-the-summands", "Add a part of the bias to each summand", _sums_and_biases, _fold_bias),
-    Recipe("sum-once", "Scale and add the terms of the loss, then sum once", _scaled_sums),
-    Recipe("pad-the-differences", "Pad the differences, add them and sum once", _sums_of_differences),
+    Recipe("scale-the-summands", "Scale what is summed, not the sum", _scaled_later, _fold_constant),
+    Recipe("sum-once", "Scale and add the terms of the loss, then sum once"),
     Recipe("column-variance-in-one-pass", "Sum x and x² in one pass", _column_variances, _sum_squares),
     Recipe("row-variance-around-the-mean", _AROUND, _row_variances, _square_deviations),
-    Recipe("softmax-along-the-last-axis", "Take the softmax along the last axis", _column_softmax),
-    Recipe("pick-the-label", "Pick the label's log probability by index", _LABELS),
-    Recipe("bounded-logsumexp", "Leave out the maximum if the logits are bounded", _LOGSUMEXP),
+    Recipe("pick-the-label", "Pick the label's log probability by index"),
     Recipe("split-a-column-sum", "Sum blocks of rows, then their sums", _tall_sums, _split_in_two),
-    Recipe("one-column-sum-of-many", "Sum all these columns as one stacked array", _many_column_sums),
 )
 
 
@@ -299,14 +202,6 @@ def _normalizes(x: Instruction) -> bool:
     return source.opcode == "reduce" and x.opcode != "parameter" and not is_column_reduction(source)
 
 
-def _is_summed(x: Instruction) -> bool:
-    """True for a computed array whose other readers are reductions."""
-    others = [reader(u) for u in readers(x) if u.opcode != "tuple"]
-    return (
-        x.opcode not in ("parameter", "reduce") and bool(others) and all(u.opcode == "reduce" for u in others)
-    )
-
-
 def _drop_results(*results: Instruction) -> bool:
     entry = computation_of(results[0])
     root = entry.root
@@ -337,20 +232,11 @@ def _many_kernels(reductions: bool) -> Find:
     return find
 
 
-def _too_many_operands(s: Situation) -> Iterable[Finding]:
-    for r in s.refusals("PF012"):
-        for producer, _ in s.edges(r):
-            yield Finding(producer.name, "PF012")
-            break
-
-
 _LOGGED = "Do not return the mean or variance with what they normalize"
 _statistics, _updated = _results_that(_normalizes), _many_kernels(reductions=False)
 
 SHARING = (
     Recipe("drop-logged-statistics", _LOGGED, _statistics, _drop_results),
-    Recipe("drop-logged-summands", "Do not return what is summed", _results_that(_is_summed), _drop_results),
     Recipe("update-as-one-vector", "Keep small arrays in one vector, update it", _updated),
     Recipe("reduce-as-one-vector", "Concatenate small arrays, reduce once", _many_kernels(reductions=True)),
-    Recipe("pass-one-stacked-array", "Pass the arrays stacked, as one argument", _too_many_operands),
 )

@@ -1,7 +1,8 @@
 """Recipes on a module before optimizations, compiled from there; constants that XLA evaluates for long."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.analysis.kernels import kernel_source
@@ -13,12 +14,15 @@ from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.passes.algebraic.constant_folding import MOST_FOLDED
+from hlofuse.passes.algebraic.context import Options
 from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
 from hlofuse.passes.common.shapes import array, window_of, with_dimensions
 from hlofuse.passes.control_flow.call_graph import CallInliner
+from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE, TupleSimplifier
+from hlofuse.releases.named import AROUND_FUSION
 from hlofuse.reports.advice.matching import combines_by, is_constant
 from hlofuse.trace import OnlySkipped
 
@@ -29,7 +33,9 @@ _NARROW = ("bf16", "f16")
 def prepared(module: Module) -> Module:
     """A copy without calls, in which broadcasts and reshapes are simple."""
     out = copy_module(module)
-    for step in (CallInliner(), TupleSimplifier(), AlgebraicSimplifier(), HloDCE()):
+    simpler = AlgebraicSimplifier(Options(dot_strength_reduction=False))
+    cse = HloCSE(only_fusion_computations=False, release=AROUND_FUSION)
+    for step in (CallInliner(), TupleSimplifier(), simpler, cse, HloDCE()):
         step.run(out, OnlySkipped())
     return out
 
@@ -92,7 +98,8 @@ def _gather(
     return make.add(at, "gather", shape, [table, indices], index_vector_dim=rank, copied_attributes=texts)
 
 
-def _replace(x: Instruction, new: Instruction) -> bool:
+def replace(x: Instruction, new: Instruction) -> bool:
+    """Have the readers of `x` read another form of the same values."""
     new = make.convert(x, new, x.shape.element_type)
     is_same = new.shape.dimensions == x.shape.dimensions
     x.replace_all_uses_with(new if is_same else make.reshape(x, x.shape, new))
@@ -111,7 +118,7 @@ def _take(x: Instruction) -> bool:
             labels = found[0].shape.rank
             rank = rows.shape.rank
             rows = make.transpose(x, rows, [*range(labels, rank), *range(labels)])
-        return _replace(x, rows)
+        return replace(x, rows)
     return False
 
 
@@ -121,7 +128,7 @@ def _narrow(x: Instruction) -> bool:
     types = {o.shape.element_type for o in operands}
     if x.shape.element_type != "f32" or len(types) > 1 or not types.issubset(_NARROW):
         return False
-    return _replace(x, dot_like(x, x.shape, operands[0], operands[1], DotDimensions.of(x)))
+    return replace(x, dot_like(x, x.shape, operands[0], operands[1], DotDimensions.of(x)))
 
 
 def _distances(x: Instruction) -> bool:
@@ -147,7 +154,7 @@ def _distances(x: Instruction) -> bool:
         norm = make.binary(x, "multiply", base, base)
         norm = make.reduce(x, norm, x.operands[1], [d], x.called_computations[0])
         total = make.binary(x, "add", total, make.broadcast(x, x.shape, norm, [k]))
-    return _replace(x, total)
+    return replace(x, total)
 
 
 def _pick(x: Instruction) -> bool:
@@ -170,7 +177,7 @@ def _pick(x: Instruction) -> bool:
         rest = [batch.index(d) for d in x.dimensions if d != classes]
         if rest:
             picked = make.reduce(x, picked, x.operands[1], rest, x.called_computations[0])
-        return _replace(x, picked)
+        return replace(x, picked)
     return False
 
 
@@ -184,7 +191,7 @@ def _take_first(x: Instruction) -> bool:
     done: dict[Instruction, Instruction] = {}
     indices = make.reshape(x, array(x.operands[1].shape.element_type, [rows]), x.operands[1])
     new = _rows(source, indices, done)
-    return any(i.opcode == "dot" for i in done) and _replace(x, new)
+    return any(i.opcode == "dot" for i in done) and replace(x, new)
 
 
 def _rows(x: Instruction, indices: Instruction, done: dict[Instruction, Instruction]) -> Instruction:
@@ -206,14 +213,25 @@ def _rows(x: Instruction, indices: Instruction, done: dict[Instruction, Instruct
     return new
 
 
-WRITTEN = {
-    "take-not-onehot": ("dot", _take),
-    "multiply-narrow-sum-wide": ("dot", _narrow),
-    "distances-by-a-product": ("reduce", _distances),
-    "pick-the-label": ("reduce", _pick),
-    "take-first": ("gather", _take_first),
+@dataclass(frozen=True, slots=True)
+class Rewriting:
+    """A recipe as a change of a module before optimizations."""
+
+    opcodes: str
+    """The operations at which it begins."""
+    change: Callable[[Instruction], bool]
+    """Makes the change at one of them; False where it cannot be made."""
+    backend: str = ""
+    """The only backend on which it can be made."""
+
+
+OWN = {
+    "take-not-onehot": Rewriting("dot", _take),
+    "multiply-narrow-sum-wide": Rewriting("dot", _narrow),
+    "distances-by-a-product": Rewriting("reduce", _distances),
+    "pick-the-label": Rewriting("reduce", _pick),
+    "take-first": Rewriting("gather", _take_first),
 }
-"""The opcode at which each recipe begins, and the change there; False where it cannot be made."""
 
 
 _STEPS = 1_000_000

@@ -20,9 +20,9 @@ from hlofuse.pipelines.flags import DISABLED, YNN_KINDS, joined, merged
 from hlofuse.pipelines.gpu.before_fusion import ALGSIMP_LAYOUTS, has_triton, pass_lists
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
-from hlofuse.reports.advice.catalogue import RECIPES
+from hlofuse.reports.advice.catalogue import RECIPES, WRITTEN
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
-from hlofuse.reports.advice.written import WRITTEN, prepared
+from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.verdict.cut import Cutter
 from hlofuse.reports.verdict.model import Suggestion, SuggestionKind
@@ -92,14 +92,19 @@ def of_written(observed: Observed, facts: Facts, written: Module) -> Iterator[Su
     if not before_fusion(config.target, config.device) or config.changes:
         return
     start = prepared(written)
+    opcodes = {x.opcode for x in start.instructions()}
     base: Account | None = None
     for recipe in RECIPES:
-        if recipe.name not in WRITTEN:
+        rewriting = WRITTEN.get(recipe.name)
+        if rewriting is None or rewriting.backend not in ("", config.build.backend):
             continue
-        opcode, rewrite = WRITTEN[recipe.name]
+        if opcodes.isdisjoint(rewriting.opcodes.split()):
+            continue
         module = copy_module(start)
-        places = [x for c in module.computations for x in c.post_order() if x.opcode == opcode]
-        changed = [place_of(x, module, x.name, "") for x in places if rewrite(x)]
+        places = [
+            x for c in module.computations for x in c.post_order() if x.opcode in rewriting.opcodes.split()
+        ]
+        changed = [place_of(x, module, x.name, "") for x in places if rewriting.change(x)]
         if not changed:
             continue
         HloDCE().run(module, Recorder())
@@ -159,20 +164,25 @@ def of_flags(
 ) -> Iterator[Suggestion]:
     """The flags about passes that had something to do here, each compiled and replayed with it.
 
-    None where the module before optimizations is not at hand or repeating the passes on it does not give
-    what XLA has: then nothing could be compared.
+    Without the module before optimizations, those that leave out a pass from fusion on. None where repeating
+    the passes does not give what XLA has: then nothing could be compared.
     """
     config, target = observed.replay.config, observed.replay.target
     module = observed.replay.input.unoptimized or unoptimized()
-    if module is None or not before_fusion(target, config.device) or config.changes:
+    if not before_fusion(target, config.device) or config.changes:
         return
     own = config.build.flags
     base = compiled(module, observed, own)
     if base is None or base.totals.kernels != facts.account_replayed.totals.kernels:
         return
-    lowered = Compilation.of(module, Stage.BEFORE, config).span(Stage.INPUT)
-    candidates = list(dict(_flags(observed, lowered.changing_passes, facts)).items())
-    size = sum(1 for _ in module.instructions())
+    if module is not None:
+        lowered = Compilation.of(module, Stage.BEFORE, config).span(Stage.INPUT).changing_passes
+        candidates = list(dict(_flags(observed, lowered, facts)).items())
+    else:
+        effective = (f"--{DISABLED}=", f"--{YNN_KINDS}=")
+        found = dict(_flags(observed, (), facts)).items()
+        candidates = [(flag, text) for flag, text in found if flag.startswith(effective)]
+    size = sum(1 for _ in (module or observed.replay.input.module).instructions())
     for flag, (text, rule) in candidates[: max(_FLAGS, _MOST_LOWERED // size)]:
         after = compiled(module, observed, merged(own, (flag,)))
         if after is None:
@@ -200,8 +210,6 @@ def _flags(
     """Flags, each with what it does and the rule that it avoids; `changing` are passes before fusion."""
     replay = observed.replay
     own = replay.config.build.flags
-    if any(i.fusion_kind == "kCustom" for i in replay.before.instructions()) and replay.target == "cpu":
-        yield f"--{YNN_KINDS}=-reduce", ("Leave reductions to XLA instead of YNNPACK", "CPU001")
     for code in dict.fromkeys(e.rule for e in replay.input.events if e.rule):
         rule = facts.rule(code)
         if rule.flag and rule.flag not in own:
@@ -214,6 +222,8 @@ def _flags(
     for name in dict.fromkeys(changing):
         if name in OPTIONAL:
             yield with_own(f"--{DISABLED}={name}", own), (f"Leave out the pass {name}", "")
+    if any(i.fusion_kind == "kCustom" for i in replay.before.instructions()) and replay.target == "cpu":
+        yield f"--{YNN_KINDS}=-reduce", ("Leave reductions to XLA instead of YNNPACK", "CPU001")
     for option in TARGETS[replay.target].options:
         flag = OPTION_FLAGS.get(option)
         if flag is not None and flag not in own:

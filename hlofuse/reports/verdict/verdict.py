@@ -173,13 +173,17 @@ def _floor(
 
 
 def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggestion, ...]:
-    """Suggestions with a gain, largest first; one for each rule and place."""
+    """Suggestions with a gain, largest first; one for each rule and place, and for each result.
+
+    Of equal ones the later is first: the catalogue has special recipes after general ones.
+    """
     best: dict[object, Suggestion] = {}
-    for s in sorted(suggestions, key=_place_in_list):
+    for _, s in sorted(enumerate(suggestions), key=lambda pair: (*_place_in_list(pair[1]), -pair[0])):
         if s.trial.helps(account.totals):
             place = (s.rule or s.recipe, s.sources) if s.rule or s.recipe else s.text
             best.setdefault(s.trial.totals if s.flag else place, s)
-    return tuple(best.values())
+    results = {(s.trial.totals, s.sources or s.text): s for s in reversed(best.values())}
+    return tuple(reversed(results.values()))
 
 
 def _place_in_list(s: Suggestion) -> tuple[bool, bool, tuple[float, ...]]:

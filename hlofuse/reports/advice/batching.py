@@ -1,0 +1,357 @@
+"""Loops without their iterations: values that wait for no iteration, as arrays over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
+from hlofuse.ir.fusing import clone_of, computation_of
+from hlofuse.ir.graph import Instruction
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.common import make
+from hlofuse.passes.common.calls import drop, replace_parameter
+from hlofuse.passes.common.dots import DotDimensions, new_dot
+from hlofuse.passes.common.literals import integer_of
+from hlofuse.passes.common.shapes import numbers_of, ranges_of, with_dimensions
+from hlofuse.passes.loop.parts import (
+    body_of,
+    condition_of,
+    is_element,
+    new_loop,
+    only_elements_are_read,
+)
+from hlofuse.passes.loop.trip_count import counter_of
+from hlofuse.reports.advice.loops import replace_state
+from hlofuse.reports.advice.matching import (
+    combines_by,
+    has,
+    is_below_zero,
+    is_constant,
+    is_product,
+    only_reader,
+)
+from hlofuse.reports.advice.written import Rewriting
+
+_VIEWS = frozenset("broadcast reshape convert transpose dynamic-slice slice iota constant".split())
+"""Operations of which the loop may as well do its part."""
+
+
+class Batch:
+    """The values of all iterations of a loop, written next to it, each with a leading dimension."""
+
+    def __init__(self, loop: Instruction, number: int, trips: int) -> None:
+        self.loop, self.number, self.trips = loop, number, trips
+        self.body = body_of(loop)
+        self.given = self.body.parameters[0]
+        self.init = loop.operands[0].operands
+        self.computed: dict[Instruction, Instruction] = {}
+        """Values that differ from one iteration to the next."""
+        self.fixed: dict[Instruction, Instruction] = {}
+        """Values that do not."""
+        self.numbers: set[Instruction] = set()
+        """Elements of the state that count the iterations."""
+        self.extend()
+
+    @staticmethod
+    def of(loop: Instruction) -> Batch | None:
+        """None for a loop that does not count from 0 to a constant, or holds another one."""
+        counter, body = counter_of(loop), body_of(loop)
+        if counter is None or counter.init or counter.step != 1 or counter.trips < 2:
+            return None
+        if body.root.opcode != "tuple" or has(body, "while") or not only_elements_are_read(loop):
+            return None
+        return Batch(loop, counter.index, counter.trips)
+
+    def extend(self) -> None:
+        """Write what follows from the values that are known."""
+        for x in self.body.post_order():
+            if x in self.computed or x in self.fixed or x is self.given:
+                continue
+            if x.opcode == "get-tuple-element" and x.operands[0] is self.given:
+                self._add_element(x)
+            elif has_side_effect(x) or x.called_computations[1:]:
+                continue
+            elif all(o in self.fixed for o in x.operands):
+                self.fixed[x] = self._add(clone_of(x, [self.fixed[o] for o in x.operands]))
+            elif all(o in self.fixed or o in self.computed for o in x.operands):
+                found = self._batched(x)
+                if found is not None:
+                    self.computed[x] = found
+
+    def over_all(self, x: Instruction) -> Instruction:
+        """A value with the leading dimension."""
+        if x in self.computed:
+            return self.computed[x]
+        one = self.fixed[x]
+        return make.broadcast(self.loop, self._leading(one.shape), one, range(1, one.shape.rank + 1))
+
+    def changed(self) -> list[tuple[int, Instruction]]:
+        """The elements of the state that an iteration changes, the counter aside."""
+        roots = enumerate(self.body.root.operands)
+        return [(k, x) for k, x in roots if k != self.number and not is_element(x, self.given, k)]
+
+    def written(self, k: int) -> Instruction | None:
+        """The part that an iteration writes at its own place of a whole array; None for other elements."""
+        x = self.body.root.operands[k]
+        rows = x.shape.dimensions[:1] == (self.trips,) and is_element(x.operands[0], self.given, k)
+        if not rows or not len(x.operands[0].users) == len(x.users) == 1:
+            return None
+        if x.opcode == "scatter" and len(x.operands) == 3 and combines_by(x, "parameter"):
+            one = x.operands[1].shape.element_count == 1 and numbers_of(x, "inserted_window_dims") == (0,)
+            row = numbers_of(x, "scatter_dims_to_operand_dims") == (0,)
+            return x.operands[2] if one and row and self._place(x.operands[1:2]) == 1 else None
+        if x.opcode != "dynamic-update-slice" or x.operands[1].shape.dimensions[0] != 1:
+            return None
+        return x.operands[1] if self._place(x.operands[2:]) == 1 else None
+
+    def finish(self) -> bool:
+        """Have the loop replaced by what is known; False where that is not all."""
+        state = list(self.init)
+        state[self.number] = make.scalar(self.loop, state[self.number].shape.element_type, self.trips)
+        for k, x in self.changed():
+            part = self.written(k)
+            value = x if part is None else part
+            if value not in self.computed and value not in self.fixed:
+                return False
+            if part is not None:
+                state[k] = make.reshape(self.loop, x.shape, self.over_all(part))
+            elif x in self.fixed:
+                state[k] = self.fixed[x]
+            else:
+                state[k] = make.reshape(self.loop, x.shape, self._rows(self.computed[x], self.trips - 1))
+        replace_state(self.loop, state)
+        return True
+
+    def add_carried(self, new: Instruction, before: Instruction, first: Instruction) -> None:
+        """`new`, computed in each iteration from `before`, becomes known: all, and all with `first` ahead."""
+        earlier = make.reshape(self.loop, with_dimensions(first.shape, [1, *first.shape.dimensions]), first)
+        last = self._rows(self.computed[new], 0, self.trips - 1)
+        self.computed[before] = make.concatenate(self.loop, [earlier, last], 0)
+        self.extend()
+
+    def _rows(self, x: Instruction, start: int, limit: int | None = None) -> Instruction:
+        rest = x.shape.dimensions[1:]
+        limit = start + 1 if limit is None else limit
+        return make.slice_of(self.loop, x, [start, *[0] * len(rest)], [limit, *rest])
+
+    def _leading(self, shape: Shape) -> Shape:
+        return with_dimensions(shape, [self.trips, *shape.dimensions])
+
+    def _add(self, x: Instruction) -> Instruction:
+        return computation_of(self.loop).add_instruction(x)
+
+    def _add_element(self, x: Instruction) -> None:
+        k = x.tuple_index
+        after = self.body.root.operands[k]
+        counts = after.opcode == "add" and is_element(after.operands[0], self.given, k)
+        if counts and integer_of(after.operands[1]) == 1 and integer_of(self.init[k]) == 0:
+            self.numbers.add(x)
+            self.computed[x] = make.iota(self.loop, self._leading(x.shape), 0)
+        elif after is x:
+            self.fixed[x] = self.init[k]
+
+    def _place(self, starts: Sequence[Instruction]) -> int:
+        """1 for the place of this iteration along the first dimension, −1 counted from the end, else 0."""
+        if any(integer_of(o) != 0 for o in starts[1:]):
+            return 0
+        number = starts[0]
+        while number.opcode == "reshape":
+            number = number.operands[0]
+        if number.opcode == "select" and is_below_zero(number.operands[0]):
+            number = number.operands[2]  # a negative index counts from the end
+        if number.opcode == "subtract":
+            number, rest = number.operands[1], integer_of(number.operands[0]) or 0
+            return -(number in self.numbers and rest == self.trips - 1)
+        return int(number in self.numbers)
+
+    def _batched(self, x: Instruction) -> Instruction | None:
+        """The values of one operation; None where nothing says how to write them."""
+        shape, inner = self._leading(x.shape), range(1, x.shape.rank + 1)
+        if x.opcode == "dynamic-slice":
+            return self._slices(x)
+        if x.opcode == "dot":
+            return self._product(x)
+        if x.opcode in ELEMENTWISE_OPCODES:
+            return self._add(x.clone([self.over_all(o) for o in x.operands], shape=shape))
+        if x.opcode == "concatenate":
+            return make.concatenate(self.loop, [self.over_all(o) for o in x.operands], x.dimensions[0] + 1)
+        if x.opcode not in ("reshape", "broadcast", "transpose", "slice", "reduce"):
+            return None
+        first = self.over_all(x.operands[0])
+        if x.opcode == "reshape":
+            return make.reshape(self.loop, shape, first)
+        if x.opcode == "broadcast":
+            return make.broadcast(self.loop, shape, first, [0, *(inner[d] for d in x.dimensions)])
+        if x.opcode == "transpose":
+            return make.transpose(self.loop, first, [0, *(d + 1 for d in x.dimensions)])
+        if x.opcode == "slice":
+            ranges = [(0, self.trips, 1), *((r.start, r.limit, r.stride) for r in ranges_of(x))]
+            starts, limits, strides = zip(*ranges, strict=True)
+            return make.slice_of(self.loop, first, starts, limits, strides)
+        if x.shape.is_tuple or x.operands[1] not in self.fixed:
+            return None
+        dimensions = [d + 1 for d in x.dimensions]
+        return make.reduce(self.loop, first, self.fixed[x.operands[1]], dimensions, x.called_computations[0])
+
+    def _slices(self, x: Instruction) -> Instruction | None:
+        """The array of which each iteration reads its own part."""
+        whole = self.fixed.get(x.operands[0])
+        place = self._place(x.operands[1:])
+        if whole is None or not place or whole.shape.dimensions != (self.trips, *x.shape.dimensions[1:]):
+            return None
+        if place < 0:
+            whole = make.add(self.loop, "reverse", whole.shape, [whole], dimensions="{0}")
+        return make.reshape(self.loop, self._leading(x.shape), whole)
+
+    def _product(self, x: Instruction) -> Instruction:
+        """One product: the iterations are rows of it where only one operand differs, else its batch."""
+        dims = DotDimensions.of(x)
+        batch = [dims.lhs_batch, dims.rhs_batch]
+        contracting = [dims.lhs_contracting, dims.rhs_contracting]
+        both = bool(dims.lhs_batch) or all(o in self.computed for o in x.operands)
+        operands = []
+        for side, o in enumerate(x.operands):
+            operands.append(self.over_all(o) if both or o in self.computed else self.fixed[o])
+            if both or o in self.computed:
+                batch[side] = (*((0,) if both else ()), *(d + 1 for d in batch[side]))
+                contracting[side] = tuple(d + 1 for d in contracting[side])
+        kind = x.shape.element_type
+        found = new_dot(self.loop, operands, batch, contracting, kind, x)
+        is_first = both or x.operands[0] in self.computed
+        rows = 0 if is_first else x.operands[0].shape.rank - len(contracting[0])
+        order = [rows, *(d for d in range(found.shape.rank) if d != rows)]
+        return make.transpose(self.loop, found, order) if rows else found
+
+
+def iterate_at_once(loop: Instruction) -> bool:
+    """Iterations that do not depend on each other are done at once, as `jax.vmap` does."""
+    batch = Batch.of(loop)
+    return batch is not None and bool(batch.changed()) and batch.finish()
+
+
+def scan_linear(loop: Instruction) -> bool:
+    """h = a·h + b becomes `jax.lax.associative_scan`."""
+    batch = Batch.of(loop)
+    found = False
+    for k, x in batch.changed() if batch is not None else ():
+        if batch is None or x.opcode != "add":
+            continue
+        for term, added in (x.operands, x.operands[::-1]):
+            factors = _factors(term, batch, k)
+            if factors is None or added not in (*batch.computed, *batch.fixed):
+                continue
+            a, b = batch.over_all(factors[0]), batch.over_all(added)
+            first = batch.init[k]
+            if a.shape != b.shape:
+                continue
+            batch.computed[x] = _recurrence(loop, a, b, first)
+            batch.add_carried(x, factors[1], first)
+            found = True
+            break
+    return found and batch is not None and batch.finish()
+
+
+def _factors(x: Instruction, batch: Batch, k: int) -> tuple[Instruction, Instruction] | None:
+    """The factor that is known, and the element of the state that it multiplies."""
+    for a, h in (x.operands, x.operands[::-1]) if x.opcode == "multiply" else ():
+        if is_element(h, batch.given, k) and (a in batch.computed or a in batch.fixed):
+            return a, h
+    return None
+
+
+def _recurrence(at: Instruction, a: Instruction, b: Instruction, first: Instruction) -> Instruction:
+    """All h of h = a·h + b, from `first` on, in steps that double: with more work than JAX's scan."""
+    n, *rest = a.shape.dimensions
+    lows, ones = [0] * (len(rest) + 1), [1, *rest]
+    row = with_dimensions(first.shape, ones)
+    start = make.binary(at, "multiply", make.slice_of(at, a, lows, ones), make.reshape(at, row, first))
+    start = make.binary(at, "add", start, make.slice_of(at, b, lows, ones))
+    after = make.slice_of(at, b, [1, *lows[1:]], [n, *rest])
+    b = make.concatenate(at, [start, after], 0)
+    plain = [PaddingDimension(0, 0)] * len(rest)
+    one, zero = (make.scalar(at, a.shape.element_type, value) for value in (1, 0))
+    step = 1
+    while step < n:
+        config = PaddingConfig((PaddingDimension(step, -step), *plain))
+        earlier = make.binary(at, "multiply", a, make.pad(at, b.shape, b, zero, config))
+        a = make.binary(at, "multiply", a, make.pad(at, a.shape, a, one, config))
+        b = make.binary(at, "add", earlier, b)
+        step *= 2
+    return b
+
+
+def carry(
+    loop: Instruction, first: Sequence[Instruction]
+) -> tuple[list[Instruction], list[Instruction], Instruction]:
+    """Further elements of the state: these within the body, all after the loop, and the body's new root.
+
+    Iterations pass them on as they are until the root has others.
+    """
+    size, body = len(loop.shape.tuple_shapes), body_of(loop)
+    init = make.tuple_of(loop, [*loop.operands[0].operands, *first])
+    for part in (condition_of(loop), body):
+        old, given = replace_parameter(part, init.shape)
+        for element in list(old.users):
+            element.replace_operand(0, given)
+        drop(old)
+    inside = [make.get_tuple_element(body.root, given, size + k) for k in range(len(first))]
+    body.root = make.tuple_of(body.root, [*body.root.operands, *inside])
+    new = new_loop(loop, init, condition_of(loop), body)
+    after = make.elements(new, range(size + len(first)))
+    replace_state(loop, after[:size])
+    return inside, after, body.root
+
+
+def hoist_products(loop: Instruction) -> bool:
+    """Products that wait for no iteration, and what follows from them, are computed before the loop."""
+    batch = Batch.of(loop)
+    if batch is None:
+        return False
+    needs = set(filter(is_product, batch.computed))
+    for x in batch.body.post_order():
+        if x in batch.computed and not needs.isdisjoint(x.operands):
+            needs.add(x)
+    ends = {x for x in needs if any(u not in batch.computed for u in x.users)}
+    while narrow := {x for x in ends if x.opcode in _VIEWS and x.operands[0] in needs}:
+        ends = (ends - narrow) | {x.operands[0] for x in narrow}
+    order = [x for x in batch.body.post_order() if x in ends]
+    inside, _, root = carry(loop, [batch.computed[x] for x in order])
+    number = make.get_tuple_element(root, batch.body.parameters[0], batch.number)
+    zero = make.scalar(root, number.shape.element_type, 0)
+    for x, whole in zip(order, inside, strict=True):
+        starts = [number, *[zero] * x.shape.rank]
+        part = make.dynamic_slice(root, whole, starts, [1, *x.shape.dimensions])
+        x.replace_all_uses_with(make.reshape(root, x.shape, part))
+    return bool(order)
+
+
+def sum_in_carry(loop: Instruction) -> bool:
+    """Results that are gathered only to be summed over the iterations are summed in the loop."""
+    batch = Batch.of(loop)
+    for element in [u for u in loop.users if u.opcode == "get-tuple-element"]:
+        total = only_reader(element)
+        part = batch.written(element.tuple_index) if batch is not None else None
+        if batch is None or part is None or total is None or total.opcode != "reduce":
+            continue
+        is_sum = not total.shape.is_tuple and combines_by(total, "add") and is_constant(total.operands[1], 0)
+        if 0 not in total.dimensions or not is_sum:
+            continue
+        others = [d - 1 for d in total.dimensions if d]
+        shape = with_dimensions(part.shape, element.shape.dimensions[1:])
+        inside, after, root = carry(loop, [make.zeros(loop, shape)])
+        new = make.binary(root, "add", inside[0], make.reshape(root, shape, part))
+        root.replace_operand(len(root.operands) - 1, new)
+        summed = make.reduce(total, after[-1], total.operands[1], others, total.called_computations[0])
+        total.replace_all_uses_with(summed if others else after[-1])
+        return True
+    return False
+
+
+BATCHED = {
+    "vmap-not-map": Rewriting("while", iterate_at_once),
+    "associative-scan": Rewriting("while", scan_linear),
+    "hoist-the-product": Rewriting("while", hoist_products),
+    "sum-in-the-carry": Rewriting("while", sum_in_carry),
+}

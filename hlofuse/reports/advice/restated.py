@@ -1,0 +1,482 @@
+"""Products, sums, sorts and scatters before optimizations, written in another way with the same values."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from math import prod
+
+from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
+from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
+from hlofuse.ir.fusing import computation_of
+from hlofuse.ir.graph import Instruction
+from hlofuse.ir.grouping import grouped
+from hlofuse.ir.shape import FLOATING_TYPES, Shape
+from hlofuse.passes.common import make
+from hlofuse.passes.common.dots import DotDimensions, new_dot
+from hlofuse.passes.common.literals import highest, integer_of, lowest, values_of
+from hlofuse.passes.common.shapes import (
+    array,
+    numbers_of,
+    ranges_of,
+    window_of,
+    with_dimensions,
+    without_ones,
+)
+from hlofuse.reports.advice.matching import MIN_ELEMENTS, combines_by, is_below_zero, is_constant, source
+from hlofuse.reports.advice.written import Rewriting, replace, spread
+
+
+def _product(x: Instruction, operands: list[Instruction], dims: list[list[int]]) -> Instruction:
+    """A product over one dimension of each, of the type of `x`."""
+    return new_dot(x, operands, [[], []], dims, x.shape.element_type, x)
+
+
+def _diagonal(x: Instruction) -> Instruction | None:
+    """The vector of a diagonal matrix."""
+    if x.opcode != "select" or not is_constant(x.operands[2], 0) or x.shape.rank != 2:
+        return None
+    test, values = x.operands[0], x.operands[1]
+    sides = [spread(o) for o in test.operands] if test.opcode == "compare" else []
+    if len(sides) != 2 or test.attributes.raw("direction") != "EQ" or values.opcode != "broadcast":
+        return None
+    along = [dims.index(d) for i, dims in sides if (d := _counted(i)) in dims]
+    return values.operands[0] if sorted(along) == [0, 1] and len(values.dimensions) == 1 else None
+
+
+def _counted(x: Instruction) -> int | None:
+    return int(x.attributes.raw("iota_dimension") or 0) if x.opcode == "iota" else None
+
+
+def _scale(x: Instruction) -> bool:
+    """A product with a diagonal matrix becomes a product of elements."""
+    dims = DotDimensions.of(x)
+    for side in (0, 1):
+        vector, other = _diagonal(x.operands[side]), x.operands[1 - side]
+        along = dims.contracting(1 - side)
+        if vector is None or dims.lhs_batch or len(along) != 1:
+            continue
+        if along[0] == (0 if side == 0 else other.shape.rank - 1):
+            return replace(
+                x, make.binary(x, "multiply", other, make.broadcast(x, other.shape, vector, along))
+            )
+    return False
+
+
+def _sum_first(x: Instruction) -> bool:
+    """A sum over rows or columns of a product becomes the product with a sum."""
+    dot = x.operands[0]
+    if dot.opcode != "dot" or len(dot.users) > 1 or len(x.dimensions) != 1 or not combines_by(x, "add"):
+        return False
+    dims, operands, place = DotDimensions.of(dot), list(dot.operands), len(DotDimensions.of(dot).lhs_batch)
+    for side in (0, 1):
+        free = dims.free(side, operands[side].shape.rank)
+        if place <= x.dimensions[0] < place + len(free):
+            along = free[x.dimensions[0] - place]
+            wide = make.convert(x, operands[side], x.shape.element_type)
+            total = make.reduce(x, wide, x.operands[1], [along], x.called_computations[0])
+            operands[side] = make.convert(x, total, operands[side].shape.element_type)
+            moved = [[d - (d > along) for d in ds] for ds in (dims.batch(side), dims.contracting(side))]
+            batch, contracting = ([list(f(s)) for s in (0, 1)] for f in (dims.batch, dims.contracting))
+            batch[side], contracting[side] = moved
+            return replace(x, new_dot(x, operands, batch, contracting, dot.shape.element_type, dot))
+        place += len(free)
+    return False
+
+
+def _reorder(x: Instruction) -> bool:
+    """(A·B)·C becomes A·(B·C) where that takes at most half of the operations."""
+    dims = DotDimensions.of(x)
+    for side in (0, 1):
+        inner, other = x.operands[side], x.operands[1 - side]
+        if inner.opcode != "dot" or len(inner.users) > 1 or len(dims.lhs_contracting) != 1:
+            continue
+        own = DotDimensions.of(inner)
+        ranks = {o.shape.rank for o in (*inner.operands, inner, other)}
+        if own.lhs_batch or dims.lhs_batch or ranks != {2}:
+            continue
+        near = dims.contracting(side)[0]
+        b, a = inner.operands[near], inner.operands[1 - near]
+        rows = other.shape.element_count // other.shape.dimensions[dims.contracting(1 - side)[0]]
+        of_inner = a.shape.element_count * inner.shape.dimensions[near]
+        old = of_inner + inner.shape.element_count * rows
+        if 2 * (a.shape.element_count + b.shape.element_count) * rows > old:
+            continue
+        order = slice(None, None, -1 if side else 1)
+        sums = [list(own.free(near, 2)), list(dims.contracting(1 - side))]
+        first = _product(x, [b, other][order], sums[order])
+        sums = [list(own.contracting(1 - near)), [side]]
+        return replace(x, _product(x, [a, first][order], sums[order]))
+    return False
+
+
+def _terms(x: Instruction) -> list[Instruction]:
+    """The summands of a sum of scalars or small arrays."""
+    if x.opcode != "add":
+        return [x]
+    return [t for o in x.operands for t in (_terms(o) if len(o.users) == 1 else [o])]
+
+
+def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None:
+    """A sum that nothing else reads, and the scalar that scales it."""
+    scale = None
+    if x.opcode == "multiply":
+        sums = [o for o in x.operands if o.opcode == "reduce"]
+        scales = [source(o) for o in x.operands if o.opcode != "reduce"]
+        if len(sums) != 1 or len(x.users) > 1 or scales[0].shape.dimensions:
+            return None
+        x, scale = sums[0], scales[0]
+    is_sum = x.opcode == "reduce" and not x.shape.is_tuple and combines_by(x, "add")
+    return (x, scale) if is_sum and len(x.users) == 1 and is_constant(x.operands[1], 0) else None
+
+
+def _sum_once(x: Instruction) -> bool:
+    """Sums of arrays of one shape, scaled and added, become one sum."""
+    if any(u.opcode == "add" for u in x.users):
+        return False
+    terms = _terms(x)
+    sums = [(t, s) for t in terms if (s := _scaled_sum(t)) is not None]
+    groups = grouped(((s[0].operands[0].shape, s[0].dimensions), (t, s)) for t, s in sums)
+    found = max(groups.values(), key=len, default=[])
+    if len(found) < 2:
+        return False
+    parts = []
+    for _, (total, scale) in found:
+        summand = total.operands[0]
+        if scale is not None:
+            summand = make.binary(x, "multiply", summand, make.broadcast(x, summand.shape, scale, ()))
+        parts.append(summand)
+    first = found[0][1][0]
+    added = _added(x, parts)
+    new = make.reduce(x, added, first.operands[1], first.dimensions, first.called_computations[0])
+    taken = {t for t, _ in found}
+    return replace(x, _added(x, [new, *(t for t in terms if t not in taken)]))
+
+
+def _added(at: Instruction, parts: list[Instruction]) -> Instruction:
+    total = parts[0]
+    for part in parts[1:]:
+        total = make.binary(at, "add", total, part)
+    return total
+
+
+def _cumulate_by_product(x: Instruction) -> bool:
+    """A cumulative sum over a short dimension becomes a product with a triangle of ones."""
+    window = list(window_of(x))
+    along = [d for d, w in enumerate(window) if w.size > 1]
+    if len(along) != 1 or x.shape.element_type not in FLOATING_TYPES or not combines_by(x, "add"):
+        return False
+    (d,), n = along, x.shape.dimensions[along[0]]
+    w = window[d]
+    is_plain = w.size == n and {w.padding_low, w.padding_high} == {0, n - 1} and w.stride == 1
+    if not is_plain or n > 512 or x.shape.element_count < MIN_ELEMENTS or not is_constant(x.operands[1], 0):
+        return False
+    square = array("s32", [n, n])
+    direction = "LE" if w.padding_low else "GE"
+    test = make.compare(x, direction, make.iota(x, square, 0), make.iota(x, square, 1))
+    ones = make.convert(x, test, x.shape.element_type)
+    total = _product(x, [x.operands[0], ones], [[d], [0]])
+    last = total.shape.rank - 1
+    order = [*range(d), last, *range(d, last)]
+    return replace(x, make.transpose(x, total, order) if d != last else total)
+
+
+def _extreme(x: Instruction) -> bool:
+    """One end of a sorted row becomes its maximum or minimum."""
+    if x.shape.is_tuple or len(x.called_computations) != 1:
+        return False
+    (along,), size = x.dimensions, x.shape.dimensions[x.dimensions[0]]
+    root = x.called_computations[0].root
+    low_first = root.attributes.raw("direction") == "LT"
+    if any(u.opcode != "slice" or u.shape.dimensions[along] != 1 for u in x.users):
+        return False
+    ends = [ranges_of(user)[along].start for user in x.users]
+    if root.opcode != "compare" or set(ends) - {0, size - 1} or not ends:
+        return False
+    for user, start in zip(list(x.users), ends, strict=True):
+        is_largest = (start > 0) == low_first
+        kind = x.shape.element_type
+        function = make.reducer(x, "extreme", "maximum" if is_largest else "minimum", kind)
+        bound = lowest(kind) if is_largest else highest(kind)
+        if bound is None:
+            return False
+        init = make.scalar(x, kind, bound)
+        found = make.reduce(x, x.operands[0], init, [along], function)
+        ranges = ranges_of(user)
+        rest = [d for d in range(x.shape.rank) if d != along]
+        starts, limits = ([getattr(ranges[d], end) for d in rest] for end in ("start", "limit"))
+        part = make.slice_of(x, found, starts, limits, [ranges[d].stride for d in rest])
+        user.replace_all_uses_with(make.reshape(x, user.shape, part))
+    return True
+
+
+class _Numbers:
+    """start + step · (i // repeat), for i from 0."""
+
+    def __init__(self, starts: tuple[Instruction, ...], step: int, repeat: int) -> None:
+        self.starts, self.step, self.repeat = starts, step, repeat
+
+    @property
+    def constant(self) -> int | None:
+        """The start where it is known."""
+        values = [integer_of(s) for s in self.starts]
+        return None if None in values else sum(v for v in values if v is not None)
+
+    def start(self, at: Instruction, kind: str) -> Instruction:
+        return _added(at, [make.scalar(at, kind, 0), *(make.convert(at, s, kind) for s in self.starts)])
+
+
+def _numbers(x: Instruction) -> _Numbers | None:
+    """Indices that count; None for others."""
+    if x.opcode in ("reshape", "convert"):
+        return _numbers(x.operands[0])
+    sizes = x.shape.dimensions
+    if (along := _counted(x)) is not None:
+        return None if prod(sizes[:along]) > 1 else _Numbers((), 1, prod(sizes[along + 1 :]))
+    if x.opcode == "broadcast" and x.dimensions == (0,):
+        below = _numbers(x.operands[0])
+        return below and _Numbers(below.starts, below.step, below.repeat * prod(sizes[1:]))
+    if x.opcode == "select" and len(x.operands[0].operands) == 2:  # of negative ones, or of their quotient
+        test, other, same = x.operands
+        wraps = other.opcode == "add" and same in other.operands
+        return _numbers(same) if wraps and (is_below_zero(test) or test.opcode == "and") else None
+    if len(x.operands) != 2 or x.opcode not in ("add", "multiply", "shift-right-logical", "divide"):
+        return None
+    for a, b in (x.operands, x.operands[::-1]) if x.opcode in ("add", "multiply") else (x.operands,):
+        other = source(b)
+        found = _numbers(a) if not other.shape.dimensions else None
+        value = integer_of(other)
+        if found is None:
+            continue
+        if x.opcode == "add":
+            return _Numbers((*found.starts, other), found.step, found.repeat)
+        if value is None or value < 1 or found.starts:
+            return None
+        if x.opcode == "multiply":
+            return _Numbers((), found.step * value, found.repeat)
+        times = 1 << value if "shift" in x.opcode else value
+        return _Numbers((), 1, found.repeat * times) if found.step == 1 else None
+    return None
+
+
+def _rows_of(x: Instruction) -> _Numbers | None:
+    """The rows that a scatter writes, or a gather reads, where they count and each is whole."""
+    is_scatter = x.opcode == "scatter"
+    names = ("inserted_window_dims", "scatter_dims_to_operand_dims", "update_window_dims")
+    names = names if is_scatter else ("collapsed_slice_dims", "start_index_map", "offset_dims")
+    table, rows = x.operands[0].shape, (x.operands[2] if is_scatter else x).shape
+    firsts = [numbers_of(x, n) for n in names]
+    is_plain = firsts[0] == firsts[1] == (0,) and firsts[2] == tuple(range(1, rows.rank))
+    whole = rows.dimensions[1:] == table.dimensions[1:] and rows.rank == table.rank
+    return _numbers(x.operands[1]) if is_plain and whole and len(x.operands) < 4 else None
+
+
+def _segments(x: Instruction) -> bool:
+    """Sums of equal segments become a sum over an axis."""
+    found = _rows_of(x)
+    updates = x.operands[2]
+    count, *rest = x.shape.dimensions
+    if found is None or found.starts or found.step != 1 or not combines_by(x, "add"):
+        return False
+    if found.repeat < 2 or updates.shape.dimensions[0] != count * found.repeat:
+        return False
+    blocks = make.reshape(x, with_dimensions(x.shape, [count, found.repeat, *rest]), updates)
+    kind = x.shape.element_type
+    total = make.reduce(x, blocks, make.zero(x, kind), [1], x.called_computations[0])
+    return replace(x, make.binary(x, "add", total, x.operands[0]))
+
+
+def _window(x: Instruction) -> bool:
+    """Rows that follow each other, or every n-th row, are written or read without indices."""
+    found = _rows_of(x)
+    if found is None or found.repeat != 1 or found.step < 1:
+        return False
+    table = x.operands[0]
+    count, *rest = (x.operands[2].shape if x.opcode == "scatter" else x.shape).dimensions
+    last = None if found.constant is None else found.constant + (count - 1) * found.step
+    if last is not None and last >= table.shape.dimensions[0]:
+        return False
+    kind = x.operands[1].shape.element_type
+    zeros = [make.scalar(x, kind, 0)] * len(rest)
+    if found.step == 1:
+        starts = [found.start(x, kind), *zeros]
+        old = make.dynamic_slice(x, table, starts, [count, *rest])
+        if x.opcode == "gather":
+            return replace(x, old)
+        update = _combined(x, old, x.operands[2])
+        return update is not None and replace(x, make.dynamic_update_slice(x, table, update, starts))
+    if found.constant is None or last is None:
+        return False
+    low, high = found.constant, table.shape.dimensions[0] - last - 1
+    if x.opcode == "gather":
+        first, strides = [found.constant, *[0] * len(rest)], [found.step, *[1] * len(rest)]
+        return replace(x, make.slice_of(x, table, first, [last + 1, *rest], strides))
+    paddings = [PaddingDimension(low, high, found.step - 1), *[PaddingDimension(0, 0)] * len(rest)]
+    config = PaddingConfig(tuple(paddings))
+    spread_out = make.pad(x, x.shape, x.operands[2], make.zero(x, x.shape.element_type), config)
+    if combines_by(x, "add"):
+        return replace(x, make.binary(x, "add", table, spread_out))
+    if not combines_by(x, "parameter"):
+        return False
+    given = x.operands[2].shape.with_element_type("pred")
+    ones = make.broadcast(x, given, make.add(x, "constant", array("pred"), payload="true"), ())
+    is_new = make.pad(x, x.shape.with_element_type("pred"), ones, make.zero(x, "pred"), config)
+    return replace(x, make.select(x, is_new, spread_out, table))
+
+
+def _combined(x: Instruction, old: Instruction, new: Instruction) -> Instruction | None:
+    """The result of a scatter for a value and an update."""
+    root = x.called_computations[0].root
+    if root.opcode == "parameter":
+        return new if root.parameter_number else old
+    is_plain = len(root.operands) == 2 and all(o.opcode == "parameter" for o in root.operands)
+    return make.binary(x, root.opcode, old, new) if is_plain else None
+
+
+def _scatter_stacked(x: Instruction) -> bool:
+    """Sums over the same segments become one of stacked values."""
+    indices, updates = x.operands[1:] if len(x.operands) == 3 else (x, x)
+    if updates.shape.rank != 1 or x.shape.rank != 1 or not combines_by(x, "add") or not x.users:
+        return False
+    same = [
+        u
+        for u in indices.users
+        if u.opcode == "scatter" and u.operands[1] is indices and u.operands[2].shape == updates.shape
+    ]
+    same = [u for u in same if u.shape == x.shape and combines_by(u, "add") and (u.users or u.is_root)]
+    if len(same) < 2 or same[0] is not x:
+        return False
+
+    def stacked(parts: list[Instruction]) -> Instruction:
+        columns = [make.reshape(x, with_dimensions(p.shape, [*p.shape.dimensions, 1]), p) for p in parts]
+        return make.concatenate(x, columns, 1)
+
+    operands = [stacked([u.operands[0] for u in same]), indices, stacked([u.operands[2] for u in same])]
+    new = make.copy_of(x, operands, operands[0].shape)
+    new.attributes = new.attributes.updated(update_window_dims="{1}")
+    rows = x.shape.dimensions[0]
+    for k, u in enumerate(same):
+        column = make.slice_of(x, new, [0, k], [rows, k + 1])
+        u.replace_all_uses_with(make.reshape(x, u.shape, column))
+    return True
+
+
+def _row_written(x: Instruction) -> tuple[int, Instruction] | None:
+    """The constant place of whole rows that are written, and the rows; None for other writes."""
+    if x.opcode == "scatter" and x.operands[1].shape.element_count == 1:
+        dims = [numbers_of(x, n) for n in ("inserted_window_dims", "scatter_dims_to_operand_dims")]
+        row = x.operands[2].shape.element_count * x.shape.dimensions[0] == x.shape.element_count
+        if len(x.operands) > 3 or dims != [(0,), (0,)] or not row or not combines_by(x, "parameter"):
+            return None
+        places = values_of(x.operands[1]) if x.operands[1].opcode == "constant" else None
+        rows = make.reshape(x, with_dimensions(x.shape, [1, *x.shape.dimensions[1:]]), x.operands[2])
+        return (int(places[0].real), rows) if places else None
+    if x.opcode != "dynamic-update-slice":
+        return None
+    starts = [integer_of(o) for o in x.operands[2:]]
+    whole = x.operands[1].shape.dimensions[1:] == x.shape.dimensions[1:]
+    return (starts[0], x.operands[1]) if whole and starts[0] is not None and not any(starts[1:]) else None
+
+
+def _write_at_once(x: Instruction) -> bool:
+    """Writes of rows that follow each other become one."""
+    first, rows = x, list[tuple[int, Instruction]]()
+    while (row := _row_written(first)) is not None and (first is x or len(first.users) == 1):
+        rows.append(row)
+        first = first.operands[0]
+    if len(rows) < 3 or any(u.opcode == x.opcode and u.operands[0] is x for u in x.users):
+        return False
+    rows.sort(key=lambda row: row[0])
+    if any(start + part.shape.dimensions[0] != after for (start, part), (after, _) in pairwise(rows)):
+        return False
+    joined = make.concatenate(x, [part for _, part in rows], 0)
+    if joined.shape == x.shape:
+        return replace(x, joined)
+    starts = [make.scalar(x, "s32", rows[0][0]), *[make.scalar(x, "s32", 0)] * (x.shape.rank - 1)]
+    return replace(x, make.dynamic_update_slice(x, first, joined, starts))
+
+
+_FUSABLE = ELEMENTWISE_OPCODES | {"broadcast", "reshape", "transpose", "copy", "reduce"}
+
+
+def _below(x: Instruction) -> list[Instruction]:
+    """All that an operand is computed from, up to products."""
+    found, seen = [x], {x}
+    for i in found:
+        fresh = [o for o in i.operands if o not in seen] if i.opcode in _FUSABLE else []
+        found += dict.fromkeys(fresh)
+        seen.update(fresh)
+    return found
+
+
+def _before_widening(x: Instruction) -> Instruction:
+    return x.operands[0] if x.opcode == "convert" and x.shape.element_type == "f32" else x
+
+
+def _attend(scores: Instruction) -> bool:
+    """Products around a softmax become cuDNN's attention, and those of its gradient become its gradient.
+
+    cuDNN takes float16 and bfloat16, heads of at most 256.
+    """
+    operands = [_before_widening(o) for o in scores.operands]
+    dims, head = DotDimensions.of(scores), 1
+    for d in dims.lhs_contracting:
+        head *= scores.operands[0].shape.dimensions[d]
+    is_narrow = {o.shape.element_type for o in operands} in ({"bf16"}, {"f16"})
+    if not is_narrow or not dims.lhs_batch or head % 8 or head > 256:
+        return False
+    products: dict[tuple[bool, bool], tuple[Instruction, Instruction]] = {}
+    for x in computation_of(scores).post_order():
+        for side in (0, 1) if x.opcode == "dot" and x is not scores else ():
+            below = _below(x.operands[side])
+            exponential = next((i for i in below if i.opcode == "exponential"), None)
+            if exponential is None or scores not in _below(exponential.operands[0]):
+                continue
+            sums = (i for i in below if i.opcode == "reduce" and exponential in _below(i.operands[0]))
+            total = next(sums, None)
+            along = DotDimensions.of(x).contracting(side)
+            own, sizes = (without_ones(i.shape).dimensions for i in (x.operands[side], exponential))
+            if total is None or own != sizes:
+                return False
+            is_gradient = any(i.opcode == "dot" and i is not scores for i in below)
+            ends = (x.operands[side].shape.rank - max(along), exponential.shape.rank - max(total.dimensions))
+            products[ends[0] == ends[1], is_gradient] = x, x.operands[1 - side]
+    output, value = products.get((True, False)), products.get((False, False))
+    if output is None and value is None:
+        return False
+    narrow = operands[0].shape.element_type
+    config = json.dumps({"dimensions": [str(n) for n in scores.shape.dimensions]})
+    raw = f'{{"cudnn_fmha_backend_config": {{"intermediate_tensor_shape": {config}}}}}'
+
+    def call(name: str, given: list[Instruction], results: list[Shape]) -> list[Instruction]:
+        shape = Shape.tuple_of([*results, array("u8", [0])])
+        texts = {"custom_call_target": f'"__cudnn$fmhaSoftmax{name}"', "backend_config": raw}
+        new = make.add(scores, "custom-call", shape, given, copied_attributes=texts)
+        return make.elements(new, range(len(results)))
+
+    if output is not None:
+        result = output[0].shape.with_element_type(narrow)
+        replace(output[0], *call("", [*operands, _before_widening(output[1])], [result]))
+    rest = [products.get(key) for key in ((True, True), (False, True), (False, False))]
+    gradients = [pair for pair in rest if pair is not None]
+    if value is not None:
+        results = [x.shape.with_element_type(narrow) for x, _ in gradients]
+        found = call("Backward", [*operands, *operands, value[1]], results)
+        for (x, _), new in zip(gradients, found, strict=True):
+            replace(x, new)
+    return True
+
+
+RESTATED = {
+    "scale-not-diagonal": Rewriting("dot", _scale),
+    "attention-by-cudnn": Rewriting("dot", _attend, "gpu"),
+    "sum-before-the-product": Rewriting("reduce", _sum_first),
+    "multiply-the-small-first": Rewriting("dot", _reorder),
+    "sum-once": Rewriting("add", _sum_once),
+    "triangular-cumsum": Rewriting("reduce-window", _cumulate_by_product),
+    "max-not-sort": Rewriting("sort", _extreme),
+    "reshape-not-segments": Rewriting("scatter", _segments),
+    "window-not-scatter": Rewriting("scatter gather", _window),
+    "one-segment-sum": Rewriting("scatter", _scatter_stacked, "gpu"),
+    "write-at-once": Rewriting("dynamic-update-slice scatter", _write_at_once),
+}
