@@ -164,10 +164,8 @@ def before_fusion(
 
     A flag chooses the operations that YNNPACK computes.
     """
-    return _before_fusion(
-        release,
-        frozenset(opcode for kind in ynn_kinds(flags) for opcode in _YNN_OPCODES.get(kind, ())),
-    )
+    kinds = ynn_kinds(flags) if _YNN_SINCE.includes(release.name) else ()
+    return _before_fusion(release, frozenset(o for kind in kinds for o in _YNN_OPCODES.get(kind, ())))
 
 
 def after_fusion(
@@ -209,6 +207,8 @@ def after_fusion(
     )
 
 
+_YNN_SINCE = Span(since="0.9")
+"""The releases whose jaxlib for a CPU calls YNNPACK (asked)."""
 _YNN_OPCODES = {
     "individual_dot": ("dot",),
     "individual_convolution": ("convolution",),

@@ -204,6 +204,7 @@ class Release:
     floats_reassociated: bool = _around(until="0.11")
     products_fused_by_tiling: bool = _around(since="0.12")
     filters_padded_whole: bool = _around(since="0.12")
+    inverts_broadcasts: bool = _around(since="0.10")
 
     def has(self, span: Span, name: str) -> bool:
         """True if an item with that span and name (a rule's code, a pass's text) is part of this release."""

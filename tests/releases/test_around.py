@@ -102,7 +102,20 @@ CASES = {
         {"pad": 2, "custom-call": 1, "transpose": 1},
         {"pad": 1, "custom-call": 1, "transpose": 1},
     ),
+    "inverts_broadcasts": (
+        """HloModule m
+        ENTRY e {
+          x = f32[64,8] parameter(0)
+          y = f32[64] parameter(1)
+          s = f32[64] sine(y)
+          b = f32[64,8] broadcast(s), dimensions={0}
+          ROOT q = f32[64,8] divide(x, b)
+        }""",
+        {"sine": 1, "broadcast": 1, "divide": 1},
+        {"sine": 1, "broadcast": 2, "divide": 1, "multiply": 1},
+    ),
 }
+_RELEASES = {"inverts_broadcasts": ("0.9.2", "0.10.2")}
 _ON_GPU = ("products_fused_by_tiling", "filters_padded_whole")
 _NOTHING = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element")
 
@@ -123,9 +136,16 @@ def opcodes(text: str, release: str, flipped: str = "", on_gpu: bool = False) ->
 @pytest.mark.parametrize("name", CASES)
 def test_each_release_as_xla_answered(name: str) -> None:
     text, earlier, later = CASES[name]
+    old, new = _RELEASES.get(name, ("0.11.1", "0.12.0.1"))
     on_gpu = name in _ON_GPU
-    assert opcodes(text, "0.11.1", on_gpu=on_gpu) == opcodes(text, "0.12.0.1", name, on_gpu) == earlier
-    assert opcodes(text, "0.12.0.1", on_gpu=on_gpu) == opcodes(text, "0.11.1", name, on_gpu) == later
+    assert opcodes(text, old, on_gpu=on_gpu) == opcodes(text, new, name, on_gpu) == earlier
+    assert opcodes(text, new, on_gpu=on_gpu) == opcodes(text, old, name, on_gpu) == later
+
+
+@pytest.mark.parametrize(("release", "fusions"), [("0.8.3", 0), ("0.9.2", 1), ("0.11.1", 1)])
+def test_ynnpack_computes_since_0_9(release: str, fusions: int) -> None:
+    text = CASES["ynn_ends_in_arithmetic"][0]
+    assert opcodes(text, release).get("fusion", 0) == fusions
 
 
 _SCAN = """HloModule m

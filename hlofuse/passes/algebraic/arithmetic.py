@@ -318,7 +318,8 @@ def _inverse(value: Value) -> Value:
 def _divide_by_broadcast(c: Context, divide: Instruction) -> bool:
     """A / broadcast(B) is A * broadcast(1 / B), on CPU."""
     a, wide = divide.operands
-    if not c.options.executing_on_cpu or wide.opcode != "broadcast":
+    on_cpu = c.options.executing_on_cpu and c.release.inverts_broadcasts
+    if not on_cpu or wide.opcode != "broadcast":
         return False
     b = wide.operands[0]
     if is_complex(divide) or len(b.users) != 1:

@@ -223,12 +223,9 @@ def _fuse_tileable(dot: Instruction, space: TileableFusion, recorder: Recorder) 
 
 def _take_place(output: Instruction, fusion: Instruction, name: str, recorder: Recorder) -> None:
     """The fusion in the place of what it computes."""
-    readers = list(dict.fromkeys(output.users))
-    end = output.name
-    if output.shape != fusion.shape:
-        replaced(output, added(fusion, "bitcast", output.shape, [fusion]))
-    else:
-        replaced(output, fusion)
+    readers, end = list(dict.fromkeys(output.users)), output.name
+    same = output.shape == fusion.shape
+    replaced(output, fusion if same else added(fusion, "bitcast", output.shape, [fusion]))
     recorder.created_instructions(name, [fusion], rule=TRITON_PRODUCT.code, reason=TRITON_PRODUCT.title)
     _record_end(end, fusion, readers, recorder)
 
