@@ -36,7 +36,7 @@ class GemmFusion(Pass):
     release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        release = self.release
+        release = self.release if self.release.products_fused_by_tiling else AROUND_FUSION
         support = TritonSupport(self.device, replace(release, pads_only_in_products=False))
         tilings = TilingModel(self.device, release)
 
