@@ -26,6 +26,8 @@ class FusionState:
     reused: ReusedOperands = field(default_factory=ReusedOperands)
     skipped: set[Instruction] = field(default_factory=set)
     """Consumers the target leaves alone altogether."""
+    ends: set[Instruction] = field(default_factory=set)
+    """On a TPU, the last instruction of each product's kernel."""
     evaluations: dict[Instruction, IndexingEvaluation] = field(default_factory=dict)
 
     def evaluation(self, fusion: Instruction) -> IndexingEvaluation:

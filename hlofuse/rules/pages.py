@@ -26,6 +26,7 @@ FAMILIES: dict[str, str] = {
     "RW": "Passes before and after fusion",
     "EM": "Implementations of GPU kernels",
     "EC": "Implementations of CPU kernels",
+    "TP": "XLA:TPU's fusion, learnt from programs that it compiled",
 }
 """The pass of each prefix of a code, in the order of lists."""
 
@@ -79,7 +80,7 @@ def sections(rule: Rule) -> list[tuple[str, str]]:
 
 
 def _what_if(rule: Rule) -> str:
-    if rule.runs or (rule.allows and rule.outcome):
+    if rule.runs or family_of(rule.code) == "TP" or (rule.allows and rule.outcome):
         return ""
     if rule.fixed:
         return f"A replay cannot disable it: {rule.fixed}."

@@ -75,7 +75,8 @@ def test_every_rule_has_its_cases() -> None:
     not_applied = frozenset().union(*(case.values("not_applied") for case in CASES))
     # Who runs a kernel is asked after fusion: tests/explain/test_kernel_rules.py.
     # Passes outside fusion: tests/explain/test_every_pass_recorded.py.
-    rules = {code for code, rule in catalogue().items() if not rule.runs and not rule.pass_name}
+    # Learnt conditions: tests/stages/test_tpu.py.
+    rules = {c for c, rule in catalogue().items() if not (rule.runs or rule.pass_name or c.startswith("TP"))}
     assert applied | not_applied <= rules
     assert rules - applied - _CALLED_DIRECTLY == set()
     assert rules - not_applied - _CALLED_DIRECTLY == set()

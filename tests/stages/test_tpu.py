@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tarfile
 from pathlib import Path
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from hlofuse import load
+from hlofuse.ir.graph import Module
+from hlofuse.ir.text.reader import parse_module
+from hlofuse.passes.fusion.tpu_fusion import Prediction
 from hlofuse.reports.fused.tpu import compare_tpu, tpu_files
 
 from ..running import Golden, Run
@@ -104,6 +108,74 @@ def test_it_is_not_held_against_another_target(tpu: Path, hlofuse: Run) -> None:
     result = hlofuse("verify", tpu / "softmax")
     assert result.status == 2
     assert "the module is for TPU, not for target cpu" in " ".join(result.out.split())
+
+
+def test_reasons_are_learnt_and_say_how_often_they_hold(tpu: Path, hlofuse: Run) -> None:
+    shown = hlofuse("explain", tpu / "gpt2_block", "--details", "--limit", "0", columns=200).out
+    assert "not why" in shown
+    split = r"convolution → split.0 +393 kB +The consumer moves data.* \(\d+% of [\d,]+ such pairs; TP001\)"
+    assert re.search(split, shown)
+    pairs = json.loads(hlofuse("explain", tpu / "gpt2_block", "--format", "json").out)["pairs"]
+    assert {p["rule"] for p in pairs if p["fused"]["tpu"]} == {None}
     refused = hlofuse("why", tpu / "softmax", "exp.1")
     assert refused.status == 2
     assert "explain shows what was fused" in refused.err
+
+
+def predict(entry: str) -> tuple[Module, Prediction]:
+    module = parse_module(f"HloModule m\n\n{ADD}ENTRY e {{\n{entry}\n}}\n")
+    return module, Prediction(module)
+
+
+ADD = """\
+add {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b)
+}
+
+"""
+
+
+P = "p = f32[8,8] parameter(0)"
+PRODUCT = "x = f32[8,8] convolution(p, p), dim_labels=bf_io->bf"
+HALF = "y = f32[8,4] slice(x), slice={[0:8], [0:4]}"
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        ((P, "x = f32[8,8] exponential(p)", "ROOT y = f32[8,8] negate(x)"), None),
+        ((P, "x = f32[8,8] exponential(p)", f"ROOT {HALF}"), "TP001"),
+        (
+            (
+                P,
+                "z = f32[] constant(0)",
+                "x = f32[8] reduce(p, z), dimensions={1}, to_apply=add",
+                "ROOT y = f32[8] negate(x)",
+            ),
+            "TP002",
+        ),
+        (("p = f32[] parameter(0)", "x = f32[] negate(p)", "ROOT y = f32[] exponential(x)"), "TP003"),
+        # A product's kernel goes on while one value of its size leaves it.
+        ((P, PRODUCT, "ROOT y = f32[8,8] negate(x)"), None),
+        ((P, PRODUCT, HALF, "ROOT w = f32[8,4] negate(y)"), "TP001"),
+    ],
+)
+def test_each_condition_has_a_case(lines: tuple[str, ...], code: str | None) -> None:
+    module, predicted = predict("\n".join(lines))
+    named = {i.name: i for i in module.entry}
+    x, y = named["x"], named["y"]
+    assert predicted.together(x, y) == (code is None)
+    assert predicted.refusal(x, y) == code
+
+
+def test_a_stored_value_and_its_reader_become_one_kernel_with_two_results() -> None:
+    entry = (
+        "p = f32[8,8] parameter(0)\nx = f32[8,8] convolution(p, p), dim_labels=bf_io->bf\n"
+        "y = f32[8,8] exponential(x)\nROOT t = (f32[8,8], f32[8,8]) tuple(x, y)"
+    )
+    module, predicted = predict(entry)
+    x, y = (i for i in module.entry if i.name in "xy")
+    assert predicted.together(x, y)
+    assert predicted.refusal(x, y) is None

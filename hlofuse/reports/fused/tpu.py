@@ -1,6 +1,6 @@
 """XLA:TPU, whose fusion passes are closed: what they did is read off the dumps before and after.
 
-Why they did it is not known.
+Why they did it is not known; conditions learnt from other programs give likely reasons.
 """
 
 from collections.abc import Iterator
@@ -28,8 +28,10 @@ from hlofuse.inputs.dump_directory import (
 from hlofuse.inputs.dump_names import TPU_PIPELINES
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.passes.fusion.tpu_fusion import Prediction
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.diff import phrases
+from hlofuse.rules.tpu_fusion import reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,8 @@ class TpuEdge:
     consumer: str
     bytes_between: int
     fused: bool
+    rule: str | None = None
+    """The learnt condition that keeps the two apart; None where none does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +81,13 @@ def tpu_files(path: Path, module: str | None = None) -> tuple[Path, Path] | None
 
 def compare_tpu(before: Module, after: Module) -> TpuPair:
     """The fusions on TPU, and the pairs of kernels before them that one kernel holds or not."""
-    found = diff(before, after)
-    decided = [(a.name, b.name, size, _together(found, a, b)) for a, b, size in _pairs(before)]
-    edges = [TpuEdge(a, b, size, fused) for a, b, size, fused in decided if fused is not None]
+    found, predicted = diff(before, after), Prediction(before)
+    decided = [(a, b, size, _together(found, a, b)) for a, b, size in _pairs(before)]
+    edges = [
+        TpuEdge(a.name, b.name, size, fused, None if fused else predicted.refusal(a, b))
+        for a, b, size, fused in decided
+        if fused is not None
+    ]
     return TpuPair(
         before.name,
         before.filename or "",
@@ -111,7 +119,9 @@ def _together(found: ModuleDiff, producer: Instruction, consumer: Instruction) -
     )
 
 
-CLOSED = "XLA:TPU's fusion passes are not public: the dumps show what they did, not why."
+CLOSED = (
+    "XLA:TPU's passes are not public: the dumps show what they did, not why. Reasons are learnt (rule TP)."
+)
 
 
 def print_tpu(p: TpuPair, console: Console, *, limit: int = 10) -> None:
@@ -130,10 +140,11 @@ def print_tpu(p: TpuPair, console: Console, *, limit: int = 10) -> None:
     print_more(console, len(p.changes) - (limit or len(p.changes)))
     console.print()
     apart = sorted((e for e in p.edges if not e.fused), key=lambda e: -e.bytes_between)
-    of = f"{len(apart):,} of {plural(len(p.edges), 'pair')} not fused (reason unknown), most bytes first"
+    of = f"{len(apart):,} of {plural(len(p.edges), 'pair')} not fused, most bytes first"
     console.print(Text(of, style="bold cyan"))
     for e in apart[: limit or None]:
-        indented(console, name_text(e.producer, e.consumer).append(f"  {bytes_text(e.bytes_between)}"))
+        why = f"  {bytes_text(e.bytes_between)}  {reason(e.rule) if e.rule else 'reason unknown'}"
+        indented(console, name_text(e.producer, e.consumer).append(why))
     print_more(console, len(apart) - (limit or len(apart)))
     if p.changed:
         changed = f"{plural(p.changed, 'pair')} excluded: other passes changed one of the two"
@@ -151,7 +162,7 @@ def pair_json(p: TpuPair) -> dict[str, Any]:
             for c in p.changes
         ],
         "pairs": [
-            fields(e, "producer consumer bytes_between") | {"fused": {"tpu": e.fused}} for e in p.edges
+            fields(e, "producer consumer bytes_between rule") | {"fused": {"tpu": e.fused}} for e in p.edges
         ],
         "pairs_changed_by_other_passes": p.changed,
     }

@@ -1,0 +1,122 @@
+"""The kernels that conditions learnt from XLA:TPU predict, in the order of XLA's common fusion driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hlofuse.analysis.kernels import is_kernel, launched_computations
+from hlofuse.ir.copy import copy_module
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import reach
+from hlofuse.ir.names import own_name
+from hlofuse.passes.fusion.instruction_fusion import FusionDriver, InstructionFusion
+from hlofuse.releases import AROUND_FUSION
+from hlofuse.rules.instruction_fusion import may_fuse_into_in_place, producer_is_root
+from hlofuse.rules.tpu_fusion import RULES, is_created, is_loop, kind, readers
+from hlofuse.rules.verdict import Verdict
+from hlofuse.trace import OnlySkipped
+
+
+class _Driver(FusionDriver):
+    rules = (*RULES, producer_is_root, may_fuse_into_in_place)
+
+    def prepare(self) -> None:
+        for computation in launched_computations(self.module):
+            self.state.ends |= _ends(computation)
+
+    def unfusible(self, computation: Computation) -> dict[Instruction, Verdict]:
+        return {}
+
+
+def _ends(computation: Computation) -> set[Instruction]:
+    """The last instruction of each product's kernel, which goes on while one value leaves it."""
+    order = {x: k for k, x in enumerate(computation.post_order())}
+    ends, claimed = set[Instruction](), set[Instruction]()
+    for product in (x for x in reversed(list(order)) if x.opcode == "convolution"):
+        kernel, grown = [product], [product]
+        while True:
+            following = {u for x in grown for u in x.users} - {*grown}
+            x = min(following, key=order.__getitem__, default=product)
+            if x in claimed and len(product.users) > 1:
+                kernel = [product]
+            goes_on = (is_loop(x) or x.opcode == "bitcast") and x.shape.is_array and x not in claimed
+            if x is product or not goes_on or x.shape.element_count != product.shape.element_count:
+                break
+            grown.append(x)
+            if all({*grown}.issuperset(k.users) and not k.is_root for k in grown[:-1]):
+                kernel = grown[:]
+        claimed.update(kernel)
+        ends.add(kernel[-1])
+    return ends
+
+
+class Prediction(OnlySkipped):
+    """The kernels that the conditions predict for a module before XLA:TPU's fusion passes."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__()
+        self._refused: dict[tuple[str | None, str | None], str] = {}
+        module = copy_module(module)
+        module.begin_run()
+        _Driver(InstructionFusion(release=AROUND_FUSION), module, self).run()
+        self._groups: dict[Instruction, list[Instruction]] = {}
+        for computation in launched_computations(module):
+            self._merge(computation)
+        self._kernels: dict[str | None, set[int]] = {}
+        for kernel, group in self._groups.items():
+            for i in kernel.fused_computation if is_created(kernel) else (kernel,):
+                self._kernels.setdefault(own_name(i.origin), set()).add(id(group))
+
+    def ineligible(self, *args: Any, **kwargs: Any) -> None:
+        producer, consumer = args
+        for reader, _ in readers(producer, consumer):
+            self._refused[own_name(producer.origin), own_name(reader.origin)] = kwargs["rule"]
+
+    def together(self, producer: Instruction, consumer: Instruction) -> bool:
+        """True if one kernel is predicted to hold both."""
+        return bool(self._kernels.get(producer.name, set()) & self._kernels.get(consumer.name, set()))
+
+    def refusal(self, producer: Instruction, consumer: Instruction) -> str | None:
+        """The code of the condition that keeps the two apart; None where the prediction fuses them."""
+        if self.together(producer, consumer):
+            return None
+        for value in consumer.operands:
+            reader, code = consumer, self._refused.get((value.name, consumer.name))
+            while value.operands and not is_kernel(value):
+                value, reader = value.operands[0], value
+                code = code or self._refused.get((value.name, reader.name))
+            if value is producer and code is not None:
+                return code
+        return None
+
+    def _merge(self, computation: Computation) -> None:
+        """Make kernels with several results: of a producer that stays in memory and readers of its size."""
+        groups, order = self._groups, [x for x in computation.post_order() if is_kernel(x)]
+        groups.update((x, [x]) for x in order)
+        for producer in order:
+            for user in filter(is_kernel, producer.users):
+                if self._may_join(producer, user):
+                    joined = groups[producer] + groups[user]
+                    groups.update(dict.fromkeys(joined, joined))
+
+    def _may_join(self, producer: Instruction, user: Instruction) -> bool:
+        first, second = self._groups[producer], self._groups[user]
+        kinds = kind(producer), kind(user)
+        if kinds[0] not in ("loop", "convolution") or kinds[1] not in ("loop", "reduce") or first is second:
+            return False
+        if producer.shape.is_effective_scalar or (kinds == ("loop", "loop") and not is_created(producer)):
+            return False
+        read = [(x, u) for x in first for u in x.users if u in second]
+        if any(kind(x) == "reduce" or _size(u) != _size(x) for x, u in read):
+            return False
+        both, groups = {*first, *second}, self._groups
+        after = [u for x in first for u in x.users if u not in both]
+        onwards = lambda x: [u for k in groups.get(x, [x]) if k not in both for u in k.users]  # noqa: E731
+        return not any(x in second for x in reach(after, onwards))
+
+
+def _size(kernel: Instruction) -> tuple[int, ...]:
+    """The dimensions that a kernel runs over."""
+    root = kernel.fused_root if is_created(kernel) else kernel
+    shape = root.operands[0].shape if root.opcode == "reduce" else root.shape
+    return next(leaf.dimensions for _, leaf in shape.leaves())

@@ -1,0 +1,112 @@
+"""Conditions under which XLA:TPU leaves two operations in two kernels: codes TP…
+
+They were learnt from compiled programs and are not XLA's, whose source for a TPU is not public.
+"""
+
+import re
+
+from hlofuse.analysis.elementwise import is_elementwise
+from hlofuse.ir.graph import Instruction
+from hlofuse.rules.catalogue import catalogue
+from hlofuse.rules.instruction_fusion import CandidatePair
+from hlofuse.rules.verdict import Figures, condition
+
+_ON_ITS_OWN = frozenset(
+    "reduce reshape sort concatenate dynamic-update-slice gather scatter reduce-window custom-call"
+    " select-and-scatter transpose rng-bit-generator reverse".split()
+)
+_KINDS = ("dynamic-update-slice", "scatter", "convolution", "reduce", "reduce-window")
+_MOST_CHAINED_BYTES = 16_000_000
+
+
+def is_created(x: Instruction) -> bool:
+    """True for a fusion that this pass made: those from before it are custom fusions."""
+    return x.opcode == "fusion" and x.fusion_kind != "kCustom"
+
+
+def kind(kernel: Instruction) -> str:
+    """`loop`, or the opcode that decides how the kernel runs."""
+    opcodes = {i.opcode for i in kernel.fused_computation} if is_created(kernel) else {kernel.opcode}
+    found = next((o for o in _KINDS if o in opcodes), None)
+    return found or ("loop" if is_created(kernel) or is_loop(kernel) else kernel.opcode)
+
+
+def is_loop(x: Instruction) -> bool:
+    """Computed element by element; XLA:TPU treats a copy as a move of data."""
+    return is_elementwise(x) and x.opcode != "copy"
+
+
+def readers(producer: Instruction, consumer: Instruction) -> list[tuple[Instruction, int]]:
+    """The instructions of a consumer that read the producer, with the operand's number."""
+    if not is_created(consumer):
+        return [(consumer, k) for k, o in enumerate(consumer.operands) if o is producer]
+    parameter = consumer.fused_computation.parameters[consumer.operands.index(producer)]
+    return [(u, k) for u in parameter.users for k, o in enumerate(u.operands) if o is parameter]
+
+
+def _takes_in(reader: Instruction, number: int, value: Instruction) -> bool:
+    """True if a kernel may compute the operand while it computes the reader."""
+    inside = reader.computation is not None and reader.computation.fusion is not None
+    opcode = reader.opcode
+    if opcode == "bitcast":
+        return inside or (bool(reader.users) and all(_takes_all(reader, u) for u in reader.users))
+    if opcode == "slice":
+        return value.opcode == "pad"
+    if opcode == "dynamic-update-slice":
+        return number <= 1 and (inside or len(reader.operands[0].users) == 1)
+    return opcode in ("reduce", "convolution", "scatter") or (is_loop(reader) and opcode != "fusion")
+
+
+def _takes_all(producer: Instruction, user: Instruction) -> bool:
+    return all(_takes_in(u, k, producer) for u, k in readers(producer, user))
+
+
+@condition("TP001", "The consumer moves data, or an earlier pass made its kernel")
+def consumer_takes_nothing(pair: CandidatePair) -> Figures | None:
+    takes = pair.consumer.opcode not in ("bitcast", "tuple") and _takes_all(pair.producer, pair.consumer)
+    return None if takes else {}
+
+
+@condition("TP002", "The producer is a kind of operation that is a kernel of its own")
+def producer_on_its_own(pair: CandidatePair) -> Figures | None:
+    producer = pair.producer
+    if producer.opcode == "copy":
+        reading = [u for u, _ in readers(producer, pair.consumer)]
+        in_product = all(u.opcode == "convolution" and not _is_plain(u) for u in reading)
+        return None if in_product and producer.operands[0].opcode != "bitcast" else {}
+    if producer.opcode == "fusion":
+        return None if is_created(producer) and kind(producer) == "loop" else {}
+    return {} if producer.opcode in _ON_ITS_OWN else None
+
+
+@condition("TP003", "The producer is a scalar")
+def scalar(pair: CandidatePair) -> Figures | None:
+    shape = pair.producer.shape
+    return {} if shape.is_array and not shape.rank and pair.producer.opcode != "constant" else None
+
+
+@condition("TP004", "The producer is the result of a product's kernel")
+def end_of_product(pair: CandidatePair) -> Figures | None:
+    producer = pair.producer
+    if producer not in pair.state.ends:
+        return None
+    reader, number = readers(producer, pair.consumer)[0]
+    # XLA:TPU chains two products of matrices if they are small enough.
+    size = sum(o.shape.byte_size for o in reader.operands)
+    chained = _is_plain(reader) and number == 0 and len(producer.users) == 1
+    return None if chained and size <= _MOST_CHAINED_BYTES else {}
+
+
+def _is_plain(x: Instruction) -> bool:
+    """True for a product of matrices."""
+    return x.opcode == "convolution" and x.attributes.raw("window") in (None, "{size=1}")
+
+
+RULES = (consumer_takes_nothing, producer_on_its_own, scalar, end_of_product)
+
+
+def reason(code: str) -> str:
+    """Why a pair was not fused, with the share of such pairs that XLA:TPU did not fuse either."""
+    rule = catalogue()[code]
+    right, pairs = map(int, re.findall(r"\d+", rule.why))
+    return f"{rule.title} ({100 * right // pairs}% of {pairs:,} such pairs; {code})"
