@@ -131,7 +131,7 @@ def read_page(path: Path) -> Page:
 
 def pages(names: Sequence[str] = ()) -> list[Page]:
     """All of them, or those of these names."""
-    paths = [DOCS / f"{n}.md" for n in names] or sorted(p for p in DOCS.glob("*.md") if p.stem != "README")
+    paths = [DOCS / f"{n}.md" for n in names] or sorted(p for p in DOCS.glob("*.md") if p.stem.islower())
     return [read_page(p) for p in paths]
 
 

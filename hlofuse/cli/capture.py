@@ -17,7 +17,7 @@ from hlofuse.capture.capturing import (
 from hlofuse.capture.folder import folder_name
 from hlofuse.capture.model import Capture, Destination, settled_target
 from hlofuse.cli.common.messages import message, spinner
-from hlofuse.cli.common.options import arguments_options, option
+from hlofuse.cli.common.options import arguments_options, destination_options, option
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.ir.errors import HlofuseError
@@ -26,17 +26,7 @@ from hlofuse.ir.errors import HlofuseError
 @click.command("capture")
 @click.argument("program", metavar="PROGRAM", nargs=-1, required=True, type=click.UNPROCESSED)
 @arguments_options
-@click.option("--only", multiple=True, metavar="NAME", help="Compile only this program of a mapping.")
-@option(
-    "--target",
-    ["cpu", "gpu", "tpu"],
-    "Backend to compile for.  [default: that of --device, tpu with --topology, else cpu]",
-)
-@click.option("--device", metavar="D", help="GPU or TPU name, or device file (hlofuse devices).")
-@click.option("--topology", metavar="T", help="TPU topology, v5e:2x2, or slices x hosts x GPUs, 1x2x8.")
-@click.option("--mesh", metavar="M", help="Partition over devices: 4, or named axes data=2,model=4.")
-@click.option("--python", metavar="PYTHON", help="Python whose JAX compiles.  [default: this one]")
-@click.option("--flags", metavar="FLAGS", default="", help="Additional XLA_FLAGS.")
+@destination_options
 @option(
     "-o --output",
     "DIR",

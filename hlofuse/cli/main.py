@@ -17,6 +17,7 @@ _SECTIONS: dict[str, dict[str, str]] = {
         "why": "Why two operations were fused or not.",
         "what-if": "Rank changes by what they save: recipes, flags, rules, knobs.",
         "recipe": "Changes to a program: symptom, code before and after, figures.",
+        "fix": "Edit a JAX program so that it runs faster; each edit is compiled and its values judged.",
         "rule": "The rule catalogue: condition, reason, advice.",
     },
     "Search for something faster": {

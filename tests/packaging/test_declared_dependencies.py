@@ -27,6 +27,7 @@ COMMANDS: dict[str, str] = {
     "why": "{sample} exp.0",
     "what-if": "{sample}",
     "recipe": "unroll-the-scan",
+    "fix": "{folder}/program.py:f --args f32[4]",
     "rule": "CPU012",
     "optimize": "{module} --seconds 1",
     "passes": "",

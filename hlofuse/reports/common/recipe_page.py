@@ -50,9 +50,14 @@ def _folder() -> Path:
     return packaged if packaged.is_dir() else package.parent / "docs" / "recipes"
 
 
+def recipe_text(name: str) -> str:
+    """The text of a page of the folder."""
+    return (_folder() / f"{name}.md").read_text(encoding="utf-8")
+
+
 def recipe_names() -> list[str]:
     """The names of all recipes, in the order of the alphabet."""
-    return sorted(p.stem for p in _folder().glob("*.md") if p.stem != "README")
+    return sorted(p.stem for p in _folder().glob("*.md") if p.stem.islower())
 
 
 @cache
@@ -61,7 +66,7 @@ def recipe_page(name: str) -> RecipePage:
     names = recipe_names()
     if name not in names:
         raise HlofuseError(f"no recipe {printable(name)}{did_you_mean(name, names)}")
-    found = FORM.fullmatch((_folder() / f"{name}.md").read_text(encoding="utf-8"))
+    found = FORM.fullmatch(recipe_text(name))
     assert found is not None, name
     fields = found.groupdict()
     for key in ("symptom", "why"):

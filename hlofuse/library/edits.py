@@ -1,0 +1,241 @@
+"""Edits of a program's source: the forms of docs/recipes/FIXES.md, and what is written in their place."""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from itertools import accumulate
+from string import ascii_letters
+from typing import Any, NamedTuple, TypeAlias
+
+from hlofuse.reports.common.recipe_page import recipe_page, recipe_text
+
+_MODULES = {"jnp": "jax.numpy", "lax": "jax.lax", "jax": "jax"}
+"""Modules that the forms name; a program has its own names for them."""
+_DOTTED = re.compile(r"\b(jnp|lax|jax)\.(?=\w)")
+_UNNAMED = re.compile(r"(?<!import )(?<!from )(?<![\w.])jax\.")
+_LETTER = re.compile(r"(?<![.\w])(\*?)([A-Z])\b")
+_NUMBER = re.compile(r"-?[\d.e-]+")
+_METHODS = frozenset("sum mean max min sort var cumsum dot".split())
+_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.Constant)
+_SHORT = (ast.Name, ast.Attribute, ast.Subscript, ast.Constant, ast.UnaryOp)
+_OPERATORS = (ast.BinOp, ast.UnaryOp, ast.Attribute, ast.Compare, ast.Subscript)
+
+Found: TypeAlias = dict[str, Any]
+"""The nodes that letters of a form stand for; `*R`: texts; `definitions`: assignments that were followed."""
+Place: TypeAlias = tuple[ast.expr, Found, tuple[str, ...]]
+"""A node, the letters, and the forms to write."""
+
+
+class Edit(NamedTuple):
+    """A change of one place or several; each of `texts` is the whole program with one form of it."""
+
+    recipe: str
+    line: int
+    places: tuple[str, ...]
+    texts: tuple[str, ...]
+
+
+@cache
+def _forms() -> list[tuple[str, ast.expr, tuple[str, ...]]]:
+    """The recipe, the form to find and the forms to write of each row."""
+    rows = re.findall(r"^\| (.+?) \| `(.+?)` \| (.+) \|$", recipe_text("FIXES"), re.MULTILINE)
+    return [
+        (re.sub(r"\[(.*)\].*|–", r"\1", recipe), _expression(form), tuple(re.findall("`(.+?)`", after)))
+        for recipe, form, after in rows
+    ]
+
+
+def edits(text: str, lines: Iterable[int]) -> Iterator[Edit]:
+    """The changes of operations on these lines: for each recipe all places at once, then each."""
+    program, wanted = _Program(text), set(lines)
+    nodes = [
+        node
+        for node in ast.walk(program.tree)
+        if isinstance(node, ast.expr)
+        and not isinstance(node, ast.Name)
+        and not wanted.isdisjoint(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    ]
+    places: dict[tuple[str, str], list[Place]] = {}
+    for recipe, form, after in _forms():
+        own = places.setdefault((recipe, "" if recipe else after[0]), [])
+        for node in nodes:
+            found: Found = {}
+            is_taken = any(node in ast.walk(other) or other in ast.walk(node) for other, *_ in own)
+            if not is_taken and program.matches(form, node, found) and program.written(after[0], found):
+                own.append((node, found, after))
+    for (recipe, _), own in places.items():
+        for group in (own, *([place] for place in own if len(own) > 1)):
+            most = max((len(after) for *_, after in group), default=0)
+            texts = (program.changed(recipe, group, k) for k in range(most))
+            if valid := tuple(dict.fromkeys(t for t in texts if t is not None)):
+                yield Edit(recipe, group[0][0].lineno, tuple(program.of(n) for n, *_ in group), valid)
+
+
+class _Program:
+    """A program: its tree, its names for modules, and the text of each node."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.tree = text, ast.parse(text)
+        self.starts = [0, *accumulate(map(len, text.encode().splitlines(keepends=True)))]
+        self.parents = {c: p for p in ast.walk(self.tree) for c in ast.iter_child_nodes(p)}
+        self.modules: dict[str, str] = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                for a in node.names:
+                    root = a.name.partition(".")[0]
+                    self.modules[a.asname or root] = a.name if a.asname else root
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                self.modules |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+
+    def matches(self, p: Any, x: Any, found: Found) -> bool:
+        """True if the form `p` is that of `x`; `found` gets the nodes of its letters."""
+        if isinstance(p, list):
+            return len(p) == len(x) and all(self.matches(a, b, found) for a, b in zip(p, x, strict=True))
+        if isinstance(p, ast.Name) and len(p.id) == 1:
+            is_able = p.id != "C" or _NUMBER.fullmatch(self.of(x)) is not None
+            return is_able and ast.dump(found.setdefault(p.id, x)) == ast.dump(x)
+        if (name := _name(p, _MODULES)) is not None:
+            return _name(x, self.modules) == name
+        if isinstance(x, ast.Name) and (definition := self._definition(x)) is not None:
+            found["definitions"] = [*found.get("definitions", []), definition]
+            return self.matches(p, definition.value, found)
+        if isinstance(p, ast.Constant) and isinstance(x, ast.Constant):
+            return type(p.value) is type(x.value) and _subscripts(p.value) == _subscripts(x.value)
+        if isinstance(p, ast.Call) and isinstance(x, ast.Call):
+            return self._call_matches(p, x, found)
+        if not isinstance(p, ast.AST) or type(p) is not type(x):
+            return bool(p == x)
+        return all(self.matches(a, getattr(x, f), found) for f, a in ast.iter_fields(p) if f != "ctx")
+
+    def _call_matches(self, p: ast.Call, x: ast.Call, found: Found) -> bool:
+        name, wanted, arguments = _name(x.func, self.modules), _name(p.func, _MODULES), list(x.args)
+        if name is None and isinstance(x.func, ast.Attribute):
+            if wanted is not None and x.func.attr == "astype":  # where the type changes, judging refuses
+                return self.matches(p, x.func.value, found)
+            if x.func.attr in _METHODS:
+                name, arguments = f"jax.numpy.{x.func.attr}", [x.func.value, *arguments]
+        named, own = {k.arg: k for k in x.keywords}, list(p.args)
+        if arguments and "axis" in named:
+            arguments.append(named.pop("axis").value)
+        if own and isinstance(own[-1], ast.Starred):
+            letter = f"*{ast.unparse(own.pop().value)}"  # type: ignore[attr-defined]
+            rest = [self.of(a) for a in (*arguments[len(own) :], *named.values())]
+            named, arguments = {}, arguments[: len(own)]
+            if found.setdefault(letter, rest) != rest:
+                return False
+        is_same = name == wanted and (wanted is not None or self.matches(p.func, x.func, found))
+        return is_same and not named and self.matches(own, arguments, found)
+
+    def _definition(self, x: ast.Name) -> ast.Assign | None:
+        """The statement of its function, outside of control flow, that gives a name its value."""
+        at: Any = x
+        while not isinstance(scope := self.parents[at], ast.FunctionDef | ast.Module | ast.Lambda):
+            at = scope
+        body = scope.body if isinstance(scope, ast.FunctionDef) and at in scope.body else []
+        for statement in reversed(body[: body.index(at)] if body else []):
+            stored = (n for n in ast.walk(statement) if isinstance(n, ast.Name) and n.id == x.id)
+            if any(isinstance(n.ctx, ast.Store) for n in stored):
+                is_plain = isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
+                return statement if is_plain else None  # type: ignore[return-value]
+        return None
+
+    def _unread(self, node: ast.expr, found: Found) -> Iterator[ast.stmt]:
+        """Assignments that were followed, and that nothing but the replaced node reads."""
+        followed = found.get("definitions", [])
+        inside = {n for part in (node, *followed) for n in ast.walk(part)}
+        for statement in followed:
+            function = ast.walk(self.parents[statement])
+            names = (n for n in function if isinstance(n, ast.Name) and n.id == statement.targets[0].id)
+            if all(n in inside for n in names):
+                yield statement
+
+    def of(self, node: ast.AST) -> str:
+        return ast.get_source_segment(self.text, node) or ""
+
+    def changed(self, recipe: str, places: Sequence[Place], number: int) -> str | None:
+        """The program with a form at each place; None where that is no other program."""
+        spans: set[tuple[int, int, str]] = set()
+        for node, found, after in places:
+            new = self.written(after[min(number, len(after) - 1)], found)
+            if new is None:
+                return None
+            spans.add((*self._span(node), self._as_operand(new, node)))
+            for s in self._unread(node, found):
+                spans.add((self.starts[s.lineno - 1], self.starts[s.end_lineno or 0], ""))
+        data = self.text.encode()
+        for start, end, new in sorted(spans, reverse=True):
+            data = data[:start] + new.encode() + data[end:]
+        text = self._completed(data.decode(), recipe)
+        try:
+            compile(text, "program", "exec", dont_inherit=True)
+        except SyntaxError:  # the call has the argument already
+            return None
+        return text if text != self.text else None
+
+    def _completed(self, text: str, recipe: str) -> str:
+        """The text with what the new forms need below its imports: functions of the page, and jax."""
+        added = "import jax\n" if "jax" not in self.modules and _UNNAMED.search(text) else ""
+        page = _Program(recipe_page(recipe).code if recipe else "")
+        for s in page.tree.body:
+            if isinstance(s, ast.FunctionDef) and f"{s.name}(" in text and f"def {s.name}(" not in text:
+                added += f"\n\n{page.of(s)}\n"
+        imports = (s.end_lineno or 0 for s in self.tree.body if isinstance(s, ast.Import | ast.ImportFrom))
+        lines, last = text.splitlines(keepends=True), max(imports, default=0)
+        return "".join([*lines[:last], added, *lines[last:]])
+
+    def _span(self, node: Any) -> tuple[int, int]:
+        first, last = self.starts[node.lineno - 1], self.starts[node.end_lineno - 1]
+        return first + node.col_offset, last + node.end_col_offset
+
+    def written(self, form: str, found: Found) -> str | None:
+        """The form with the program's text and names; None where a long text would stand twice."""
+        form = _DOTTED.sub(self._own_name, form)
+
+        def letter(m: re.Match[str]) -> str:
+            if m[1] and m[0] in found:
+                return ", ".join(found[m[0]])
+            node, text = found[m[2]], self.of(found[m[2]])
+            is_argument = form[: m.start()].rstrip()[-1:] in "(,=[" and form[m.end() :].lstrip()[:1] in "),]"
+            is_list = isinstance(node, ast.Tuple | ast.GeneratorExp) and not text.startswith("(")
+            bare = isinstance(node, _ATOMS) or (is_argument and not is_list)
+            return m[1] + (text if bare else f"({text})")
+
+        letters = [m[2] for m in _LETTER.finditer(form) if not (m[1] and m[0] in found)]
+        if any(letters.count(n) > 1 and not isinstance(found[n], _SHORT) for n in letters):
+            return None
+        return _LETTER.sub(letter, form).replace("(, ", "(").replace(", )", ")")
+
+    def _as_operand(self, new: str, node: ast.expr) -> str:
+        """In parentheses where an operator stands next to it."""
+        top, parent, (first, last) = _expression(new), self.parents[node], self._span(node)
+        same = isinstance(top, ast.BinOp) and isinstance(node, ast.BinOp) and type(top.op) is type(node.op)
+        is_operand = isinstance(parent, _OPERATORS) or getattr(parent, "func", None) is node
+        data = self.text.encode()
+        is_enclosed = data[first - 1 : first] + data[last : last + 1] == b"()"
+        return new if same or is_enclosed or not is_operand or isinstance(top, _ATOMS) else f"({new})"
+
+    def _own_name(self, m: re.Match[str]) -> str:
+        """The program's name for a module of JAX, and a dot."""
+        module = _MODULES[m[1]]
+        return next((name for name, full in self.modules.items() if full == module), module) + "."
+
+
+def _expression(text: str) -> ast.expr:
+    return ast.parse(text, mode="eval").body
+
+
+def _name(x: Any, modules: dict[str, str]) -> str | None:
+    """The full name of a function or module; None for what no import gives."""
+    if isinstance(x, ast.Attribute):
+        base = _name(x.value, modules)
+        return f"{base}.{x.attr}" if base is not None else None
+    return modules.get(x.id) if isinstance(x, ast.Name) else None
+
+
+def _subscripts(value: Any) -> Any:
+    """The subscripts of a product with letters in the order of the alphabet; other values as they are."""
+    if not isinstance(value, str) or "->" not in value:
+        return value
+    letters = "".join(dict.fromkeys(c for c in value if c.isalpha()))
+    return value.translate(str.maketrans(letters, ascii_letters[: len(letters)])).replace(" ", "")

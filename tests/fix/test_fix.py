@@ -1,0 +1,146 @@
+"""`hlofuse fix`: forms that are found under any name, edits that are proved, files that stay as they are."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hlofuse.library.edits import Edit, edits
+from hlofuse.reports.common.recipe_page import recipe_names, recipe_text
+
+from ..running import Run
+
+HEAD = "import jax\nimport jax.numpy as jnp\nfrom jax import lax\n\n\n"
+
+
+def only(body: str, head: str = HEAD) -> Edit:
+    text = head + body
+    (found,) = edits(text, range(len(text)))
+    return found
+
+
+def written(body: str, head: str = HEAD) -> str:
+    return only(body, head).texts[0].removeprefix(head)
+
+
+def test_the_table_names_recipes_and_has_programs() -> None:
+    rows = re.findall(
+        r"^\| (?:\[(.+?)\]\(\1\.md\)|–) \| (`.+`) \| (`.+`) \|$", recipe_text("FIXES"), re.MULTILINE
+    )
+    assert len({recipe for recipe, *_ in rows} & set(recipe_names())) >= 20
+    assert {recipe for recipe, *_ in rows} <= {*recipe_names(), ""}
+    for row in rows:
+        for code in re.findall("`(.+?)`", " ".join(row[1:])):
+            ast.parse(code)
+
+
+LABEL = """def f(i, p):
+    hot = jax.nn.one_hot(i, 9)
+    return (hot * p).sum(axis=-1)  # kept
+"""
+PICKED = """def f(i, p):
+    return jnp.where(p, i)  # kept
+""".replace(
+    "where(p, i)",
+    'where(i < 0, 0, jnp.take_along_axis(p, i[..., None], -1, mode="fill", fill_value=0)[..., 0])',
+)
+ATTENTION = """def f(q, k, v):
+    s = jnp.einsum("abcd,aecd->acbe", q, k) * 0.1
+    s = jnp.where(m, s, -1e9)
+    w = jax.nn.softmax(s).astype(v.dtype)
+    return jnp.einsum("acbe,aecd->abcd", w, v)
+"""
+CALLED = """def f(q, k, v):
+    return jax.nn.dot_product_attention(q, k, v, mask=m, scale=0.1, implementation="cudnn")
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("y = jnp.sort(f(x), axis=-1)[..., 0]\n", "y = jnp.min(f(x), -1)\n"),
+        ("y = 2 + x.mean(-1)\n", "y = 2 + jnp.sum(x * (1 / x.shape[-1]), -1)\n"),
+        ("y = (a + b) @ jnp.diag(d) - c\n", "y = ((a + b) * d) - c\n"),
+        ("y = -(a ** 1.5)\n", "y = -(a * jnp.sqrt(a))\n"),
+        ("y = a @ b @ (c + d)\n", "y = a @ (b @ (c + d))\n"),
+        ("y = lax.cond(p, f, g, x)\n", "y = jnp.where(p, f(x), g(x))\n"),
+        (LABEL, PICKED),
+        (ATTENTION, CALLED),
+    ],
+)
+def test_a_form_is_replaced_and_all_else_kept(before: str, after: str) -> None:
+    assert written(before) == after
+
+
+def test_names_are_those_of_the_program() -> None:
+    """A module that has none is imported, and what has a name keeps it."""
+    head = "import jax.numpy as np\nfrom jax.lax import scan as go\n"
+    assert written("y = np.cumsum(x, 0)\n", head) == "y = np.tril(np.ones((x.shape[0],) * 2, x.dtype)) @ x\n"
+    found = only("y = go(f, 0, xs)\n", head).texts[0]
+    assert found == f"{head}import jax\ny = jax.lax.scan(f, 0, xs, unroll=2)\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = numpy.sort(x)[..., 0]\n",
+        "y = jnp.sort(x)[..., 1]\n",
+        "y = lax.scan(f, 0, xs, unroll=2)\n",
+        "y = f(x).mean(-1)\n",  # it would be written twice
+        "hot = one_hot(i, 9)\nif p:\n    hot = 2\ny = jnp.sum(hot * p, -1)\n",
+    ],
+)
+def test_other_programs_have_no_edit(body: str) -> None:
+    text = HEAD + body
+    assert list(edits(text, range(len(text)))) == []
+
+
+def test_all_places_at_once_and_each(tmp_path: Path) -> None:
+    text = HEAD + "y = jnp.roll(x, 1, 1) - jnp.roll(x, -1, axis=1)\n"
+    whole, first, second = edits(text, [6])
+    assert whole.texts[0].count("side_by_side(x") == 2
+    assert {first.places, second.places} == {(place,) for place in whole.places}
+    assert whole.texts[0].count("def side_by_side") == 1
+    assert list(edits(text, [5])) == [], "no operation is on these lines"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    return Path(shutil.copy(Path(__file__).with_name("programs.py"), tmp_path))
+
+
+def test_edits_are_proved_and_written_on_request(hlofuse: Run, program: Path) -> None:
+    """Four of the forms; values, comments and other lines stay."""
+    before = program.read_text()
+    call = ("fix", f"{program}:several", "--args-from", "arguments")
+    found = json.loads(hlofuse(*call, "--format", "json", "--write").out)
+    assert {"take-not-onehot", "max-not-sort"} <= {f["recipe"] for f in found["fixes"]}
+    assert all(f["proof"][-2:] == ["compiled by XLA", "values equal"] for f in found["fixes"])
+    after = program.read_text()
+    assert after == found["text"] != before
+    assert 'mode="fill", fill_value=0, wrap_negative_indices=False)  # kept\n' in after
+    shown = hlofuse(*call, "--tries", 1)
+    assert shown.status == 0
+    assert program.read_text() == after, "nothing is written without --write"
+
+
+def test_nothing_to_gain_and_wrong_calls(hlofuse: Run, program: Path) -> None:
+    before = program.read_text()
+    assert (
+        "No edit is proved to help" in hlofuse("fix", f"{program}:nothing", "--args", "f32[8]", "--write").out
+    )
+    for call, message in [
+        ((f"{program}",), "expected PROGRAM.py:FUNCTION"),
+        ((f"{program}:absent",), "has no absent"),
+        ((f"{program}:nothing", "--args", "f32[8]", "--measure", "--device", "h100_sxm"), "--measure"),
+    ]:
+        result = hlofuse("fix", *call)
+        assert (result.status, message in result.err) == (2, True)
+    program.write_text("def f(:\n")
+    assert hlofuse("fix", f"{program}:f").status == 2
+    assert before != program.read_text() == "def f(:\n"
