@@ -9,9 +9,10 @@ from functools import partial
 
 from hlofuse.cost.gpu.backend_config import is_tuned_product
 from hlofuse.cost.gpu.device import DeviceDescription
-from hlofuse.passes.base import Pipeline, UnimplementedPass
+from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
 from hlofuse.passes.collectives import DEFAULT_BYTES, DEFAULT_COUNT, CollectiveCombiner, can_overlap
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
+from hlofuse.passes.registry import until
 from hlofuse.pipelines.flags import COMBINED_COUNT, number_of, value_of
 from hlofuse.pipelines.gpu.before_fusion import ALGSIMP_AFTER_FUSION, pass_lists
 from hlofuse.releases import AROUND_FUSION, Release
@@ -51,8 +52,10 @@ def after_fusion(
         return ()
     lists = pass_lists(device, release, alias_info=partial(GpuAliasInfo, device, release))
     ampere = device.compute_capability[0] >= 8
+    horizontal = until("0.6", "horizontal_loop_fusion", "horizontal_input_fusion", "cse", "dce")
     dispatch = ("dce", "fusion-block-level-rewriter") if ampere else ()
     return (
+        lists.pipeline("horizontal", FixedPoint(lists.pipeline("horizontal fusion", horizontal))),
         lists.pipeline(
             "post-fusion_optimization",
             "rename_fusions",

@@ -80,7 +80,7 @@ def _normalization(lists: PassLists, device: DeviceDescription) -> Pipeline:
         steps += [
             UnimplementedPass("dot_dimension_normalizer"),
             "gemv-rewriter",
-            "splitk-rewriter",
+            since("0.10", "splitk-rewriter"),
             "triton-gemm-rewriter",
             until("0.11", "hoist-fused-bitcasts"),
             "gemm-fusion-swap-operands",

@@ -11,7 +11,6 @@ from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import clone_of, computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.removing import set_attribute
 from hlofuse.passes.base import Pass, replaced, visit_module
 from hlofuse.passes.common.calls import filled
 from hlofuse.passes.common.dots import DotDimensions
@@ -205,10 +204,9 @@ def _create_fusion(dot: Instruction, body: Computation, inputs: Sequence[Instruc
     computation = computation_of(dot)
     module_of(computation).add_computation(body)
     raw = {"kind": "kCustom", "calls": f"%{body.name}", "backend_config": _CONFIG}
+    raw |= dot.attributes.given("metadata")
     shape, name = body.root.shape, f"gemm_fusion_{dot.name}"
     fusion = Instruction(name, shape, "fusion", inputs, Attributes(raw=raw), called=[("calls", body)])
-    if (metadata := dot.attributes.raw("metadata")) is not None:
-        set_attribute(fusion, "metadata", metadata)
     return computation.add_instruction(fusion)
 
 
