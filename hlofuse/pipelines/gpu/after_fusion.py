@@ -52,10 +52,10 @@ def after_fusion(
         return ()
     lists = pass_lists(device, release, alias_info=partial(GpuAliasInfo, device, release))
     ampere = device.compute_capability[0] >= 8
-    horizontal = until("0.6", "horizontal_loop_fusion", "horizontal_input_fusion", "cse", "dce")
+    names = ("horizontal_loop_fusion", "horizontal_input_fusion", "cse", "dce")
     dispatch = ("dce", "fusion-block-level-rewriter") if ampere else ()
     return (
-        lists.pipeline("horizontal", FixedPoint(lists.pipeline("horizontal fusion", horizontal))),
+        lists.pipeline("horizontal", until("0.6", FixedPoint(lists.pipeline("horizontal fusion", *names)))),
         lists.pipeline(
             "post-fusion_optimization",
             "rename_fusions",
