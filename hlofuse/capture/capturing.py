@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from hlofuse.capture.arguments import check_axes
-from hlofuse.capture.folder import STAMP, collect
+from hlofuse.capture.folder import STAMP, collect, folder_name
 from hlofuse.capture.model import Capture, CaptureError, Destination
 from hlofuse.capture.target_config import FLAGS_OF_RELEASES, advice_about, doubt_about, target_config_of
 from hlofuse.cost.tpu import tpu_of
@@ -432,3 +432,8 @@ def _reasons(captured: Capture) -> str:
     found = [*captured.errors.items(), *captured.left_out.items()][:5]
     lines = [f"{printable(name)}: {printable(why)}" for name, why in found]
     return "".join(f"\n  {line}" for line in [*lines, *captured.warnings])
+
+
+def module_names(paths: Sequence[Path]) -> list[tuple[str, Path]]:
+    """Files with the names of their folders."""
+    return [(folder_name(p.name.split(".")[0]), p) for p in paths]

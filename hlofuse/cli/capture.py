@@ -13,8 +13,8 @@ from hlofuse.capture.capturing import (
     capture_function,
     capture_modules,
     function_in,
+    module_names,
 )
-from hlofuse.capture.folder import folder_name
 from hlofuse.capture.model import Capture, Destination, settled_target
 from hlofuse.cli.common.messages import message, spinner
 from hlofuse.cli.common.options import arguments_options, destination_options, option
@@ -124,9 +124,9 @@ def _compile(
     if file.suffix == ".py":
         raise HlofuseError(f"{printable(program)}: no function named; give {printable(program)}:FUNCTION")
     with spinner(f"compiling for {destination.text}"):
-        name = folder_name(file.name.split(".")[0])
-        out = output or Path(f"{name}-{ending}")
-        return capture_modules([(name, file)], destination, out, python=how["python"], flags=how["flags"])
+        named = module_names([file])
+        out = output or Path(f"{named[0][0]}-{ending}")
+        return capture_modules(named, destination, out, python=how["python"], flags=how["flags"])
 
 
 def _report(captured: Capture) -> None:

@@ -37,15 +37,24 @@ def checked_release(flag: str, text: str | None) -> tuple[str | None, str]:
     raise HlofuseError(f"{flag} {printable(text)}: no such release; there are {', '.join(NAMES)}")
 
 
+def check_upgrade(old: str | None, new: str | None, *, compiled: bool) -> tuple[str | None, str]:
+    """The release to upgrade to (None where the call has none) and a note on it.
+
+    HlofuseError for an unknown release, and where both sides would be the same: `compiled` is a second side.
+    """
+    (from_release, _), (to_release, note) = checked_release("--from", old), checked_release("--to", new)
+    if to_release is None and from_release in (None, NEWEST) and not compiled:
+        raise HlofuseError(f"Nothing to compare: give --from or --to, one of {', '.join(NAMES)}")
+    return to_release, note
+
+
 def upgraded(options: ReplayOptions, to: str | None, compiled: ReplayOptions | None) -> Answer[list[Upgrade]]:
     """Every module of the input by its release and by `to`; worst first.
 
     `compiled` has the same modules as the other release brings them to fusion. Without `to` that is the
-    release of `compiled`, else the newest. HlofuseError for an unknown release, and where no other is given.
+    release of `compiled`, else the newest. HlofuseError where no other release is given.
     """
-    (from_release, _), (to, note) = checked_release("--from", options.xla), checked_release("--to", to)
-    if to is None and from_release in (None, NEWEST) and compiled is None:
-        raise HlofuseError(f"Nothing to compare: give --from or --to, one of {', '.join(NAMES)}")
+    to, note = check_upgrade(options.xla, to, compiled=compiled is not None)
     options.listener.note(note)
     requests, others = list(each_module(options, finished=False)), {}
     if compiled is not None:

@@ -42,6 +42,17 @@ def test_our_replay_is_what_was_captured(hlofuse: Run, program: Path) -> None:
     assert hlofuse("verify", "lowered").status == 0
 
 
+@pytest.mark.parametrize("given", [["--args", "f32[64,32], {'w': f32[32]}"], ["--args-from", "shapes"]])
+def test_upgrade_compiles_a_function_with_its_arguments(
+    hlofuse: Run, program: Path, given: list[str]
+) -> None:
+    result = hlofuse("upgrade", "program.py:f", *given, "--to", "0.12.0.1", columns=120)
+    assert result.status in (0, 1)
+    assert "0.12.0.1" in result.out
+    assert hlofuse("upgrade", "program.py:f", "--to", "0.12.0.1").status == 2
+    assert hlofuse("upgrade", "program.py:f", *given).status == 2
+
+
 def test_what_is_wrong_with_the_program_is_said(hlofuse: Run, program: Path) -> None:
     wrong = hlofuse("capture", "program.py:g")
     assert (wrong.status, wrong.out) == (2, "")

@@ -96,6 +96,12 @@ def test_a_second_capture_says_the_release(hlofuse: Run, samples: Path) -> None:
     assert (found["from"], found["to"]) == ("0.11.1", "0.11.1")
 
 
+def test_arguments_are_those_of_a_function(hlofuse: Run, samples: Path) -> None:
+    result = hlofuse("upgrade", samples / "cpu" / "softmax", "--to", "0.12", "--args", "f32[8]")
+    assert result.status == 2
+    assert "need script.py:function" in result.err
+
+
 def test_each_difference_can_be_turned() -> None:
     for target in ("cpu", "gpu"):
         for old, new in pairwise(NAMES):
