@@ -64,9 +64,10 @@ def command(
 
     Exit status 0: same, 1: different, 2: wrong input or call.
     """
-    if out.file is not None and out.file.suffix.lower() == ".html":
+    if out.file is not None and out.file.suffix.lower() in (".html", ".svg"):
+        other = "explore" if out.file.suffix.lower() == ".html" else "render"
         raise HlofuseError(
-            f"diff writes text, JSON or Markdown; hlofuse explore BEFORE AFTER -o {out.file.name} shows both"
+            f"diff writes text, JSON or Markdown; hlofuse {other} BEFORE AFTER -o {out.file.name} shows both"
         )
     check_devices(device, device_after)
     check_releases((xla, xla_after))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,13 +13,20 @@ from hlofuse.cli.common.messages import spinner
 from hlofuse.cli.common.options import input_argument, option, replay_options
 from hlofuse.cli.common.output import save
 from hlofuse.cli.common.request import announce, report_on, warn
+from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.drawing import shown_view
-from hlofuse.render import format_of
+from hlofuse.library.side_by_side import pair_of
+from hlofuse.render import format_of, render
 from hlofuse.render.drawing import FORMATS, require_engine
+
+if TYPE_CHECKING:
+    from hlofuse.library.report import Report
+    from hlofuse.render import ModulePair
 
 
 @click.command("render")
 @input_argument
+@click.argument("after", metavar="[AFTER]", required=False, type=click.Path(allow_dash=True))
 @option(
     "-o --output",
     "FILE",
@@ -57,6 +65,7 @@ from hlofuse.render.drawing import FORMATS, require_engine
 @replay_options
 def command(
     input: str,
+    after: str | None,
     output: str,
     form: str | None,
     view: str | None,
@@ -69,6 +78,9 @@ def command(
 ) -> None:
     """Draw the module in INPUT and its fusions: one frame per kernel, bytes on the edges.
 
+    With AFTER, a second module, both are drawn side by side, numbered by AFTER's kernels: files as they are,
+    directories as their final modules.
+
     An SVG fits the window of a browser; the wheel zooms and dragging pans. Of a large module --focus draws
     the neighbourhood of one kernel.
     """
@@ -76,15 +88,18 @@ def command(
     form = form or ("dot" if to_stdout else format_of(output))
     require_engine(form)
     report = report_on(input, request)
-    view = shown_view(report, view)
-    if view == "before":  # the module as it is
-        warn(report.loaded.device_note)
-        announce(report.loaded, replayed=False)
-    else:
-        announce(report.at_fusion)
-        warn(report.at_fusion.note)
-    drawing = report.render(
-        view,
+    pair = None if after is None else _pair(report, after)
+    if pair is None:
+        view = shown_view(report, view)
+        if view == "before":  # the module as it is
+            warn(report.loaded.device_note)
+            announce(report.loaded, replayed=False)
+        else:
+            announce(report.at_fusion)
+            warn(report.at_fusion.note)
+    draw = report.render if pair is None else partial(render, pair)
+    drawing = draw(
+        view if pair is None else view or "both",
         max_nodes=max_nodes,
         focus=focus,
         radius=radius,
@@ -99,3 +114,13 @@ def command(
         sys.stdout.buffer.write(content)
     else:
         save(Path(output), content)
+
+
+def _pair(report: Report, after: str) -> ModulePair:
+    """Two modules, and what of the one is what of the other."""
+    options = report.options
+    given = [flag for flag in options.input_arguments[1:] if flag.startswith("--") and flag != "--module"]
+    if given:
+        raise HlofuseError(f"{given[0]} needs a replay, but BEFORE and AFTER are drawn as they are")
+    with spinner("comparing"):
+        return pair_of(report, report_on(after, {"module": options.module}))

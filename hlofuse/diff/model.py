@@ -1,7 +1,7 @@
 """Result of `diff` as data, the only input of its reports."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -297,3 +297,52 @@ def measured_changes(diff: ModuleDiff, accounts: Accounts) -> list[MeasuredChang
         return slower <= 0, -abs(slower), -change.us[1]
 
     return sorted({id(c): c for c in groups.values() if any(c.us)}.values(), key=order)
+
+
+@dataclass(frozen=True, slots=True)
+class FinalKernels:
+    """The final kernels of BEFORE's instructions, and a note on new ones of AFTER."""
+
+    kernels: Mapping[Instruction, tuple[Instruction, ...]]
+    """For instructions of BEFORE, fusions too: the kernels of AFTER that compute it."""
+    notes: Mapping[Instruction, str]
+    """For instructions of either side that changed: `split`, `new`, `removed`…"""
+
+
+def final_kernels(diff: ModuleDiff) -> FinalKernels:
+    """Follow every match of a diff to the kernel it is in."""
+    found: dict[Instruction, dict[Instruction, None]] = {}
+    telling: dict[Instruction, dict[Instruction, None]] = {}
+    for match in diff.matches:
+        to = {k: None for p in match.after if is_kernel(k := p.kernel)}
+        for place in match.before:
+            found.setdefault(place.instruction, {}).update(to)
+            if place.fusion is not None:
+                # A constant spread out in many kernels says nothing about where its fusion went.
+                kind = found if place.instruction.opcode in TRIVIAL else telling
+                kind.setdefault(place.fusion, {}).update(to)
+    found |= telling
+    return FinalKernels({i: tuple(ks) for i, ks in found.items()}, _notes(diff))
+
+
+def _notes(diff: ModuleDiff) -> dict[Instruction, str]:
+    notes: dict[Instruction, str] = {}
+    for edit in diff.edits:
+        if edit.because:
+            continue
+        if isinstance(edit, Removed):
+            notes |= {p.instruction: "removed" for p in edit.before}
+        elif isinstance(edit, Added):
+            notes |= {p.instruction: "added" for p in edit.after}
+        else:
+            word = type(edit).__name__.lower()
+            notes |= {p.instruction: word for p in (*edit.before, *edit.after)}
+    for change in diff.fusions:
+        one_sided = change.kind in (FusionKind.NEW, FusionKind.VANISHED)
+        for fusion in (*change.before, *change.after):
+            notes[fusion] = str(change.kind)
+        if one_sided:
+            continue
+        for i in change.joined:
+            notes.setdefault(i, "joined")
+    return notes

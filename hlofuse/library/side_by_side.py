@@ -1,4 +1,4 @@
-"""Two modules: read, and compared as they are or as they run."""
+"""Two modules: read, compared as they are or as they run, and drawn side by side."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hlofuse.account.running import account_on
 from hlofuse.compilation import Counted
 from hlofuse.cost.tpu import tpu_devices
 from hlofuse.diff import diff
-from hlofuse.diff.model import Accounts, changed_flags
+from hlofuse.diff.model import Accounts, changed_flags, final_kernels
 from hlofuse.inputs.companions import Companions, companions_of
 from hlofuse.inputs.many import Many, modules_at
 from hlofuse.inputs.profile import is_profile, read_profile
@@ -27,6 +27,7 @@ from hlofuse.reports.common.head import Head, head_lines
 from hlofuse.reports.diff.json import as_dict
 from hlofuse.reports.diff.many import diff_many
 from hlofuse.reports.diff.model import summarize
+from hlofuse.reports.diff.phrases import verdict
 from hlofuse.reports.diff.text import draw as draw_summary
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from hlofuse.account import Account
     from hlofuse.diff import ModuleDiff
     from hlofuse.library.options import ReplayOptions
+    from hlofuse.render import ModulePair
     from hlofuse.reports.diff.many import BatchDiff
 
 SECTIONS = tuple("kernels fusions sources instructions header".split())  # those of `reports.diff.phrases`
@@ -86,6 +88,19 @@ def both_sides(before: Program, after: Program) -> tuple[Program, Program, bool]
             sides[k], launched = side_in(modules, program.options), launched or modules.are_final
     launched = launched or any("profile" in p.module.findings for p in sides)
     return sides[0], sides[1], launched
+
+
+def pair_of(before: Program, after: Program) -> ModulePair:
+    """The two modules that `diff` compares, for a picture side by side."""
+    from hlofuse.render import ModulePair
+
+    found, accounts = difference(*both_sides(before, after))
+    drawn = accounts().compared
+    totals = drawn[0].totals, drawn[1].totals
+    kernels = final_kernels(found)
+    return ModulePair(
+        found.before.module, found.after.module, kernels.kernels, verdict(found), kernels.notes, totals=totals
+    )
 
 
 def check_devices(before: str | None, after: str | None) -> None:

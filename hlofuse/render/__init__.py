@@ -13,13 +13,13 @@ from hlofuse.ir import Module
 from hlofuse.render.compose import compose
 from hlofuse.render.dot import to_dot
 from hlofuse.render.drawing import FORMATS, Drawing, format_of
-from hlofuse.render.scene import MAX_NODES, VIEWS, Options
+from hlofuse.render.scene import MAX_NODES, VIEWS, ModulePair, Options
 
-__all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "Options", "format_of", "render"]
+__all__ = ["FORMATS", "MAX_NODES", "VIEWS", "Drawing", "ModulePair", "Options", "format_of", "render"]
 
 
 def render(
-    drawn: Module | Compilation,
+    drawn: Module | Compilation | ModulePair,
     view: str | None = None,
     *,
     max_nodes: int = MAX_NODES,
@@ -31,6 +31,9 @@ def render(
     final_names: Mapping[str, str] | None = None,
 ) -> Drawing:
     """Draw a module as it is, or a replay `before`, `after` (its default) or `both` side by side.
+
+    Both sides of a `ModulePair` are drawn unless `view` names one; each instruction has the number of the
+    kernel that computes it.
 
     `focus` names an instruction or computation whose neighbourhood, `radius` arrows wide, is drawn. `open`
     names fusions, computations or the numbered parts of an overview. More than `max_nodes` boxes a side are

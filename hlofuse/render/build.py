@@ -42,17 +42,19 @@ class Builder:
         numbers: Mapping[Instruction, str] | None = None,
         future: Mapping[Instruction, str] | None = None,
         titles: Mapping[str, str] | None = None,
+        notes: Mapping[Instruction, str] | None = None,
         final_names: Mapping[str, str] | None = None,
     ) -> None:
         """`numbers` has the present or future kernel of an instruction; `future` groups those of one kernel.
 
-        `final_names` come first where a kernel has one.
+        `notes` label single instructions; `final_names` come first where a kernel has one.
         """
         self.module = module
         self.costs = KernelCosts()
         self.numbers = kernel_numbers(module) if numbers is None else numbers
         self.future = future or {}
         self.titles = titles or {}
+        self.notes = notes or {}
         self.final_names = final_names or {}
         self._prefix = prefix
         self._count = 0
@@ -164,6 +166,7 @@ class _PanelBuilder:
             box.lines = [*self.context.names(i), shape_of(i)]
             if style == "control" and i.called:
                 box.lines += [f"{role(a)} {shorten(c.name, 24)}" for a, c in i.called[:2]]
+        box.note = self.context.notes.get(i, "")
         box.name = i.name
         return box
 
@@ -194,6 +197,7 @@ class _PanelBuilder:
             tooltip(self.context.module, fusion, self.context.costs),
             self.context.numbers.get(fusion, ""),
             marked=fusion in self.plan.marked,
+            note=self.context.notes.get(fusion, ""),
         )
         body = fusion.fused_computation
         # A constant spread out inside a kernel costs nothing: it reads as the number it is.

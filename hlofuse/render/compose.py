@@ -16,10 +16,12 @@ from hlofuse.render.plan import convex, has_box, plan, thin
 from hlofuse.render.scene import VIEWS, ModulePair, Options, Panel, Scene, pair_of
 
 
-def compose(drawn: Module | Compilation, view: str | None, options: Options) -> Scene:
-    """The scene for `drawn`; a bare module is drawn as it is."""
+def compose(drawn: Module | Compilation | ModulePair, view: str | None, options: Options) -> Scene:
+    """The scene for `drawn`; a bare module is drawn as it is, a pair side by side."""
     if view is not None and view not in VIEWS:
         raise HlofuseError(f"no view is called {view!r}; there are {', '.join(VIEWS)}")
+    if isinstance(drawn, ModulePair):
+        return _pair_scene(drawn, view, options)
     names = options.final_names
     if isinstance(drawn, Module):
         if view in ("after", "both"):
@@ -36,6 +38,17 @@ def compose(drawn: Module | Compilation, view: str | None, options: Options) -> 
     )
 
 
+def _pair_scene(pair: ModulePair, view: str | None, options: Options) -> Scene:
+    """Two modules; a single side still marks its differences from the other."""
+    if view in (None, "both"):
+        scene = _both(pair, options)
+        scene.lines[:0] = [pair.title] if pair.title else []
+        return scene
+    module = pair.before if view == "before" else pair.after
+    builder = Builder(module, notes=pair.notes, final_names=options.final_names)
+    return _one(builder, side_options(options, pair, module), f"{view}: {_totals(module)}")
+
+
 def _one(builder: Builder, options: Options, line: str) -> Scene:
     scene = Scene(shorten(builder.module.name, 70), [line], legend=options.legend)
     decided = plan(builder.module, options)
@@ -48,7 +61,7 @@ def _one(builder: Builder, options: Options, line: str) -> Scene:
 def _both(pair: ModulePair, options: Options) -> Scene:
     sides: list[dict[str, Panel]] = []
     scene = Scene(shorten(pair.after.name, 70), [_change(pair)], legend=options.legend)
-    after = Builder(pair.after, "a", final_names=options.final_names)
+    after = Builder(pair.after, "a", notes=pair.notes, final_names=options.final_names)
     for side, builder in (("before", _before_builder(pair, options)), ("after", after)):
         decided = plan(builder.module, side_options(options, pair, builder.module))
         panels = {
@@ -77,7 +90,7 @@ def _before_builder(pair: ModulePair, options: Options) -> Builder:
         if in_kernels:
             more = f" +{len(in_kernels) - 3}" if len(in_kernels) > 3 else ""
             future[i] = " ".join(in_kernels[:3]) + more
-    return Builder(pair.before, "b", future, _groups(pair.before, future), titles)
+    return Builder(pair.before, "b", future, _groups(pair.before, future), titles, pair.notes)
 
 
 def _groups(module: Module, future: Mapping[Instruction, str]) -> dict[Instruction, str]:
@@ -132,11 +145,12 @@ def _totals(module: Module) -> str:
 
 def _change(pair: ModulePair) -> str:
     before, after = pair.totals or (Account(pair.before).totals, Account(pair.after).totals)
+    head = f"{pair.title}: " if pair.same_names else ""
     moved = before.cost.bytes_accessed, after.cost.bytes_accessed
     drawn = len(kernels(pair.after))
     note = f" ({drawn:,} drawn, as fusion leaves them)" if drawn != after.kernels else ""
     return (
-        f"{pair.title}: {before.kernels:,} → {plural(after.kernels, 'kernel')}{note}, "
+        f"{head}{before.kernels:,} → {plural(after.kernels, 'kernel')}{note}, "
         f"{bytes_text(moved[0])} → {bytes_text(moved[1])} moved"
     )
 
@@ -163,7 +177,7 @@ def _present_names(names: tuple[str, ...], pair: ModulePair, module: Module) -> 
 def _counterpart(name: str, pair: ModulePair, module: Module) -> str:
     """`name`, or the kernel that computes it after, or an instruction of that kernel before."""
     name = name.lstrip("%")
-    if _has(module, name):
+    if _has(module, name) and (pair.same_names or module is pair.before):
         return name
     if module is pair.after:
         if not _has(pair.before, name):
@@ -173,6 +187,8 @@ def _counterpart(name: str, pair: ModulePair, module: Module) -> str:
         kernels = pair.kernels.get(found, ()) if found is not None else ()
         if kernels:
             return kernels[-1].name
+        if _has(module, name):  # a computation, or what is no kernel: the name is all there is to go by
+            return name
     else:
         found = pair.after.find(name)
         if found is None:

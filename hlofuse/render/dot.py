@@ -176,8 +176,9 @@ def _outline(panel: Digraph, outline: Outline) -> None:
     head = _badge(outline.kernels) + f"<B>{entities(outline.title)}</B>"
     if outline.aside:
         head += f"  {entities(outline.aside)}"
+    head += _flag(outline.note)
     rows = "".join(f'{r}<BR ALIGN="LEFT"/>' for r in (head, *map(_small, outline.lines)) if r)
-    look = {"penwidth": "3" if outline.marked else "1.3", "label": f"<{rows}>"}
+    look = {"penwidth": "3" if outline.marked or outline.note else "1.3", "label": f"<{rows}>"}
     look |= {"margin": "9", "labeljust": "l", "fontsize": "11", "id": outline.key}
     look |= {"tooltip": multiline(outline.tooltip), **cluster_style(outline.kind)}
     with panel.subgraph(name=f"cluster_{outline.key}", graph_attr=look) as cluster:
@@ -200,6 +201,9 @@ def _box(graph: Digraph, box: Box, flat: bool = False) -> None:
     if box.aside:
         head += f" {entities(box.aside)}"
         width += text_width(f" {box.aside}", base)
+    if box.note:
+        head += _flag(box.note)
+        width += text_width(f"  {box.note}", base, bold=True)
     if flat and len(lines) <= 2:
         # Inside a kernel one line does: pictures are tall enough as they are.
         source_box = "  ".join(lines)
@@ -220,6 +224,10 @@ def _box(graph: Digraph, box: Box, flat: bool = False) -> None:
 
 def _badge(kernels: str) -> str:
     return f'<FONT COLOR="{FAINT}">{entities(kernels)}</FONT>  ' if kernels else ""
+
+
+def _flag(note: str) -> str:
+    return f'  <FONT COLOR="{ALERT}"><B>{entities(note)}</B></FONT>' if note else ""
 
 
 def _small(line: str, size: float = 9) -> str:

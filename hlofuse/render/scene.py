@@ -37,14 +37,17 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class ModulePair:
-    """The two modules of a picture: the ends of a replay."""
+    """The two modules of a picture."""
 
     before: Module
     after: Module
     kernels: Mapping[Instruction, tuple[Instruction, ...]]
     """For instructions of `before`: the instructions of `after` that compute them."""
     title: str = ""
-    """The step between the two: `gpu fusion on h100_sxm`."""
+    """The step between the two: `gpu fusion on h100_sxm`, `2 merged`."""
+    notes: Mapping[Instruction, str] = field(default_factory=dict)
+    """Short labels of instructions on either side: `split`, `new`…"""
+    same_names: bool = False
     totals: tuple[Totals, Totals] | None = None
     """The totals of the two, where they are counted already; of a replay, of its final module."""
 
@@ -62,7 +65,7 @@ def pair_of(replay: Compilation) -> ModulePair:
     kernels = {i: tuple(found[i.name]) for i in replay.before.instructions() if i.name in found}
     final = Account(replay.final, backend=replay.config.build.backend).totals
     totals = Account(replay.before).totals, final
-    return ModulePair(replay.before, replay.after, kernels, title, totals)
+    return ModulePair(replay.before, replay.after, kernels, title, same_names=True, totals=totals)
 
 
 @dataclass(slots=True)
@@ -84,6 +87,8 @@ class Box:
     """Numbers of its kernels: `K3`."""
     marked: bool = False
     """True for the focus of the picture."""
+    note: str = ""
+    """A short label: `removed`."""
     name: str = ""
     """The full name of its instruction; empty without one."""
 
@@ -102,6 +107,7 @@ class Outline:
     kernels: str = ""
     boxes: list[Box] = field(default_factory=list)
     marked: bool = False
+    note: str = ""
 
 
 @dataclass(slots=True)

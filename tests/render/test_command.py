@@ -87,24 +87,47 @@ def test_standard_output_and_format(hlofuse: Run, dumps: Path) -> None:
     assert "Legend" not in hlofuse("render", "fused.hlo", "-o", "-", "--no-legend").out
 
 
-def test_both_sides_of_a_replay(hlofuse: Run, dumps: Path) -> None:
-    """The numbers are those of the kernels after fusion; a name of either side leads to the other."""
-    both = ("render", "unfused.hlo", "-o", "-", "--view", "both")
-    dot = hlofuse(*both).out
+@pytest.fixture
+def pair(hlofuse: Run, dumps: Path) -> tuple[str, str]:
+    """A module, and the one kernel it becomes."""
+    assert hlofuse("replay", "unfused.hlo", "-o", "one.hlo").status == 0
+    return "unfused.hlo", "one.hlo"
+
+
+def test_two_modules_side_by_side(hlofuse: Run, pair: tuple[str, str]) -> None:
+    """What became of what, by the numbers of AFTER's kernels; what changed has a word."""
+    dot = hlofuse("render", *pair, "-o", "-").out
+    assert "same program, different fusions: 1 new" in dot
     assert "5 → 1 kernel," in dot
+    assert dot.count("<B>new</B>") == 1
     assert "becomes kernel K1" in dot
     assert "before: entry main" in dot
-    dot = hlofuse(*both, "--focus", "e", "--radius", "0").out
+    back = hlofuse("render", *reversed(pair), "-o", "-").out
+    assert back.count("<B>vanished</B>") == 1
+    one = hlofuse("render", *pair, "-o", "-", "--view", "after").out
+    assert "before: entry main" not in one
+    assert one.count("<B>new</B>") == 1
+
+
+def test_two_modules_are_not_replayed(hlofuse: Run, pair: tuple[str, str]) -> None:
+    result = hlofuse("render", *pair, "-o", "out.dot", "--target", "cpu")
+    assert result.status == 2
+    assert "--target needs a replay" in result.err
+    assert not Path("out.dot").exists()
+
+
+def test_focus_on_one_of_two_modules(hlofuse: Run, pair: tuple[str, str]) -> None:
+    """A name of either side leads to what it is on the other."""
+    dot = hlofuse("render", *pair, "-o", "-", "--focus", "e", "--radius", "0").out
     assert dot.count("<B>exponential</B>") == 2
-    assert hlofuse("replay", "unfused.hlo", "-o", "one.hlo").status == 0
     kernel = load("one.hlo").entry.root.name
-    back = hlofuse(*both, "--focus", kernel, "--radius", "0")
+    back = hlofuse("render", *pair, "-o", "-", "--focus", kernel, "--radius", "0")
     assert back.status == 0, back.err
     assert back.out.count("<B>multiply</B>") == 2
 
 
-def test_a_collapsed_part_names_each_kernel_once(hlofuse: Run, dumps: Path) -> None:
-    dot = hlofuse("render", "unfused.hlo", "-o", "-", "--view", "both", "--max-nodes", "1").out
+def test_a_collapsed_part_names_each_kernel_once(hlofuse: Run, pair: tuple[str, str]) -> None:
+    dot = hlofuse("render", *pair, "-o", "-", "--max-nodes", "1").out
     assert "part 1" in dot
     assert "K1, 1" not in dot
 
