@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -21,6 +22,7 @@ from hlofuse.reports.fused.text import print_fused
 from hlofuse.reports.fused.tpu import TpuPair, compare_tpu, pair_json, print_tpu, tpu_files
 from hlofuse.reports.verdict.json import verdict_json
 from hlofuse.reports.verdict.text import print_screen
+from hlofuse.reports.why.json import SCHEMA as WHY
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -97,12 +99,31 @@ def answer_about_part(command: str, error: PartError) -> Answer[Any]:
     )
 
 
-def tpu_pair(report: Program) -> TpuPair | None:
-    """The fusions of XLA:TPU in the input's dumps; None where it has none."""
+def tpu_reasons(report: Program, names: Sequence[str]) -> Answer[Any] | None:
+    """The pairs of a TPU's kernels that have these names, with learnt reasons; None for another input."""
+    if (pair := tpu_pair(report, names)) is None:
+        return None
+    return Answer(
+        " and ".join(names),
+        lambda: pair,
+        json=lambda data: {"schema": WHY, "about": "tpu", "asked": [*names], **pair_json(data)},
+        body=lambda console, limit=20, **_how: print_tpu(pair, console, limit=limit),
+        rows_of=lambda document: document["pairs"],
+        entries_of=lambda data: data.edges,
+        heads=[head_of(report.loaded, replayed=False)],
+    )
+
+
+def tpu_pair(report: Program, names: Sequence[str] = ()) -> TpuPair | None:
+    """The fusions of XLA:TPU in the input's dumps, or its pairs of these names; None where it has none."""
     options = report.options
     is_file = options.input != "-" and options.given is None and report.identity.backend.value == "tpu"
     files = tpu_files(Path(options.input), options.module) if is_file else None
     if files is None:
         return None
     with options.listener.activity("comparing"):
-        return compare_tpu(load(files[0]), load(files[1]))
+        before = load(files[0])
+        pair = compare_tpu(before, load(files[1]))
+    named = [launched_in(before, name) for name in names]
+    edges = tuple(e for e in pair.edges if all({e.producer, e.consumer} & some for some in named))
+    return replace(pair, edges=edges, changes=(), changed=0) if names else pair

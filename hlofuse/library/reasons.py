@@ -12,6 +12,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.loading import with_change
+from hlofuse.library.other_stages import tpu_reasons
 from hlofuse.reports.why import PairAnswer, Story
 from hlofuse.reports.why.json import answers_json
 from hlofuse.reports.why.story import answers, confirmed, in_the_input
@@ -25,9 +26,15 @@ if TYPE_CHECKING:
     from hlofuse.reports.why.story import Answer as Found
 
 
-def why(report: Program, options: Why) -> Answer[list[Found]]:
-    """The answer of `why`, confirmed by replays where a knob decides."""
-    name, other, observed = options.name, options.other, report.observed
+def why(report: Program, options: Why) -> Answer[Any]:
+    """The answer of `why`, confirmed by replays where a knob decides; for a TPU, learnt reasons."""
+    name, other = options.name, options.other
+    try:
+        observed = report.observed
+    except HlofuseError:
+        if (learnt := tpu_reasons(report, [n for n in (name, other) if n])) is None:
+            raise
+        return learnt
     found = _by_own_names(report, name, other) or answers(
         observed.replay, name, other, unoptimized=report.unoptimized, facts=report.facts
     )
