@@ -92,7 +92,7 @@ def _code_lines(source: str) -> list[int]:
 
 
 BUDGETS = (
-    Budget("package: lines", 102_200, _lines("hlofuse/", ".py"), goal=100_000),
+    Budget("package: lines", 100_000, _lines("hlofuse/", ".py"), goal=91_500),
     Budget("package: other text", 11_000, _other_lines),
     Budget("package: tokens a line", 9.9, _tokens_a_line),
     Budget("package: files", 800, _count("hlofuse/", ".py")),

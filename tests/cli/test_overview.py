@@ -22,6 +22,7 @@ NOT_RUN = (
     "batch",
     "calibrate",
     "capture",
+    "fix",
     "optimize",
     "upgrade",
     "timeline",

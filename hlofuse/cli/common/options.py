@@ -23,12 +23,7 @@ def stacked(*options: Decorator[Any]) -> Decorator[F]:
     return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
 
 
-def option(
-    names: str,
-    value: str | Sequence[str],
-    meaning: str,
-    **more: Any,
-) -> Callable[[F], F]:
+def option(names: str, value: str | Sequence[str], meaning: str, **more: Any) -> Callable[[F], F]:
     """An option with a value: its names, what stands for the value or the choices, and what it does.
 
     A default is shown in `--help`.

@@ -68,13 +68,7 @@ class Timing:
         """The used part of a DRAM transaction in an uncoalesced read."""
         return element_bytes / self._device.dram_to_l2_transaction_bytes
 
-    def read(
-        self,
-        size: int,
-        total: int,
-        element_bytes: int,
-        blocks: int,
-    ) -> int:
+    def read(self, size: int, total: int, element_bytes: int, blocks: int) -> int:
         """`ReadTimeWithDRAMHeuristic` of reading `total` bytes of a buffer of `size`.
 
         `element_bytes` is 0 for coalesced reads; `blocks` at most `saturating_blocks`.
@@ -96,13 +90,7 @@ class Timing:
             ticks.append(self.read(operand.size, total, element_bytes, blocks) if of_one is None else of_one)
         return ticks
 
-    def read_at_rate(
-        self,
-        net: int,
-        total: int,
-        rate: float,
-        blocks: int,
-    ) -> int:
+    def read_at_rate(self, net: int, total: int, rate: float, blocks: int) -> int:
         """`read` with the used part of each DRAM transaction given."""
         dram = fp32(self._device.memory_bandwidth * rate)
         rest = self.cache_rate(net)
@@ -128,13 +116,7 @@ class Timing:
             ticks = self._writes[written] = seconds(fp32(fp32(written) / self._bandwidth))
         return ticks
 
-    def total(
-        self,
-        flops: int,
-        blocks: int,
-        threads: int,
-        memory: int,
-    ) -> int:
+    def total(self, flops: int, blocks: int, threads: int, memory: int) -> int:
         """`combine` of compute time and the given memory ticks."""
         cores, fpus = self._cores, self._fpus
         units = (blocks if blocks < cores else cores) * (threads if threads < fpus else fpus)
