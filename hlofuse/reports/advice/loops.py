@@ -55,7 +55,7 @@ def unrolled(loop: Instruction, times: int | None, nearest: bool = True) -> bool
     times = next(
         (n for n in (times, times + nearest, times - nearest) if n > 1 and counter.trips % n == 0), None
     )
-    if times is None:
+    if times is None or times * len(body.post_order()) > _UNROLLED:
         return False
     _Unrolling(loop, counter, times).replace_loop()
     return True
@@ -212,6 +212,8 @@ class _Unrolling:
 
 
 _FEW_ITERATIONS = 8
+_UNROLLED = 4_000
+"""Instructions of the largest unrolled iteration that is tried: a replay of more takes many seconds."""
 _WRITTEN_OUT = 1_000
 """The most instructions of a loop that is written out."""
 
