@@ -48,7 +48,7 @@ class Program:
 def _samples() -> list[Program]:
     found = sorted({p.parent for p in (ROOT / "samples").rglob("before.hlo*")})
     device = {"gpu": ("--device", "h100_sxm"), "gpu-legacy": ("--device", "a100_sxm_40")}
-    return [Program(p, device.get(p.parent.name, ())) for p in found[:: EVERY or 5]]
+    return [Program(p, device.get(p.parent.name, ())) for p in found[:: EVERY or 8]]
 
 
 def _packed(folder: Path, archive: str) -> list[Program]:
@@ -65,7 +65,7 @@ def _packed(folder: Path, archive: str) -> list[Program]:
 
 def _recipes(folder: Path) -> list[Program]:
     found = []
-    for archive in sorted((ROOT / "tests" / "recipes" / "data").iterdir())[:: EVERY or 5]:
+    for archive in sorted((ROOT / "tests" / "recipes" / "data").iterdir())[:: EVERY or 8]:
         with tarfile.open(archive) as tar:
             tar.extractall(folder / archive.stem, filter="data")
         for path in sorted((folder / archive.stem).rglob("before/input.hlo")):
