@@ -56,7 +56,8 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
     def draw_figures(figures: Verdict, console: Console) -> None:
         print_screen(figures, console, head, notes, details=False, tried=False)
 
-    answer = report.verdict_after(draw_figures) if name is None else None
+    report.draw_figures = draw_figures
+    answer = report.verdict if name is None else None
     difference = report.difference
 
     @cache

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 class Program:
     """A module that was read, its replay, and what both come to."""
 
+    draw_figures: Callable[[Verdict, Console], None] | None = None
+    """Draws a verdict without trials while changes are tried."""
+
     def __init__(self, options: ReplayOptions, notes: Sequence[str] = (), owned: object = None) -> None:
         """`notes` are those that the listener collects, `owned` lives as long as this: a temporary folder."""
         self.options = options
@@ -140,14 +143,11 @@ class Program:
     @cached_property
     def verdict(self) -> Verdict:
         """Launches, slowest kernels, remaining gain, and changes."""
-        return self.verdict_after()
-
-    def verdict_after(self, draw: Callable[[Verdict, Console], None] | None = None) -> Verdict:
-        """The verdict; `draw` shows the figures of one without trials while changes are tried."""
         from hlofuse.reports.verdict.verdict import verdict
 
         if self.is_taken_as_it_is:
             return self.verdict_as_it_is
+        draw = self.draw_figures
 
         def preview(console: Console) -> None:
             if draw is not None:

@@ -4,12 +4,15 @@ import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hlofuse.cli.common import request
 from hlofuse.library import cache
 from hlofuse.library.options import SILENT, ReplayOptions
+from hlofuse.reports.verdict import verdict as module
+from hlofuse.reports.verdict.model import Verdict
 
 from ..running import Run
 
@@ -46,6 +49,23 @@ def test_answers_are_the_same(hlofuse: Run, samples: Path, folder: Path, sample:
     (entry,) = cache.entries()
     state, _ = cache.read(entry, SILENT)
     assert {"replayed", "facts", "verdict"} <= set(state)
+
+
+def test_changes_are_tried_once(
+    hlofuse: Run, samples: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trials are what takes longest; the figures shown meanwhile must not cost a later `explain` another."""
+    tried = list[bool]()
+
+    def counted(*args: Any, **how: Any) -> Verdict:
+        tried.append(how.get("about_all", True))
+        return original(*args, **how)
+
+    original = module.verdict
+    monkeypatch.setattr(module, "verdict", counted)
+    first, second = (hlofuse("explain", samples / "cpu" / "softmax") for _ in range(2))
+    assert first == second
+    assert tried.count(True) == 1
 
 
 def test_another_content_or_option_is_another_entry(
