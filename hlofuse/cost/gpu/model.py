@@ -11,7 +11,6 @@ from dataclasses import replace
 from hlofuse.cost.gpu.backend_config import fusion_config
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate, is_broadcast
-from hlofuse.cost.gpu.joining import Origin, origins_of
 from hlofuse.cost.gpu.launch import FusionAnalysis, Launch
 from hlofuse.cost.gpu.shared_tables import SharedTables, Tables
 from hlofuse.cost.gpu.summary import EstimateCache, Summary, SummaryPair, Timed
@@ -53,7 +52,7 @@ class KernelModel:
         self._launcher = tables.launcher
         self._tiled = tiled
         self._summary_of: dict[Instruction, Summary] = {}
-        self._structure_of: dict[Instruction, tuple[SummaryPair, Sequence[Origin] | None]] = {}
+        self._structure_of: dict[Instruction, SummaryPair] = {}
         self.cache = EstimateCache()
         """Estimates by instruction until `invalidate`."""
 
@@ -203,12 +202,11 @@ class KernelModel:
     def summary(self, instruction: Instruction) -> Summary:
         cached = self._summary_of.get(instruction)
         if cached is None:
-            structure = self._structure_of.get(instruction)
-            if structure is None:
+            pair = self._structure_of.get(instruction)
+            if pair is None:
                 cached = self.summaries.find(instruction)
             else:
-                pair, origins = structure
-                cached = self.summaries.find_fused(instruction, pair, origins)
+                cached = self.summaries.find_fused(instruction, pair)
             self._summary_of[instruction] = cached
         return cached
 
@@ -218,21 +216,13 @@ class KernelModel:
         first = cached.get(producer) or self.summary(producer)
         return self._find_pair(producer, first, consumer, cached.get(consumer) or self.summary(consumer))
 
-    def add_fusion(self, fusion: Instruction, pair: SummaryPair, producer: Instruction | None = None) -> None:
-        """Register that `fusion` was created or grown from such a pair; its config is final.
-
-        With the producer, which must still have its operands, the figures of a new structure are composed
-        from those of its parts on first use.
-        """
+    def add_fusion(self, fusion: Instruction, pair: SummaryPair) -> None:
+        """Register that `fusion` was created or grown from such a pair; its config is final."""
         cached = None if pair.fused is None else pair.fused.get(fusion_config(fusion))
+        self._structure_of[fusion] = pair
         if cached is not None:
-            self._structure_of[fusion] = pair, None
             self._summary_of[fusion] = cached
         else:
-            self._structure_of[fusion] = (
-                pair,
-                None if producer is None else origins_of(fusion, pair, producer),
-            )
             self._summary_of.pop(fusion, None)
 
     def changed(self, instruction: Instruction) -> None:

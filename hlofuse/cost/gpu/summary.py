@@ -38,8 +38,6 @@ class Summary:
     """The backend config, part of the structure because it may name the emitter."""
     is_triton: bool
     """A generic Triton fusion (`IsGenericTritonFusion`)."""
-    composes: bool
-    """True if the summary of a fusion with it as a part follows from its own (`composing`)."""
     elementwise: bool
     operands: Sequence[ShapeFacts]
     first_slots: Sequence[int]
@@ -51,29 +49,17 @@ class Summary:
     total_read: int
     utilization: Sequence[float]
     ir_size: float
-    own_ir_size: float
-    """`ir_size` without the parameters, which the parts of a fusion may share."""
     parameter_ir_size: Sequence[int]
     splits: float
     """New basic blocks inside (`BasicBlockSplitCount`); the MLIR emitters begin none."""
     parameter_uses: Sequence[frozenset[int]]
-    """The roots of element-wise use of each parameter; 0 is the fusion's own root."""
+    """The roots of element-wise use of each parameter of a fusion; 0 is its own root."""
     root_utilization: Sequence[float]
-    root_emitted: Sequence[int]
-    inside: tuple[Sequence[float], Sequence[int], Sequence[int]] | None
-    """Utilization, bytes read and code of the parameters where this is part of a fusion; None
-    if rounding matters."""
-    granule: float
-    """A power of two dividing every summand of `flops` (see `utilization`)."""
-    whole: bool
-    """True if every read inside is of a whole number of elements."""
     roots: Sequence[Root]
     clean: Sequence[bool]
     """True if only operations a hero may lie beyond use the parameter, directly or not."""
     features: int
     minor_of_transpose: int
-    crossed: frozenset[int]
-    """Parameters read inside across the grain of memory, directly or nearly so."""
     bad_transpose: bool
     """True if an instruction inside reads across the grain of memory; for a plain one its
     neighbours decide."""
@@ -126,12 +112,6 @@ def complete(summary: Summary) -> None:
     summary.reads = {}
     classify(summary)
     summary.total_read = sum(summary.operand_bytes)
-    summary.own_ir_size = summary.ir_size - sum(summary.parameter_ir_size) if summary.is_fusion else 1.0
-    summary.composes = not (
-        summary.skipped
-        or None in [r.atom for r in summary.roots]
-        or True in [o.is_tuple for o in summary.operands]
-    )
 
 
 def classify(summary: Summary) -> None:

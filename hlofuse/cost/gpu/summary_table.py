@@ -1,16 +1,15 @@
 """Summaries, each structure's computed once."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 
 from hlofuse.cost.gpu.atoms import UNBOUNDED_ELEMENTS, Atom, AtomTable
 from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.estimate import chain_end
 from hlofuse.cost.gpu.heroes import root_of_output, roots_of_atom, search_upwards
-from hlofuse.cost.gpu.joining import Origin, compose
 from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable
 from hlofuse.cost.gpu.summary import Summary, SummaryPair, complete
 from hlofuse.cost.gpu.ticks import fp32
-from hlofuse.cost.gpu.utilization import bytes_of, elements_read, fusion_use, lowest_bit, reads_whole
+from hlofuse.cost.gpu.utilization import fusion_use
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 
@@ -29,7 +28,7 @@ def summary_of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
     summary.utilization = atom.operand_utilization
     summary.ir_size, summary.splits = 1.0, float(atom.splits_block)
     summary.parameter_ir_size = [1] * len(read)
-    _set_use_of_atom(summary, atom)
+    summary.parameter_uses = summary.root_utilization = ()
     summary.roots = roots_of_atom(atom, len(read))
     summary.clean = [atom.intermediate] * len(read)
     summary.features = atom.features
@@ -44,39 +43,6 @@ def summary_of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
     return summary
 
 
-def _set_use_of_atom(summary: Summary, atom: Atom) -> None:
-    """Set the utilization as for a fusion of this instruction alone."""
-    summary.granule = lowest_bit(atom.flops)
-    summary.crossed = frozenset((0,)) if atom.transposes_minor else frozenset()
-    count = len(atom.operands)
-    if atom.passes_use:
-        summary.parameter_uses = [frozenset((0,))] * count
-        summary.root_utilization, summary.root_emitted, summary.whole = [1.0], [1], True
-        _set_inside(summary, [1.0] * count, [int(o.size_fp32) for o in atom.operands], [1] * count)
-        return
-    first = summary.first_slots or range(count)
-    summary.whole = True
-    evaluated, emitted = [1.0] + [0.0] * count, [1] + [0] * count
-    for slot, number in enumerate(first):
-        # The buffer of a dynamic-update-slice that is an output is not read.
-        updated = slot == 0 and atom.opcode == "dynamic-update-slice"
-        share = 0.0 if updated else atom.operand_utilization[slot]
-        evaluated[number + 1] = fp32(evaluated[number + 1] + elements_read(1.0, share, atom.operands[slot]))
-        summary.whole = summary.whole and reads_whole(1.0, share, atom.operands[slot])
-        emitted[number + 1] += 1
-    summary.parameter_uses = [frozenset((number + 1,)) for number in first]
-    summary.root_utilization, summary.root_emitted = evaluated, emitted
-    each = [evaluated[number + 1] for number in first]
-    read = [bytes_of(o, share) for o, share in zip(atom.operands, each, strict=True)]
-    _set_inside(summary, each, read, [emitted[number + 1] for number in first])
-
-
-def _set_inside(summary: Summary, each: list[float], read: Sequence[int], sizes: list[int]) -> None:
-    """Set `inside`, with the byte list of the summary where all reads are equal."""
-    on_its_own = summary.operand_bytes
-    summary.inside = each, on_its_own if read == on_its_own else read, sizes
-
-
 _Facts = Callable[[Shape], ShapeFacts]
 
 
@@ -87,7 +53,7 @@ def summary_of_fusion(
     order = order[::-1]
     summary = Summary()
     summary.atom, summary.is_fusion, summary.is_tuple = None, True, fusion.shape.is_tuple
-    summary.first_slots, summary.inside = (), None
+    summary.first_slots = ()
     summary.operands = [facts(p.shape) for p in fusion.fused_computation.parameters]
     _set_costs(summary, fusion, order, atoms, facts)
     _set_sums(summary, atoms)
@@ -113,8 +79,6 @@ def _set_costs(
     summary.parameter_ir_size = use.parameter_ir_size
     summary.parameter_uses = use.parameter_uses
     summary.root_utilization = use.root_utilization
-    summary.root_emitted, summary.granule = use.root_emitted, use.granule
-    summary.whole = use.whole
     summary.written = int(_written_bytes(fusion, root, facts))
 
 
@@ -130,7 +94,6 @@ def _set_sums(summary: Summary, atoms: dict[Instruction, Atom]) -> None:
     summary.significant_reduce = any(a.significant_reduce for _, a in inside)
     across = [chain_end(i.operands[0]) for i, a in inside if a.transposes_minor]
     summary.bad_transpose = any(end.opcode not in ("broadcast", "iota") for end in across)
-    summary.crossed = frozenset([e.parameter_number for e in across if e.opcode == "parameter"])
 
 
 def _set_roots(
@@ -186,7 +149,7 @@ def _written_bytes(fusion: Instruction, root: Instruction, facts: _Facts) -> flo
 
 
 class SummaryTable:
-    """Finds the summary of an instruction, by its structure or its parts."""
+    """Finds the summary of an instruction, by its structure or its pair."""
 
     def __init__(self, shapes: ShapeTable, atoms: AtomTable) -> None:
         self._facts = shapes.facts
@@ -210,20 +173,17 @@ class SummaryTable:
             cached = self._by_key[key] = self._assign_number(summary_of_atom(atom, slots), config)
         return cached
 
-    def find_fused(self, fusion: Instruction, pair: SummaryPair, origins: Sequence[Origin] | None) -> Summary:
-        """The summary of a fusion of such a pair, composed if `origins` allows it, otherwise traversed."""
+    def find_fused(self, fusion: Instruction, pair: SummaryPair) -> Summary:
+        """The summary of a fusion of such a pair."""
         config = fusion_config(fusion)
         if pair.fused is None:
             pair.fused = {}
         cached = pair.fused.get(config)
         if cached is None:
-            if origins is not None:
-                cached = compose(pair, origins)
-            if cached is None:
-                # Looking for an equal fusion made in another way costs as much as a walk and finds few.
-                order = fusion.fused_computation.post_order()
-                atoms = {inner: self._atoms.atom(inner) for inner in order}
-                cached = summary_of_fusion(fusion, order, atoms, self._facts)
+            # Looking for an equal fusion made in another way costs as much as a walk and finds few.
+            order = fusion.fused_computation.post_order()
+            atoms = {inner: self._atoms.atom(inner) for inner in order}
+            cached = summary_of_fusion(fusion, order, atoms, self._facts)
             pair.fused[config] = self._assign_number(cached, config)
             if config is None and len(cached.roots) == 1 and cached.roots[0].update is None:
                 cached.launch = pair.launch  # the same kernel, about to be fused or fused
@@ -233,8 +193,7 @@ class SummaryTable:
         summary.config, summary.is_triton = config, False
         if config is not None:  # it may name the emitter
             summary.leaves_loops = summary.keeps_loop = False
-            if summary.is_fusion and config.kind == TRITON:
-                summary.is_triton, summary.composes = True, False
+            summary.is_triton = summary.is_fusion and config.kind == TRITON
         summary.number = self._count
         self._count += 1
         summary.launch = summary.loop = None

@@ -31,14 +31,8 @@ class FusionUse:
     """The roots of element-wise use of each parameter, by number."""
     root_utilization: list[float]
     """Evaluations of each of those roots."""
-    root_emitted: list[int]
-    """Emitted copies of each of those roots."""
     splits: float
     """New basic blocks, weighted like `ir_size` (`BasicBlockSplitCount`)."""
-    granule: float
-    """A power of two that divides every summand of `flops`; 0 if there is none."""
-    whole: bool
-    """True if every read is of a whole number of elements."""
 
 
 def fusion_use(
@@ -58,8 +52,6 @@ def fusion_use(
     utilization: dict[Instruction, float] = {}
     ir_sizes: dict[Instruction, float] = {}
     flops = ir_size = splits = 0.0
-    granule = math.inf
-    whole = True
     for instruction in consumers_first:
         use = uses.get(instruction, _NOT_USED)
         cached = sums.get(use)
@@ -74,9 +66,7 @@ def fusion_use(
         utilization[instruction], ir_sizes[instruction] = cached
         atom = atoms[instruction]
         if atom.flops:
-            work = fp32(often * atom.flops)
-            flops = fp32(flops + work)
-            granule = min(granule, lowest_bit(work))
+            flops = fp32(flops + fp32(often * atom.flops))
         ir_size = fp32(ir_size + copies)
         if atom.splits_block:
             splits = fp32(splits + copies)
@@ -97,7 +87,6 @@ def fusion_use(
             uses[operand] = uses.get(operand, _NOT_USED) | {number}
             share = 0.0 if slot == 0 and instruction in updated else atom.operand_utilization[slot]
             read = elements_read(often, share, atom.operands[slot])
-            whole = whole and reads_whole(often, share, atom.operands[slot])
             evaluated[number] = fp32(evaluated[number] + read)
             emitted[number] += int(copies)
     return FusionUse(
@@ -108,10 +97,7 @@ def fusion_use(
         [int(ir_sizes.get(p, 0.0)) for p in parameters],
         [uses.get(p, _NOT_USED) for p in parameters],
         evaluated,
-        emitted,
         splits,
-        granule,
-        whole,
     )
 
 
@@ -130,20 +116,7 @@ def elements_read(often: float, share: float, operand: ShapeFacts) -> float:
     return fp32(math.ceil(fp32(read * operand.elements_fp32)) / elements)
 
 
-def reads_whole(often: float, share: float, operand: ShapeFacts) -> bool:
-    """True if no rounding to whole elements occurs, also for power-of-two multiples."""
-    return fp32(fp32(often * share) * operand.elements_fp32).is_integer()
-
-
 def bytes_of(operand: ShapeFacts, share: float) -> int:
     """Bytes read of an array at this utilization."""
     size = operand.size_fp32
     return int(size) if share == 1.0 else single_half_away(size * share)
-
-
-def lowest_bit(value: float) -> float:
-    """The largest power of two that divides a whole number; 0 for other numbers."""
-    if not value.is_integer():
-        return 0.0
-    whole = int(value)
-    return float(whole & -whole) if whole else math.inf

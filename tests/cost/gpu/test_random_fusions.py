@@ -115,7 +115,7 @@ def test_parts_give_the_figures_of_the_whole(seed: int, device: str, release: st
             merge_fusion(fusion, producer)
         else:
             append_producer(fusion, producer)
-        model.add_fusion(fusion, pair, producer)
+        model.add_fusion(fusion, pair)
         if not producer.users:
             model.invalidate(producer)
             module.entry.remove_instruction(producer)

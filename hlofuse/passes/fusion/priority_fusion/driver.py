@@ -377,7 +377,7 @@ class Driver:
         if extra_outputs:
             model.changed(consumer)
         else:
-            model.add_fusion(consumer, pair, producer)
+            model.add_fusion(consumer, pair)
         self._legality.grown(consumer, stays=kind != "kCustom" and not extra_outputs)
 
     def _note_removed_times(self, producer: Instruction, consumers: list[Instruction]) -> None:
