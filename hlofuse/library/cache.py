@@ -6,7 +6,7 @@ commands may write at once; its digest tells one that is damaged. Entries are on
 file that no other user can write.
 
 Instructions and computations refer to one another in long chains, which `pickle` would follow by recursion.
-So they stand in a table, each with its fields, and everything else refers to them by number.
+So they are stored empty, and their fields after everything else, one list for each field.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 import pickle
 import sys
 import tempfile
+from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copyreg import __newobj__  # type: ignore[attr-defined]
@@ -23,6 +24,7 @@ from functools import cached_property
 from hashlib import blake2b
 from importlib import import_module
 from io import BytesIO
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,7 @@ from hlofuse import __version__
 from hlofuse.account.account import Account
 from hlofuse.account.observer import CostObserver
 from hlofuse.account.replaying import Costs, costs_of
+from hlofuse.analysis.cost import CostAnalysis
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.inputs.companions import MANIFEST, STAMP, Companions
 from hlofuse.inputs.profile.files import PROFILE
@@ -55,7 +58,6 @@ _MOST_FILES = 5_000
 _WRITABLE_BY_OTHERS = 0o022
 _FOUND_AGAIN = {"companions", "lowerings", "changes", "release_marks"}
 """Findings about the files of a module."""
-_ROWS = 20_000
 
 
 def cache_folder() -> Path | None:
@@ -210,38 +212,37 @@ def state_of(program: Program) -> dict[str, Any]:
 
 # A value as bytes, and back.
 
+_WORKED_OUT = {Instruction: "_places", Computation: "_order"}
+"""The field of each kind of node that is None until it is needed."""
+
 
 def _fields(kind: Any) -> list[str]:
     # A compiled class lists its attributes under another name.
     names = getattr(kind, "__mypyc_attrs__", None) or kind.__slots__
-    return [name for name in names if name not in ("__weakref__", "_order", "_places")]
+    return [name for name in names if name not in ("__weakref__", *_WORKED_OUT.values())]
 
 
-_INSTRUCTION, _COMPUTATION = _fields(Instruction), _fields(Computation)
+_NODES = {kind: _fields(kind) for kind in (Instruction, Computation)}
 
 
 class _Pickler(pickle.Pickler):
     def __init__(self, file: BytesIO) -> None:
         super().__init__(file, protocol=5)
-        self._numbers: dict[Any, int] = {}
         self.nodes: list[Any] = []
-
-    def persistent_id(self, obj: Any) -> Any:
-        kind = obj.__class__
-        if kind is Instruction or kind is Computation:
-            number = self._numbers.get(obj)
-            if number is None:
-                number = self._numbers[obj] = len(self.nodes)
-                self.nodes.append(obj)
-            return number if kind is Instruction else ~number
-        if isinstance(obj, Rule) and catalogue().get(obj.code) is obj:
-            return "rule", obj.code
-        if kind is Listener:
-            return "listener"
-        return "no attributes" if obj is NO_ATTRIBUTES else None
 
     def reducer_override(self, obj: Any) -> Any:
         kind = obj.__class__
+        if kind is Instruction or kind is Computation:
+            self.nodes.append(obj)
+            return __newobj__, (kind,)
+        if isinstance(obj, tuple):  # one with names, without calls of Python when it is loaded
+            return tuple.__new__, (kind, tuple(obj))
+        if kind is CostAnalysis:  # quicker to work out again where it is needed
+            return CostAnalysis, ()
+        if obj is NO_ATTRIBUTES or kind is Listener:
+            return _shared, (kind.__name__,)
+        if isinstance(obj, Rule) and catalogue().get(obj.code) is obj:
+            return _rule, (obj.code,)
         if kind is Shape:  # its hash is another one in another process
             return Shape, (
                 obj.element_type,
@@ -285,23 +286,23 @@ def _filled(kind: Any, values: Mapping[str, Any]) -> Any:
     return new
 
 
+def _rule(code: str) -> Rule:
+    return catalogue()[code]
+
+
+def _shared(name: str) -> Any:
+    raise NotImplementedError
+
+
 class _Unpickler(pickle.Unpickler):
     def __init__(self, file: BytesIO, listener: Listener) -> None:
         super().__init__(file)
-        self._shared = {"listener": listener, "no attributes": NO_ATTRIBUTES}
-        self.nodes: dict[int, Any] = {}
+        self._listener = listener
 
-    def persistent_load(self, pid: Any) -> Any:
-        if isinstance(pid, str):
-            return self._shared[pid]
-        if isinstance(pid, tuple):
-            return catalogue()[pid[1]]
-        number = max(pid, ~pid)
-        node = self.nodes.get(number)
-        if node is None:
-            node = Instruction.__new__(Instruction) if pid >= 0 else Computation("")
-            self.nodes[number] = node
-        return node
+    def find_class(self, module: str, name: str, /) -> Any:
+        if (module, name) == (__name__, _shared.__name__):
+            return {"Listener": self._listener, "Attributes": NO_ATTRIBUTES}.__getitem__
+        return super().find_class(module, name)
 
 
 @no_collection()
@@ -309,14 +310,15 @@ def _dump(value: object) -> bytes:
     file = BytesIO()
     pickler = _Pickler(file)
     pickler.dump(value)
-    nodes, done = pickler.nodes, 0
-    while done < len(nodes):  # the fields of one may name others
-        rows = []
-        for node in nodes[done : done + _ROWS]:
-            names = _INSTRUCTION if node.__class__ is Instruction else _COMPUTATION
-            rows.append(tuple([getattr(node, name, None) for name in names]))
-        pickler.dump(rows)
-        done += len(rows)
+    done = 0
+    while done < len(pickler.nodes):  # the fields of one may name others
+        some, done = pickler.nodes[done:], len(pickler.nodes)
+        for kind, names in _NODES.items():
+            nodes = [node for node in some if node.__class__ is kind]
+            pickler.dump((kind, nodes))
+            for name in names:
+                values = [getattr(node, name, None) for node in nodes]
+                pickler.dump(values if any(v is not None for v in values) else None)
     pickler.dump(None)
     return file.getvalue()
 
@@ -325,15 +327,9 @@ def _dump(value: object) -> bytes:
 def _load(data: memoryview, listener: Listener) -> Any:
     unpickler = _Unpickler(BytesIO(data), listener)
     value = unpickler.load()
-    done = 0
-    while (rows := unpickler.load()) is not None:
-        for number, row in enumerate(rows, done):
-            node = unpickler.nodes[number]
-            if isinstance(node, Instruction):
-                names, node._places = _INSTRUCTION, None
-            else:
-                names, node._order = _COMPUTATION, None
-            for name, field in zip(names, row, strict=True):
-                setattr(node, name, field)
-        done += len(rows)
+    while (found := unpickler.load()) is not None:
+        kind, nodes = found
+        fields = {name: unpickler.load() for name in _NODES[kind]}
+        for name, values in (*fields.items(), (_WORKED_OUT[kind], None)):
+            deque(map(getattr(kind, name).__set__, nodes, values or repeat(None)), maxlen=0)
     return value

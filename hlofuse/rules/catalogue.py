@@ -173,6 +173,7 @@ def catalogue() -> dict[str, Rule]:
     return dict(sorted(_CATALOGUE.items()))
 
 
+@cache
 def _load() -> None:
     # Importing a pass's file of rules enters them.
     import importlib

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from hlofuse.account import Account, KernelTimes
 from hlofuse.account.replaying import plain_account
-from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import kernel_source
@@ -47,9 +46,9 @@ def kernel_selection(
     `facts` are those of the replay whose final module this is; `what_if` are its changes. `account` is that
     of the module, where it is at hand.
     """
-    costs, replay = KernelCosts(), facts.replay if facts is not None else None
+    replay = facts.replay if facts is not None else None
     replayed = TARGETS.get(target)
-    choose: Callable[[Instruction, Module, KernelCosts], Choice]
+    choose: Callable[[Instruction, Module, Cost], Choice]
     if device is None:
         choose = _on_cpu if replayed is not None and not replayed.needs_device else _without_rules
         backend = replayed.backend if replayed is not None else target
@@ -61,7 +60,7 @@ def kernel_selection(
     found = []
     for row in account.rows:
         kernel = row.instruction
-        choice = choose(kernel, module, costs)
+        choice = choose(kernel, module, row.cost)
         choice = replace(choice, us=row.us, is_floor=row.is_floor, measured=row.measured)
         found.append(replace(choice, runs=row.runs, per_iteration=row.per_iteration))
     if replay is not None:
@@ -84,24 +83,22 @@ def kernel_selection(
     )
 
 
-def _without_rules(kernel: Instruction, module: Module, costs: KernelCosts) -> Choice:
-    return _choice(kernel, module, costs, None, ())
+def _without_rules(kernel: Instruction, module: Module, cost: Cost) -> Choice:
+    return _choice(kernel, module, cost, None, ())
 
 
-def _on_cpu(kernel: Instruction, module: Module, costs: KernelCosts) -> Choice:
+def _on_cpu(kernel: Instruction, module: Module, cost: Cost) -> Choice:
     operation = wrapped_operation(kernel) or kernel
     verdict = _settled(cpu_emitters.RULES, operation)
     notes = _notes(cpu_emitters.NOTES, operation)
-    return _choice(kernel, module, costs, verdict, notes)
+    return _choice(kernel, module, cost, verdict, notes)
 
 
-def _on_gpu(
-    device: DeviceDescription, release: Release
-) -> Callable[[Instruction, Module, KernelCosts], Choice]:
+def _on_gpu(device: DeviceDescription, release: Release) -> Callable[[Instruction, Module, Cost], Choice]:
 
     model = model_of(device, release)
 
-    def choose(kernel: Instruction, module: Module, costs: KernelCosts) -> Choice:
+    def choose(kernel: Instruction, module: Module, cost: Cost) -> Choice:
         candidate = GpuKernel(wrapped_operation(kernel) or kernel, model)
         verdict = _settled(gpu_emitters.RULES, candidate)
         notes = _notes(gpu_emitters.NOTES, candidate)
@@ -109,7 +106,7 @@ def _on_gpu(
         return _choice(
             kernel,
             module,
-            costs,
+            cost,
             verdict,
             notes,
             heroes=tuple(heroes),
@@ -139,14 +136,13 @@ def _has_unknown_bytes(kernel: Instruction, cost: Cost) -> bool:
 def _choice(
     kernel: Instruction,
     module: Module,
-    costs: KernelCosts,
+    cost: Cost,
     verdict: Verdict | None,
     notes: tuple[Note, ...],
     *,
     heroes: tuple[str, ...] = (),
     launch: tuple[int, int] | None = None,
 ) -> Choice:
-    cost = costs.instruction(kernel)
     source = kernel_source(kernel, module)
     return Choice(
         kernel.name,

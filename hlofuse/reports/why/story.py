@@ -159,6 +159,10 @@ def _decisions(names: Iterable[str], facts: Facts) -> dict[str, _Decided]:
             for name in meant(None, removed, number) | dict.fromkeys(named):
                 found[name].rewrites.append(e)
         elif e.event != "priority":
+            parts = [*names_in(e.origin(0)), *names_in(e.origin(1))]
+            about = (e.producer, e.consumer, e.fusion)
+            if by_origin.keys().isdisjoint(parts) and found.keys().isdisjoint(about):
+                continue
             giving = meant(e.producer, names_in(e.origin(0)), number)
             taking = meant(e.consumer, names_in(e.origin(1)), number) | meant(e.fusion, (), number)
             for name in giving:
