@@ -50,6 +50,7 @@ def _simplification(lists: PassLists, name: str, is_of_library: Callable[[Instru
             "dce",
             "gather_expander",
             since("0.5", "gather_simplifier"),
+            OfReleases(Span("0.9", "0.9"), (TreeReductionRewriter(lambda x: not is_of_library(x), 1024),)),
             TreeReductionRewriter(is_of_library),
             "zero_sized_hlo_elimination",
             "while-loop-invariant-code-motion",

@@ -64,6 +64,17 @@ CASES = {
         {"fusion": 1, "convert": 5, "maximum": 1},
         {"fusion": 1, "maximum": 1},
     ),
+    "ynn_reduces_at_length": (
+        "HloModule m\n"
+        + _SUM
+        + """ENTRY e {
+          x = f32[31,1024] parameter(0)
+          zero = f32[] constant(0)
+          ROOT y = f32[31] reduce(x, zero), dimensions={1}, to_apply=s
+        }""",
+        {"reduce-window": 1, "reduce": 1},
+        {"fusion": 1},
+    ),
     "ynn_ends_in_arithmetic": (
         "HloModule m\n"
         + _SUM
@@ -115,7 +126,7 @@ CASES = {
         {"sine": 1, "broadcast": 2, "divide": 1, "multiply": 1},
     ),
 }
-_RELEASES = {"inverts_broadcasts": ("0.9.2", "0.10.2")}
+_RELEASES = {"ynn_reduces_at_length": ("0.9.2", "0.10.2"), "inverts_broadcasts": ("0.9.2", "0.10.2")}
 _ON_GPU = ("products_fused_by_tiling", "filters_padded_whole")
 _NOTHING = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element")
 
@@ -142,10 +153,26 @@ def test_each_release_as_xla_answered(name: str) -> None:
     assert opcodes(text, new, on_gpu=on_gpu) == opcodes(text, old, name, on_gpu) == later
 
 
-@pytest.mark.parametrize(("release", "fusions"), [("0.8.3", 0), ("0.9.2", 1), ("0.11.1", 1)])
-def test_ynnpack_computes_since_0_9(release: str, fusions: int) -> None:
-    text = CASES["ynn_ends_in_arithmetic"][0]
-    assert opcodes(text, release).get("fusion", 0) == fusions
+@pytest.mark.parametrize(
+    ("release", "shape", "windows", "fusions"),
+    [
+        ("0.8.3", "32,1024", 1, 0),
+        ("0.9.2", "31,1024", 1, 0),
+        ("0.9.2", "32,1024", 0, 1),
+        ("0.9.2", "2,100000", 1, 1),
+        ("0.10.2", "2,100000", 0, 1),
+        ("0.11.1", "31,1024", 0, 1),
+    ],
+)
+def test_ynnpack_reduces_since_0_9(release: str, shape: str, windows: int, fusions: int) -> None:
+    """In 0.9 at 32,768 elements or more, and 1,024 of them at a time."""
+    text = (
+        CASES["ynn_reduces_at_length"][0]
+        .replace("31,1024", shape)
+        .replace("f32[31]", f"f32[{shape.split(',')[0]}]")
+    )
+    found = opcodes(text, release)
+    assert (found.get("reduce-window", 0), found.get("fusion", 0)) == (windows, fusions)
 
 
 _SCAN = """HloModule m

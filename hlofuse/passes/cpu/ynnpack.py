@@ -49,6 +49,8 @@ _LEAST_ELEMENTS = 4096
 _LEAST_DOT_SIDE = 8
 _LEAST_NARROW_SIDE = 4
 _LEAST_CONVOLUTION_FEATURES = 17
+_LEAST_REDUCED = 32 * 1024
+_FASTER_FUSED = frozenset("multiply bitcast broadcast slice concatenate convert reshape".split())
 _DIM_LABELS = "b01f_01io->b01f"
 
 
@@ -66,6 +68,8 @@ def is_supported(x: Instruction, release: Release = AROUND_FUSION) -> bool:
     match x.opcode:
         case "constant":
             return is_supported
+        case opcode if release.ynn_reduces_at_length and opcode not in STARTS:
+            return False
         case "iota":
             return x.shape.element_type in ("f32", "s32") and _is_row_major(x.shape)
         case "reshape":
@@ -81,7 +85,7 @@ def is_supported(x: Instruction, release: Release = AROUND_FUSION) -> bool:
     if x.opcode == "dot":
         return is_dot_supported(x, release)
     if x.opcode in ("reduce", "reduce-window"):
-        return is_reduction_supported(x)
+        return is_reduction_supported(x, release)
     if x.opcode == "convolution":
         return is_convolution_supported(x)
     return is_elementwise(x) and _is_elementwise_supported(x)
@@ -99,7 +103,7 @@ def is_computed_by_ynn(x: Instruction, release: Release = AROUND_FUSION) -> bool
         case "convolution":
             return is_convolution_supported(x)
         case "reduce" | "reduce-window":
-            return is_reduction_supported(x)
+            return is_reduction_supported(x, release)
     return False
 
 
@@ -155,8 +159,8 @@ def is_dot_supported(dot: Instruction, release: Release = AROUND_FUSION) -> bool
     return len(left) <= 1 or a == 1
 
 
-def is_reduction_supported(x: Instruction) -> bool:
-    """`IsReduceLikeOpSupportedByYnn`."""
+def is_reduction_supported(x: Instruction, release: Release = AROUND_FUSION) -> bool:
+    """`IsReduceLikeOpSupportedByYnn`; in 0.9 `IsReduceLikeOpOffloadedToYnn`."""
     if len(x.operands) != 2 or x.shape.element_type not in _TYPES or not _laid_out(x):
         return False
     source, init = x.operands
@@ -168,6 +172,10 @@ def is_reduction_supported(x: Instruction) -> bool:
     types = (source.shape.element_type, x.shape.element_type)
     if init.shape.element_type != types[1]:
         return False
+    if release.ynn_reduces_at_length:
+        is_long = source.shape.element_count >= _LEAST_REDUCED
+        if types[1] != "f32" or not is_long or source.opcode in _FASTER_FUSED:
+            return False
     function = x.called_computations[0]
     if is_of_parameters(function, "add"):
         return types in _SUM_TYPES
@@ -226,9 +234,10 @@ class LibraryRewriter(Pass):
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         changed = False
+        starts = self.starts - _ALONE if self.release.ynn_reduces_at_length else self.starts
         for computation in module.non_fusion_computations():
             if not any(opcode_is_function(caller, computation) for caller in computation.callers):
-                changed |= _Growing(recorder, self.release).run(computation, self.starts)
+                changed |= _Growing(recorder, self.release).run(computation, starts)
         return changed
 
 
