@@ -121,6 +121,7 @@ _OTHERS: dict[str, dict[str, str]] = {
     "cpu": {
         "cpu-parallel-task-assigner": "cpu.calls:ParallelTaskAssigner",
         "small-while-loop-hoisting": "cpu.calls:SmallWhileLoopHoisting",
+        "convolution-group-converter": "cpu.layouts:ConvolutionGroupConverter",
         "convolution-canonicalization": "cpu.layouts:ConvCanonicalization",
         "layout-assignment": "cpu.layouts:CpuLayoutAssignment",
         "dot-library-rewriter": "cpu.ynnpack:LibraryRewriter",

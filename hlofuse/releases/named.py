@@ -204,7 +204,11 @@ class Release:
     ynn_ends_in_arithmetic: bool = _around(since="0.12")
     floats_reassociated: bool = _around(until="0.11")
     products_fused_by_tiling: bool = _around(since="0.12")
+    slices_past_ones: bool = _around(since="0.12")
     filters_padded_whole: bool = _around(since="0.12")
+    joins_unlike_loops: bool = _around(since="0.4.38")
+    simplifies_conditionals: bool = _around(since="0.8")
+    products_end_in_sums: bool = _around(since="0.10")
     inverts_broadcasts: bool = _around(since="0.10")
 
     def has(self, span: Span, name: str) -> bool:

@@ -90,6 +90,11 @@ def feeds_only(instruction: Instruction, consumer: Instruction) -> bool:
     return True
 
 
+def writes_slice(kernel: Instruction) -> bool:
+    """A fusion with a result that is an update of a slice (`IsDynamicUpdateSliceFusion`)."""
+    return kernel.opcode == "fusion" and any(o.opcode == "dynamic-update-slice" for o in outputs_of(kernel))
+
+
 def is_row_major(instruction: Instruction) -> bool:
     """Everything lies in memory as its dimensions say (`HasOnlyRowMajorLayout`)."""
     inside = instruction.fused_computation if instruction.opcode == "fusion" else (instruction,)

@@ -99,6 +99,21 @@ CASES = {
         {"fusion": 1, "transpose": 1},
         {"fusion": 1},
     ),
+    "slices_past_ones": (
+        """HloModule m
+        ENTRY e {
+          c = f32[2,2] parameter(0)
+          s = f32[1,2] slice(c), slice={[1:2], [0:2]}
+          r = f32[2] reshape(s)
+          a = f32[1] slice(r), slice={[0:1]}
+          b = f32[1] slice(r), slice={[1:2]}
+          d = f32[] reshape(a)
+          f = f32[] reshape(b)
+          ROOT m = f32[] multiply(d, f)
+        }""",
+        {"slice": 3, "multiply": 1},
+        {"slice": 2, "multiply": 1},
+    ),
     "filters_padded_whole": (
         """HloModule m
         ENTRY e {
@@ -113,6 +128,51 @@ CASES = {
         {"pad": 2, "custom-call": 1, "transpose": 1},
         {"pad": 1, "custom-call": 1, "transpose": 1},
     ),
+    "joins_unlike_loops": (
+        """HloModule m
+        ENTRY e {
+          x = f32[64] parameter(0)
+          y = f32[64] parameter(1)
+          a = f32[64] sine(x)
+          b = f32[64] cosine(y)
+          c = f32[64] exponential(b)
+          ROOT t = (f32[64], f32[64]) tuple(a, c)
+        }""",
+        {"fusion": 2},
+        {"fusion": 1},
+    ),
+    "simplifies_conditionals": (
+        """HloModule m
+        f {
+          p = f32[8] parameter(0)
+          ROOT n = f32[8] sine(p)
+        }
+        g {
+          p = f32[8] parameter(0)
+          ROOT n = f32[8] negate(p)
+        }
+        ENTRY e {
+          x = f32[8] parameter(0)
+          c = pred[] parameter(1)
+          i = s32[] convert(c)
+          ROOT r = f32[8] conditional(i, x, x), branch_computations={f, g}
+        }""",
+        {"convert": 1, "conditional": 1},
+        {"broadcast": 1, "sine": 1, "negate": 1, "select": 1},
+    ),
+    "products_end_in_sums": (
+        """HloModule m
+        ENTRY e {
+          x = f32[256,64] parameter(0)
+          y = f32[64,128] parameter(1)
+          z = f32[256,128] parameter(2)
+          p = f32[256,128] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          n = f32[256,128] multiply(p, z)
+          ROOT s = f32[256,128] add(n, z)
+        }""",
+        {"fusion": 1, "add": 1},
+        {"fusion": 1},
+    ),
     "inverts_broadcasts": (
         """HloModule m
         ENTRY e {
@@ -126,22 +186,36 @@ CASES = {
         {"sine": 1, "broadcast": 2, "divide": 1, "multiply": 1},
     ),
 }
-_RELEASES = {"ynn_reduces_at_length": ("0.9.2", "0.10.2"), "inverts_broadcasts": ("0.9.2", "0.10.2")}
-_ON_GPU = ("products_fused_by_tiling", "filters_padded_whole")
+_RELEASES = {
+    "ynn_reduces_at_length": ("0.9.2", "0.10.2"),
+    "joins_unlike_loops": ("0.4.35", "0.4.38"),
+    "simplifies_conditionals": ("0.7.2", "0.8.3"),
+    "products_end_in_sums": ("0.9.2", "0.10.2"),
+    "inverts_broadcasts": ("0.9.2", "0.10.2"),
+}
+_AFTER_FUSION = ("joins_unlike_loops",)
+_ON_GPU = (
+    "products_fused_by_tiling",
+    "filters_padded_whole",
+    "simplifies_conditionals",
+    "products_end_in_sums",
+    *_AFTER_FUSION,
+)
 _NOTHING = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element")
 
 
-def opcodes(text: str, release: str, flipped: str = "", on_gpu: bool = False) -> dict[str, int]:
-    """The operations of the entry at the fusion input."""
+def opcodes(
+    text: str, release: str, flipped: str = "", on_gpu: bool = False, until: Stage = Stage.INPUT
+) -> dict[str, int]:
+    """The operations of the entry at the fusion input, or in the final module."""
     config = replay_config("gpu", "h100_sxm", xla=release) if on_gpu else replay_config("cpu", xla=release)
     if flipped:
         own = release_of(release)
         change: dict[str, Any] = {flipped: not getattr(own, flipped)}
         config = replace(config, mixed=replace(own, **change))
-    before = compile(
-        CompilationInput(parse_module(text), stage=Stage.BEFORE), config, until=Stage.INPUT
-    ).before
-    return dict(Counter(i.opcode for i in before.entry if i.opcode not in _NOTHING))
+    done = compile(CompilationInput(parse_module(text), stage=Stage.BEFORE), config, until=until)
+    module = done.before if until == Stage.INPUT else done.replayed_final
+    return dict(Counter(i.opcode for i in module.entry if i.opcode not in _NOTHING))
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -149,8 +223,9 @@ def test_each_release_as_xla_answered(name: str) -> None:
     text, earlier, later = CASES[name]
     old, new = _RELEASES.get(name, ("0.11.1", "0.12.0.1"))
     on_gpu = name in _ON_GPU
-    assert opcodes(text, old, on_gpu=on_gpu) == opcodes(text, new, name, on_gpu) == earlier
-    assert opcodes(text, new, on_gpu=on_gpu) == opcodes(text, old, name, on_gpu) == later
+    until = Stage.SCHEDULED if name in _AFTER_FUSION else Stage.INPUT
+    assert opcodes(text, old, "", on_gpu, until) == opcodes(text, new, name, on_gpu, until) == earlier
+    assert opcodes(text, new, "", on_gpu, until) == opcodes(text, old, name, on_gpu, until) == later
 
 
 @pytest.mark.parametrize(
@@ -255,6 +330,37 @@ def test_a_loop_over_little_data_is_one_kernel(release: str, elements: int, call
         CompilationInput(module, stage=Stage.BEFORE), replay_config("cpu", xla=release), until=Stage.SCHEDULED
     ).replayed_final
     assert sum(i.opcode == "call" for i in final.entry) == calls
+
+
+@pytest.mark.parametrize(("size", "fewer"), [("0:12", 1), ("6:18", 1), ("3:12", 0), ("7:10", 0)])
+def test_a_slice_of_whole_rows_goes_ahead_of_the_reshape(size: str, fewer: int) -> None:
+    start, end = map(int, size.split(":"))
+    text = f"""HloModule m
+    ENTRY e {{
+      p = f32[1,4,6] parameter(0)
+      n = f32[1,4,6] sine(p)
+      r = f32[24] reshape(n)
+      s = f32[{end - start}] slice(r), slice={{[{size}]}}
+      ROOT o = f32[{end - start}] negate(s)
+    }}"""
+    module = parse_module(text)
+    config = replay_config("cpu", xla="0.12.0.1")
+    before = compile(CompilationInput(module, stage=Stage.BEFORE), config, until=Stage.INPUT).before
+    (sliced,) = (i for i in before.entry if i.opcode == "slice")
+    assert sliced.shape.rank == 1 + 2 * fewer
+
+
+def test_products_of_single_pictures_are_chosen_from_one_of_all() -> None:
+    """The gradient of a kernel for each feature alone."""
+    text = """HloModule m
+    ENTRY e {
+      x = f32[4,6,6,2] parameter(0)
+      y = f32[4,6,6,2] parameter(1)
+      ROOT w = f32[3,3,1,2] convolution(x, y), window={size=6x6 pad=1_1x1_1}, dim_labels=f01b_i01o->01bf,
+        batch_group_count=2
+    }"""
+    found = opcodes(text, "0.12.0.1")
+    assert (found["convolution"], found["select"], found["reduce-window"]) == (1, 1, 1)
 
 
 def test_every_behaviour_around_fusion_has_a_case() -> None:

@@ -181,7 +181,8 @@ def _slice_of_reshape(c: Context, x: Instruction) -> bool:
     source = reshape.operands[0]
     before = source.shape.dimensions
     offset, left = ranges[0].start * math.prod(sizes[1:]), x.shape.element_count
-    step = math.prod(before[1:])
+    ones = next((d for d, n in enumerate(before) if n != 1), 0) if c.release.slices_past_ones else 0
+    step = math.prod(before[ones + 1 :])
     if step == 0 or offset % step or left % step:
         return False
     starts, limits = [0] * len(before), list(before)

@@ -189,7 +189,8 @@ def handle_sort(c: Context, sort: Instruction) -> bool:
 
 def handle_conditional(c: Context, conditional: Instruction) -> bool:
     predicate = conditional.operands[0]
-    if not c.options.conditional_simplification or predicate.opcode != "convert":
+    is_on = c.options.conditional_simplification and c.release.simplifies_conditionals
+    if not is_on or predicate.opcode != "convert":
         return False
     if predicate.operands[0].shape.element_type != "pred" or len(conditional.called_computations) != 2:
         return False

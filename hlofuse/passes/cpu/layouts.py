@@ -4,9 +4,10 @@ from hlofuse.analysis.convolution import dimension_numbers, why_not_eigen
 from hlofuse.analysis.cpu_predicates import EIGEN, dot_strategy
 from hlofuse.analysis.custom_calls import custom_call_target, has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
+from hlofuse.ir.attributes.window import Window, WindowDimension
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
-from hlofuse.passes.base import Pass
+from hlofuse.passes.base import Pass, VisitPass, replaced
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.shapes import array, descending, relaid
@@ -84,6 +85,46 @@ def _column_major_operand(i: Instruction) -> int | None:
 def _reads_columns(user: Instruction, constant: Instruction) -> bool:
     number = _column_major_operand(user)
     return number is not None and user.operands[number] is constant and user.operands.count(constant) == 1
+
+
+class ConvolutionGroupConverter(VisitPass):
+    """`convolution-group-converter`, of one picture a group: all features of each, and what belongs together
+    chosen (`xla/hlo/transforms/simplifiers/convolution_group_converter.cc`: `HandleBatchGroupCount`)."""
+
+    name = "convolution-group-converter"
+    opcodes = ("convolution",)
+
+    def handle(self, x: Instruction) -> bool:
+        count, numbers = int(x.attributes.raw("batch_group_count") or 1), dimension_numbers(x)
+        if count == 1 or numbers is None:
+            return False
+        source, kernel = x.operands
+        pictures = source.shape.dimensions[numbers.input_batch_dimension]
+        if not pictures == kernel.shape.dimensions[numbers.kernel_output_feature_dimension] == count:
+            return False
+        batch, feature = numbers.output_batch_dimension, numbers.output_feature_dimension
+        sizes = list(x.shape.dimensions)
+        sizes[batch] *= count
+        ids = []
+        for dimension in (batch, feature):
+            each = [k for k in range(count) for _ in range(sizes[dimension] // count)]
+            line = make.constant(x, array("s32", [sizes[dimension]]), each)
+            ids.append(make.broadcast(x, array("s32", sizes), line, [dimension]))
+        raw = x.attributes.given("window", "dim_labels", "operand_precision")
+        whole = make.derived(x, "convolution", array(x.shape.element_type, sizes), [source, kernel], **raw)
+        chosen = make.select(x, make.compare(x, "EQ", *ids), whole, make.zeros(x, whole.shape))
+        wide = x.shape.element_type if x.shape.bit_width >= 32 else "f32"
+        step = WindowDimension(count, count)
+        window = Window(tuple(step if d == batch else WindowDimension(1) for d in range(len(sizes))))
+        total = make.add(
+            x,
+            "reduce-window",
+            x.shape.with_element_type(wide),
+            [make.convert(x, chosen, wide), make.zero(x, wide)],
+            called=[("to_apply", make.reducer(x, "add_computation", "add", wide))],
+            window=window,
+        )
+        return replaced(x, make.convert(x, total, source.shape.element_type))
 
 
 class ConvCanonicalization(Pass):

@@ -2,6 +2,7 @@
 (`xla/service/gpu/transforms/horizontal_loop_fusion.cc`, `horizontal_input_fusion.cc`)."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from hlofuse.analysis.call_sites import non_fusion_computations
@@ -12,11 +13,11 @@ from hlofuse.ir.fusing import computation_of, fuse_in_place_of, merge_fusion_int
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.horizontal import join_fusions
 from hlofuse.ir.shape import Shape, type_number
-from hlofuse.passes.base import DevicePass
+from hlofuse.passes.base import DevicePass, any_change
 from hlofuse.rules import horizontal_fusion as rules
 from hlofuse.rules.catalogue import Knob, Rule
 from hlofuse.rules.fusion_heroes import hero_input_shape, shapes_differ
-from hlofuse.rules.gpu_fusible import outputs_of
+from hlofuse.rules.gpu_fusible import fusible_computations, outputs_of
 from hlofuse.rules.horizontal_fusion import (
     JOINED_REDUCTIONS,
     WRAPPED_REDUCTION,
@@ -31,15 +32,21 @@ from hlofuse.rules.verdict import Verdict
 from hlofuse.trace import Recorder
 
 
+@dataclass(frozen=True, kw_only=True)
 class HorizontalLoopFusion(DevicePass):
-    """`horizontal_loop_fusion`: the entry computation, consumers last to first."""
+    """`horizontal_loop_fusion`: the entry computation or all, consumers last to first."""
 
     name: ClassVar[str] = "horizontal_loop_fusion"
+    in_loops: bool = False
 
     def run(self, module: Module, recorder: Recorder) -> bool:
+        computations = fusible_computations(module, self.release) if self.in_loops else [module.entry]
+        return any_change(self._join(c, recorder) for c in computations)
+
+    def _join(self, computation: Computation, recorder: Recorder) -> bool:
         model = kernel_model(self.required_device(), self.release)
         drivers = [_LoopDriver(self, model, recorder, sliced) for sliced in (False, True)]
-        stack = module.entry.post_order()
+        stack = computation.post_order()
         changed = False
         while stack:
             consumer = stack.pop()
@@ -62,6 +69,7 @@ class _LoopDriver:
         self._recorder = recorder
         self._sliced = sliced
         self._model = model
+        self._unlike_ones = options.release.joins_unlike_loops
 
     def run(self, consumer: Instruction) -> Iterator[Instruction]:
         """`FuseConsumerOperands`; the joined fusions."""
@@ -77,8 +85,9 @@ class _LoopDriver:
     def _candidates(self, consumer: Instruction) -> list[Instruction]:
         """`FusionCandidates::Initialize`."""
         found: dict[Instruction, None] = {}
+        through = ("get-tuple-element", "bitcast") if self._unlike_ones else ("get-tuple-element",)
         for operand in consumer.operands:
-            while operand.opcode == "get-tuple-element":
+            while operand.opcode in through:
                 operand = operand.operands[0]
             if is_horizontal_candidate(operand, self._model):
                 found[operand] = None
@@ -110,10 +119,13 @@ class _LoopDriver:
             and rules.LONG_KERNEL.code not in off
         ):
             return rules.LONG_KERNEL
-        if not rules.is_row_major(kernel):
+        if not self._unlike_ones and not rules.is_row_major(kernel):
             return rules.NOT_ROW_MAJOR
+        if self._unlike_ones and not rules.writes_slice(kernel):
+            return None
         for operand in kernel.operands:
-            if operand.opcode == "parameter" and any(u is not kernel and u in found for u in operand.users):
+            shared = self._unlike_ones or operand.opcode == "parameter"
+            if shared and any(u is not kernel and u in found for u in operand.users):
                 return rules.SHARED_PARAMETER if rules.SHARED_PARAMETER.code not in off else None
         return None
 
@@ -140,7 +152,7 @@ class _LoopDriver:
                     message = f"hit max fusion batch size: {outputs}"
                 elif pointers * 8 >= self._settings.value(rules.MAX_PARAMETER_BYTES):
                     message = f"hit max cuda param size: {pointers}"
-                elif cost >= self._settings.value(rules.MAX_UNROLL_COST):
+                elif cost >= self._settings.value(rules.MAX_UNROLL_COST) and not self._unlike_ones:
                     message = f"hit max instr unroll cost: {cost}"
             if message:
                 self._recorder.ineligible(
@@ -156,7 +168,8 @@ class _LoopDriver:
             "different number of outputs",
             "different instruction count",
         )
-        for x, y, word in zip(_sorting_key(a), _sorting_key(b), message, strict=False):
+        compared = message[:2] if self._unlike_ones else message
+        for x, y, word in zip(_sorting_key(a), _sorting_key(b), compared, strict=False):
             if x != y:
                 return word
         shape, other = outputs_of(a)[0].shape, outputs_of(b)[0].shape
@@ -184,11 +197,11 @@ class _LoopDriver:
         return joined
 
 
-def _sorting_key(kernel: Instruction) -> tuple[int, int, int, int]:
+def _sorting_key(kernel: Instruction) -> tuple[int, int, int, int, int]:
     outputs = outputs_of(kernel)
     first = outputs[0].shape
     number = type_number(first.element_type)
-    return number, len(outputs), instruction_count(kernel), first.element_count
+    return number, len(outputs), instruction_count(kernel), first.element_count, kernel.id
 
 
 # The order in which `std::sort` leaves elements that compare equal; XLA's passes show it in what they make.

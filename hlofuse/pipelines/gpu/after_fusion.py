@@ -12,7 +12,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
 from hlofuse.passes.collectives import DEFAULT_BYTES, DEFAULT_COUNT, CollectiveCombiner, can_overlap
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
-from hlofuse.passes.registry import until
+from hlofuse.passes.registry import since, until
 from hlofuse.pipelines.flags import COMBINED_COUNT, number_of, value_of
 from hlofuse.pipelines.gpu.before_fusion import ALGSIMP_AFTER_FUSION, pass_lists
 from hlofuse.releases import AROUND_FUSION, Release
@@ -52,10 +52,17 @@ def after_fusion(
         return ()
     lists = pass_lists(device, release, alias_info=partial(GpuAliasInfo, device, release))
     ampere = device.compute_capability[0] >= 8
-    names = ("horizontal_loop_fusion", "horizontal_input_fusion", "cse", "dce")
+    horizontal = lists.pipeline(
+        "horizontal fusion",
+        until("0.4.35", "horizontal_loop_fusion"),
+        since("0.4.38", "horizontal_loop_fusion(in_loops=true)"),
+        "horizontal_input_fusion",
+        "cse",
+        "dce",
+    )
     dispatch = ("dce", "fusion-block-level-rewriter") if ampere else ()
     return (
-        lists.pipeline("horizontal", until("0.6", FixedPoint(lists.pipeline("horizontal fusion", *names)))),
+        lists.pipeline("horizontal", until("0.6", FixedPoint(horizontal))),
         lists.pipeline(
             "post-fusion_optimization",
             "rename_fusions",
@@ -85,6 +92,7 @@ def after_fusion(
             "loop-schedule-linearizer",
             "copy-insertion",
             "copy_fusion",
+            until("0.6", "horizontal_loop_fusion", "dce"),
             "sanitize-constant-names",
         ),
         lists.pipeline(

@@ -29,7 +29,7 @@ from hlofuse.passes.gpu.layout_assignment import can_fold_transpose, is_for_cubl
 from hlofuse.passes.layout.layout_normalization import LayoutNormalization
 from hlofuse.passes.registry import OfReleases, PassLists, since, until
 from hlofuse.passes.sort.topk import TopkRewriter
-from hlofuse.releases import AROUND_FUSION, Release
+from hlofuse.releases import AROUND_FUSION, Release, Span
 
 _COMMON = Options(
     dot_strength_reduction=False,
@@ -82,7 +82,7 @@ def _normalization(lists: PassLists, device: DeviceDescription) -> Pipeline:
             "gemv-rewriter",
             since("0.10", "splitk-rewriter"),
             "triton-gemm-rewriter",
-            until("0.11", "hoist-fused-bitcasts"),
+            OfReleases(Span("0.7", "0.11"), ("hoist-fused-bitcasts",)),
             "gemm-fusion-swap-operands",
         ]
     steps += [

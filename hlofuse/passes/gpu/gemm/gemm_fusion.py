@@ -25,6 +25,8 @@ from hlofuse.trace import Recorder
 
 _MOST_PARAMETERS = 4
 """The limit of parameters for one operand of the dot."""
+_OF_PARTS = frozenset("multiply negate bitcast reshape copy transpose convert broadcast slice".split())
+"""Operations that may be done to the parts of a sum (`IsDistributiveOverAddition`)."""
 _CONFIG = gpu_config_text("fusion_backend_config", {"kind": "__triton_gemm"})
 
 
@@ -46,7 +48,7 @@ class GemmFusion(Pass):
                 return False
             if release.products_fused_by_tiling:
                 return _fuse_tileable(dot, TileableFusion(dot, support, tilings), recorder)
-            return _Growing(dot, self.device).fuse(recorder)
+            return _Growing(dot, self.device, self.release).fuse(recorder)
 
         return visit_module(module, ["dot"], handle, recorder)
 
@@ -54,8 +56,9 @@ class GemmFusion(Pass):
 class _Growing:
     """A fusion that grows from one dot, to its operands and then to its users."""
 
-    def __init__(self, dot: Instruction, device: DeviceDescription) -> None:
+    def __init__(self, dot: Instruction, device: DeviceDescription, release: Release) -> None:
         self._dot, self._device = dot, device
+        self._into_sums = release.products_end_in_sums
         self._body = Computation(f"gemm_fusion_{dot.name}_computation")
         self._inputs: list[Instruction] = []
 
@@ -177,6 +180,8 @@ class _Growing:
         """The last operation fused, outside and inside (`FuseTowardUsers`)."""
         while len(hlo.users) == 1:
             user = hlo.users[0]
+            if user.opcode not in _OF_PARTS and not self._into_sums:
+                break
             found = carried_if_worth(user, order, side, operand=user.operands.index(hlo))
             together = combined(split, found[1]) if found is not None else None
             if found is None or together is None:
