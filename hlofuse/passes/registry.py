@@ -266,6 +266,7 @@ def make_pass(text: str, target: str, release: Release, settings: Settings = AS_
     if not _TEXT.fullmatch(text) or name not in pass_names(target):
         names = ", ".join(sorted(pass_names(target)))
         raise HlofuseError(f"target {target} has no pass {text!r}; expected one of {names}")
+    pass_class(name, target)  # the knobs of its rules are known once it is imported
     settings = settings.in_release(release)
     return _create(text, target, {**context, "release": release, "settings": settings})
 

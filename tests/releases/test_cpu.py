@@ -6,6 +6,8 @@ EXPECT is labelled with the release that answered.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -74,3 +76,14 @@ def test_everything_that_differs_has_a_case() -> None:
     spans = {r.code for r in rules if r.span != ANY} - {"FW005"}
     knobs = {k.name for r in rules for k in r.knobs if k.by_release}
     assert {case.options["differs"] for case in CASES} == spans | knobs | _BEHAVIOURS
+
+
+def test_the_first_pass_of_a_process_has_the_numbers_of_its_release() -> None:
+    """The rules of a pass are imported with it, and a number of theirs that varies must not come too late."""
+    code = """if True:
+        from hlofuse.passes.registry import make_pass
+        from hlofuse.releases import release_of
+        fusion = make_pass("fusion", "cpu", release_of("0.12.0.1"))
+        print(fusion.settings.knobs["cpu-min-concatenate-bytes"])"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "2048.0", done.stderr
