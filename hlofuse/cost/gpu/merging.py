@@ -37,9 +37,6 @@ class MergeTimes(NamedTuple):
 class _Timing(Timing):
     """Timing of 0.4.35: compute and memory overlap wholly."""
 
-    def total(self, flops: int, blocks: int, threads: int, memory: int) -> int:
-        return self.combine(self.compute(flops, blocks, threads), memory)
-
     def combine(self, compute: int, memory: int) -> int:
         return max(compute, memory)
 

@@ -13,9 +13,9 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate, is_broadcast
 from hlofuse.cost.gpu.launch import FusionAnalysis, Launch
 from hlofuse.cost.gpu.shared_tables import SharedTables, Tables
-from hlofuse.cost.gpu.summary import EstimateCache, Summary, SummaryPair, Timed
+from hlofuse.cost.gpu.summary import EstimateCache, Summary, SummaryPair
 from hlofuse.cost.gpu.ticks import INFINITE
-from hlofuse.cost.gpu.timing import Timing, in_step, ticks_of_pair, time_of, time_of_pair
+from hlofuse.cost.gpu.timing import Timing, in_step, time_of, time_of_pair
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import Release
 
@@ -76,48 +76,29 @@ class KernelModel:
         times = self.cache[producer].times
         cached = times.get(consumer)
         if cached is None:
-            if pair is None:
-                pair = self.pair(producer, consumer)
-            first, second = self.run_time(producer), self.run_time(consumer)
-            cached = pair if pair.ticks >= 0 else self._time_pair(producer, first, consumer, second, pair)
-            times[consumer] = cached
-        return self._estimate(producer, consumer, cached)
+            pair = pair or self.pair(producer, consumer)
+            cached = times[consumer] = self._run_pair(producer, consumer, pair)
+        return cached
 
     def ticks_of(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> int | None:
         """Ticks of `pair_time`, not cached; None where they depend on the memory order of reads."""
         cached = self.cache[producer].times.get(consumer)
         if cached is None and (pair.producer.bad_transpose or pair.consumer.bad_transpose):
             return None
-        if cached is None and pair.ticks < 0:
-            cached = self._time_pair(
-                producer, self.run_time(producer), consumer, self.run_time(consumer), pair
-            )
-        return (cached or pair).ticks
+        return (cached or self._run_pair(producer, consumer, pair)).ticks
 
     def times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
         """Ticks of all users with the producer fused into each, and of the producer and all users unfused.
 
         The producer must be fusible into all of them.
         """
-        cache = self.cache
-        own = cache[producer]
-        times, answers, first = own.times, own.answers, own.run
-        if first is None:
-            first = own.run = self._run(producer)
-        fused, unfused = 0, first.ticks
+        own = self.cache[producer]
+        times, answers = own.times, own.answers
+        fused, unfused = 0, self.run_time(producer).ticks
         for user in users:
-            of_user = cache[user]
-            second = of_user.run
-            if second is None:
-                second = of_user.run = self._run(user)
-            together = times.get(user)
-            if together is None:
-                together = cached = answers.get(user) or self.pair(producer, user)
-                if cached.ticks < 0:
-                    together = self._time_pair(producer, first, user, second, cached)
-                times[user] = together
+            together = times.get(user) or self.pair_time(producer, user, answers.get(user))
             fused += together.ticks
-            unfused += second.ticks
+            unfused += self.run_time(user).ticks
         return fused, unfused
 
     def cached_times(
@@ -161,8 +142,7 @@ class KernelModel:
 
     def cached_pair_time(self, producer: Instruction, consumer: Instruction) -> Estimate | None:
         """The pair's cached time, or None (`GpuPerformanceModelCache::Get`)."""
-        cached = self.cache[producer].times.get(consumer)
-        return None if cached is None else self._estimate(producer, consumer, cached)
+        return self.cache[producer].times.get(consumer)
 
     def invalidate(self, instruction: Instruction) -> None:
         """Drop its run time and current pairs (`GpuPerformanceModelCache::Invalidate`)."""
@@ -246,42 +226,8 @@ class KernelModel:
             cached = summary.estimates[bad] = time_of(self.timing, summary, launch, coalesced)
         return cached
 
-    def _time_pair(
-        self,
-        producer: Instruction,
-        first: Estimate,
-        consumer: Instruction,
-        second: Estimate,
-        pair: SummaryPair,
-    ) -> Timed:
-        """`first` and `second` are the estimates of the two."""
-        a, b = pair.producer, pair.consumer
-        if a.bad_transpose or b.bad_transpose:
-            return self._run_pair(producer, first, consumer, second, pair)
-        if first.ticks >= INFINITE or second.ticks >= INFINITE:
-            return replace(first, ticks=INFINITE)
-        launch = pair.launch
-        if launch is None:
-            if b.loop is not None and a.leaves_loops:
-                launch = pair.launch = b.loop
-            else:
-                launch = self._launcher.pair_launch(producer, consumer, pair)
-        pair.ticks = ticks_of_pair(self.timing, pair, first, second, launch)
-        return pair
-
-    def _estimate(self, producer: Instruction, consumer: Instruction, cached: Timed) -> Estimate:
-        if not isinstance(cached, SummaryPair):
-            return cached
-        return self._run_pair(producer, self.run_time(producer), consumer, self.run_time(consumer), cached)
-
-    def _run_pair(
-        self,
-        producer: Instruction,
-        first: Estimate,
-        consumer: Instruction,
-        second: Estimate,
-        pair: SummaryPair,
-    ) -> Estimate:
+    def _run_pair(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> Estimate:
+        first, second = self.run_time(producer), self.run_time(consumer)
         a, b = pair.producer, pair.consumer
         bad = (a.bad_transpose and _reads_across(producer, a)) or (
             b.bad_transpose and _reads_across(consumer, b)

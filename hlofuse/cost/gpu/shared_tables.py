@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from hlofuse.cost.gpu import backend_config as config
-from hlofuse.cost.gpu.atoms import KEEPS_ROLLED, AtomTable
+from hlofuse.cost.gpu.atoms import AtomTable
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.kernel_graph import can_update_in_place, reduction_groups
 from hlofuse.cost.gpu.launch import (
@@ -15,7 +15,6 @@ from hlofuse.cost.gpu.launch import (
     elementwise_launch,
     launch_of,
     llvm_launch_of,
-    narrowest,
 )
 from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable
 from hlofuse.cost.gpu.summary import PairTable, Summary, SummaryPair
@@ -77,8 +76,6 @@ class Launcher:
     def __init__(self, device: DeviceDescription, release: Release) -> None:
         self._device = device
         self._mlir = release.mlir_emitters
-        self._simple_loops = release.mlir_emitters and not device.is_blackwell
-        """True if only a loop's size and the flags that keep it rolled decide its unrolling."""
         self._launch_of = partial(launch_of if release.mlir_emitters else llvm_launch_of, device, release)
 
     def launch(self, instruction: Instruction, summary: Summary) -> Launch:
@@ -88,8 +85,6 @@ class Launcher:
             if cached is None:
                 cached = self._launch_of(self.kernel(instruction, summary))
             summary.launch = cached
-        if summary.keeps_loop and self._simple_loops and cached.kind == "loop":
-            summary.loop = cached
         return cached
 
     def kernel(self, instruction: Instruction, summary: Summary) -> FusionAnalysis:
@@ -104,42 +99,10 @@ class Launcher:
             fusion = a.config if b.config is None else b.config
             if fusion is not None:
                 cached = self._named_emitter(fusion, b)
-            elif b.loop is not None and a.leaves_loops:
-                cached = b.loop
-            elif b.launch is not None and self._keeps(b.launch, pair):
-                cached = b.launch
             if cached is None:
                 cached = self._launch_of(_PairAnalysis(producer, consumer, pair, self._mlir))
             pair.launch = cached
         return cached
-
-    def _keeps(self, launch: Launch, pair: SummaryPair) -> bool:
-        """True if the consumer's own launch certainly stays the same with the producer fused
-        in, as for most pairs."""
-        producer, consumer = pair.producer, pair.consumer
-        if len(consumer.roots) > 1 or not self._mlir:
-            return False
-        root, inside = consumer.roots[0], producer.roots[0]
-        end = root.chain_end
-        if root.atom is None or end is None:
-            return False
-        if root.reached and root.reached[pair.slot]:
-            if inside.transposes or inside.concatenates:
-                return False
-            # Where the root's chain goes on into the producer it ends there.
-            if end.intermediate_chain and (inside.chain_end is None or inside.chain_end.opcode == "reduce"):
-                return False
-        if launch.kind == "loop":
-            if root.update is not None or root.updated_parameter >= 0:
-                return False
-            return self._simple_loops and not producer.features & ~consumer.features & KEEPS_ROLLED
-        if launch.kind != "reduction":
-            return False
-        # How much of a row a thread reads depends on the narrowest elements.
-        least, incoming = narrowest(consumer.operands), narrowest(producer.operands)
-        if producer.skipped or incoming > least:  # perhaps those were what the producer wrote
-            incoming = narrowest(_arrays_read(pair))
-        return incoming == least
 
     def _named_emitter(self, fusion: config.FusionConfig, summary: Summary) -> Launch | None:
         """The launch where the backend config names the emitter."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
-from hlofuse.cost.gpu.atoms import KEEPS_ROLLED, SCATTERS, Atom
+from hlofuse.cost.gpu.atoms import Atom
 from hlofuse.cost.gpu.backend_config import FusionConfig
 from hlofuse.cost.gpu.estimate import Estimate
 from hlofuse.cost.gpu.heroes import Root, fuse_root
@@ -19,10 +19,6 @@ from hlofuse.cost.gpu.launch import Launch
 from hlofuse.cost.gpu.shapes import ShapeFacts
 from hlofuse.cost.gpu.ticks import EXACT, fp32
 from hlofuse.ir.graph import Instruction
-
-FEW_OPERANDS = 40
-LITTLE_CODE = 96.0
-"""The limit of emitted instructions (`ir_size`)."""
 
 
 @dataclass(slots=True, init=False, eq=False)
@@ -66,24 +62,12 @@ class Summary:
     is_reduction: bool
     """True for an input-fusible reduction (`IsInputFusibleReduction`)."""
     is_tuple: bool
-    is_plain: bool
-    """True without reduction, scatter, shared memory or several results: few rules apply."""
-    is_small: bool
-    """True if plain, with at most `FEW_OPERANDS` operands and `LITTLE_CODE` of code."""
-    keeps_loop: bool
-    """True if, emitted as a loop, it stays the same with any producer that `leaves_loops`."""
-    leaves_loops: bool
-    """True without anything that decides the consumer's emitter or keeps a loop rolled."""
     shared_memory: int
     unnested_reductions: int
     significant_reduce: bool
     skipped: frozenset[int]
     """Parameters that are only outputs: not fused into a consumer."""
-    reads: dict[tuple[int, bool], tuple[int, list[int]]]
-    """Ticks to read the operands, sum and each, by blocks and coalescing; cached like the next three."""
     launch: Launch | None
-    loop: Launch | None
-    """The launch, if it is a loop unchanged by any producer that `leaves_loops`."""
     estimates: list[Estimate | None]
     """Estimates, by whether it reads across the grain of memory."""
 
@@ -108,34 +92,6 @@ class Summary:
         return self.root_utilization[0] if 0 in self.parameter_uses[parameter] else 0.0
 
 
-def complete(summary: Summary) -> None:
-    summary.reads = {}
-    classify(summary)
-    summary.total_read = sum(summary.operand_bytes)
-
-
-def classify(summary: Summary) -> None:
-    """Set whether it is plain and small, and its effect on loops."""
-    features = summary.features
-    summary.is_plain = not (
-        summary.is_tuple
-        or summary.shared_memory
-        or summary.unnested_reductions
-        or summary.significant_reduce
-        or summary.is_reduction
-        or features & SCATTERS
-    )
-    few = len(summary.operands) <= FEW_OPERANDS and summary.ir_size <= LITTLE_CODE
-    summary.is_small = few and summary.is_plain and not summary.splits
-    summary.leaves_loops = summary.keeps_loop = False
-    root = summary.roots[0] if summary.roots else None
-    if root is not None and root.chain_end is not None:
-        found = root.transposes or root.concatenates or root.chain_end.opcode == "reduce"
-        summary.leaves_loops = not (found or features & KEEPS_ROLLED)
-        writes_all = root.update is None and root.updated_parameter < 0
-        summary.keeps_loop = writes_all and len(summary.roots) == 1
-
-
 _MOST_SPLITS = 32
 """A limit above XLA's, which is ten."""
 
@@ -155,8 +111,6 @@ class SummaryPair:
     """For each of the producer's operands the slot where the consumer also reads it, or None;
     empty if none."""
     launch: Launch | None
-    ticks: int
-    """Time where nothing reads across the grain of memory, which serves most pairs; -1 until computed."""
     estimates: dict[bool, Estimate] | None
     """Full estimates, by whether a read crosses the grain of memory."""
     fused: dict[FusionConfig | None, Summary] | None
@@ -224,14 +178,7 @@ class PairTable:
             pair = self._pairs[key] = SummaryPair()
             pair.producer, pair.consumer, pair.slot, pair.shared = first, second, slot, shared
             pair.launch = pair._roots = pair.fused = pair.estimates = None
-            pair.ticks = -1
         return pair
-
-
-# What a model keeps of an instruction until that changes.
-
-Timed: TypeAlias = SummaryPair | Estimate
-"""The source of a pair's ticks: its structure if only these were requested."""
 
 
 class CacheEntry:
@@ -240,7 +187,7 @@ class CacheEntry:
     __slots__ = ("answers", "run", "times")
 
     run: Estimate | None
-    times: dict[Instruction, Timed]
+    times: dict[Instruction, Estimate]
     """Times with it fused into each of its users."""
     answers: dict[Instruction, Any]
     """Fusibility with each user: the structure if allowed, otherwise the refusal."""

@@ -7,7 +7,7 @@ from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.estimate import chain_end
 from hlofuse.cost.gpu.heroes import root_of_output, roots_of_atom, search_upwards
 from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable
-from hlofuse.cost.gpu.summary import Summary, SummaryPair, complete
+from hlofuse.cost.gpu.summary import Summary, SummaryPair
 from hlofuse.cost.gpu.ticks import fp32
 from hlofuse.cost.gpu.utilization import fusion_use
 from hlofuse.ir.graph import Instruction
@@ -39,7 +39,6 @@ def summary_of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
     summary.unnested_reductions = atom.unnested_reductions
     summary.significant_reduce = atom.significant_reduce
     summary.skipped = frozenset()
-    complete(summary)
     return summary
 
 
@@ -58,7 +57,6 @@ def summary_of_fusion(
     _set_costs(summary, fusion, order, atoms, facts)
     _set_sums(summary, atoms)
     _set_roots(summary, fusion, order, atoms, facts)
-    complete(summary)
     return summary
 
 
@@ -192,11 +190,11 @@ class SummaryTable:
     def _assign_number(self, summary: Summary, config: FusionConfig | None) -> Summary:
         summary.config, summary.is_triton = config, False
         if config is not None:  # it may name the emitter
-            summary.leaves_loops = summary.keeps_loop = False
             summary.is_triton = summary.is_fusion and config.kind == TRITON
         summary.number = self._count
         self._count += 1
-        summary.launch = summary.loop = None
+        summary.launch = None
+        summary.total_read = sum(summary.operand_bytes)
         summary.estimates = [None, None]
         return summary
 

@@ -4,7 +4,8 @@ estimate from structure and launch (`gpu_performance_model.cc`).
 All results are ticks (see `ticks`) and are cached.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
@@ -56,12 +57,10 @@ class Timing:
         cores, fpus = self._cores, self._fpus
         units = (blocks if blocks < cores else cores) * (threads if threads < fpus else fpus)
         ticks = self._computes.get((flops, units))
-        return self._work_out_compute(flops, units) if ticks is None else ticks
-
-    def _work_out_compute(self, flops: int, units: int) -> int:
-        rate = fp32(int(self._flops_per_ns_and_fpu * units))
-        ticks = nanoseconds(fp32((flops if flops < EXACT else fp32(flops)) / rate)) if rate else INFINITE
-        self._computes[flops, units] = ticks
+        if ticks is None:
+            rate = fp32(int(self._flops_per_ns_and_fpu * units))
+            exact = flops if flops < EXACT else fp32(flops)
+            ticks = self._computes[flops, units] = nanoseconds(fp32(exact / rate)) if rate else INFINITE
         return ticks
 
     def uncoalesced_rate(self, element_bytes: int) -> float:
@@ -80,15 +79,12 @@ class Timing:
             ticks = self._reads[key] = self.read_at_rate(min(size, total), total, rate, blocks)
         return ticks
 
-    def read_each(
-        self, operands: Sequence[ShapeFacts], totals: Sequence[int], coalesced: bool, blocks: int
-    ) -> list[int]:
-        cached_reads, ticks = self._reads, []
-        for operand, total in zip(operands, totals, strict=True):
-            element_bytes = 0 if coalesced else operand.element_bytes
-            of_one = cached_reads.get((operand.size, total, element_bytes, blocks))
-            ticks.append(self.read(operand.size, total, element_bytes, blocks) if of_one is None else of_one)
-        return ticks
+    def read_all(self, reads: Iterable[tuple[ShapeFacts, int]], coalesced: bool, blocks: int) -> int:
+        """Ticks of reading so many bytes of each operand."""
+        blocks = min(blocks, self.saturating_blocks)
+        return sum(
+            [self.read(o.size, total, 0 if coalesced else o.element_bytes, blocks) for o, total in reads]
+        )
 
     def read_at_rate(self, net: int, total: int, rate: float, blocks: int) -> int:
         """`read` with the used part of each DRAM transaction given."""
@@ -116,17 +112,6 @@ class Timing:
             ticks = self._writes[written] = seconds(fp32(fp32(written) / self._bandwidth))
         return ticks
 
-    def total(self, flops: int, blocks: int, threads: int, memory: int) -> int:
-        """`combine` of compute time and the given memory ticks."""
-        cores, fpus = self._cores, self._fpus
-        units = (blocks if blocks < cores else cores) * (threads if threads < fpus else fpus)
-        compute = self._computes.get((flops, units))
-        if compute is None:
-            compute = self._work_out_compute(flops, units)
-        shorter = compute if compute < memory else memory
-        overlap = self._overlaps.get(shorter)
-        return self.combine(compute, memory) if overlap is None else compute + memory - overlap
-
     def combine(self, compute: int, memory: int) -> int:
         """Total of the two times, which overlap in part (`CombineComputeAndMemoryAccessTime`)."""
         shorter = compute if compute < memory else memory
@@ -138,9 +123,9 @@ class Timing:
 
 def time_of(timing: Timing, summary: Summary, launch: Launch, coalesced: bool) -> Estimate:
     """Time of a single instruction (`EstimateRunTimeForInstructionImpl`)."""
-    blocks, most = launch.blocks, timing.saturating_blocks
-    read, _ = _read_operands(timing, summary, blocks if blocks < most else most, coalesced)
-    compute = timing.compute(summary.flops, blocks, launch.threads)
+    reads = zip(summary.operands, summary.operand_bytes, strict=True)
+    read = timing.read_all(reads, coalesced, launch.blocks)
+    compute = timing.compute(summary.flops, launch.blocks, launch.threads)
     write = timing.write(summary.written)
     ticks = timing.combine(compute, read + write)
     written, bytes_read = summary.written, summary.total_read
@@ -156,11 +141,22 @@ def time_of_pair(
     coalesced: bool,
 ) -> Estimate:
     """Time of the producer fused into the consumer, from their estimates (`EstimateRunTimeForFusionImpl`)."""
-    flops, read, bytes_read = _work_of_pair(timing, pair, first, second, launch, coalesced)
+    flops = int(scaled_sum(first.flops, _evaluations(pair), second.flops))
+    reads = pair_reads(pair)
+    read = timing.read_all([(r.operand, r.read) for r in reads], coalesced, launch.blocks)
+    bytes_read = sum([r.read for r in reads])
     compute = timing.compute(flops, launch.blocks, launch.threads)
     write, written = second.write, second.bytes_written
     ticks = timing.combine(compute, read + write)
     return Estimate(ticks, flops, bytes_read, written, read, write, compute, launch, coalesced)
+
+
+def _evaluations(pair: SummaryPair) -> float:
+    """Evaluations of the producer by the consumer, over all slots that read it."""
+    total = 0.0
+    for slot in pair.slots:
+        total = fp32(total + pair.consumer.utilization[slot])
+    return total
 
 
 def in_step(pair: SummaryPair, launch: Launch) -> bool:
@@ -168,94 +164,45 @@ def in_step(pair: SummaryPair, launch: Launch) -> bool:
     return not (pair.producer.is_reduction and pair.consumer.is_reduction and launch.kind == "reduction")
 
 
-def ticks_of_pair(
-    timing: Timing, pair: SummaryPair, first: Estimate, second: Estimate, launch: Launch
-) -> int:
-    """Ticks of the pair where nothing reads across the grain of memory; enough for most pairs."""
-    a, b, slot = pair.producer, pair.consumer, pair.slot
-    coalesced = not a.is_reduction or in_step(pair, launch)
-    blocks, threads, most = launch.blocks, launch.threads, timing.saturating_blocks
-    if b.utilization[slot] != 1.0 or pair.shared or a.first_slots or a.skipped or b.first_slots:
-        flops, read, _ = _work_of_pair(timing, pair, first, second, launch, coalesced)
-        return timing.total(flops, blocks, threads, read + second.write)
-    # As nearly always: what the producer reads comes in place of what it wrote, and that is all.
-    flops = first.flops + second.flops
-    if flops >= EXACT:
-        flops = int(scaled_sum(first.flops, 1.0, second.flops))
-    key = (blocks if blocks < most else most, coalesced)
-    read, each = b.reads.get(key) or _read_operands(timing, b, *key)
-    ticks, _ = a.reads.get(key) or _read_operands(timing, a, *key)
-    return timing.total(flops, blocks, threads, read - each[slot] + ticks + second.write)
+class PairRead(NamedTuple):
+    """An operand that the producer fused into the consumer reads, or the consumer itself."""
+
+    operand: ShapeFacts
+    read: int
+    """Bytes read."""
+    outer: int
+    """The consumer's slot, or -1."""
+    inner: int
+    """The producer's slot if only it has the operand, or -1."""
 
 
-def _work_of_pair(
-    timing: Timing,
-    pair: SummaryPair,
-    first: Estimate,
-    second: Estimate,
-    launch: Launch,
-    coalesced: bool,
-) -> tuple[int, int, int]:
-    """FLOP of both, and ticks and bytes of their reads."""
-    a, b, slot = pair.producer, pair.consumer, pair.slot
-    share = evaluated = b.utilization[slot]
-    further: Sequence[int] = ()
-    if b.first_slots:
-        further = b.slots_like(slot)[1:]
-        for other in further:
-            evaluated = fp32(evaluated + b.utilization[other])
-    flops = first.flops + second.flops
-    if evaluated != 1.0 or flops >= EXACT:
-        flops = int(scaled_sum(first.flops, evaluated, second.flops))
-
-    blocks, most = launch.blocks, timing.saturating_blocks
-    if blocks > most:
-        blocks = most
-    # Start from all the consumer reads; what the producer changes is replaced.
-    key = (blocks, coalesced)
-    read, each = b.reads.get(key) or _read_operands(timing, b, blocks, coalesced)
-    read_by_b = b.operand_bytes
-    read -= each[slot]
-    bytes_read = b.total_read - read_by_b[slot]
-    for other in further:
-        read -= each[other]
-        bytes_read -= read_by_b[other]
-    shared, first_slots, skipped = pair.shared, a.first_slots, a.skipped
-    time = timing.read
-    uses = a.parameter_uses if a.is_fusion else ()
-    may_share = (b.is_fusion or b.elementwise) and (a.elementwise or a.is_fusion)
+def pair_reads(pair: SummaryPair) -> list[PairRead]:
+    """The consumer's operands other than the producer, then the producer's that the consumer has not."""
+    a, b, slot, shared = pair.producer, pair.consumer, pair.slot, pair.shared
+    share = b.utilization[slot]
+    incoming = a.operand_bytes
+    if share != 1.0:  # byte counts are single precision already
+        incoming = [single_half_away(read * share) for read in incoming]
+    inner = {both: k for k, both in reversed(list(enumerate(shared))) if both is not None}
+    reads = []
+    for k, operand in enumerate(b.operands):
+        first = b.first_slots[k] if b.first_slots else k
+        if first != slot:
+            read = b.operand_bytes[k]
+            if (both := inner.get(first)) is not None:
+                read += incoming[both] - _read_together(pair, both, first, operand)
+            reads.append(PairRead(operand, read, k, -1))
     for k, operand in enumerate(a.operands):
-        if first_slots and first_slots[k] != k:
-            continue
-        total = a.operand_bytes[k]
-        both = shared[k] if shared else None
-        if share != 1.0:  # byte counts are single precision already
-            total = single_half_away(total * share)
-        if both is None:
-            if k not in skipped:
-                read += time(operand.size, total, 0 if coalesced else operand.element_bytes, blocks)
-                bytes_read += total
-            continue
-        total += read_by_b[both]
-        if may_share and (a.elementwise or 0 in uses[k]):
-            # Where both read the operand in step, it is read once (`GetCommonUtilization`).
-            common = b.common_utilization(both, slot) if b.is_fusion else 1.0
-            if common:
-                size = operand.size_fp32
-                total -= int(size) if common == 1.0 else single_half_away(size * common)
-        if total == read_by_b[both]:
-            continue
-        ticks = time(operand.size, total, 0 if coalesced else operand.element_bytes, blocks)
-        for other in b.slots_like(both):
-            read += ticks - each[other]
-            bytes_read += total - read_by_b[other]
-    return flops, read, bytes_read
+        is_first = not a.first_slots or a.first_slots[k] == k
+        if is_first and k not in a.skipped and not (shared and shared[k] is not None):
+            reads.append(PairRead(operand, incoming[k], -1, k))
+    return reads
 
 
-def _read_operands(timing: Timing, summary: Summary, blocks: int, coalesced: bool) -> tuple[int, list[int]]:
-    """Ticks to read all operands and each; `blocks` at most `saturating_blocks`."""
-    cached = summary.reads.get((blocks, coalesced))
-    if cached is None:
-        each = timing.read_each(summary.operands, summary.operand_bytes, coalesced, blocks)
-        cached = summary.reads[blocks, coalesced] = (sum(each), each)
-    return cached
+def _read_together(pair: SummaryPair, inner: int, outer: int, operand: ShapeFacts) -> int:
+    """Bytes that both read in step, and so once (`GetCommonUtilization`)."""
+    a, b = pair.producer, pair.consumer
+    if not (a.elementwise or (a.is_fusion and a.common_with_root(inner) == 1.0)):
+        return 0
+    common = b.common_utilization(outer, pair.slot) if b.is_fusion else float(b.elementwise)
+    return single_half_away(operand.size_fp32 * common)

@@ -28,7 +28,6 @@ class Options:
     bitcast_convert_as_bitcast: bool = False
     executing_on_cpu: bool = False
     remove_no_op_reduce_precision: bool = False
-    reshape_transpose_as_slice_concatenate: bool = True
     conditional_simplification: bool = False
     hoist_transpose_of_reshape: bool = False
     fold_transpose_into_scatter: bool = False

@@ -4,7 +4,6 @@ the larger (`xla/hlo/transforms/simplifiers/conv_operand_swapper.cc`)."""
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.attributes.window import (
     ConvolutionDimensionNumbers,
     PaddingConfig,
@@ -17,58 +16,16 @@ from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.algebraic.context import Context, is_all, is_of_parameters
 from hlofuse.passes.common import make
-from hlofuse.passes.common.dots import DotDimensions, dot_like, new_dot
+from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.make import reducer
 from hlofuse.passes.common.shapes import (
     array,
     is_sorted,
     labels_of,
     permuted,
-    unmodified_dimensions,
     window_of,
     without_ones,
 )
-
-
-def reorder_contraction(c: Context, dot: Instruction) -> bool:
-    """dot(reshape(transpose(a)), constant), where the reshape merges what the transpose exchanges
-    (`OptimizeDotOfReorderContractingDims`)."""
-    dims = DotDimensions.of(dot)
-    sides = (1, 0) if dot.operands[0].opcode == "constant" else (0, 1)
-    reshape, constant = (dot.operands[side] for side in sides)
-    if len(dims.contracting(0)) != 1 or constant.opcode != "constant" or reshape.opcode != "reshape":
-        return False
-    (transpose,) = reshape.operands
-    merged = _merged_dimensions(reshape, dims.contracting(sides[0])[0])
-    if transpose.opcode != "transpose" or not merged:
-        return False
-    order, (source,) = transpose.dimensions, transpose.operands
-    if any(d != k and k not in merged for k, d in enumerate(order)):
-        return False
-    place = dims.contracting(sides[1])[0]
-    sizes, kind = constant.shape.dimensions, constant.shape.element_type
-    before, after, rank = sizes[:place], sizes[place + 1 :], len(sizes) - 1 + len(merged)
-    back = inverse(order)
-    permuted = [back[d] - merged[0] + place for d in merged]
-    plain = make.reshape(dot, reshape.shape, source)
-    split = array(kind, (*before, *(transpose.shape.dimensions[d] for d in merged), *after))
-    values = make.reshape(dot, split, constant)
-    split = array(kind, (*before, *(source.shape.dimensions[d] for d in merged), *after))
-    permutation = [*range(place), *permuted, *range(place + len(merged), rank)]
-    values = make.reshape(dot, constant.shape, make.transpose(dot, values, permutation, split))
-    operands = (values, plain) if sides[0] else (plain, values)
-    return c.replace(dot, dot_like(dot, dot.shape, *operands, dims))
-
-
-def _merged_dimensions(reshape: Instruction, summed: int) -> list[int]:
-    """The dimensions side by side that the reshape makes one, the one summed over; otherwise none."""
-    source = reshape.operands[0].shape
-    remaining = unmodified_dimensions(source, reshape.shape)
-    if len(remaining) != reshape.shape.rank - 1 or any(after == summed for _, after in remaining):
-        return []
-    left = sorted(set(range(source.rank)) - {before for before, _ in remaining})
-    return left if left and left == list(range(left[0], left[0] + len(left))) else []
-
 
 _SUPPORTED = (None, "dot_f32_f32_f32")
 
@@ -100,7 +57,7 @@ def handle_dot(c: Context, dot: Instruction) -> bool:
         only = [_has_nothing_else(dot, side) for side in (0, 1)]
         if all(only) or (any(only) and not c.options.executing_on_cpu):
             return _as_reduction(c, dot)
-    return reorder_contraction(c, dot) or _drop_ones(c, dot) or _drop_transposes(c, dot)
+    return _drop_ones(c, dot) or _drop_transposes(c, dot)
 
 
 def _has_nothing_else(dot: Instruction, side: int) -> bool:

@@ -8,12 +8,9 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.index_vectors import is_simplified_scatter
 from hlofuse.passes.common.shapes import array, numbers_of, permuted
 
-_FEW_ROWS = 4
-"""A table of so few elements is read by selecting (`very_small_gather_size`)."""
-
 
 def handle_gather(c: Context, gather: Instruction) -> bool:
-    operand, indices = gather.operands
+    operand = gather.operands[0]
     if operand.shape.element_count == 0:
         return c.replace(gather, make.scalar_like(gather, 0))
     if operand.shape.is_effective_scalar:
@@ -21,58 +18,14 @@ def handle_gather(c: Context, gather: Instruction) -> bool:
         if operand.shape.dimensions:
             scalar = make.reshape(operand, array(operand.shape.element_type), operand)
         return c.replace(gather, make.broadcast(scalar, gather.shape, scalar, ()))
-    attributes = gather.attributes
-    if (
-        operand.shape.rank == 1
-        and operand.shape.dimensions[0] <= _FEW_ROWS
-        and attributes.get("index_vector_dim") == indices.shape.rank
-        and len(attributes.get("collapsed_slice_dims", ())) == 1
-    ):
-        return c.replace(gather, _by_selecting(gather))
     return False
-
-
-def _by_selecting(gather: Instruction) -> Instruction:
-    operand, indices = gather.operands
-
-    def value(k: int) -> Instruction:
-        one = make.slice_of(gather, operand, [k], [k + 1])
-        scalar = make.reshape(gather, array(operand.shape.element_type), one)
-        return make.broadcast(gather, gather.shape, scalar, ())
-
-    result = value(0)
-    for k in range(operand.shape.dimensions[0]):
-        mask = make.compare(gather, "GE", indices, make.scalar_like(indices, k))
-        mask.shape = gather.shape.with_element_type("pred")
-        result = make.add(gather, "select", gather.shape, [mask, value(k), result])
-    return result
 
 
 def handle_scatter(c: Context, scatter: Instruction) -> bool:
     count = len(scatter.operands) // 2
     bases, updates = scatter.operands[:count], scatter.operands[count + 1 :]
-    if all(u.shape.element_count == 0 for u in updates):
-        if count == 1:
-            c.replace_if_compatible(scatter, bases[0])
-        return False
-    indices = scatter.operands[count]
-    if (
-        count == 1
-        and indices.shape.element_count == 0
-        and c.same_shape(scatter.shape, bases[0].shape)
-        and c.same_shape(scatter.shape, updates[0].shape)
-    ):
-        function = scatter.called_computations[0]
-        numbers = make.numbers(range(scatter.shape.rank))
-        new = make.add(
-            scatter,
-            "map",
-            scatter.shape,
-            [bases[0], updates[0]],
-            called=[("to_apply", function)],
-            dimensions=numbers,
-        )
-        return c.replace(scatter, new)
+    if all(u.shape.element_count == 0 for u in updates) and count == 1:
+        c.replace_if_compatible(scatter, bases[0])
     return False
 
 

@@ -56,7 +56,6 @@ HANDLERS: dict[str, Handler] = {
     "multiply": arithmetic.handle_multiply,
     "negate": unary.handle_negate,
     "not": compare_select.handle_not,
-    "opt-barrier": unary.handle_barrier,
     "or": compare_select.handle_or,
     "pad": pad_concatenate.handle_pad,
     "power": unary.handle_power,

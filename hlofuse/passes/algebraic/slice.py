@@ -231,7 +231,7 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
             return c.replace(x, new)
     if operand.opcode != "constant" and all(s.opcode == "constant" and is_integral(s) for s in starts):
         return _at_constant_offset(c, x)
-    return _slice_of_iota(c, x) or (operand.opcode == "dynamic-slice" and _slice_of_dynamic_slice(c, x))
+    return False
 
 
 def _is_zero(x: Instruction) -> bool:
@@ -264,46 +264,6 @@ def _at_constant_offset(c: Context, x: Instruction) -> bool:
     return c.replace(x, make.slice_of(x, operand, starts, limits))
 
 
-def _slice_of_iota(c: Context, x: Instruction) -> bool:
-    """One number of a counter, perhaps scaled, is the place it is read from."""
-    operand, index = x.operands[0], x.operands[1]
-    element_type, index_type = x.shape.element_type, index.shape.element_type
-    if operand.shape.rank != 1 or x.shape.dimensions != (1,) or element_type not in ("s32", "u32"):
-        return False
-    factor = None
-    if operand.opcode == "multiply":
-        scale = operand.operands[1]
-        if scale.opcode == "broadcast" and not scale.operands[0].shape.dimensions:
-            factor, operand = scale.operands[0], operand.operands[0]
-    if operand.opcode != "iota" or index_type not in ("s32", "u32"):
-        return False
-    low = make.scalar_like(index, 0)
-    high = make.scalar_like(index, operand.shape.dimensions[0] - 1)
-    result = make.add(x, "clamp", index.shape, [low, index, high])
-    result = make.convert(x, result, element_type)
-    if factor is not None:
-        result = make.binary(x, "multiply", result, factor)
-    return c.replace(x, make.reshape(x, x.shape, result))
-
-
-def _slice_of_dynamic_slice(c: Context, x: Instruction) -> bool:
-    inner = x.operands[0]
-    source = inner.operands[0]
-    x.replace_operand(0, source)
-    for k in range(1, len(x.operands)):
-        bound = source.shape.dimensions[k - 1] - x.shape.dimensions[k - 1]
-        x.replace_operand(k, _combine_indices(x.operands[k], inner.operands[k], bound, inner))
-    c.changed = True
-    return True
-
-
-def _combine_indices(index: Instruction, inner: Instruction, bound: int, at: Instruction) -> Instruction:
-    """The outer index and the inner one, which does not go beyond its bounds."""
-    low, high = make.scalar_like(inner, 0), make.scalar_like(inner, bound)
-    clamped = make.add(inner, "clamp", inner.shape, [low, inner, high])
-    return make.binary(at, "add", index, make.convert(inner, clamped, index.shape.element_type))
-
-
 def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
     base, update, starts = x.operands[0], x.operands[1], x.operands[2:]
     if base.opcode == "broadcast" and not base.operands[0].shape.dimensions and _replace_by_pad(c, x):
@@ -319,20 +279,7 @@ def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
         zero = make.scalar_like(starts[0], 0)
         new_starts = [zero if d in whole else s for d, s in enumerate(starts)]
         return c.replace(x, make.copy_of(x, [base, update, *new_starts]))
-    if update.shape.element_count == 0:
-        return c.replace(x, base)
-    if update.opcode != "dynamic-update-slice":
-        return False
-    read = update.operands[0]
-    if read.opcode != "dynamic-slice" or read.operands[0] is not base or read.operands[1:] != starts:
-        return False
-    part = update.operands[1]
-    x.replace_operand(1, part)
-    for k in range(2, len(x.operands)):
-        bound = update.shape.dimensions[k - 2] - part.shape.dimensions[k - 2]
-        x.replace_operand(k, _combine_indices(x.operands[k], update.operands[k], bound, update))
-    c.changed = True
-    return True
+    return update.shape.element_count == 0 and c.replace(x, base)
 
 
 def _replace_by_pad(c: Context, x: Instruction) -> bool:

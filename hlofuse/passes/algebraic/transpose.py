@@ -12,8 +12,6 @@ from hlofuse.passes.common.dots import DotDimensions
 from hlofuse.passes.common.literals import values_of, word_of
 from hlofuse.passes.common.shapes import is_sorted, ones_moved, permute, without_ones
 
-_MOST_CHUNKS = 5
-
 
 def handle_transpose(c: Context, transpose: Instruction) -> bool:
     if fold_transpose_into_scatter(c, transpose):
@@ -34,12 +32,6 @@ def handle_transpose(c: Context, transpose: Instruction) -> bool:
         return c.replace(transpose, operand)
     if c.options.layout_sensitive and transpose_is_bitcast(transpose):
         return as_bitcast(c, transpose) is not None
-    if (
-        not c.options.layout_sensitive
-        and c.options.reshape_transpose_as_slice_concatenate
-        and _depth_to_space(c, transpose)
-    ):
-        return True
     return simplify_transpose_of_broadcast(c, transpose, permutation)
 
 
@@ -86,43 +78,6 @@ def _transpose_of_dot(c: Context, transpose: Instruction) -> bool:
             return False
         order = list(range(batch))
     return c.replace(transpose, swapped(dot, transpose.shape, order))
-
-
-def _depth_to_space(c: Context, transpose: Instruction) -> bool:
-    """A dimension split in two, one half moved elsewhere and joined there: slices put side by side."""
-    inner = transpose.operands[0]
-    if inner.opcode != "reshape" or len(transpose.users) != 1 or transpose.users[0].opcode != "reshape":
-        return False
-    source, outer = inner.operands[0], transpose.users[0]
-    sizes, before, after = inner.shape.dimensions, source.shape.dimensions, outer.shape.dimensions
-    if len(sizes) != len(before) + 1 or len(after) != len(before):
-        return False
-    split = next((d for d in range(len(before)) if sizes[d] != before[d]), None)
-    if split is None or before[split] != sizes[split] * sizes[split + 1]:
-        return False
-    if before[split + 1 :] != sizes[split + 2 :] or sizes[split] > _MOST_CHUNKS:
-        return False
-    place = transpose.dimensions.index(split)
-    if place in (split, split + 1):
-        return False
-    for d, p in enumerate(transpose.dimensions):
-        if d != place and p != d - (d > place) + (d > split):
-            return False
-    chunks, size = sizes[split], sizes[split + 1]
-    for d, was in enumerate(before):
-        wanted = was * chunks if d == place - 1 else was // chunks if d == split else was
-        if after[d] != wanted:
-            return False
-    slices = []
-    for k in range(chunks):
-        starts, limits = [0] * len(before), list(before)
-        starts[split], limits[split] = k * size, (k + 1) * size
-        slices.append(make.slice_of(transpose, source, starts, limits))
-    if place >= len(before):
-        return False
-    outer.replace_operand(0, make.concatenate(transpose, slices, place))
-    c.changed = True
-    return True
 
 
 def handle_copy(c: Context, copy: Instruction) -> bool:

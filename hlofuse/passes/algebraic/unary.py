@@ -1,8 +1,6 @@
 """Operations on one value, powers, complex numbers and converts; operations that call computations."""
 
-from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir.fusing import set_tuple_index
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import FLOATING_TYPES, INTEGER_TYPES
 from hlofuse.passes.algebraic.arithmetic import spread
@@ -104,7 +102,7 @@ def handle_convert(c: Context, convert: Instruction) -> bool:
         source = operand.operands[0].shape.element_type
         if source == result and keeps_values(source, operand.shape.element_type):
             return c.replace(convert, operand.operands[0])
-    return _narrow_integer_operation(c, convert)
+    return False
 
 
 # Bits of precision, smallest and greatest exponent of a normal number.
@@ -129,27 +127,6 @@ def keeps_values(source: str, result: str) -> bool:
     if source in _FLOATS and result in _FLOATS:
         a, b = _FLOATS[source], _FLOATS[result]
         return a[0] <= b[0] and a[1] >= b[1] and a[2] <= b[2]
-    return False
-
-
-def _narrow_integer_operation(c: Context, convert: Instruction) -> bool:
-    """convert(op(convert(a), convert(b))) of integers is op(a, b) where no digit is lost."""
-    op = convert.operands[0]
-    unsigned = op.opcode in ("divide", "remainder")
-    if op.opcode not in ("add", "subtract", "multiply") and not unsigned:
-        return False
-    if len(op.users) != 1 or any(o.opcode != "convert" or len(o.users) != 1 for o in op.operands):
-        return False
-    wide, narrow = op.shape.element_type, convert.shape.element_type
-    if wide not in INTEGER_TYPES or narrow not in INTEGER_TYPES or wide[0] != narrow[0]:
-        return False
-    if unsigned and wide[0] != "u":
-        return False
-    if op.shape.bit_width < 8 or convert.shape.bit_width < 8 or not keeps_values(narrow, wide):
-        return False
-    a, b = (o.operands[0] for o in op.operands)
-    if a.shape.element_type == narrow == b.shape.element_type:
-        return c.replace(convert, make.copy_of(op, [a, b], op.shape.with_element_type(narrow)))
     return False
 
 
@@ -210,27 +187,3 @@ def handle_conditional(c: Context, conditional: Instruction) -> bool:
 def handle_get_tuple_element(c: Context, x: Instruction) -> bool:
     source = x.operands[0]
     return source.opcode == "tuple" and c.replace_if_compatible(x, source.operands[x.tuple_index])
-
-
-def handle_barrier(c: Context, barrier: Instruction) -> bool:
-    """Remove elements without users after the barrier."""
-    users = barrier.users
-    if not barrier.shape.is_tuple or barrier.is_root or any(u.opcode != "get-tuple-element" for u in users):
-        return False
-    used = {u.tuple_index for u in users}
-    operand = barrier.operands[0]
-    elements = operand.operands if operand.opcode == "tuple" else []
-    for k, e in enumerate(elements):
-        if len(e.users) > 1 or e.is_root or has_side_effect(e):
-            used.add(k)
-    remaining = sorted(used)
-    if len(remaining) == len(barrier.shape.tuple_shapes):
-        return False
-    parts = [elements[k] if elements else make.get_tuple_element(barrier, operand, k) for k in remaining]
-    new = make.tuple_of(operand, parts)
-    barrier.replace_operand(0, new)
-    barrier.shape = new.shape
-    for user in users:
-        set_tuple_index(user, remaining.index(user.tuple_index))
-    c.changed = True
-    return True

@@ -91,13 +91,6 @@ def _slice(x: Instruction) -> list[Value]:
     return _picked(x, lambda index: [r.start + k * r.stride for r, k in zip(ranges, index, strict=True)])
 
 
-def _reverse(x: Instruction) -> list[Value]:
-    sizes, reversed_dimensions = x.shape.dimensions, set(x.dimensions)
-    return _picked(
-        x, lambda index: [sizes[d] - 1 - k if d in reversed_dimensions else k for d, k in enumerate(index)]
-    )
-
-
 def _iota(x: Instruction) -> list[Value]:
     dimension = int(x.attributes["iota_dimension"])
     numbers = [rounded(x.shape.element_type, index[dimension]) for index in _indices(x.shape.dimensions)]
@@ -115,17 +108,6 @@ def _concatenate(x: Instruction) -> list[Value]:
         for values, size in parts:
             out += values[block * size : (block + 1) * size]
     return out
-
-
-def _dynamic_slice(x: Instruction) -> list[Value]:
-    source = x.operands[0]
-    starts = []
-    for d, o in enumerate(x.operands[1:]):
-        (start,) = evaluate(o)
-        if isinstance(start, complex):
-            raise CannotEvaluate
-        starts.append(min(max(0, int(start)), source.shape.dimensions[d] - x.shape.dimensions[d]))
-    return _picked(x, lambda index: [s + k for s, k in zip(starts, index, strict=True)])
 
 
 def _dynamic_update_slice(x: Instruction) -> list[Value]:
@@ -263,10 +245,8 @@ _MOVES: dict[str, Callable[[Instruction], list[Value]]] = {
     "broadcast": _broadcast,
     "transpose": _transpose,
     "slice": _slice,
-    "reverse": _reverse,
     "iota": _iota,
     "concatenate": _concatenate,
-    "dynamic-slice": _dynamic_slice,
     "dynamic-update-slice": _dynamic_update_slice,
     "pad": _pad,
     "reduce": _reduce,

@@ -1,8 +1,6 @@
 """Conditionals that choose less, or need not
 (`xla/hlo/transforms/simplifiers/conditional_simplifier.cc`)."""
 
-from collections.abc import Sequence
-
 from hlofuse.analysis.custom_calls import has_side_effect, is_inlined
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.ir.fusing import computation_of, set_tuple_index
@@ -65,34 +63,6 @@ def _gives_only_elements(x: Instruction) -> bool:
     return is_read and all(user.opcode == "get-tuple-element" for user in x.users)
 
 
-def remove_unused_operands(branch: Computation, conditionals: Sequence[Instruction]) -> bool:
-    """`TryRemoveUnusedConditionalOperands`, for all that choose this branch."""
-    parameter = branch.parameters[0]
-    if parameter.is_root or not parameter.shape.is_tuple:
-        return False
-    if any(user.opcode != "get-tuple-element" for user in parameter.users):
-        return False
-    raw = sorted({user.tuple_index for user in parameter.users})
-    if len(raw) == len(parameter.shape.tuple_shapes):
-        return False
-    copy = clone_computation(branch)
-    taken = copy.parameters[0]
-    taken.shape = Shape.tuple_of([taken.shape.tuple_shapes[k] for k in raw])
-    for user in taken.users:
-        set_tuple_index(user, raw.index(user.tuple_index))
-    for x in conditionals:
-        for number, (_, chosen) in enumerate(x.called):
-            if chosen is not branch:
-                continue
-            called = list(x.called)
-            called[number] = (called[number][0], copy)
-            set_called(x, called)
-            given = x.operands[number + 1]
-            elements = [make.get_tuple_element(x, given, k) for k in raw]
-            x.replace_operand(number + 1, make.tuple_of(x, elements))
-    return True
-
-
 _CHEAP = frozenset(
     "broadcast concatenate dynamic-slice get-tuple-element reduce reshape pad parameter slice tuple".split()
 )
@@ -113,13 +83,6 @@ class ConditionalSimplifier(Pass):
                 changed |= merge_duplicates(x)
                 changed |= remove_unused_results(x)
                 changed |= _remove(x)
-        choosing: dict[Computation, dict[Instruction, None]] = {}
-        for x in found:
-            if x.computation is not None:
-                for branch in x.called_computations:
-                    choosing.setdefault(branch, {})[x] = None
-        for branch, conditionals in choosing.items():
-            changed |= remove_unused_operands(branch, list(conditionals))
         return changed
 
 

@@ -3,11 +3,9 @@
 from hlofuse.analysis.custom_calls import has_side_effect, retains_elements
 from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.calls import clone_computation, copied, drop, inline, replace_parameter
-from hlofuse.passes.common.make import elements
+from hlofuse.passes.common.calls import copied, inline
 from hlofuse.passes.dce import HloDCE
 from hlofuse.passes.loop.parts import (
     all_loops,
@@ -15,9 +13,7 @@ from hlofuse.passes.loop.parts import (
     condition_of,
     is_element,
     is_removable,
-    new_loop,
     remove_dead,
-    remove_duplicates,
     replace_loop,
 )
 from hlofuse.passes.loop.trip_count import merge_induction_variables, trip_count
@@ -46,7 +42,7 @@ class WhileLoopSimplifier(Pass):
 
 
 def _simplify(loop: Instruction, recorder: Recorder) -> bool:
-    if remove_duplicates(loop) or remove_dead(loop) or _remove_constants(loop):
+    if remove_dead(loop):
         return True
     opcodes = {i.opcode for part in (body_of(loop), condition_of(loop)) for i in part}
     if opcodes & _MESSAGES:
@@ -60,57 +56,6 @@ def _simplify(loop: Instruction, recorder: Recorder) -> bool:
         if (new := merge_induction_variables(loop, element_type)) is not None:
             loop, changed = new, True
     return changed
-
-
-def _remove_constants(loop: Instruction) -> bool:
-    """`TryRemoveConstantParams`: the same constant from beginning to end."""
-    init, body = loop.operands[0], body_of(loop)
-    if init.opcode != "tuple" or body.root.opcode != "tuple":
-        return False
-    shapes = loop.shape.tuple_shapes
-    constant_indices = {
-        k for k in range(len(shapes)) if _same_constant(init.operands[k], body.root.operands[k])
-    }
-    if not constant_indices:
-        return False
-    remaining = [k for k in range(len(shapes)) if k not in constant_indices]
-    if not remaining:
-        replace_loop(loop, init)
-        return True
-    shape = Shape.tuple_of([shapes[k] for k in remaining])
-    parts = [clone_computation(c) for c in (condition_of(loop), body)]
-    for part in parts:
-        old, new = replace_parameter(part, shape)
-        old.replace_all_uses_with(_with_constants(new, init, constant_indices, new))
-        drop(old)
-    new_body = parts[1]
-    new_body.root = make.tuple_of(new_body.root, elements(new_body.root, remaining))
-    new_while = new_loop(loop, make.tuple_of(loop, elements(init, remaining)), parts[0], new_body)
-    replace_loop(loop, _with_constants(new_while, init, constant_indices, None))
-    return True
-
-
-def _same_constant(a: Instruction, b: Instruction) -> bool:
-    if a.opcode != "constant" or b.opcode != "constant" or a.literal.is_elided:
-        return False
-    return a.shape.key_ignoring_layout == b.shape.key_ignoring_layout and (
-        a.literal.canonical_text == b.literal.canonical_text
-    )
-
-
-def _with_constants(
-    x: Instruction, init: Instruction, constant_indices: set[int], copy_at: Instruction | None
-) -> Instruction:
-    """The old tuple from the new one; constants are copied to another computation."""
-    parts = []
-    index = 0
-    for k, value in enumerate(init.operands):
-        if k in constant_indices:
-            parts.append(copied(value, copy_at) if copy_at else value)
-        else:
-            parts.append(make.get_tuple_element(x, x, index))
-            index += 1
-    return make.tuple_of(x, parts)
 
 
 def _propagate_constants(loop: Instruction) -> bool:

@@ -44,7 +44,6 @@ _COMMON = Options(
 _LAYOUT_INSENSITIVE = replace(
     _COMMON,
     unconditional_reduce_of_transpose=True,
-    reshape_transpose_as_slice_concatenate=False,
     hoist_transpose_of_reshape=True,
     conv_is_lowerable=is_lowerable,
 )
@@ -152,6 +151,10 @@ def _is_for_cublas(x: Instruction) -> bool:
     return x.opcode == "dot" and is_for_cublas(x, of_vectors=False)
 
 
+def _is_only_sliced(x: Instruction) -> bool:
+    return bool(x.users) and all(u.opcode == "slice" for u in x.users)
+
+
 def _simplification(lists: PassLists) -> FixedPoint:
     """The passes that run until nothing changes."""
     return FixedPoint(
@@ -162,7 +165,7 @@ def _simplification(lists: PassLists) -> FixedPoint:
             "gather_expander",
             "scatter_simplifier",
             "scatter_expander",
-            "scatter-slice-simplifier",
+            UnimplementedPass("scatter-slice-simplifier", ("scatter",), _is_only_sliced),
             "dot-strength-reduction",
             since("0.12", "degenerate-dimension-rewriter"),
             ALGSIMP,

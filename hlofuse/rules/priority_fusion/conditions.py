@@ -5,10 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hlofuse.cost.combined import CombinedModel
-from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.cost.gpu.summary import FEW_OPERANDS, LITTLE_CODE, Summary, SummaryPair
-from hlofuse.cost.gpu.ticks import EXACT
+from hlofuse.cost.gpu.summary import Summary, SummaryPair
 from hlofuse.cost.tiling.constraints import Refusal, Tiling
 from hlofuse.cost.tiling.triton_support import TritonSupport
 from hlofuse.ir.graph import Instruction
@@ -126,33 +124,6 @@ def _over_machine(a: Summary, b: Summary, model: KernelModel, settings: Settings
         message = f"over {int(most)} unnested reductions in fusion"
         return Verdict(TOO_MANY_REDUCTIONS, {"reductions": reductions, "limit": int(most)}, message)
     return None
-
-
-class Limits:
-    """Limits for pairs in one run of the pass."""
-
-    def __init__(self, device: DeviceDescription, settings: Settings) -> None:
-        self._shared_memory = device.shared_memory_per_block
-        self._reductions = settings.value(MAX_REDUCTIONS)
-        self.admit_plain = self._shared_memory >= 0 and self._reductions >= 0
-        """A what-if run may allow fewer than no reductions."""
-        self.parameters = settings.value(MAX_PARAMETERS)
-        self.ir_size = min(settings.value(MAX_IR_SIZE), EXACT - 1)
-        """Above it, `merged_ir_size` computes the sum in single precision."""
-        self.admit_small = (
-            self.admit_plain
-            and self.parameters > 2 * FEW_OPERANDS
-            and self.ir_size >= LITTLE_CODE * (LITTLE_CODE + 1)
-        )
-        """Two that are small are within all limits: code is copied at most as often as there is any."""
-
-    def admit(self, a: Summary, b: Summary) -> bool:
-        """True if the resources of both are within the limits, and each has one result."""
-        return (
-            a.shared_memory + b.shared_memory <= self._shared_memory
-            and a.unnested_reductions + b.unnested_reductions <= self._reductions
-            and not (a.is_tuple or b.is_tuple)
-        )
 
 
 def kernel_over_budget(pair: PriorityPair) -> Verdict | None:

@@ -135,9 +135,8 @@ def test_figures_of_a_pair_are_those_of_each_of_its_fusions(case: Case) -> None:
     assert fused
 
 
-def test_what_a_consumer_keeps_of_its_launch_is_what_the_roots_of_both_say() -> None:
-    """A model that does not know the consumer's own launch has to look at the roots."""
-    remaining: set[str] = set()
+def test_the_launch_of_a_pair_does_not_depend_on_what_was_asked_before() -> None:
+    kinds: set[str] = set()
     for case in COMPACT:
         module, priorities = load_compact(case)
         device = device_of(case)
@@ -147,13 +146,12 @@ def test_what_a_consumer_keeps_of_its_launch_is_what_the_roots_of_both_say() -> 
             if producer is None or producer.is_root or is_generic_triton_fusion(producer):
                 continue
             for consumer in filter(_may_hold, list(producer.users)):
-                alone = model.launch(consumer)
+                model.launch(consumer)
                 together = model.pair_launch(producer, consumer)
                 assert together == KernelModel(device, RELEASE).pair_launch(producer, consumer)
-                if together is alone:
-                    remaining.add(alone.kind)
+                kinds.add(together.kind)
                 _fuse(model, module, producer.name, consumer.name)
-    assert remaining == {"loop", "reduction"}
+    assert kinds >= {"loop", "reduction"}
 
 
 def _may_hold(consumer: Instruction) -> bool:

@@ -11,7 +11,7 @@ from hlofuse.ir.graph import Instruction
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.passes.fusion.priority_fusion.observers import Observer
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast
-from hlofuse.rules.priority_fusion import TRITON_RULES, PriorityPair, structure_rules
+from hlofuse.rules.priority_fusion import STRUCTURE_RULES, TRITON_RULES, PriorityPair
 from hlofuse.rules.settings import first_verdict
 from hlofuse.rules.verdict import Verdict
 
@@ -75,7 +75,6 @@ class DecisiveRules(Observer):
         candidate = PriorityPair(producer, consumer, replace(legality.state, settings=settings), pair)
         if legality.tiles and (is_generic_triton_fusion(producer) or is_generic_triton_fusion(consumer)):
             return first_verdict(TRITON_RULES[:-1], candidate, settings) is None
-        rules = structure_rules(producer, consumer, pair, legality.limits)
-        if first_verdict(rules, candidate, settings) is not None:
+        if first_verdict(STRUCTURE_RULES, candidate, settings) is not None:
             return False
         return pair if never_in_place(consumer) or not in_place_pairs(consumer, model.release) else True

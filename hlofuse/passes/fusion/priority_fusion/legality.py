@@ -19,13 +19,11 @@ from hlofuse.rules.priority_fusion import (
     OF_CONSUMER,
     OF_PRODUCER,
     SCATTER_RULES,
+    STRUCTURE_RULES,
     TRITON_RULES,
-    Limits,
     PairRule,
     PriorityPair,
     PriorityState,
-    rules_of_one,
-    structure_rules,
 )
 from hlofuse.rules.priority_fusion.conditions import NO_USERS, ONLY_BITCASTS
 from hlofuse.rules.settings import Settings, first_verdict, pair_refusal
@@ -103,8 +101,6 @@ class Legality:
             self._tile,
             FusionState(True, model.release, settings, lambda _: False),
         )
-        self.limits = Limits(model.device, settings)
-        self._admits_small = self.limits.admit_small
         self.alone: dict[Instruction, _Alone] = {}
         self._by_structure: dict[SummaryPair, _Edge] = {}
         """Pairs that a rule from outside allows."""
@@ -149,14 +145,12 @@ class Legality:
             )
             if triton:
                 return self._first(TRITON_RULES, producer, consumer) or pair
-        if not (self._admits_small and a.is_small and b.is_small) or consumer.opcode == "bitcast":
-            found = self._by_structure.get(pair)
-            if found is None:
-                rules = structure_rules(producer, consumer, pair, self.limits)
-                found = pair if not rules else self._first(rules, producer, consumer, pair) or pair
-                self._by_structure[pair] = found
-            if found is not pair:
-                return found
+        found = self._by_structure.get(pair)
+        if found is None:
+            found = self._first(STRUCTURE_RULES, producer, consumer, pair) or pair
+            self._by_structure[pair] = found
+        if found is not pair:
+            return found
         in_place = second.works_in_place
         if in_place is None:
             second.never_in_place = never_in_place(consumer)
@@ -166,13 +160,10 @@ class Legality:
 
     def look_at(self, instruction: Instruction) -> _Alone:
         alone = self.alone[instruction] = _Alone()
-        alone.as_producer = alone.as_consumer = alone.summary = alone.works_in_place = None
+        alone.summary = alone.works_in_place = None
         alone.never_in_place = False
-        as_producer, as_consumer = rules_of_one(instruction, self.model.release)
-        if as_producer:
-            alone.as_producer = self._first(as_producer, instruction, instruction)
-        if as_consumer:
-            alone.as_consumer = self._first(as_consumer, instruction, instruction)
+        alone.as_producer = self._first(OF_PRODUCER, instruction, instruction)
+        alone.as_consumer = self._first(OF_CONSUMER, instruction, instruction)
         return alone
 
     def _first(
