@@ -4,7 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import chain, islice, pairwise
 from typing import Literal, TypeAlias
 
 from hlofuse.account.account import Account, Launched, totals_of
@@ -49,6 +49,12 @@ class FunctionShare:
         """All of `directions`."""
         return sum(self.directions.values())
 
+    def amount(self, unit: Unit) -> float:
+        """Microseconds, or bytes."""
+        if unit == "bytes":
+            return self.bytes_accessed
+        return (self.measured_us if unit == "measured" else self.us) or 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class Functions:
@@ -70,27 +76,43 @@ def functions_of(account: Account) -> Functions:
     A function that takes more than a third is split into those that it calls, unless most of that is in
     helpers which others call as well.
     """
-    unit: Unit = "bytes" if account.totals.us is None else "estimated"
-    unit = "measured" if account.totals.measured_us else unit
-    rows = [row for row in account.rows if row.runs or row.measured_us]
-    weights = [_weight(row, unit) for row in rows]
-    whole = sum(weights)
-    names, paths = [], []
-    for row in rows:
-        op_name, path = _named_operation(row.instruction, account.module)
-        names.append(op_name)
-        paths.append(path)
-    places = _places(_aligned(paths), weights)
-    if not whole or len({*places} - {_UNNAMED}) < 2:
-        return Functions(unit)
+    return functions_of_each(account)[0]
 
-    launches = []
-    for row, op_name, weight in zip(rows, names, weights, strict=True):
-        launches.append((row, scopes_of(op_name)[1], weight / whole))
-    groups = grouped(zip(places, launches, strict=True))
+
+def functions_of_each(*accounts: Account) -> list[Functions]:
+    """The functions of several modules, of one unit and split alike, so that they can be compared.
+
+    Where the modules name other files, functions go by their names alone.
+    """
+    unit: Unit = "bytes" if any(a.totals.us is None for a in accounts) else "estimated"
+    unit = "measured" if all(a.totals.measured_us for a in accounts) else unit
+    launches, paths, sizes = [], [], []
+    for account in accounts:
+        rows = [row for row in account.rows if row.runs or row.measured_us]
+        whole = sum(_weight(row, unit) for row in rows)
+        named = [_named_operation(row.instruction, account.module) for row in rows]
+        for row, (op_name, _) in zip(rows, named, strict=True):
+            launches.append((row, scopes_of(op_name)[1], _weight(row, unit) / whole if whole else 0.0))
+        paths.append(_aligned([path for _, path in named]))
+        sizes.append(len(rows))
+    files = {frozenset(file for path in own for file, _ in path) for own in paths}
+    if len(files) > 1:
+        paths = [[tuple(("." if f else "", name) for f, name in path) for path in own] for own in paths]
+    places = _places([*chain(*paths)], [part for *_, part in launches])
+    found = zip(places, launches, strict=True)
+    return [_functions(unit, [*islice(found, size)]) for size in sizes]
+
+
+_Launch: TypeAlias = tuple[Launched, Direction, float]
+
+
+def _functions(unit: Unit, launches: Sequence[tuple[Node, _Launch]]) -> Functions:
+    groups = grouped(launches)
+    if not any(part for _, (*_, part) in launches) or len({*groups} - {_UNNAMED}) < 2:
+        return Functions(unit)
     found = [_share(*place, own) for place, own in groups.items()]
     found.sort(key=lambda f: (not f.name, -f.part, f.name))
-    directions = _share(*_UNNAMED, launches).directions
+    directions = _share(*_UNNAMED, [launch for _, launch in launches]).directions
     return Functions(unit, tuple(found), directions if {*directions} != {"other"} else {})
 
 
@@ -184,7 +206,7 @@ def _place(path: tuple[Node, ...], split: set[Node]) -> Node:
     return (path[-1][0], f"{path[-1][1]} itself") if path else _UNNAMED
 
 
-def _share(file: str, name: str, own: Sequence[tuple[Launched, Direction, float]]) -> FunctionShare:
+def _share(file: str, name: str, own: Sequence[_Launch]) -> FunctionShare:
     rows = []
     directions: dict[Direction, float] = defaultdict(float)
     for row, direction, part in own:

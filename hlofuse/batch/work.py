@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hlofuse import __version__
+from hlofuse.account.functions import functions_of
 from hlofuse.batch.sources import SCHEMA, Item
 from hlofuse.inputs.profile import is_profile
 from hlofuse.inputs.text import input_limit
@@ -19,6 +20,7 @@ from hlofuse.library.report import Report
 from hlofuse.reports.check.json import kernel_json, refused_edge_json, where_json
 from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges, where_is
 from hlofuse.reports.check.model import RefusedEdge
+from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.verdict.json import verdict_json
@@ -55,7 +57,8 @@ def worked(item: Item, task: Task) -> Rows:
     """The rows of all modules of a unit. What cannot be read or replayed is a row with its error."""
     start = time.monotonic()
     unit: dict[str, Any] = {"limits": task.limits}
-    found: Rows = {"modules": [], "kernels": [], "edges": [], "suggestions": [], "work": [unit]}
+    found: Rows = {table: [] for table in ("modules", "kernels", "functions", "edges", "suggestions")}
+    found["work"] = [unit]
     for rows in _of_each(item, task):
         for table, more in rows.items():
             found[table] += more
@@ -135,6 +138,7 @@ def _rows(report: Report, with_verdict: bool) -> Rows:
         for k in found["kernels"]
     ]
     tables: Rows = {"modules": [row], "kernels": kernels, "edges": edges, "suggestions": suggestions}
+    tables["functions"] = functions_json(functions_of(report.account))["rows"]
     return {
         table: [dict(flat({**r, "module": row["module"]})) for r in rows] for table, rows in tables.items()
     }

@@ -9,6 +9,7 @@ from itertools import product
 from typing import Literal, TypeAlias
 
 from hlofuse.account import Account, Launched
+from hlofuse.account.functions import Functions, functions_of_each
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import is_kernel
 from hlofuse.compilation import Counted
@@ -224,6 +225,11 @@ class Accounts:
         """Peak temporary memory before and after; None where one of the two is not known."""
         before, after = self.before.totals.peak_temporary_bytes, self.after.totals.peak_temporary_bytes
         return (before, after) if before is not None and after is not None else None
+
+    @property
+    def functions(self) -> list[Functions]:
+        """The functions of BEFORE and those of AFTER."""
+        return functions_of_each(self.before, self.after)
 
     @property
     def timing(self) -> Literal["measured", "estimated"] | None:

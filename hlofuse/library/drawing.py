@@ -10,10 +10,10 @@ from hlofuse.account import Account, KernelTimes
 from hlofuse.compilation import ModuleTexts
 from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
 from hlofuse.format.escape import printable
-from hlofuse.format.units import listing
+from hlofuse.format.units import listing, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.loading import on_device
-from hlofuse.library.naming import drawn_name, unoptimized_of
+from hlofuse.library.naming import drawn_names, unoptimized_of
 from hlofuse.plot.bars import plot_kernels, plot_passes
 from hlofuse.plot.roofline import plot_roofline
 from hlofuse.releases import nearest
@@ -55,11 +55,27 @@ def drawn(
             *(difference_lines(difference) if difference is not None else ()),
             *caption,
         )
-    open = tuple(drawn_name(shown, view, name, listener) for name in open)
+    open = tuple(n for name in open for n in drawn_names(shown, view, name))
     with listener.activity("drawing"):
-        focus = drawn_name(shown, view, focus, listener) if focus is not None else None
-        how |= {"focus": focus, "open": open, "final_names": names}
+        about = drawn_names(shown, view, focus) if focus is not None else ()
+        how |= {"focus": about, "open": open, "final_names": names, "times": _times(program, view)}
         return render(shown, view, caption=caption, **how)
+
+
+def _times(program: Program, view: str) -> dict[str, str]:
+    """The time of a launch of each kernel at the end of fusion, its kind, and the number of launches."""
+    if view == "before" and not program.is_fused:
+        return {}
+    names = {} if program.is_fused else program.replay.names_at_fusion
+    found = {}
+    for row in program.account.rows:
+        us, kind, is_floor = row.us, "est.", row.is_floor
+        if row.measured_us is not None and row.runs:
+            us, kind, is_floor = row.measured_us / row.runs, "measured", False
+        if us is not None:
+            name, often = row.instruction.name, f" × {row.runs:,}" if row.runs > 1 else ""
+            found[names.get(name, name)] = f"{kind} {us_text(us, is_floor)}{often}"
+    return found
 
 
 def shown_view(program: Program, view: str | None = None) -> str:

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 from hlofuse.account.measured import attach, share
 from hlofuse.compilation import Compilation
-from hlofuse.format.escape import printable
 from hlofuse.inputs import load
 from hlofuse.inputs.companions import Companions
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
-from hlofuse.library.options import Listener
 from hlofuse.pipelines.stage import Stage
 
 if TYPE_CHECKING:
@@ -102,11 +100,8 @@ def _companions(replay: Compilation) -> Companions:
     return Companions(identity.file if identity is not None else replay.before.filename)
 
 
-def drawn_name(drawn: Module | Compilation, view: str, name: str, listener: Listener) -> str:
-    """The name in the drawn module for any name; the name itself where it is there or of no meaning.
-
-    Of several kernels the first; a note says how many more there are.
-    """
+def drawn_names(drawn: Module | Compilation, view: str, name: str) -> tuple[str, ...]:
+    """The names in the drawn module for any name; the name itself where it is there or of no meaning."""
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.names import matching, plain_name
 
@@ -116,7 +111,7 @@ def drawn_name(drawn: Module | Compilation, view: str, name: str, listener: List
     else:
         shown = [m for v, m in (("before", drawn.before), ("after", drawn.after)) if view in (v, "both")]
     if any(m.find(plain) is not None or m.find_computation(plain) is not None for m in shown):
-        return name
+        return (name,)
     if isinstance(drawn, Module):
         found = [i.name for i in matching(drawn, name)]
     else:
@@ -124,12 +119,8 @@ def drawn_name(drawn: Module | Compilation, view: str, name: str, listener: List
         try:
             meanings = resolver_of(facts).find(name)
         except HlofuseError:  # may be a part, or a computation of the other side
-            return name
+            return (name,)
         found = [meaning.name for meaning in meanings]
         if view == "after":
             found = [k for n in found for k in facts.lineage.kernels_of(n)]
-    found = list(dict.fromkeys(found))
-    if len(found) > 1:
-        first = printable(found[0])
-        listener.note(f"{printable(name)} matches {len(found)} instructions; using the first: {first}")
-    return found[0] if found else name
+    return tuple(dict.fromkeys(found)) or (name,)

@@ -23,24 +23,27 @@ def render(
     view: str | None = None,
     *,
     max_nodes: int = MAX_NODES,
-    focus: str | None = None,
+    focus: str | tuple[str, ...] | None = None,
     radius: int = 2,
     open: tuple[str, ...] = (),
     legend: bool = True,
     caption: Sequence[str] = (),
     final_names: Mapping[str, str] | None = None,
+    times: Mapping[str, str] | None = None,
 ) -> Drawing:
     """Draw a module as it is, or a replay `before`, `after` (its default) or `both` side by side.
 
     Both sides of a `ModulePair` are drawn unless `view` names one; each instruction has the number of the
     kernel that computes it.
 
-    `focus` names an instruction or computation whose neighbourhood, `radius` arrows wide, is drawn. `open`
+    `focus` names instructions or computations whose neighbourhood, `radius` arrows wide, is drawn. `open`
     names fusions, computations or the numbered parts of an overview. More than `max_nodes` boxes a side are
     collapsed, unless `open` names them, and a notice says so (`Drawing.notices`). `caption` are the caller's
-    lines at the head. `final_names` are those of kernels renamed after fusion.
+    lines at the head. `final_names` are those of kernels renamed after fusion, `times`
+    texts by the names before that.
     """
-    options = Options(max_nodes, focus, radius, open, legend, final_names or {})
+    focus = (focus,) if isinstance(focus, str) else focus or ()
+    options = Options(max_nodes, focus, radius, open, legend, final_names or {}, times or {})
     scene = compose(drawn, view, options)
     scene.caption = list(caption)
     return Drawing(to_dot(scene), scene, list(scene.notices))

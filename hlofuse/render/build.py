@@ -44,10 +44,12 @@ class Builder:
         titles: Mapping[str, str] | None = None,
         notes: Mapping[Instruction, str] | None = None,
         final_names: Mapping[str, str] | None = None,
+        times: Mapping[str, str] | None = None,
     ) -> None:
         """`numbers` has the present or future kernel of an instruction; `future` groups those of one kernel.
 
-        `notes` label single instructions; `final_names` come first where a kernel has one.
+        `notes` label single instructions; `final_names` come first where a kernel has one, and
+        `times` stand at its bytes.
         """
         self.module = module
         self.costs = KernelCosts()
@@ -56,6 +58,7 @@ class Builder:
         self.titles = titles or {}
         self.notes = notes or {}
         self.final_names = final_names or {}
+        self.times = times or {}
         self._prefix = prefix
         self._count = 0
 
@@ -63,6 +66,10 @@ class Builder:
         """The final name, then that at the end of fusion; one where the two are equal."""
         final = self.final_names.get(i.name)
         return [shorten(name, limit) for name in (final, i.name) if name is not None]
+
+    def figures(self, kernel: Instruction) -> str:
+        """Time, where it is known, and traffic."""
+        return ", ".join(filter(None, (self.times.get(kernel.name), traffic(self.costs.instruction(kernel)))))
 
     def key(self) -> str:
         self._count += 1
@@ -160,10 +167,12 @@ class _PanelBuilder:
             (box.title, *box.lines), box.aside = self.context.names(i), detail(i)
             ops = list(i.fused_computation)
             box.lines.append(f"{plural(op_count(ops), 'op')}: {summary(ops)}")
-            box.lines.append(traffic(self.context.costs.instruction(i)))
+            box.lines.append(self.context.figures(i))
         else:
             box.aside = " ".join(filter(None, (detail(i), self._arguments(i))))
             box.lines = [*self.context.names(i), shape_of(i)]
+            if not inner and i.name in self.context.times:
+                box.lines.append(self.context.figures(i))
             if style == "control" and i.called:
                 box.lines += [f"{role(a)} {shorten(c.name, 24)}" for a, c in i.called[:2]]
         box.note = self.context.notes.get(i, "")
@@ -193,7 +202,7 @@ class _PanelBuilder:
             fusion.fusion_kind or "",
             title,
             detail(fusion),
-            [*names, traffic(self.context.costs.instruction(fusion))],
+            [*names, self.context.figures(fusion)],
             tooltip(self.context.module, fusion, self.context.costs),
             self.context.numbers.get(fusion, ""),
             marked=fusion in self.plan.marked,

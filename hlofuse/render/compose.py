@@ -22,20 +22,20 @@ def compose(drawn: Module | Compilation | ModulePair, view: str | None, options:
         raise HlofuseError(f"no view is called {view!r}; there are {', '.join(VIEWS)}")
     if isinstance(drawn, ModulePair):
         return _pair_scene(drawn, view, options)
-    names = options.final_names
+    names, times = options.final_names, options.times
     if isinstance(drawn, Module):
         if view in ("after", "both"):
             raise HlofuseError(f"view {view!r} needs a replay of the module")
-        return _one(Builder(drawn, final_names=names), options, f"as it is: {_totals(drawn)}")
+        builder = Builder(drawn, final_names=names, times=times)
+        return _one(builder, options, f"as it is: {_totals(drawn)}")
     pair = pair_of(drawn)
     if view == "both":
         return _both(pair, options)
     if view == "before":
         builder = Builder(pair.before, final_names=names)
         return _one(builder, options, f"before {pair.title}: {_totals(pair.before)}")
-    return _one(
-        Builder(pair.after, final_names=names), side_options(options, pair, pair.after), _change(pair)
-    )
+    builder = Builder(pair.after, final_names=names, times=times)
+    return _one(builder, side_options(options, pair, pair.after), _change(pair))
 
 
 def _pair_scene(pair: ModulePair, view: str | None, options: Options) -> Scene:
@@ -61,7 +61,8 @@ def _one(builder: Builder, options: Options, line: str) -> Scene:
 def _both(pair: ModulePair, options: Options) -> Scene:
     sides: list[dict[str, Panel]] = []
     scene = Scene(shorten(pair.after.name, 70), [_change(pair)], legend=options.legend)
-    after = Builder(pair.after, "a", notes=pair.notes, final_names=options.final_names)
+    names, times = options.final_names, options.times
+    after = Builder(pair.after, "a", notes=pair.notes, final_names=names, times=times)
     for side, builder in (("before", _before_builder(pair, options)), ("after", after)):
         decided = plan(builder.module, side_options(options, pair, builder.module))
         panels = {
@@ -160,7 +161,7 @@ def side_options(options: Options, pair: ModulePair, module: Module) -> Options:
     neither side."""
     return replace(
         options,
-        focus=None if options.focus is None else _counterpart(options.focus, pair, module),
+        focus=tuple(_counterpart(name, pair, module) for name in options.focus),
         open=_present_names(options.open, pair, module),
     )
 

@@ -56,15 +56,16 @@ def plan(module: Module, options: Options) -> Plan:
     """The plan of a whole module, within `options.max_nodes` boxes unless `options.open` names more."""
     wanted, parts_wanted = _look_up_names(module, options.open)
     result = Plan()
-    if options.focus is not None:
-        found = lookup(module, options.focus)
-        if isinstance(found, Instruction):
-            result.panels = [neighbourhood(found, options, wanted, result.notices)]
-            return result
-        if found.fusion is not None and inner_boxes(found.fusion) <= options.max_nodes:
-            result.panels = [neighbourhood(found.fusion, options, wanted, result.notices)]
-            return result
-        computations = [found]
+    if options.focus:
+        centres, computations = [], list[Computation]()
+        for found in (lookup(module, name) for name in options.focus):
+            if isinstance(found, Instruction):
+                centres.append(found)
+            elif found.fusion is not None and inner_boxes(found.fusion) <= options.max_nodes:
+                centres.append(found.fusion)
+            else:
+                computations.append(found)
+        result.panels = neighbourhoods(centres, options, wanted, result.notices)
     else:
         launched = launched_computations(module)
         computations = launched + [c for c in wanted if isinstance(c, Computation) and c not in launched]
@@ -298,29 +299,43 @@ def _stem(name: str) -> str:
 # A picture of what lies around one instruction.
 
 
-def neighbourhood(
-    centre: Instruction,
+def neighbourhoods(
+    centres: Iterable[Instruction],
+    options: Options,
+    wanted: set[Instruction | Computation],
+    notices: list[str],
+) -> list[PanelPlan]:
+    """For each computation the instructions within `radius` arrows of a centre, as far as there is room."""
+    around: dict[Computation, dict[Instruction, None]] = {}
+    marked = set(centres)
+    for centre in centres:
+        assert centre.computation is not None
+        fusion = centre.computation.fusion
+        if fusion is not None and fusion.computation is not None and inner_boxes(fusion) <= options.max_nodes:
+            centre = fusion
+            marked.add(centre)
+        assert centre.computation is not None
+        around.setdefault(centre.computation, {})[centre] = None
+    return [_neighbourhood(c, [*own], marked, options, wanted, notices) for c, own in around.items()]
+
+
+def _neighbourhood(
+    computation: Computation,
+    centres: Sequence[Instruction],
+    marked: set[Instruction],
     options: Options,
     wanted: set[Instruction | Computation],
     notices: list[str],
 ) -> PanelPlan:
-    """The instructions within `radius` arrows of `centre`, as far as there is room."""
-    marked = {centre}
-    computation = centre.computation
-    assert computation is not None
-    fusion = computation.fusion
-    if fusion is not None and fusion.computation is not None and inner_boxes(fusion) <= options.max_nodes:
-        centre, computation = fusion, fusion.computation
-        marked.add(centre)
-    shown = {centre: 0}
-    queue = deque([centre])
-    crowded = 0
+    shown = dict.fromkeys(centres[: options.max_nodes], 0)
+    queue = deque(shown)
+    crowded = len(centres) - len(shown)
     while queue:
         here = queue.popleft()
         if shown[here] == options.radius:
             continue
         # Everything reads parameters: their neighbours are unrelated.
-        if here is not centre and here.opcode in ("parameter", "constant"):
+        if here not in marked and here.opcode in ("parameter", "constant"):
             continue
         for there in (*boxed_neighbours(here.operands, up=True), *boxed_neighbours(here.users, up=False)):
             if there in shown:

@@ -21,12 +21,14 @@ HARD_LIMIT = 1_500
 @dataclass(frozen=True, slots=True)
 class Options:
     max_nodes: int = MAX_NODES
-    focus: str | None = None
+    focus: tuple[str, ...] = ()
     radius: int = 2
     open: tuple[str, ...] = ()
     legend: bool = True
     final_names: Mapping[str, str] = field(default_factory=dict)
     """Names of kernels in a profiler, where they differ from those after fusion."""
+    times: Mapping[str, str] = field(default_factory=dict)
+    """Times of kernels by their names after fusion, with their kind."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_nodes <= HARD_LIMIT:

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 import pytest
 
 from hlofuse.account import Account
-from hlofuse.account.functions import Functions, functions_of
+from hlofuse.account.functions import Functions, functions_of, functions_of_each
 from hlofuse.format.paths import scopes_of
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.reports.common.functions import changes
 
 USER, LIBRARY = "/home/me/model.py", "/env/lib/python3.12/site-packages/optax/_src/base.py"
 
 
-def module_of(kernels: Sequence[tuple[int, str, str]], backend: str = "cpu") -> Account:
+def module_of(kernels: Sequence[tuple[int, str, str]], backend: str = "cpu", file: str = USER) -> Account:
     """A module of negations: (elements, stack outermost first, scopes); `!name` is a frame of a library."""
     stacks = [[f for f in stack.split(">") if f] for _, stack, _ in kernels]
     names = list(dict.fromkeys(f for stack in stacks for f in stack))
@@ -36,7 +37,7 @@ def module_of(kernels: Sequence[tuple[int, str, str]], backend: str = "cpu") -> 
     shapes = ", ".join(f"f32[{size}]{{0}}" for size, _, _ in kernels)
     tables = "\n\n".join(
         [
-            f'FileNames\n1 "{USER}"\n2 "{LIBRARY}"',
+            f'FileNames\n1 "{file}"\n2 "{LIBRARY}"',
             "FunctionNames\n" + "\n".join(f'{n} "{f.strip("!")}"' for n, f in enumerate(names, 1)),
             "FileLocations\n"
             + "\n".join(
@@ -76,6 +77,17 @@ def test_a_large_function_is_split_into_what_it_calls_and_helpers_are_not() -> N
     assert sum(r.bytes_accessed for r in found.rows) == account.totals.cost.bytes_accessed
     assert sum(r.part for r in found.rows) == pytest.approx(1)
     assert sum(r.launches for r in found.rows) == account.totals.launches
+
+
+def test_two_modules_are_split_alike_and_functions_in_another_file_are_compared_by_name() -> None:
+    """`loss` is more than a third of the first module alone: split there only, its parts would seem new."""
+    before = module_of([(20, "step>loss>attention", ""), (20, "step>loss>mlp", ""), (60, "step>update", "")])
+    after = [(5, "step>loss>attention", ""), (20, "step>loss>mlp", ""), (75, "step>update", "")]
+    assert {*shares(functions_of(before))} == {"attention", "mlp", "update"}
+    for file in (USER, "/home/me/faster.py"):
+        found = functions_of_each(before, module_of(after, file=file))
+        assert [shares(f) for f in found] == [{"loss": 40, "update": 60}, {"loss": 25, "update": 75}]
+        assert changes(*found) == [("update", 60 * 8, 75 * 8), ("loss", 40 * 8, 25 * 8)]
 
 
 def test_frames_that_jax_cut_or_xla_joined_lead_to_the_same_functions() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -140,3 +141,12 @@ def test_of_a_large_module_focus_draws_the_neighbourhood(hlofuse: Run, dumps: Pa
     wide = hlofuse("render", "long.hlo", "-o", "-", "--view", "before", "--focus", "v1500", "--radius", "400")
     assert "only the nearest 250 instructions within radius 400" in wide.err
     assert wide.out.count("<B>negate</B>") == 250
+
+
+def test_a_line_in_focus_shows_all_its_kernels_and_each_has_its_time(hlofuse: Run, samples: Path) -> None:
+    line, place = "programs.py:298", (samples / "gpu" / "gpt2_block", "--device", "h100_sxm")
+    kernels = json.loads(hlofuse("kernels", place[0], line, *place[1:], "--format", "json").out)["kernels"]
+    dot = hlofuse("render", *place, "-o", "-", "--focus", line, "--radius", "0").out
+    assert len(kernels) > 1
+    assert all(k["name"] in dot for k in kernels)
+    assert dot.count("est. ") == len(kernels)

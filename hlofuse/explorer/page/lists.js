@@ -43,6 +43,7 @@ class LongList {
         "aria-setsize": this.items.length, "aria-posinset": n + 1, onclick: () => this.take(n),
       }, ...this.makeRow(this.items[n]));
       row.style.top = `${n * this.rowHeight}px`;
+      for (const part of row.querySelectorAll(".first, .second")) part.title ||= part.textContent;
       rows.push(row);
     }
     this.room.replaceChildren(...rows);

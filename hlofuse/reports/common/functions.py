@@ -38,6 +38,19 @@ def function_table(f: Functions, width: int, most: int | None = None) -> Table:
     return table
 
 
+def changes(before: Functions, after: Functions) -> list[tuple[str, float, float]]:
+    """The name of each function whose figure changed, with both figures, largest change first.
+
+    Empty where one side names no functions.
+    """
+    old, new = ({_name(f, row): row.amount(f.unit) for row in f.rows} for f in (before, after))
+    if not old or not new:
+        return []
+    rows = [(name, old.get(name, 0), new.get(name, 0)) for name in old | new]
+    rows = [row for row in rows if row[1] != row[2]]
+    return sorted(rows, key=lambda row: -abs(row[2] - row[1]))
+
+
 def _name(f: Functions, row: FunctionShare) -> str:
     """`attention`; with the file where two have the name."""
     name = printable(row.name) or "(unnamed)"
@@ -52,9 +65,10 @@ def percent(part: float) -> str:
 
 
 def _figure(f: Functions, row: FunctionShare) -> str:
-    if f.unit == "measured":
-        return us_text(row.measured_us or 0.0)
-    return us_text(row.us or 0.0, row.is_floor) if f.unit == "estimated" else bytes_text(row.bytes_accessed)
+    amount = row.amount(f.unit)
+    return (
+        bytes_text(amount) if f.unit == "bytes" else us_text(amount, row.is_floor and f.unit == "estimated")
+    )
 
 
 def functions_json(f: Functions) -> dict[str, Any]:
@@ -66,7 +80,7 @@ def functions_json(f: Functions) -> dict[str, Any]:
         "rows": [
             {
                 "name": row.name,
-                "file": shown_file(row.file) if row.file else None,
+                "file": shown_file(row.file) if row.file not in ("", ".") else None,
                 **fields(row, spec),
                 "share": round(row.part, 4),
                 "directions": _parts(row.directions),

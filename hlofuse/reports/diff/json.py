@@ -1,13 +1,12 @@
 """The report for programs: everything in the diff, as JSON. The schema is in docs/json-diff.md."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from hlofuse.account import Account
+from hlofuse.account.functions import Functions
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import outermost_loops
-from hlofuse.compilation import Counted
 from hlofuse.diff.compare import moved_lines
 from hlofuse.diff.model import (
     Accounts,
@@ -27,6 +26,7 @@ from hlofuse.format.fields import fields, us_json
 from hlofuse.format.paths import source_text
 from hlofuse.ir import Instruction, Module
 from hlofuse.matching.graph import Occurrence
+from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.diff.model import by_source
@@ -38,11 +38,12 @@ def as_dict(diff: ModuleDiff, accounts: Accounts) -> dict[str, Any]:
     """The diff in plain dicts, lists, strings and numbers; its first field says which schema it follows."""
     before, after = diff.before.module, diff.after.module
     devices, moved = accounts.devices or (None, None), moved_lines(diff)
+    functions = accounts.functions
     return {
         "schema": SCHEMA,
         **fields(diff, "same same_program"),
-        "before": _side(diff.before, accounts.before, devices[0], accounts.counted[0]),
-        "after": _side(diff.after, accounts.after, devices[1], accounts.counted[1]),
+        "before": _side(diff.before, accounts, 0, devices[0], functions),
+        "after": _side(diff.after, accounts, 1, devices[1], functions),
         "flags": flags_json(accounts.flags),
         "timing": accounts.timing,
         "kernels": [
@@ -80,12 +81,20 @@ def flags_json(changes: Iterable[FlagChange]) -> dict[str, list[str | None]]:
     return {name.removeprefix("--"): list(values) for name, *values in changes}
 
 
-def _side(side: ModuleSide, account: Account, device: str | None, counted: Counted | None) -> dict[str, Any]:
+def _side(
+    side: ModuleSide,
+    accounts: Accounts,
+    number: int,
+    device: str | None,
+    functions: Sequence[Functions],
+) -> dict[str, Any]:
+    account = (accounts.before, accounts.after)[number]
     return {
         **fields(side, "module=module.name file=module.filename"),
         "device": device,
         **fields(side, "instructions fusions"),
-        "totals": totals_json(account.totals, counted),
+        "totals": totals_json(account.totals, accounts.counted[number]),
+        "functions": functions_json(functions[number]),
         "computations_not_compared": side.unreachable,
         "loops": [asdict(loop) for loop in outermost_loops(side.module)],
         **({"profile": profile_json(account.measured)} if account.measured is not None else {}),

@@ -11,6 +11,7 @@ from hlofuse.diff.model import Changed, FusionChange, FusionKind, MeasuredChange
 from hlofuse.format.escape import printable
 from hlofuse.format.units import more, plural
 from hlofuse.matching.graph import Matched
+from hlofuse.reports.common.functions import changes
 from hlofuse.reports.diff import phrases
 from hlofuse.reports.diff.model import Cluster, Summary
 from hlofuse.reports.diff.phrases import (
@@ -63,6 +64,15 @@ class _Report:
         if "kernels" in only and s.measured:
             self._head("kernels, measured", "slower first; time of one run")
             self._list(self._measured(change) for change in s.measured)
+        functions = s.accounts.functions
+        if "kernels" in only and (changed := changes(*functions)):
+            self._head("functions", functions[0].unit)
+            is_size = functions[0].unit == "bytes"
+            texts = [
+                phrases.change_of(b, a, "B") if is_size else phrases.time_change_of(b, a)
+                for _, b, a in changed
+            ]
+            self._list(("", "", [c[0]], text) for c, text in zip(changed, texts, strict=True))
         if "fusions" in only and s.fusions:
             self._head("fusions", f"{diff.fusions_unchanged} unchanged")
             self._list(self._fusion(g) for g in s.fusions)
