@@ -1,13 +1,13 @@
 """Compare the replay of a release with XLA pass by pass, and write what differs, unattended.
 
-    bring_up.py VERSION [-o DIR] [--python PYTHON] [--targets cpu,gpu] [--random N] [--minutes M]
+    bring_up.py VERSION [-o DIR] [--python PYTHON] [--targets cpu,gpu] [--random N] [--minutes M] [--hours H]
 
 Installs jaxlib VERSION into DIR/env (or takes PYTHON), compiles the programs of tools/corpus and N fresh
 random programs for the CPU and for an absent H100, with a dump after every pass. Each pass is run on XLA's
 own module before it; the modules where the two results differ are grouped by pass. The smallest of each group
 is tried with every known behaviour the other way and, on the CPU, reduced while the difference stays.
-DIR/report.md has the passes that only one side runs, the kernels from before optimizations to the end, and
-the groups. Exit status 1 if anything differs.
+DIR/report.md, written after every step, has the passes that only one side runs, the kernels from before
+optimizations to the end, and the groups. Exit status 1 if anything differs.
 """
 
 from __future__ import annotations
@@ -323,6 +323,7 @@ def main() -> int:
     parser.add_argument("--random", type=int, default=100, metavar="N")
     parser.add_argument("--seed", type=int, default=50_000, help="the first of the random programs")
     parser.add_argument("--minutes", type=float, default=5, help="to reduce the module of one group")
+    parser.add_argument("--hours", type=float, default=3, help="after which no group is explained any more")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--config", default="", help=argparse.SUPPRESS)
     a = parser.parse_args()
@@ -336,18 +337,27 @@ def main() -> int:
     work = [str(ROOT / "tools" / "corpus" / name) for name in a.files.split(",") if name]
     work += [f"{a.seed}:{a.seed + a.random}"] if a.random else []
     text, differs = f"Release {a.version}, replayed as {Comparison(release, targets[0]).name}.\n\n", False
+    end = time.monotonic() + 3600 * a.hours
+
+    def write(found: Comparison, log: str) -> str:
+        """The report so far: what a time limit from outside leaves."""
+        whole = text + report(found, log) + "\n"
+        (out / "report.md").write_text(whole, encoding="utf-8")
+        return whole
+
     for target in targets:
         found, log = Comparison(release, target), ""
         for number, what in enumerate(work):
             folder = out / f"{target}-{number}"
             log += release.compile(what, target, folder)
             found.compare(folder)
+            write(found, log)
             print(f"{target}: {found.same_number} of {found.programs} after {Path(what).name}", flush=True)
         for group in found.groups.values():
-            found.explain(group, time.monotonic() + 60 * a.minutes)
-        text += report(found, log) + "\n"
+            found.explain(group, min(end, time.monotonic() + 60 * a.minutes))
+            write(found, log)
+        text = write(found, log)
         differs |= bool(found.groups) or found.same_number < found.programs
-    (out / "report.md").write_text(text, encoding="utf-8")
     print(f"wrote {out / 'report.md'}")
     return int(differs)
 

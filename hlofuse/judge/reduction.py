@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from hlofuse.ir.attributes.attributes import NO_ATTRIBUTES
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Instruction, Module, callees_first
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.dce import HloDCE
@@ -17,7 +17,9 @@ from hlofuse.trace import Recorder
 
 Condition = Callable[[str], bool]
 """True for the text of a module that is still of interest."""
+_CONTROL_FLOW = ("while", "conditional", "call")
 _Edit = Callable[[Module, Sequence[str]], None]
+_STEPS_ABOVE = 4
 _METADATA = re.compile(r", (?:metadata|frontend_attributes|origin)=\{(?:[^{}]|\{[^{}]*\})*\}")
 _TABLES = re.compile(r"\n(?:File|Function|Stack)\w+\n(?:\d.*\n)+")
 _SIZE = re.compile(r"\d+")
@@ -52,6 +54,7 @@ class Reduction:
         before = ""
         while before != self.text:
             before = self.text
+            self._go_inside()
             self._without(_results, _drop_results)
             self._without(_cuttable, _cut)
             self._without(_inner, _pass_on)
@@ -83,6 +86,17 @@ class Reduction:
                 if not self._keep(print_module(module)):
                     place += size
             size //= 2
+
+    def _go_inside(self) -> None:
+        """Make a body of a loop, a branch or a called computation the entry where that is enough."""
+        for name in _bodies(parse_module(self.text)):
+            module = parse_module(self.text)
+            module.entry = next(c for c in module.computations if c.name == name)
+            used = set(callees_first([module.entry]))
+            module.remove_computation(*(c for c in module.computations if c not in used))
+            _clean(module)
+            if self._keep(print_module(module)):
+                return
 
     def _shrink_shapes(self) -> None:
         """Replace a size, wherever it stands, by 1, 2 or its half."""
@@ -121,6 +135,10 @@ def _clean(module: Module) -> None:
         parameter.payload = str(number)
 
 
+def _bodies(module: Module) -> list[str]:
+    return [c.name for c in module.computations if any(i.opcode in _CONTROL_FLOW for i in c.callers)]
+
+
 def _results(module: Module) -> list[str]:
     root = module.entry.root
     return [str(k) for k in range(len(root.operands))] if root.opcode == "tuple" else []
@@ -157,7 +175,7 @@ def _inner(module: Module) -> list[str]:
 
 
 def _pass_on(module: Module, names: Sequence[str]) -> None:
-    """An operand of the same shape takes the place of these instructions."""
+    """A value above of the same shape takes the place of these instructions."""
     for x in [i for i in module.instructions() if i.name in set(names)]:
         operand = _stand_in(x)
         if operand is not None:
@@ -165,4 +183,10 @@ def _pass_on(module: Module, names: Sequence[str]) -> None:
 
 
 def _stand_in(x: Instruction) -> Instruction | None:
-    return next((o for o in x.operands if o.shape.key == x.shape.key), None)
+    """The nearest of a few steps above."""
+    above = [x]
+    for _ in range(_STEPS_ABOVE):
+        above = list(dict.fromkeys(o for i in above for o in i.operands))
+        if (found := next((o for o in above if o.shape.key == x.shape.key), None)) is not None:
+            return found
+    return None

@@ -205,10 +205,12 @@ class Release:
     floats_reassociated: bool = _around(until="0.11")
     products_fused_by_tiling: bool = _around(since="0.12")
     slices_past_ones: bool = _around(since="0.12")
+    slices_of_updates: bool = _around(since="0.12")
     filters_padded_whole: bool = _around(since="0.12")
     joins_unlike_loops: bool = _around(since="0.4.38")
     simplifies_conditionals: bool = _around(since="0.8")
     products_end_in_sums: bool = _around(since="0.10")
+    weighs_merged_products: bool = _around(since="0.11")
     inverts_broadcasts: bool = _around(since="0.10")
 
     def has(self, span: Span, name: str) -> bool:

@@ -48,7 +48,7 @@ ENTRY e {
         (("exponential(",), ["parameter", "exponential"]),
         (("negate(",), ["parameter", "negate"]),
         (("exponential(", "negate("), None),
-        (("sine(",), None),
+        (("sine(",), ["parameter", "sine"]),
     ],
 )
 def test_what_is_left_is_small_and_meets_the_condition(
@@ -91,3 +91,17 @@ def test_the_command_writes_the_smallest_module(hlofuse: Run, tmp_path: Path) ->
     refused = hlofuse("reduce", file, "--while", "false", "-o", tmp_path / "none.hlo")
     assert refused.status == 2
     assert not (tmp_path / "none.hlo").exists()
+
+
+def test_values_between_two_of_a_shape_go() -> None:
+    """A conversion and its inverse are no step in which the shape stays."""
+    text = """HloModule m
+    ENTRY e {
+      x = f32[8] parameter(0)
+      a = f32[8] sine(x)
+      b = bf16[8] convert(a)
+      c = f32[8] convert(b)
+      ROOT d = f32[8] negate(c)
+    }"""
+    left = Reduction(parse_module(text), lambda t: "sine(" in t and "negate(" in t).run()
+    assert [i.opcode for i in parse_module(left).instructions()] == ["parameter", "sine", "negate"]

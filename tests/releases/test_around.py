@@ -114,6 +114,21 @@ CASES = {
         {"slice": 3, "multiply": 1},
         {"slice": 2, "multiply": 1},
     ),
+    "slices_of_updates": (
+        """HloModule m
+        ENTRY e {
+          p = f32[8,16] parameter(0)
+          u = f32[4,8] parameter(1)
+          a = s32[] constant(6)
+          b = s32[] constant(0)
+          d = f32[8,16] dynamic-update-slice(p, u, a, b)
+          s = f32[4,8] slice(d), slice={[4:8], [0:8]}
+          n = f32[4,8] negate(s)
+          ROOT t = (f32[4,8], f32[8,16]) tuple(n, d)
+        }""",
+        {"dynamic-update-slice": 1, "slice": 1, "negate": 1},
+        {"dynamic-update-slice": 1, "negate": 1},
+    ),
     "filters_padded_whole": (
         """HloModule m
         ENTRY e {
@@ -173,6 +188,19 @@ CASES = {
         {"fusion": 1, "add": 1},
         {"fusion": 1},
     ),
+    "weighs_merged_products": (
+        """HloModule m
+        ENTRY e {
+          x = f32[256,64] parameter(0)
+          y = f32[64,1024] parameter(1)
+          z = f32[64,8] parameter(2)
+          p = f32[256,1024] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          q = f32[256,8] dot(x, z), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+          ROOT t = (f32[256,1024], f32[256,8]) tuple(p, q)
+        }""",
+        {"concatenate": 1, "fusion": 1, "slice": 2},
+        {"fusion": 2},
+    ),
     "inverts_broadcasts": (
         """HloModule m
         ENTRY e {
@@ -191,6 +219,7 @@ _RELEASES = {
     "joins_unlike_loops": ("0.4.35", "0.4.38"),
     "simplifies_conditionals": ("0.7.2", "0.8.3"),
     "products_end_in_sums": ("0.9.2", "0.10.2"),
+    "weighs_merged_products": ("0.10.2", "0.11.1"),
     "inverts_broadcasts": ("0.9.2", "0.10.2"),
 }
 _AFTER_FUSION = ("joins_unlike_loops",)
@@ -199,6 +228,7 @@ _ON_GPU = (
     "filters_padded_whole",
     "simplifies_conditionals",
     "products_end_in_sums",
+    "weighs_merged_products",
     *_AFTER_FUSION,
 )
 _NOTHING = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element")

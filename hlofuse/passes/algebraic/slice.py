@@ -35,6 +35,8 @@ def handle_slice(c: Context, x: Instruction) -> bool:
         return c.replace(x, make.slice_of(x, operand.operands[0], starts, limits))
     if operand.opcode == "broadcast":
         return _slice_of_broadcast(c, x)
+    if operand.opcode == "dynamic-update-slice" and c.release.slices_of_updates and _slice_of_update(c, x):
+        return True
     if operand.opcode == "concatenate" and (_scalar_of_concatenate(c, x) or _slice_of_concatenate(c, x)):
         return True
     if operand.opcode == "reduce-window" and _slice_of_window(c, x):
@@ -79,6 +81,21 @@ def _slice_of_pad(c: Context, x: Instruction) -> bool:
     if undoes and c.replace_if_compatible(x, pad.operands[0]):
         return True
     return inside and c.replace(x, make.slice_of(x, pad.operands[0], starts, limits))
+
+
+def _slice_of_update(c: Context, x: Instruction) -> bool:
+    """A slice within what is written at constant places."""
+    whole, update, *places = x.operands[0].operands
+    starts = [scalar_of(place) if scalar_constant(place) else None for place in places]
+    if None in starts or not is_unstrided(x):
+        return False
+    sizes = zip(starts, whole.shape.dimensions, update.shape.dimensions, strict=True)
+    first = [min(max(int(start), 0), most - size) for start, most, size in sizes if start is not None]
+    ranges, ends = ranges_of(x), zip(first, update.shape.dimensions, strict=True)
+    if any(r.start < a or r.limit > a + size for r, (a, size) in zip(ranges, ends, strict=True)):
+        return False
+    moved = [(r.start - a, r.limit - a) for r, a in zip(ranges, first, strict=True)]
+    return c.replace(x, make.slice_of(x, update, [a for a, _ in moved], [b for _, b in moved]))
 
 
 def _slice_of_broadcast(c: Context, x: Instruction) -> bool:

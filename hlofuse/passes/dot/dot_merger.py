@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.shapes import inverse
@@ -30,6 +30,7 @@ from hlofuse.passes.dot.dot_operands import (
     product_sizes,
 )
 from hlofuse.passes.dot.shape_tracker import NotTracked, ShapeTracker, zipped
+from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.trace import Recorder
 
 
@@ -224,6 +225,7 @@ class DotMerger(Pass):
 
     name = "dot-merger"
     max_size: int
+    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def run(self, module: Module, recorder: Recorder) -> bool:
         return any_change(map(self._merge, module.non_fusion_computations()))
@@ -258,6 +260,8 @@ class DotMerger(Pass):
         """The first two or more that go together (`FindDotsToMerge`)."""
         if len(usages) < 2:
             return []
+        if not self.release.weighs_merged_products:
+            return self._pairs(usages, order)
         dims, first = usages[0].shared_dimensions, usages[0]
         batch, free, contracting = (dims.total(category) for category in (BATCH, FREE, CONTRACTING))
         shared_bytes = first.shared.shape.byte_size
@@ -278,6 +282,25 @@ class DotMerger(Pass):
                 # What is aligned best stands first.
                 return sorted(group, key=lambda u: (-(u.size & -u.size), -u.size, u.dot.id))
         return []
+
+    def _pairs(self, usages: Sequence[Usage], order: _Order) -> list[Usage]:
+        """Each with the first one, as long as one of the two is small (`MergeDots`)."""
+        usages = sorted(usages, key=lambda usage: usage.dot.id)
+        for k, first in enumerate(usages):
+            group, total = [first], _bytes(first.dot)
+            for usage in usages[k + 1 :]:
+                size = _bytes(usage.dot)
+                apart = not any(order.connected(member.dot, usage.dot) for member in group)
+                if apart and min(total, size) <= self.max_size:
+                    group.append(usage)
+                    total += size - usage.shared.shape.byte_size
+            if len(group) > 1:
+                return group
+        return []
+
+
+def _bytes(dot: Instruction) -> int:
+    return dot.shape.byte_size + sum(operand.shape.byte_size for operand in dot.operands)
 
 
 def _size_of(instruction: Instruction) -> int:
