@@ -229,12 +229,8 @@ def pass_names(target: str) -> frozenset[str]:
     return frozenset({**_FUSION[""], **_FUSION.get(target, {})})
 
 
-def registered(target: str) -> frozenset[str]:
-    """Every pass that `target` has, those of all targets included."""
-    return frozenset(_places(target))
-
-
-def _places(target: str) -> dict[str, str]:
+def places_of(target: str) -> dict[str, str]:
+    """The place of every pass that `target` has, those of all targets included."""
     tables = [table.get(of, {}) for of in ("", target) for table in (_OTHERS, _FUSION)]
     return {name: where for table in tables for name, where in table.items()}
 
@@ -244,7 +240,7 @@ def pass_class(name: str, target: str = "") -> type[Pass] | None:
 
     The empty target has the passes that depend on no backend.
     """
-    where = _places(target).get(name)
+    where = places_of(target).get(name)
     if where is None:
         return None
     module, _, kind = where.partition(":")

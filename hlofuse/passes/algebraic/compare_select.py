@@ -174,7 +174,7 @@ def handle_select(c: Context, select: Instruction) -> bool:
         return True
     if condition.opcode == "not":
         return c.replace(select, make.add(select, "select", select.shape, [condition.operands[0], no, yes]))
-    return (select.shape.element_type == "pred" and _of_preds(c, select)) or _with_update(c, select)
+    return select.shape.element_type == "pred" and _of_preds(c, select)
 
 
 def _of_preds(c: Context, select: Instruction) -> bool:
@@ -192,24 +192,3 @@ def _of_preds(c: Context, select: Instruction) -> bool:
     else:
         return False
     return True
-
-
-def _with_update(c: Context, select: Instruction) -> bool:
-    """Either an array or the same with a part updated: select only the part."""
-    condition, yes, no = select.operands
-    for update, other in ((no, yes), (yes, no)):
-        if update.opcode != "dynamic-update-slice" or update.operands[0] is not other:
-            continue
-        if len(update.users) != 1 or update.users[0].operands.count(update) != 1:
-            continue
-        part, starts = update.operands[1], update.operands[2:]
-        sizes = part.shape.dimensions
-        new_condition = condition
-        if condition.shape.dimensions:
-            new_condition = make.dynamic_slice(select, condition, starts, sizes)
-            new_condition.shape = part.shape.with_element_type("pred")
-        old = make.dynamic_slice(select, other, starts, sizes)
-        branches = (old, part) if update is no else (part, old)
-        chosen = make.select(select, new_condition, *branches)
-        return c.replace(select, make.dynamic_update_slice(select, other, chosen, starts))
-    return False

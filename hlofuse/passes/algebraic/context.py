@@ -30,7 +30,6 @@ class Options:
     remove_no_op_reduce_precision: bool = False
     conditional_simplification: bool = False
     hoist_transpose_of_reshape: bool = False
-    fold_transpose_into_scatter: bool = False
     to_fixed_point: bool = True
     conv_operand_swap: bool = True
     conv_is_lowerable: Callable[[Instruction], bool] | None = None

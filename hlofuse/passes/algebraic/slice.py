@@ -39,8 +39,6 @@ def handle_slice(c: Context, x: Instruction) -> bool:
         return True
     if operand.opcode == "concatenate" and (_scalar_of_concatenate(c, x) or _slice_of_concatenate(c, x)):
         return True
-    if operand.opcode == "reduce-window" and _slice_of_window(c, x):
-        return True
     if not c.options.layout_sensitive and _slice_of_reshape(c, x):
         return True
     if operand.opcode == "reverse":
@@ -159,32 +157,6 @@ def _slice_of_concatenate(c: Context, x: Instruction) -> bool:
         else make.concatenate(concatenate, operands[first:last], dimension)
     )
     return c.replace(x, make.slice_of(x, source, starts, limits))
-
-
-def _slice_of_window(c: Context, x: Instruction) -> bool:
-    """The last element of a running reduction is a reduction."""
-    window_ = x.operands[0]
-    if not is_unstrided(x) or len(window_.users) != 1 or window_.shape.is_tuple:
-        return False
-    window = window_.attributes["window"]
-    plain = all(w.stride == 1 and w.window_dilation == 1 and w.base_dilation == 1 for w in window)
-    if not plain or not any(w.padding_low or w.padding_high for w in window):
-        return False
-    reduced = []
-    for d, (w, r) in enumerate(zip(window, ranges_of(x), strict=True)):
-        size, left = window_.shape.dimensions[d], x.shape.dimensions[d]
-        if size != r.limit or w.padding_low != r.start or w.padding_high != 0:
-            return False
-        if w.size == 1 and size == left and r.start == 0:
-            continue
-        if left != 1 or size != w.size or r.limit - r.start != 1:
-            return False
-        reduced.append(d)
-    if not reduced:
-        return False
-    function = window_.called_computations[0]
-    new = make.reduce(x, window_.operands[0], window_.operands[1], reduced, function)
-    return c.replace(x, make.reshape(x, x.shape, new))
 
 
 def _slice_of_reshape(c: Context, x: Instruction) -> bool:

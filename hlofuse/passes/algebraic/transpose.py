@@ -5,7 +5,6 @@ from hlofuse.cost.gpu.shapes import inverse, reshape_is_bitcast
 from hlofuse.ir.graph import Instruction
 from hlofuse.passes.algebraic.context import Context, remove_chain
 from hlofuse.passes.algebraic.dot import swapped
-from hlofuse.passes.algebraic.gather_scatter import fold_transpose_into_scatter
 from hlofuse.passes.algebraic.reshape import as_bitcast, bitcasting_operand, simplify_transpose_of_broadcast
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions
@@ -14,8 +13,6 @@ from hlofuse.passes.common.shapes import is_sorted, ones_moved, permute, without
 
 
 def handle_transpose(c: Context, transpose: Instruction) -> bool:
-    if fold_transpose_into_scatter(c, transpose):
-        return True
     (operand,) = transpose.operands
     permutation = transpose.dimensions
     if is_sorted(permutation):

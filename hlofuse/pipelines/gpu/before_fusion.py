@@ -36,7 +36,6 @@ _COMMON = Options(
     supports_non_canonical_dots=False,
     unconditional_reduce_of_concatenate=False,
     conditional_simplification=True,
-    fold_transpose_into_scatter=True,
     bitcast_convert_as_bitcast=True,
     to_fixed_point=False,
 )

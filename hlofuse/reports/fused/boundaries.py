@@ -23,7 +23,7 @@ from hlofuse.compilation import compile
 from hlofuse.cost.combined import CombinedModel
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.ticks import microseconds
-from hlofuse.format.units import plural, us_text
+from hlofuse.format.units import us_text
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.fusing import check_growth, computation_of, inline_calls, instruction_limit, unfuse
@@ -42,11 +42,10 @@ from hlofuse.reports.common.refusals import refusals_between_kernels
 from hlofuse.reports.fused.model import Boundary, Fused, edges, kernels_of
 from hlofuse.rules.catalogue import catalogue
 from hlofuse.rules.gpu_fusible import fusible_computations, is_fusible_bitcast
-from hlofuse.rules.gpu_multi_output_fusion import CONNECTED
 from hlofuse.rules.priority_fusion.conditions import DOES_NOT_PAY
 from hlofuse.rules.settings import AS_XLA
 from hlofuse.rules.verdict import Verdict
-from hlofuse.trace import Event, OnlySkipped
+from hlofuse.trace import OnlySkipped
 from hlofuse.trace.provenance import final_instructions
 
 
@@ -69,10 +68,8 @@ def explain_fused(
         reason = "the rules need the numbers of the GPU (--device)"
         return _without_reasons(module, stage, target, release.title, reason)
     module = _calls_in_place(module)
-    if device is None:
-        found, how = recreated_boundaries(module, target)
-    elif target == "gpu-legacy":
-        found, how = legacy_boundaries(module, device)
+    if device is None or target == "gpu-legacy":
+        found, how = recreated_boundaries(module, target, device)
     else:
         found, how = gpu_boundaries(module, device, release)
     runs = {row.instruction.name: row.runs for row in Account(module, backend=TARGETS[target].backend).rows}
@@ -224,47 +221,6 @@ class _Queries:
         us = {"us_unfused": microseconds(unfused), "us_fused": microseconds(fused)}
         reason = f"fused {us_text(us['us_fused'])}, unfused {us_text(us['us_unfused'])}"
         return Verdict(DOES_NOT_PAY, us, reason)
-
-
-def legacy_boundaries(module: Module, device: DeviceDescription) -> tuple[list[Boundary], str]:
-    """Every pair of kernels with the rule that keeps it apart; and how that was found out."""
-    found, how = recreated_boundaries(module, _TARGET, device)
-    refusals = _refusals(module, device)
-    values = {(p.name, c.name): value.name for p, value, c, _ in edges(module)}
-    out = []
-    considered_count = 0
-    for b in found:
-        refusal = refusals.get((values[b.producer, b.consumer], b.consumer))
-        if b.reason != _ACROSS_CALLS and refusal is not None and b.rule in (None, CONNECTED.code):
-            considered_count += 1
-            b = Boundary(
-                b.producer, b.consumer, b.bytes_between, refusal.rule, refusal.reason or "", refusal.figures
-            )
-        out.append(b)
-    if considered_count:
-        pairs = plural(considered_count, "more pair")
-        how += f" For {pairs} the passes were evaluated on the kernels of this module."
-    return out, how
-
-
-def _refusals(module: Module, device: DeviceDescription) -> dict[tuple[str, str], Event]:
-    """The last refusal of each value and user by the pass that is asked first, in the module as it stands."""
-    refused: dict[str, dict[tuple[str, str | None], Event]] = {name: {} for name in _CONSIDERED_PASSES}
-    for p in compile(module, _TARGET, device=device).passes:
-        for e in p.events:
-            if e.event == "ineligible" and e.producer is not None and e.pass_name in refused:
-                refused[e.pass_name][e.producer, e.consumer] = e
-    out = {}
-    for _, value, consumer, _ in edges(module):
-        answers = (
-            refused[name].get((value.name, user))
-            for name in _CONSIDERED_PASSES
-            for user in (consumer.name, None)
-        )
-        refusal = next((e for e in answers if e is not None), None)
-        if refusal is not None:
-            out[value.name, consumer.name] = refusal
-    return out
 
 
 _FUSION_KINDS = ("kLoop", "kInput", "kOutput")
