@@ -80,13 +80,6 @@ class KernelModel:
             cached = times[consumer] = self._run_pair(producer, consumer, pair)
         return cached
 
-    def ticks_of(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> int | None:
-        """Ticks of `pair_time`, not cached; None where they depend on the memory order of reads."""
-        cached = self.cache[producer].times.get(consumer)
-        if cached is None and (pair.producer.bad_transpose or pair.consumer.bad_transpose):
-            return None
-        return (cached or self._run_pair(producer, consumer, pair)).ticks
-
     def times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
         """Ticks of all users with the producer fused into each, and of the producer and all users unfused.
 

@@ -6,11 +6,10 @@ from dataclasses import fields, replace
 from itertools import product
 
 from hlofuse.account import PRIORITY_FUSION, Observed, SharedStart, observed_replay
-from hlofuse.compilation import Checkpoint, Compilation, CompilationInput, PassObserver, ReplayConfig
+from hlofuse.compilation import Checkpoint, Compilation, CompilationInput, ReplayConfig
 from hlofuse.cost.gpu.shared_tables import SharedTables
 from hlofuse.ir.copy import same_module
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.passes.fusion.priority_fusion.decisive import DecisiveRules
 from hlofuse.passes.registry import single_passes
 from hlofuse.reports.common.model import Refusal
 from hlofuse.reports.comparison.model import compare, result_of
@@ -22,12 +21,8 @@ from hlofuse.rules.settings import all_knobs
 from hlofuse.trace import Event
 
 _JOINS = "multi_output_fusion"
-_OF_JOINS, _OF_PRIORITIES = "GM", "PF"
+_OF_JOINS = "GM"
 _NO_RULES_OF_JOINS = frozenset({"variadic-op-splitter", "sort-iota-fusion", PRIORITY_FUSION, "cse", "dce"})
-
-
-class _Deciding(DecisiveRules, PassObserver):
-    """Rules without which priority fusion would do something else, found in a replay."""
 
 
 Progress = Callable[[int, int], None]
@@ -55,8 +50,7 @@ def rank(
     structures = cache or SharedTables()
     begun = Checkpoint(base.passes[0]) if base.passes else None
     start = _start_of_joins(base, begun)
-    decisive = _Deciding()
-    observed = observed_replay(input, base, cache=structures, start=start, begun=begun, observers=[decisive])
+    observed = observed_replay(input, base, cache=structures, start=start, begun=begun)
     if attach is not None:
         attach(observed.replay)
     xla_run = result_of(observed)
@@ -75,9 +69,7 @@ def rank(
             progress(done, len(relaxable))
         settings = replace(config.settings, disabled=config.settings.disabled | {code})
         without = replace(base, settings=settings)
-        family = family_of(code)
-        late = family == _OF_JOINS or (family == _OF_PRIORITIES and code not in decisive.codes)
-        same = start if late and input.record is None else None
+        same = start if family_of(code) == _OF_JOINS and input.record is None else None
         changed = observed_replay(input, without, cache=structures, start=same, begun=begun, totals_only=True)
         equal = same_module(observed.replay.after, changed.replay.after)
         result = xla_run if equal else result_of(changed)

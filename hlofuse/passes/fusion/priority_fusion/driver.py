@@ -192,17 +192,10 @@ class Driver:
                 for observer in self._observers:
                     observer.fusing(producer, consumers, partial(self._queue.is_tied, priority))
             if producer.opcode == "bitcast" and is_fusible_bitcast(producer, self._release):
-                consumers = [c for c in consumers if self._takes_bitcast(producer, c)]
+                consumers = [c for c in consumers if self._legality.verdict(producer, c) is None]
             if consumers:
                 changed |= self._step(producer, consumers, priority)
         return fuse_constants(self._computation, self._model, self._legality, self._recorder) or changed
-
-    def _takes_bitcast(self, bitcast: Instruction, consumer: Instruction) -> bool:
-        verdict = self._legality.verdict(bitcast, consumer)
-        if verdict is not None:
-            for observer in self._observers:
-                observer.prevented(verdict)
-        return verdict is None
 
     def _estimate(self, instruction: Instruction) -> None:
         """Cache the current run time (`UpdatePerformanceModelCache`); later calls nearly always agree."""
@@ -239,8 +232,6 @@ class Driver:
             preferred = legality.sole_extra_output(producer) if self._extra_outputs else None
             verdict, user = refusal
             if preferred is not None:
-                for observer in self._observers:
-                    observer.prevented(verdict)
                 self._preferred[producer] = preferred
                 return self._saved_by(producer, preferred)
             self._recorder.ineligible(

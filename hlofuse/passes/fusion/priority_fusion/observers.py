@@ -36,9 +36,6 @@ class Observer:
     def refused(self, producer: Instruction, verdict: Verdict, legality: Legality) -> None:
         """The producer was refused; `legality` knows what else speaks against its users."""
 
-    def prevented(self, verdict: Verdict) -> None:
-        """The verdict keeps a bitcast out of one of its users, or lets a producer become a further output."""
-
 
 class TieBreaker(Observer):
     """Chooses where rules and costs allow several orders; by default as ids and use-lists say."""
