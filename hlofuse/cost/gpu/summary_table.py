@@ -1,5 +1,6 @@
 """Summaries, each structure's computed once."""
 
+import math
 from collections.abc import Callable, Hashable
 
 from hlofuse.cost.gpu.atoms import UNBOUNDED_ELEMENTS, Atom, AtomTable
@@ -8,8 +9,7 @@ from hlofuse.cost.gpu.estimate import chain_end
 from hlofuse.cost.gpu.heroes import root_of_output, roots_of_atom, search_upwards
 from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable
 from hlofuse.cost.gpu.summary import Summary, SummaryPair
-from hlofuse.cost.gpu.ticks import fp32
-from hlofuse.cost.gpu.utilization import fusion_use
+from hlofuse.cost.gpu.ticks import fp32, single_half_away
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.shape import Shape
 
@@ -43,6 +43,8 @@ def summary_of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
 
 
 _Facts = Callable[[Shape], ShapeFacts]
+_Uses = frozenset[int]
+_NOT_USED: _Uses = frozenset()
 
 
 def summary_of_fusion(
@@ -67,17 +69,88 @@ def _set_costs(
     atoms: dict[Instruction, Atom],
     facts: _Facts,
 ) -> None:
+    """Set the evaluations of the fusion's instructions, and the resulting use of its parameters.
+
+    Mirrors `GpuHloCostAnalysis::FusionCalculateUtilizations` and the fusion part of
+    `xla/service/hlo_cost_analysis.cc`. An instruction belongs to *roots of element-wise use*: the outputs,
+    and every operand of something that is not element-wise. Within the reach of one root everything is
+    evaluated as often as the root is.
+    """
     root, parameters = fusion.fused_root, fusion.fused_computation.parameters
     updated = frozenset([o for o in _written_outputs(root) if o.opcode == "dynamic-update-slice"])
-    use = fusion_use(order, atoms, root, parameters, updated)
-    summary.flops = int(use.flops)
-    summary.ir_size, summary.splits = use.ir_size, use.splits
-    summary.operand_bytes = use.parameter_bytes
-    summary.utilization = use.parameter_utilization
-    summary.parameter_ir_size = use.parameter_ir_size
-    summary.parameter_uses = use.parameter_uses
-    summary.root_utilization = use.root_utilization
+    uses: dict[Instruction, _Uses] = {root: frozenset((0,))}
+    numbers: dict[Instruction, int] = {root: 0}
+    evaluated = [1.0]
+    emitted = [1]
+    sums: dict[_Uses, tuple[float, float]] = {}
+    utilization: dict[Instruction, float] = {}
+    ir_sizes: dict[Instruction, float] = {}
+    flops = ir_size = splits = 0.0
+    for instruction in order:
+        use = uses.get(instruction, _NOT_USED)
+        cached = sums.get(use)
+        if cached is None:
+            # All users come first, so the figures of these roots are final.
+            often, copies = 0.0, 0.0
+            for number in use:
+                often = fp32(often + evaluated[number])
+                copies = fp32(copies + emitted[number])
+            cached = sums[use] = (often, copies)
+        often, copies = cached
+        utilization[instruction], ir_sizes[instruction] = cached
+        atom = atoms[instruction]
+        if atom.flops:
+            flops = fp32(flops + fp32(often * atom.flops))
+        ir_size = fp32(ir_size + copies)
+        if atom.splits_block:
+            splits = fp32(splits + copies)
+        if atom.passes_use:
+            for operand in instruction.operands:
+                present = uses.get(operand)
+                if present is None:
+                    uses[operand] = use
+                elif present is not use:
+                    uses[operand] = present | use
+            continue
+        for slot, operand in enumerate(instruction.operands):
+            number = numbers.get(operand, -1)
+            if number < 0:
+                number = numbers[operand] = len(evaluated)
+                evaluated.append(0.0)
+                emitted.append(0)
+            uses[operand] = uses.get(operand, _NOT_USED) | {number}
+            share = 0.0 if slot == 0 and instruction in updated else atom.operand_utilization[slot]
+            read = _elements_read(often, share, atom.operands[slot])
+            evaluated[number] = fp32(evaluated[number] + read)
+            emitted[number] += int(copies)
+    summary.flops, summary.ir_size, summary.splits = int(flops), ir_size, splits
+    summary.operand_bytes = [_bytes_of(atoms[p].result, utilization.get(p, 0.0)) for p in parameters]
+    summary.utilization = [utilization.get(p, 0.0) for p in parameters]
+    summary.parameter_ir_size = [int(ir_sizes.get(p, 0.0)) for p in parameters]
+    summary.parameter_uses = [uses.get(p, _NOT_USED) for p in parameters]
+    summary.root_utilization = evaluated
     summary.written = int(_written_bytes(fusion, root, facts))
+
+
+def _elements_read(often: float, share: float, operand: ShapeFacts) -> float:
+    """Reads of an operand by an instruction evaluated `often` that reads `share` of it.
+
+    Whole elements are read. XLA multiplies in single and divides in double precision, so that 1 does not stay
+    1 where single precision cannot count the elements.
+    """
+    read = fp32(often * share)
+    elements = operand.elements
+    if elements == 0:
+        return 0.0
+    if read == 1.0 and operand.elements_fp32 == elements:
+        return read
+    return fp32(math.ceil(fp32(read * operand.elements_fp32)) / elements)
+
+
+def _bytes_of(operand: ShapeFacts, share: float) -> int:
+    """Bytes read of an array at this utilization."""
+    size = operand.size_fp32
+    return int(size) if share == 1.0 else single_half_away(size * share)
 
 
 def _set_sums(summary: Summary, atoms: dict[Instruction, Atom]) -> None:

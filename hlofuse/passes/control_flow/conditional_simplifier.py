@@ -3,7 +3,7 @@
 
 from hlofuse.analysis.custom_calls import has_side_effect, is_inlined
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir.fusing import computation_of, set_tuple_index
+from hlofuse.ir.fusing import computation_of
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
@@ -18,50 +18,6 @@ from hlofuse.passes.common.calls import (
     set_called,
 )
 from hlofuse.trace import Recorder
-
-
-def merge_duplicates(x: Instruction) -> bool:
-    """`MergeDuplicateTupleElements`: results that are the same in every branch are read as the first."""
-    roots = [branch.root for branch in x.called_computations]
-    if not _gives_only_elements(x) or any(root.opcode != "tuple" for root in roots):
-        return False
-    first: dict[tuple[Instruction, ...], int] = {}
-    instead = {
-        k: first.setdefault(tuple(root.operands[k] for root in roots), k)
-        for k in range(len(x.shape.tuple_shapes))
-    }
-    changed = False
-    for user in x.users:
-        if instead[user.tuple_index] != user.tuple_index:
-            set_tuple_index(user, instead[user.tuple_index])
-            changed = True
-    return changed
-
-
-def remove_unused_results(x: Instruction) -> bool:
-    """`RemoveUnusedTupleElements`."""
-    if not _gives_only_elements(x):
-        return False
-    raw = sorted({user.tuple_index for user in x.users})
-    if len(raw) == len(x.shape.tuple_shapes):
-        return False
-    called = []
-    for name, branch in x.called:
-        copy = clone_computation(branch)
-        elements = [make.get_tuple_element(copy.root, copy.root, k) for k in raw]
-        copy.root = make.tuple_of(copy.root, elements)
-        called.append((name, copy))
-    set_called(x, called)
-    x.shape = Shape.tuple_of([x.shape.tuple_shapes[k] for k in raw])
-    for user in x.users:
-        set_tuple_index(user, raw.index(user.tuple_index))
-    return True
-
-
-def _gives_only_elements(x: Instruction) -> bool:
-    is_read = bool(x.users) and not x.is_root and x.shape.is_tuple
-    return is_read and all(user.opcode == "get-tuple-element" for user in x.users)
-
 
 _CHEAP = frozenset(
     "broadcast concatenate dynamic-slice get-tuple-element reduce reshape pad parameter slice tuple".split()
@@ -80,8 +36,6 @@ class ConditionalSimplifier(Pass):
         found = [x for x in every if x.attributes.raw("sharding") is None]
         for x in found:
             if x.computation is not None:
-                changed |= merge_duplicates(x)
-                changed |= remove_unused_results(x)
                 changed |= _remove(x)
         return changed
 

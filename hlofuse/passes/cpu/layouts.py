@@ -16,8 +16,6 @@ from hlofuse.passes.layout.constraints import ComputationConstraint, row_major_e
 from hlofuse.passes.layout.rounds import apply, is_assignable, prepare, settle
 from hlofuse.trace import Recorder
 
-_LEAST_COLUMN_MAJOR_BYTES = 32
-
 
 class CpuLayoutAssignment(Pass):
     """`layout-assignment`; it always counts as a change where a module has none yet."""
@@ -36,21 +34,12 @@ class CpuLayoutAssignment(Pass):
 
 class _CpuLayouts(LayoutAssignment):
     def add_backend_constraints(self, constraint: ComputationConstraint) -> None:
-        flipped: dict[Instruction, bool] = {}
         for i in list(constraint.computation):
             if _is_row_major(i):
                 self.set_instruction_layout(i, row_major_everywhere(i.shape))
                 for number, operand in enumerate(i.operands):
                     self.set_operand_layout(i, number, row_major_everywhere(operand.shape))
                 continue
-            number_ = _column_major_operand(i)
-            if number_ is not None and i.operands[number_].opcode == "constant":
-                constant = i.operands[number_]
-                if constant not in flipped:
-                    flipped[constant] = all(_reads_columns(u, constant) for u in constant.users)
-                if flipped[constant]:
-                    self.set_array_operand_layout(i, number_, tuple(range(constant.shape.rank)))
-                    continue
             if i.opcode in ("all-gather", "reduce-scatter") and i.shape.is_array:
                 major = i.dimensions[0]
                 order = [*(d for d in reversed(range(i.shape.rank)) if d != major), major]
@@ -70,21 +59,6 @@ def _is_row_major(i: Instruction) -> bool:
     if i.opcode == "dot":
         return bool(DotDimensions.of(i).batch(0)) or dot_strategy(i)[0] == EIGEN
     return custom_call_target(i) == "TopK"
-
-
-def _column_major_operand(i: Instruction) -> int | None:
-    """`ProfitableToMakeDotOperandColumnMajor` of a vector times a matrix."""
-    if i.opcode != "dot" or i.shape.rank > 1 or i.operands[0].shape.rank != 1:
-        return None
-    if DotDimensions.of(i).contracting(1)[:1] != (0,):
-        return None
-    size = (i.shape.bit_width + 7) // 8 * i.operands[0].shape.element_count
-    return 1 if size >= _LEAST_COLUMN_MAJOR_BYTES else None
-
-
-def _reads_columns(user: Instruction, constant: Instruction) -> bool:
-    number = _column_major_operand(user)
-    return number is not None and user.operands[number] is constant and user.operands.count(constant) == 1
 
 
 class ConvolutionGroupConverter(VisitPass):
