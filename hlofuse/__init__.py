@@ -3,8 +3,6 @@
 `hlofuse.open` is the entrance. Importing `hlofuse` loads nothing heavy.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Times of kernels on a CPU, by the rates of a calibrated device."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """`hlofuse calibrate`: measure what this machine's CPU takes for the kernels of XLA."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Measures the rates of a CPU by small programs that the user's JAX compiles and runs."""
 
-from __future__ import annotations
-
 import math
 import platform
 import re

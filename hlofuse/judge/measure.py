@@ -1,7 +1,5 @@
 """Measured times of a program and of its changes, by XLA:CPU on this machine with random inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache

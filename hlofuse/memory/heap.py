@@ -1,8 +1,6 @@
 """XLA's heap simulator: when each value is needed (`xla/hlo/utils/hlo_live_range.cc`), and the places of
 values that are not needed at the same time, best fit by decreasing size (`heap_simulator.cc`)."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """Verdicts of XLA's rules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial, wraps

@@ -3,8 +3,6 @@
 Greedy appends moves, evolution changes whole sequences, a policy has learned what to append.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

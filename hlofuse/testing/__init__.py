@@ -5,8 +5,6 @@
 The pytest plugin in this package adds the fixture `fusion_snapshot`. Importing this loads nothing heavy.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

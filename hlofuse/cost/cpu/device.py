@@ -3,8 +3,6 @@
 A file in `devices/`, or one that `hlofuse calibrate` writes, is about one machine and number of threads.
 """
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections.abc import Iterator, Mapping

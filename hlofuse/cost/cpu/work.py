@@ -6,8 +6,6 @@ vectors: each value is followed from the result to the inputs, with the distance
 iterations of this loop read.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Mapping

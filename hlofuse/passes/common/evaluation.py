@@ -3,8 +3,6 @@
 Elementwise operations (`elementwise.py`) and those that only move elements.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import struct

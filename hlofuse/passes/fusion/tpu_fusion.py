@@ -1,7 +1,5 @@
 """The kernels that conditions learnt from XLA:TPU predict, in the order of XLA's common fusion driver."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hlofuse.analysis.kernels import is_kernel, launched_computations

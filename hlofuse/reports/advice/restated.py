@@ -1,7 +1,5 @@
 """Products, sums, sorts and scatters before optimizations, written in another way with the same values."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from math import prod
