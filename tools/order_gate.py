@@ -41,7 +41,6 @@ _STEPS: dict[str, tuple[str, Callable[..., object]]] = {
     "rounds": ("split_rounds", lambda members: [members]),
     "numbers": ("phases_by_number", dict),
     "computations": ("processing_order", lambda module: None),
-    "repeated calls": ("repeated_calls", lambda module: {}),
     "bitcasts by number": ("number", lambda x: 0),
 }
 """The steps of the estimate, and what stands in for each that is switched off."""

@@ -203,16 +203,11 @@ def creation_order(module: Module) -> list[Computation]:
     return [*sorted(own, key=own.__getitem__), *later]
 
 
-def with_changed_after(
-    order: Iterable[Computation], changed: Collection[Computation], *, is_backward: bool = False
-) -> list[Computation]:
-    """The order that a pass leaves which goes through computations and has these call something new.
-
-    It goes backward if the last computation is the first that it comes to.
-    """
+def with_changed_after(order: Iterable[Computation], changed: Collection[Computation]) -> list[Computation]:
+    """The order that a pass leaves which goes through computations and has these call something new."""
     listed = [*order]
     remaining = CallOrder(listed, caller_of)
-    for computation in reversed(listed) if is_backward else listed:
+    for computation in listed:
         if computation in changed:
             remaining.call_new(computation)
     return remaining.listed()

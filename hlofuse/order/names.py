@@ -140,21 +140,6 @@ def _innermost(op_name: str) -> tuple[bool, bool]:
     return False, False
 
 
-@lru_cache(maxsize=_CACHED)
-def calls_within(op_name: str) -> tuple[tuple[str, str], ...]:
-    """The functions called by the innermost loop or branch: the path to each, and the path in it."""
-    parts = _parts(op_name)
-    loop = max((k for k, part in enumerate(parts) if _BODIES.fullmatch(part)), default=-1)
-    own = parts[loop + 1 :]
-    calls = (k for k, part in enumerate(own[:-1], 1) if _is_call(part))
-    return tuple(("/".join(own[:k]), "/".join(own[k:])) for k in calls)
-
-
-def is_body_of_scan(call: str) -> bool:
-    """True if the call is of a function called once, the body of a scan."""
-    return call.rpartition("/")[2] in _FUNCTIONS_OF_SCAN
-
-
 def is_named_around_loop(x: Instruction) -> bool:
     """True if it is in a body but has the name of the loop, or of an outer scope."""
     loop = x.computation.first_caller if x.computation is not None else None
