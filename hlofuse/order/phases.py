@@ -233,14 +233,6 @@ def _is_merged_factor(e: Evidence, x: Instruction) -> bool:
     )
 
 
-def _is_not_moved(e: Evidence, x: Instruction) -> bool:
-    if x.opcode not in _MOVES or not is_of_program(x) or stem(x) != x.opcode:
-        return False
-    return e.phase_of_name(x) == Phase.LAYOUTS and any(n.opcode in _TELLING for n in (*x.operands, *x.users))
-
-
-_TELLING = (ELEMENTWISE_OPCODES | _MOVES) - {"convert"}
-
 TABLE = (
     Entry("bitcast", lambda e, x: x.opcode == "bitcast", Phase.BITCASTS),
     Entry("library or Triton", _is_library_or_triton, Phase.FUSIONS),
@@ -252,7 +244,6 @@ TABLE = (
     Entry("regrouped reduction", _is_regrouped, Phase.REDUCTIONS),
     Entry("former copy", lambda e, x: x.opcode == "transpose" and not is_of_program(x), Phase.LAYOUTS),
     Entry("merged factor", _is_merged_factor, Phase.SIMPLIFIED),
-    Entry("not moved", _is_not_moved, Phase.FRONT_END),
 )
 """The first row that holds decides; without one the name alone does."""
 

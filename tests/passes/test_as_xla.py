@@ -50,6 +50,7 @@ _NEVER_SEEN = {
     "all_to_all_decomposer",
     "batch-dot-simplification",
     "broadcast_canonicalizer",
+    "convolution-group-converter",
     "dynamic-index-splitter",
     "dynamic_padder",
     "gather_expander",
