@@ -12,12 +12,15 @@ from hlofuse.inputs.wire_format import fields
 
 def varint(value: int) -> bytes:
     """`value` as a protocol buffer writes it."""
+    if 0 <= value < 128:
+        return value.to_bytes()
     value &= (1 << 64) - 1
     out = bytearray()
     while value > 127:
         out.append(value & 127 | 128)
         value >>= 7
-    return bytes([*out, value])
+    out.append(value)
+    return bytes(out)
 
 
 def number(field_number: int, value: int) -> bytes:
@@ -75,12 +78,15 @@ class Plane:
 
     def line(self, name: str, events: Iterable[tuple[int, int, int, Mapping[str, int | str]]]) -> None:
         """A line: id, start and duration in picoseconds, and stats of each event."""
-        body = message(2, name.encode()) + number(3, 7)
+        body = bytearray(message(2, name.encode()) + number(3, 7))
+        encoded: dict[tuple[tuple[str, int | str], ...], bytes] = {}
         for event, start, duration, stats in events:
+            key = tuple(stats.items())
+            if key not in encoded:
+                encoded[key] = b"".join(message(4, self.stat(*item)) for item in key)
             one = number(1, event) + number(2, start) + number(3, duration)
-            one += b"".join(message(4, self.stat(*item)) for item in stats.items())
-            body += message(4, one)
-        self.lines.append(body)
+            body += message(4, one + encoded[key])
+        self.lines.append(bytes(body))
 
     def encoded(self) -> bytes:
         """The plane as field 1 of a profile."""

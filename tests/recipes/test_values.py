@@ -72,6 +72,6 @@ def test_on_its_own_module(name: str, device: str, judge: Judge, tmp_path: Path)
 def test_on_a_module_of_a_corpus(corpus: str, member: str, name: str, judge: Judge, tmp_path: Path) -> None:
     path = tmp_path / "before.hlo"
     path.write_text(archive(CORPORA / f"{corpus}.tar.xz")[member])
-    device = corpus if corpus == "h200" else member.partition("/")[0] if corpus.startswith("gpu") else None
+    device = member.partition("/")[0] if corpus.startswith("gpu") else None
     loaded = read(ReplayOptions(str(path), target="gpu" if device else "cpu", device=device))
     assert verdicts(judge, loaded, name) == [(name, "same", "all outputs agree")]

@@ -98,17 +98,17 @@ def _faults(program: Program, hlofuse: Run) -> list[str]:
     totals, found = explained["totals"], []
     (checked,) = report("check", "--max-kernels", "100000")["modules"]
     figures = checked["figures"]
+    answer = library.open(str(program.path), **_options(program)).explain()
     others = {
         "kernels": report("kernels")["totals"],
-        "library": library.open(str(program.path), **_options(program)).explain().to_json()["totals"],
+        "library": answer.to_json()["totals"],
         "check": {"kernels": figures["kernels"], "bytes": figures["bytes"], "time_us": figures["us"]},
     }
     for name, other in others.items():
         for key in TOTALS:
             if key in other and not _equal(other[key], totals[key]):
                 found.append(f"{key}: explain {totals[key]}, {name} {other[key]}")
-    screen = hlofuse("explain", program.path, *program.options, columns=200).out
-    for part in _PART.finditer(screen):
+    for part in _PART.finditer(str(answer)):
         n, m = (int(x.replace(",", "")) for x in part.groups())
         if n > m:
             found.append(part[0])

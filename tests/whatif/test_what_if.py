@@ -92,7 +92,7 @@ def test_every_rule_that_refused_is_relaxed_or_said_to_be_fixed(samples: Path) -
 
 
 def test_a_rule_alone_is_what_disabling_it_gives(samples: Path) -> None:
-    module = hlofuse.load(samples / "cartpole" / "cpu" / "unrolled_10")
+    module = hlofuse.load(samples / "cpu" / "gpt2_block")
     row = next(r for r in what_if(module).relaxed if r.rule.code == "IF002")
     difference = compare_with_xla(observed_replay(module, replay_config("cpu", disable=["IF002"])))
     assert difference is not None
