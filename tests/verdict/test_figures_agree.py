@@ -113,6 +113,9 @@ def _faults(program: Program, hlofuse: Run) -> list[str]:
         if n > m:
             found.append(part[0])
     verdict = explained["verdict"]
+    parts, whole = sum(s["time_us"] or 0 for s in verdict["shares"]), totals["time_us"]
+    if whole is not None and parts > whole * 1.001 + 0.01:
+        found.append(f"shares have {parts} µs of {whole}")
     floor = verdict["floor"]
     for s in explained["suggestions"]:
         for key in ("time_us", "bytes"):

@@ -382,6 +382,25 @@ def test_kernels_that_may_take_far_longer_than_their_bound_are_named(hlofuse: Ru
         assert re.search(r"Time: launches .* · matmuls ≥ .* · sorts ≥ ", out)
 
 
+def test_launches_of_kernels_without_a_time_are_no_part_of_the_total(hlofuse: Run, tmp_path: Path) -> None:
+    """There are no measurements of small products of 64-bit numbers."""
+    file = tmp_path / "product.hlo"
+    file.write_text(
+        """HloModule m
+ENTRY e {
+  a = f64[3,3]{1,0} parameter(0)
+  p = f64[3,3]{1,0} dot(a, a), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  ROOT s = f64[3,3]{1,0} sine(p)
+}
+""",
+        encoding="utf-8",
+    )
+    document = json.loads(hlofuse("explain", file, "--target", "cpu", "--format", "json").out)
+    assert document["totals"]["unknown"] == 1
+    shares = {s["kind"]: s["time_us"] for s in document["verdict"]["shares"]}
+    assert sum(us or 0 for us in shares.values()) == pytest.approx(document["totals"]["time_us"], abs=0.01)
+
+
 def test_a_lower_bound_is_no_limit_and_gives_a_diff_no_sign(hlofuse: Run, tmp_path: Path) -> None:
     """Twice the updates may take less time or more; another product of the same bound changes nothing."""
     one, two, other = (tmp_path / f"{name}.hlo" for name in ("one", "two", "other"))

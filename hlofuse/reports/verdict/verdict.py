@@ -221,7 +221,8 @@ def _shares(account: Account, fused: Callable[[Instruction], bool], together: in
     timed = account.totals.us is not None
     found = [_share(kind, own, timed=timed) for kind, own in rows.items()]
     if timed and account.totals.launches:
-        launches = sum(r.launch_us * r.runs for r in account.rows) + account.totals.call_us
+        timed_rows = [r for r in account.rows if r.us is not None]  # the total has no other
+        launches = sum(r.launch_us * r.runs for r in timed_rows) + account.totals.call_us
         found.append(Share("launches", account.totals.launches, launches, 0, in_command_buffers=together))
     return sorted(found, key=lambda s: (-(s.measured_us or 0.0), -(s.us or 0.0), -s.bytes_accessed))
 
