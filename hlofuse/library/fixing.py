@@ -17,9 +17,9 @@ from hlofuse.inputs import load
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.judge.judge import Judge
-from hlofuse.library.edits import Edit, edits
 from hlofuse.library.opening import open as open_report
 from hlofuse.library.options import SILENT, Listener
+from hlofuse.reports.common.edits import Edit, edits
 from hlofuse.reports.verdict.phrases import change_line
 from hlofuse.reports.whatif.model import trial_of
 

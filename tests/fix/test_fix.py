@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hlofuse.library.edits import Edit, edits
+from hlofuse.reports.common.edits import Edit, edits
 from hlofuse.reports.common.recipe_page import recipe_names, recipe_text
 
 from ..running import Run

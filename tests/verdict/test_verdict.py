@@ -113,6 +113,10 @@ def test_the_first_suggestion_shows_the_line_and_the_form_to_write(
         assert written in hlofuse(call[0], *command, *call[1:]).out
     (first, *_) = json.loads(hlofuse("explain", *command, "--format", "json").out)["suggestions"]
     assert first["edit"]["source"] == "norm.py:2"
+    Path("norm.py").write_text("import jax.numpy as np\ndef f(x): return np.mean(x, -1)\n")
+    linecache.clearcache()
+    own = "def f(x): return np.sum(x * (1 / x.shape[-1]), -1)\n"
+    assert f"\n   write      {own}" in hlofuse("explain", *command).out
     Path("norm.py").write_text("import jax\n  y = 2\n")
     linecache.clearcache()
     assert f"   before  jnp.mean(x, axis=-1)\n   after   {after}" in hlofuse("explain", *command).out

@@ -1,14 +1,11 @@
 """The pages of docs/recipes: a change to a program, with the figures of XLA's compilation of both sides."""
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from linecache import getline
 from pathlib import Path
 
 from hlofuse.format.escape import printable
-from hlofuse.format.paths import is_file
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 
@@ -73,24 +70,3 @@ def recipe_page(name: str) -> RecipePage:
         fields[key] = re.sub(r"(?<!\n)\n(?!\n)", " ", fields[key])
     fields["figures"] = fields.pop("rest").strip()
     return RecipePage(name, **fields)
-
-
-def edit_of(recipe: str, text: str, sources: Sequence[str]) -> dict[str, str] | None:
-    """`source`, `before` and `after` of a suggestion; None without a page.
-
-    `before` is the user's own line, where a file below the working directory has one that calls the same.
-    Files elsewhere are not read: a dump of others may name any.
-    """
-    if recipe not in recipe_names():
-        return None
-    page = recipe_page(recipe)
-    times = re.search(r"\bby (\d+)\b", text)
-    after = re.sub(r"unroll=\d+", f"unroll={times[1]}", page.after) if times else page.after
-    calls = set(re.findall(r"\w+(?=\()", page.before))
-    for source in sources:
-        place = source.partition(" ")[0]
-        file, _, number = place.rpartition(":")
-        line = getline(file, int(number)).strip() if number.isdecimal() and is_file(Path.cwd(), file) else ""
-        if calls & set(re.findall(r"\w+(?=\()", line)):
-            return {"source": place, "before": line, "after": after}
-    return {"source": "", "before": page.before, "after": after}

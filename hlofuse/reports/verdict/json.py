@@ -5,9 +5,9 @@ from typing import Any
 
 from hlofuse.account.bound import ProgramFloor
 from hlofuse.format.fields import fields, us_json
+from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.profile import profile_json
-from hlofuse.reports.common.recipe_page import edit_of
 from hlofuse.reports.verdict.changes import Change
 from hlofuse.reports.verdict.collectives import collectives_json
 from hlofuse.reports.verdict.measured import MEASURED

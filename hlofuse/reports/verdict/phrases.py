@@ -7,9 +7,9 @@ from hlofuse.cost.cpu.device import CpuDevice
 from hlofuse.format.escape import printable, shorten
 from hlofuse.format.units import bytes_text, listing, plural, us_text
 from hlofuse.ir.grouping import grouped
+from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.common.phrases import times_text
-from hlofuse.reports.common.recipe_page import edit_of
 from hlofuse.reports.explain.model import HotKernel
 from hlofuse.reports.verdict.measured import MEASURED
 from hlofuse.reports.verdict.model import Share, Suggestion, Verdict

@@ -3,12 +3,16 @@
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import SequenceMatcher
 from functools import cache
 from itertools import accumulate
+from linecache import getlines
+from pathlib import Path
 from string import ascii_letters
 from typing import Any, NamedTuple, TypeAlias
 
-from hlofuse.reports.common.recipe_page import recipe_page, recipe_text
+from hlofuse.format.paths import is_file
+from hlofuse.reports.common.recipe_page import recipe_names, recipe_page, recipe_text
 
 _MODULES = {"jnp": "jax.numpy", "lax": "jax.lax", "jax": "jax"}
 """Modules that the forms name; a program has its own names for them."""
@@ -70,6 +74,44 @@ def edits(text: str, lines: Iterable[int]) -> Iterator[Edit]:
             texts = (program.changed(recipe, group, k) for k in range(most))
             if valid := tuple(dict.fromkeys(t for t in texts if t is not None)):
                 yield Edit(recipe, group[0][0].lineno, tuple(program.of(n) for n, *_ in group), valid)
+
+
+def edit_of(recipe: str, text: str, sources: Sequence[str]) -> dict[str, str] | None:
+    """`source`, `before` and `after` of a suggestion; None without a page.
+
+    `before` is the user's own line, where a file below the working directory has one that calls the same,
+    and `after` that line as `hlofuse fix` writes it, or the form of the page. Files elsewhere are not read: a
+    dump of others may name any.
+    """
+    if recipe not in recipe_names():
+        return None
+    page = recipe_page(recipe)
+    times = re.search(r"\bby (\d+)\b", text)
+    factor = f"unroll={times[1]}" if times else ""
+    after = re.sub(r"unroll=\d+", factor, page.after) if times else page.after
+    calls = set(re.findall(r"\w+(?=\()", page.before))
+    for source in sources:
+        place = source.partition(" ")[0]
+        file, _, number = place.rpartition(":")
+        lines = getlines(file) if number.isdecimal() and is_file(Path.cwd(), file) else []
+        line = lines[int(number) - 1].strip() if lines[int(number or 0) - 1 :] else ""
+        if calls & set(re.findall(r"\w+(?=\()", line)):
+            own = _own_line(recipe, lines, int(number), factor)
+            return {"source": place, "before": line, "after": own or after}
+    return {"source": "", "before": page.before, "after": after}
+
+
+def _own_line(recipe: str, lines: Sequence[str], number: int, factor: str) -> str:
+    """The line as the recipe changes it, in one line; empty where it has no form for it."""
+    try:
+        found = [e.texts for e in edits("".join(lines), [number]) if e.recipe == recipe]
+    except (SyntaxError, ValueError):
+        return ""
+    for changed in (t.splitlines(keepends=True) for t in sum(found, ()) if factor in t):
+        for tag, first, last, start, end in SequenceMatcher(None, lines, changed, False).get_opcodes():
+            if tag == "replace" and first < number <= last:
+                return " ".join(x.strip() for x in changed[start:end])
+    return ""
 
 
 class _Program:
