@@ -74,7 +74,8 @@ class _LoopDriver:
     def run(self, consumer: Instruction) -> Iterator[Instruction]:
         """`FuseConsumerOperands`; the joined fusions."""
         kernels = self._candidates(consumer)
-        kernels.sort(key=_sorting_key)
+        places = slice(None if self._unlike_ones else -1)  # before 0.4.38 equal ones keep their order
+        kernels.sort(key=lambda kernel: _sorting_key(kernel)[places])
         start = 0
         while start < len(kernels):
             end = self._end_of_span(kernels, start)
