@@ -91,30 +91,10 @@ class PrintOptions:
     """`%x#1` for an operand that is an element of x, without the instruction that takes it."""
     names_after_braces: bool = False
     """`} // name` after computations of more than five instructions."""
-    nested_bodies: bool = False
-    """Computations in full where they are called (`kFullBodies`) instead of their names."""
-    canonical_names: bool = False
-    """Instructions numbered `tmp_0`, `tmp_1`… in each computation instead of their names."""
 
     @classmethod
     def short(cls) -> PrintOptions:
         """The shortest text that can be read again (`HloPrintOptions::ShortParsable`)."""
         return cls(
             metadata=False, operand_numbers=0, signatures=False, percent=False, control_dependencies=False
-        )
-
-    @classmethod
-    def canonical(cls) -> PrintOptions:
-        """A text equal for equal modules (`HloPrintOptions::Canonical`); it cannot be read again."""
-        return cls(
-            nested_bodies=True,
-            metadata=False,
-            backend_config=False,
-            operand_shapes=True,
-            operand_numbers=0,
-            signatures=False,
-            percent=False,
-            control_dependencies=False,
-            canonical_names=True,
-            large_constants=False,
         )

@@ -23,9 +23,6 @@ from hlofuse.order.names import (
     stem,
 )
 
-_CALLS = frozenset({"custom-call", "dot", "fusion"})
-_MOVES = frozenset("complex concatenate imag pad real reverse slice".split())
-
 
 class Phase(IntEnum):
     """Passes of `GpuCompiler`, in the order in which they run last."""

@@ -94,22 +94,6 @@ def test_short() -> None:
     assert "ENTRY main {\n" in text
 
 
-def test_canonical() -> None:
-    text = print_module(parse_module(TEXT), PrintOptions.canonical())
-    assert "  tmp_1 = f32[8]{0} negate(f32[8]{0} tmp_0)\n" in text
-    assert (
-        "  tmp_3 = f32[] reduce(f32[8]{0} tmp_1, f32[] tmp_2), dimensions={0}, to_apply=\n  {\n"
-        "    tmp_0 = f32[] parameter(0)\n    tmp_1 = f32[] parameter(1)\n"
-        '    ROOT tmp_2 = f32[] add(f32[] tmp_0, f32[] tmp_1)\n  }, execution_thread="side"\n' in text
-    )
-
-
-def test_canonical_text_does_not_depend_on_names() -> None:
-    renamed = TEXT.replace("%n", "%another").replace("%zero", "%z.5")
-    canonical = PrintOptions.canonical()
-    assert print_module(parse_module(renamed), canonical) == print_module(parse_module(TEXT), canonical)
-
-
 def test_elements_are_folded_into_operands() -> None:
     text = print_module(parse_module(TEXT), PrintOptions(compact_elements=True))
     assert "tuple(%n, %t#1)" in text

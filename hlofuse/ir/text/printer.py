@@ -30,7 +30,7 @@ def print_module(module: Module, options: PrintOptions | None = None) -> str:
         out.append("\n\n" + print_stack_frames(module.stack_frames))
     out.append("\n\n")
     for computation in computations:
-        out += _ComputationPrinter(computation, chosen, "").lines()
+        out += _ComputationPrinter(computation, chosen).lines()
         out.append("\n\n")
     return "".join(out)
 
@@ -48,7 +48,7 @@ def _callees_come_first(computations: list[Computation]) -> bool:
 
 def print_computation(computation: Computation, options: PrintOptions | None = None) -> str:
     """The text of one computation, without the line end after its brace."""
-    return "".join(_ComputationPrinter(computation, options or _options_of(computation), "").lines())
+    return "".join(_ComputationPrinter(computation, options or _options_of(computation)).lines())
 
 
 def print_instruction(instruction: Instruction, options: PrintOptions | None = None) -> str:
@@ -56,7 +56,7 @@ def print_instruction(instruction: Instruction, options: PrintOptions | None = N
     chosen = options
     if chosen is None:
         chosen = _DEFAULT if instruction.computation is None else _options_of(instruction.computation)
-    return _InstructionPrinter(chosen, "").text(instruction)
+    return _InstructionPrinter(chosen).text(instruction)
 
 
 def print_stack_frames(frames: StackFrames) -> str:
@@ -75,26 +75,18 @@ def _options_of(computation: Computation) -> PrintOptions:
 
 
 class _ComputationPrinter:
-    """One computation; `indent` precedes its braces."""
-
-    def __init__(
-        self, computation: Computation, options: PrintOptions, indent: str, nested: bool = False
-    ) -> None:
+    def __init__(self, computation: Computation, options: PrintOptions) -> None:
         self.computation = computation
         self.options = options
-        self.indent = indent
-        self.nested = nested
 
     def lines(self) -> Iterator[str]:
         """Parts of the text, without a line end after the closing brace."""
         computation, options = self.computation, self.options
-        yield self.indent
-        if not self.nested:
-            yield f"{'ENTRY ' if computation.is_entry else ''}{'%' * options.percent}{computation.name} "
+        yield f"{'ENTRY ' if computation.is_entry else ''}{'%' * options.percent}{computation.name} "
         if options.signatures:
             yield self._signature() + " "
         yield "{\n"
-        printer = _InstructionPrinter(options, self.indent + "  ")
+        printer = _InstructionPrinter(options)
         root = computation.root
         count = 0
         for instruction in self._order():
@@ -105,8 +97,8 @@ class _ComputationPrinter:
                 and instruction is not root
             ):
                 continue
-            yield f"{self.indent}  {'ROOT ' if instruction is root else ''}{printer.text(instruction)}\n"
-        yield self.indent + "}" + computation.attributes_text
+            yield f"  {'ROOT ' if instruction is root else ''}{printer.text(instruction)}\n"
+        yield "}" + computation.attributes_text
         if options.names_after_braces and count > 5:
             yield f" // {computation.name}"
 
@@ -133,25 +125,16 @@ class _ComputationPrinter:
 
 
 class _InstructionPrinter:
-    """Instructions of one computation, which share the numbering of canonical names."""
-
-    def __init__(self, options: PrintOptions, indent: str) -> None:
+    def __init__(self, options: PrintOptions) -> None:
         self.options = options
-        self.indent = indent
         self.percent = "%" if options.percent else ""
-        self.numbers: dict[Instruction, int] = {}
-        self.simple = not (options.operand_shapes or options.compact_elements or options.canonical_names)
+        self.simple = not (options.operand_shapes or options.compact_elements)
 
     def text(self, x: Instruction) -> str:
         """`name = shape opcode(operands), attributes`."""
         inner = self._payload(x) if x.payload is not None and not x.is_opaque else self._operands(x)
         opcode = x.payload if x.is_opaque else x.opcode
-        return f"{self._name(x)} = {self._shape(x.shape)} {opcode}({inner}){self._attributes(x)}"
-
-    def _name(self, x: Instruction) -> str:
-        if self.options.canonical_names:
-            return f"tmp_{self.numbers.setdefault(x, len(self.numbers))}"
-        return self.percent + x.name
+        return f"{self.percent}{x.name} = {self._shape(x.shape)} {opcode}({inner}){self._attributes(x)}"
 
     def _shape(self, shape: Shape) -> str:
         return str(shape) if self.options.layouts else shape.text_without_layout
@@ -181,12 +164,12 @@ class _InstructionPrinter:
         options = self.options
         shape = self._shape(x.shape) + " " if options.operand_shapes else ""
         if not options.compact_elements:
-            return shape + self._name(x)
+            return f"{shape}{self.percent}{x.name}"
         path = ""
         while x.opcode == "get-tuple-element":
             path = f"#{x.tuple_index}{path}"
             x = x.operands[0]
-        return shape + self._name(x) + path
+        return f"{shape}{self.percent}{x.name}{path}"
 
     def _attributes(self, x: Instruction) -> str:
         options = self.options
@@ -219,9 +202,5 @@ class _InstructionPrinter:
         return f", control-predecessors={{{', '.join(self.percent + p.name for p in predecessors)}}}"
 
     def _called_text(self, computations: list[Computation], braced: bool) -> str:
-        if self.options.nested_bodies:
-            nested = (_ComputationPrinter(c, self.options, self.indent, nested=True) for c in computations)
-            bodies = ["".join(printer.lines()) for printer in nested]
-            return "{\n" + ",\n".join(bodies) + "\n}" if braced else "\n" + ", ".join(bodies)
         text = ", ".join(self.percent + c.name for c in computations)
         return f"{{{text}}}" if braced else text

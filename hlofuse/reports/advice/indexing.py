@@ -36,8 +36,6 @@ def _read_maximum(x: Instruction) -> bool:
     return True
 
 
-_PRODUCTS = ("dot", "fusion", "custom-call")
-
 INDEXING = (
     Recipe("take-not-onehot", "Index the table: a one-hot product reads all"),
     Recipe("multiply-the-small-first", "Multiply in the order that takes fewest operations"),
@@ -113,9 +111,6 @@ LAYOUT = (
     Recipe("join-by-pads", "Join columns by the sum of two pads", _joins, _pads_for_parts),
     Recipe("power-by-a-root", "Write x**1.5 as x * jnp.sqrt(x)", _half_integers, _root_for_power),
 )
-
-
-_INTEGERS, _HALF, _WIDE = ("s8", "u8"), ("bf16", "f16"), ("bf16", "f16", "f32")
 
 
 @where("product", only="gpu")

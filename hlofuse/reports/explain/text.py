@@ -202,7 +202,6 @@ def _print_blocking_rule(o: BlockingRule, console: Console, input_arguments: Seq
 
 _STEPS = 6  # of one kernel; the first kernel shows more
 _FREE = 8  # operations named that no estimate was made for
-_NAME = 44  # columns of a wide terminal for producer and consumer
 
 
 def print_selected(e: Explanation, selection: Selection, console: Console, limit: int) -> None:

@@ -31,7 +31,6 @@ from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.passes.cse import HloCSE
 from hlofuse.passes.dce import HloDCE
-from hlofuse.passes.fusion.gpu_legacy import FusionMerger, GpuInstructionFusion
 from hlofuse.passes.fusion.priority_fusion.legality import Legality
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.identity import ShownStage
@@ -145,11 +144,6 @@ def _rules(found: list[Boundary]) -> dict[str, RuleText]:
 
 
 HOW = "Priority fusion's rules and cost model were evaluated for each pair of kernels in this module."
-
-_CONSIDERED_PASSES = (FusionMerger.name, GpuInstructionFusion.name)
-"""Whose words are taken, the best first."""
-
-_TARGET = "gpu-legacy"
 
 _ACROSS_CALLS = "XLA fuses inside a computation; a call lies between the two"
 
