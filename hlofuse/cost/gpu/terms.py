@@ -36,16 +36,13 @@ def operand_reads(model: KernelModel, instruction: Instruction) -> list[OperandR
 
 def pair_operand_reads(model: KernelModel, producer: Instruction, consumer: Instruction) -> list[OperandRead]:
     """The reads of the consumer with the producer fused in: its own operands, then the producer's."""
-    estimate = model.pair_time(producer, consumer)
+    estimate, pair = model.pair_time(producer, consumer), model.pair(producer, consumer)
+    outer, inner, each = pair_reads(pair)
+    reads = [(consumer.operands[k], pair.consumer.operands[k]) for k in outer]
+    reads += [(producer.operands[k], pair.producer.operands[k]) for k in inner]
     return [
-        _operand_read(
-            model,
-            estimate,
-            producer.operands[r.inner] if r.outer < 0 else consumer.operands[r.outer],
-            r.operand,
-            r.read,
-        )
-        for r in pair_reads(model.pair(producer, consumer))
+        _operand_read(model, estimate, operand, facts, read)
+        for (operand, facts), read in zip(reads, each, strict=True)
     ]
 
 

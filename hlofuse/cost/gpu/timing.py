@@ -5,7 +5,6 @@ All results are ticks (see `ticks`) and are cached.
 """
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
@@ -142,9 +141,10 @@ def time_of_pair(
 ) -> Estimate:
     """Time of the producer fused into the consumer, from their estimates (`EstimateRunTimeForFusionImpl`)."""
     flops = int(scaled_sum(first.flops, _evaluations(pair), second.flops))
-    reads = pair_reads(pair)
-    read = timing.read_all([(r.operand, r.read) for r in reads], coalesced, launch.blocks)
-    bytes_read = sum([r.read for r in reads])
+    outer, inner, each = pair_reads(pair)
+    operands = [pair.consumer.operands[k] for k in outer] + [pair.producer.operands[k] for k in inner]
+    read = timing.read_all(zip(operands, each, strict=True), coalesced, launch.blocks)
+    bytes_read = sum(each)
     compute = timing.compute(flops, launch.blocks, launch.threads)
     write, written = second.write, second.bytes_written
     ticks = timing.combine(compute, read + write)
@@ -164,39 +164,27 @@ def in_step(pair: SummaryPair, launch: Launch) -> bool:
     return not (pair.producer.is_reduction and pair.consumer.is_reduction and launch.kind == "reduction")
 
 
-class PairRead(NamedTuple):
-    """An operand that the producer fused into the consumer reads, or the consumer itself."""
-
-    operand: ShapeFacts
-    read: int
-    """Bytes read."""
-    outer: int
-    """The consumer's slot, or -1."""
-    inner: int
-    """The producer's slot if only it has the operand, or -1."""
-
-
-def pair_reads(pair: SummaryPair) -> list[PairRead]:
-    """The consumer's operands other than the producer, then the producer's that the consumer has not."""
+def pair_reads(pair: SummaryPair) -> tuple[list[int], list[int], list[int]]:
+    """Slots of the consumer's operands other than the producer, slots of the producer's that the consumer
+    has not, and the bytes read of all these."""
     a, b, slot, shared = pair.producer, pair.consumer, pair.slot, pair.shared
     share = b.utilization[slot]
     incoming = a.operand_bytes
     if share != 1.0:  # byte counts are single precision already
         incoming = [single_half_away(read * share) for read in incoming]
-    inner = {both: k for k, both in reversed(list(enumerate(shared))) if both is not None}
-    reads = []
-    for k, operand in enumerate(b.operands):
-        first = b.first_slots[k] if b.first_slots else k
-        if first != slot:
-            read = b.operand_bytes[k]
-            if (both := inner.get(first)) is not None:
-                read += incoming[both] - _read_together(pair, both, first, operand)
-            reads.append(PairRead(operand, read, k, -1))
-    for k, operand in enumerate(a.operands):
-        is_first = not a.first_slots or a.first_slots[k] == k
-        if is_first and k not in a.skipped and not (shared and shared[k] is not None):
-            reads.append(PairRead(operand, incoming[k], -1, k))
-    return reads
+    first = b.first_slots or range(len(b.operands))
+    outer = [k for k, source in enumerate(first) if source != slot]
+    inner = list(range(len(a.operands)))
+    read = [b.operand_bytes[k] for k in outer]
+    if shared or a.first_slots or a.skipped:
+        both = {found: k for k, found in reversed(list(enumerate(shared))) if found is not None}
+        for place, k in enumerate(outer):
+            if (source := both.get(first[k])) is not None:
+                read[place] += incoming[source] - _read_together(pair, source, first[k], b.operands[k])
+        left_out = {*a.skipped, *(k for k, found in enumerate(shared) if found is not None)}
+        left_out.update(k for k, source in enumerate(a.first_slots) if source != k)
+        inner = [k for k in inner if k not in left_out]
+    return outer, inner, read + [incoming[k] for k in inner]
 
 
 def _read_together(pair: SummaryPair, inner: int, outer: int, operand: ShapeFacts) -> int:
