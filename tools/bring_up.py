@@ -273,10 +273,20 @@ class Comparison:
         return any(name == found for dumped in modules for found, _ in self._differing(dumped, behaviour))
 
 
+def _names(passes: list[str]) -> dict[str, str]:
+    """The pipeline of each pass where it comes first."""
+    first = dict[str, str]()
+    for text in passes:
+        pipeline, _, name = text.partition(": ")
+        first.setdefault(name, pipeline)
+    return first
+
+
 def report(found: Comparison, log: str) -> str:
     """The section of one target."""
     xla, own = passes_of_log(log), found.own_passes()
     used = {p.partition(": ")[0] for p in own}
+    in_xla, in_list = _names(xla), _names(own)  # the log does not say where a pipeline inside another ends
     lines = [
         f"# {found.target}",
         "",
@@ -284,9 +294,9 @@ def report(found: Comparison, log: str) -> str:
     ]
     lines += [f"- {line}" for line in found.kernels]
     lines += ["", "Passes that only XLA runs, in pipelines of the list:", ""]
-    lines += [f"- {p}" for p in xla if p not in own and p.partition(": ")[0] in used] or ["- none"]
+    lines += [f"- {n} ({p})" for n, p in in_xla.items() if n not in in_list and p in used] or ["- none"]
     lines += ["", "Passes that only the list has:", ""]
-    lines += [f"- {p}" for p in dict.fromkeys(own) if p not in xla] or ["- none"]
+    lines += [f"- {n} ({p})" for n, p in in_list.items() if n not in in_xla] or ["- none"]
     lines += ["", f"{len(found.groups)} groups of differences:" if found.groups else "No pass differs."]
     for group in sorted(found.groups.values(), key=lambda g: -len(set(g.places))):
         names = list(dict.fromkeys(group.places))

@@ -12,6 +12,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module, callees_first
 from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.passes.control_flow.call_graph import HloComputationDeduplicator
 from hlofuse.passes.dce import HloDCE
 from hlofuse.trace import Recorder
 
@@ -59,6 +60,7 @@ class Reduction:
             self._without(_cuttable, _cut)
             self._without(_inner, _pass_on)
             self._shrink_shapes()
+            self._share_computations()
         return self.text
 
     def _keep(self, text: str) -> bool:
@@ -97,6 +99,11 @@ class Reduction:
             _clean(module)
             if self._keep(print_module(module)):
                 return
+
+    def _share_computations(self) -> None:
+        module = parse_module(self.text)
+        HloComputationDeduplicator().run(module, Recorder())
+        self._keep(print_module(module))
 
     def _shrink_shapes(self) -> None:
         """Replace a size, wherever it stands, by 1, 2 or its half."""
@@ -183,7 +190,10 @@ def _pass_on(module: Module, names: Sequence[str]) -> None:
 
 
 def _stand_in(x: Instruction) -> Instruction | None:
-    """The nearest of a few steps above."""
+    """The nearest of a few steps above; for a parameter of the entry the first of its shape."""
+    if x.opcode == "parameter" and x.computation is not None and x.computation.is_entry:
+        of_shape = (p for p in x.computation.parameters if p.shape.key == x.shape.key)
+        return next((p for p in of_shape if p.parameter_number < x.parameter_number), None)
     above = [x]
     for _ in range(_STEPS_ABOVE):
         above = list(dict.fromkeys(o for i in above for o in i.operands))

@@ -105,3 +105,20 @@ def test_values_between_two_of_a_shape_go() -> None:
     }"""
     left = Reduction(parse_module(text), lambda t: "sine(" in t and "negate(" in t).run()
     assert [i.opcode for i in parse_module(left).instructions()] == ["parameter", "sine", "negate"]
+
+
+def test_equal_parameters_and_computations_are_one() -> None:
+    function = "{\n a = f32[] parameter(0)\n b = f32[] parameter(1)\n ROOT c = f32[] add(a, b)\n}\n"
+    text = f"""HloModule m
+    f {function}g {function}ENTRY e {{
+      x = f32[8] parameter(0)
+      y = f32[8] parameter(1)
+      z = f32[] parameter(2)
+      a = f32[] reduce(x, z), dimensions={{0}}, to_apply=f
+      b = f32[] reduce(y, z), dimensions={{0}}, to_apply=g
+      ROOT t = (f32[], f32[]) tuple(a, b)
+    }}"""
+    reduction = Reduction(parse_module(text), lambda t: t.count(" reduce(") == 2)
+    module = parse_module(reduction.run())
+    assert len(module.computations) == 2
+    assert len(module.entry.parameters) <= 2

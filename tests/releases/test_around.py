@@ -393,5 +393,24 @@ def test_products_of_single_pictures_are_chosen_from_one_of_all() -> None:
     assert (found["convolution"], found["select"], found["reduce-window"]) == (1, 1, 1)
 
 
+@pytest.mark.parametrize(("element", "loops"), [("f64", 0), ("c64", 0), ("c128", 1)])
+def test_no_gpu_scatters_more_than_64_bits_at_once(element: str, loops: int) -> None:
+    text = f"""HloModule m
+    f {{
+      a = {element}[] parameter(0)
+      b = {element}[] parameter(1)
+      ROOT c = {element}[] add(a, b)
+    }}
+    ENTRY e {{
+      x = {element}[64,8] parameter(0)
+      i = s32[4,1] parameter(1)
+      u = {element}[4,8] parameter(2)
+      ROOT s = {element}[64,8] scatter(x, i, u), update_window_dims={{1}}, inserted_window_dims={{0}},
+        scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=f
+    }}"""
+    found = opcodes(text, "0.11.1", on_gpu=True)
+    assert (found.get("while", 0), found.get("scatter", 0)) == (loops, 1 - loops)
+
+
 def test_every_behaviour_around_fusion_has_a_case() -> None:
     assert behaviours(around=True).keys() == CASES.keys()

@@ -108,15 +108,17 @@ Body = Callable[[Instruction, list[Instruction]], list[Instruction]]
 """From the iteration number and the state to the next state."""
 
 
-def counted_loop(at: Instruction, state: Sequence[Instruction], body_of: Body) -> list[Instruction]:
-    """The state after one iteration, as elements of a new loop in the computation of `at`
+def counted_loop(
+    at: Instruction, state: Sequence[Instruction], body_of: Body, count: int = 1
+) -> list[Instruction]:
+    """The state after `count` iterations, as elements of a new loop in the computation of `at`
     (`MakeCountedLoop`, `xla/service/while_util.cc`)."""
     zero = make.scalar(at, "s32", 0)
     init = make.tuple_of(at, [zero, *state])
     condition, body = _new(at, "while_cond", init.shape), _new(at, "while_body", init.shape)
     _add_zeros(condition, array("pred"))
     parameter = condition.parameters[0]
-    limit = make.scalar(parameter, "s32", 1)
+    limit = make.scalar(parameter, "s32", count)
     condition.root = make.compare(parameter, "LT", make.get_tuple_element(parameter, parameter, 0), limit)
     _add_zeros(body, init.shape)
     parameter = body.parameters[0]

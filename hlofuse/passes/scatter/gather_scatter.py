@@ -1,6 +1,7 @@
 """Passes on gathers and scatters."""
 
 import math
+from dataclasses import dataclass
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.graph import Instruction, Module
@@ -256,20 +257,24 @@ def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
     return updates
 
 
+@dataclass(frozen=True)
 class ScatterExpander(RewritePass):
-    """`scatter_expander` of simple scatters (`kEliminateSimpleScatters`) into one array, with no batch:
-    scatters of a single update become a loop of one iteration (`xla/service/scatter_expander.cc`)."""
+    """`scatter_expander` into one array, with no batch: scatters of a single update
+    (`kEliminateSimpleScatters`) or of wide elements become loops (`xla/service/scatter_expander.cc`)."""
 
     name = "scatter_expander"
     opcodes = ("scatter",)
+    wide: bool = False
 
     def handle(self, x: Instruction) -> bool:
-        return _is_simple_scatter(x) and substituted(x, _expanded(x))
+        return _is_chosen(x, self.wide) and substituted(x, _expanded(x))
 
 
-def _is_simple_scatter(scatter: Instruction) -> bool:
+def _is_chosen(scatter: Instruction, wide: bool) -> bool:
     if len(scatter.operands) != 3 or numbers_of(scatter, "input_batching_dims"):
         return False
+    if wide:
+        return scatter.shape.bit_width > 64
     indices = scatter.operands[1].shape.dimensions
     vector = int(scatter.attributes["index_vector_dim"])
     return math.prod(n for d, n in enumerate(indices) if d != vector) == 1 and bool(scatter.shape.dimensions)
@@ -284,7 +289,7 @@ def _expanded(scatter: Instruction) -> Instruction:
     def body(number: Instruction, state: list[Instruction]) -> list[Instruction]:
         return _body(scatter, number, *state)
 
-    return counted_loop(scatter, state, body)[0]
+    return counted_loop(scatter, state, body, state[1].shape.dimensions[0])[0]
 
 
 def _indices(scatter: Instruction, indices: Instruction) -> Instruction:
