@@ -211,6 +211,7 @@ class Release:
     simplifies_conditionals: bool = _around(since="0.8")
     products_end_in_sums: bool = _around(since="0.10")
     weighs_merged_products: bool = _around(since="0.11")
+    cpu_sums_products: bool = _around(since="0.10")
     inverts_broadcasts: bool = _around(since="0.10")
 
     def has(self, span: Span, name: str) -> bool:

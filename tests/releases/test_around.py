@@ -201,6 +201,16 @@ CASES = {
         {"concatenate": 1, "fusion": 1, "slice": 2},
         {"fusion": 2},
     ),
+    "cpu_sums_products": (
+        """HloModule m
+        ENTRY e {
+          x = f32[16] parameter(0)
+          y = f32[16] parameter(1)
+          ROOT p = f32[] dot(x, y), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+        }""",
+        {"dot": 1},
+        {"multiply": 1, "reduce": 1},
+    ),
     "inverts_broadcasts": (
         """HloModule m
         ENTRY e {
@@ -220,6 +230,7 @@ _RELEASES = {
     "simplifies_conditionals": ("0.7.2", "0.8.3"),
     "products_end_in_sums": ("0.9.2", "0.10.2"),
     "weighs_merged_products": ("0.10.2", "0.11.1"),
+    "cpu_sums_products": ("0.9.2", "0.10.2"),
     "inverts_broadcasts": ("0.9.2", "0.10.2"),
 }
 _AFTER_FUSION = ("joins_unlike_loops",)
@@ -393,8 +404,19 @@ def test_products_of_single_pictures_are_chosen_from_one_of_all() -> None:
     assert (found["convolution"], found["select"], found["reduce-window"]) == (1, 1, 1)
 
 
-@pytest.mark.parametrize(("element", "loops"), [("f64", 0), ("c64", 0), ("c128", 1)])
-def test_no_gpu_scatters_more_than_64_bits_at_once(element: str, loops: int) -> None:
+@pytest.mark.parametrize(
+    ("element", "release", "on_gpu", "loops"),
+    [
+        ("f64", "0.11.1", True, 0),
+        ("c64", "0.11.1", True, 0),
+        ("c128", "0.11.1", True, 1),
+        ("f32", "0.4.38", False, 1),
+        ("f32", "0.5.3", False, 1),
+        ("f32", "0.6.2", False, 0),
+    ],
+)
+def test_scatters_that_are_loops(element: str, release: str, on_gpu: bool, loops: int) -> None:
+    """Of more than 64 bits on a GPU, and on a CPU until 0.5."""
     text = f"""HloModule m
     f {{
       a = {element}[] parameter(0)
@@ -408,7 +430,7 @@ def test_no_gpu_scatters_more_than_64_bits_at_once(element: str, loops: int) -> 
       ROOT s = {element}[64,8] scatter(x, i, u), update_window_dims={{1}}, inserted_window_dims={{0}},
         scatter_dims_to_operand_dims={{0}}, index_vector_dim=1, to_apply=f
     }}"""
-    found = opcodes(text, "0.11.1", on_gpu=True)
+    found = opcodes(text, release, on_gpu=on_gpu)
     assert (found.get("while", 0), found.get("scatter", 0)) == (loops, 1 - loops)
 
 

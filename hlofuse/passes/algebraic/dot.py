@@ -53,7 +53,10 @@ def handle_dot(c: Context, dot: Instruction) -> bool:
     supported = dot.attributes.raw("algorithm") in _SUPPORTED
     if supported and c.options.dot_to_multiply and not DotDimensions.of(dot).contracting(0):
         return _as_product(c, dot)
-    if supported and c.options.dot_strength_reduction:
+    is_on = c.options.dot_strength_reduction and (
+        c.release.cpu_sums_products or not c.options.executing_on_cpu
+    )
+    if supported and is_on:
         only = [_has_nothing_else(dot, side) for side in (0, 1)]
         if all(only) or (any(only) and not c.options.executing_on_cpu):
             return _as_reduction(c, dot)

@@ -260,21 +260,22 @@ def _flat(scatter: Instruction, updates: Instruction) -> Instruction:
 @dataclass(frozen=True)
 class ScatterExpander(RewritePass):
     """`scatter_expander` into one array, with no batch: scatters of a single update
-    (`kEliminateSimpleScatters`) or of wide elements become loops (`xla/service/scatter_expander.cc`)."""
+    (`kEliminateSimpleScatters`) or of wide elements become loops (`xla/service/scatter_expander.cc`).
+    `least_bits` of an element make it wide; 0 stands for no width."""
 
     name = "scatter_expander"
     opcodes = ("scatter",)
-    wide: bool = False
+    least_bits: int = 0
 
     def handle(self, x: Instruction) -> bool:
-        return _is_chosen(x, self.wide) and substituted(x, _expanded(x))
+        return _is_chosen(x, self.least_bits) and substituted(x, _expanded(x))
 
 
-def _is_chosen(scatter: Instruction, wide: bool) -> bool:
+def _is_chosen(scatter: Instruction, least_bits: int) -> bool:
     if len(scatter.operands) != 3 or numbers_of(scatter, "input_batching_dims"):
         return False
-    if wide:
-        return scatter.shape.bit_width > 64
+    if least_bits:
+        return scatter.shape.bit_width >= least_bits
     indices = scatter.operands[1].shape.dimensions
     vector = int(scatter.attributes["index_vector_dim"])
     return math.prod(n for d, n in enumerate(indices) if d != vector) == 1 and bool(scatter.shape.dimensions)

@@ -206,7 +206,7 @@ def _optimization(lists: PassLists, device: DeviceDescription) -> Pipeline:
         until("0.11", "zero_sized_hlo_elimination"),
         "select_and_scatter_expander",
         "cholesky_expander",
-        "scatter_expander(wide=true)",
+        "scatter_expander(least_bits=65)",
         "qr_expander",
         "eigh_expander",
         "dynamic-index-splitter",
