@@ -232,9 +232,6 @@ CASES = [
     ("unroll-the-short-loop", "gpu", state_of(142), state_of(143)),
     ("unroll-the-swap", "gpu", swapped(16, 257), swapped(16, 256)),
     ("unroll-the-swap", "cpu", swapped(16, 257), swapped(15, 257)),
-    ("stack-the-state", "gpu", states_of(3), states_of(2)),
-    ("stack-the-state", "gpu", states_of(3, (1 << 18) - 1), states_of(3, 1 << 18)),
-    ("ring-not-shift", "gpu", window(1 << 14), window((1 << 14) - 1)),
     ("select-not-branch", "gpu", branches(36), branches(38)),
     ("select-not-branch", "cpu", branches(1, (1 << 18) - 1), branches(1, 1 << 18)),
     ("donate-the-argument", "gpu", updated(1 << 14, 64), updated((1 << 14) - 1, 64)),
@@ -253,9 +250,6 @@ CASES = [
     ),
     ("write-the-row", "gpu", row_by_mask(256), row_by_mask(255)),
     ("write-the-row", "cpu", row_by_mask(256), row_by_mask(256, "NE")),
-    ("update-as-one-vector", "gpu", small_updates(8), small_updates(7)),
-    ("update-as-one-vector", "gpu", small_updates(8, 1 << 17), small_updates(8, (1 << 17) + 1)),
-    ("reduce-as-one-vector", "gpu", small_sums(8), small_sums(7)),
     ("slice-before-the-gather", "gpu", gathered_part(128), gathered_part(129)),
 ]
 

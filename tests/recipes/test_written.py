@@ -252,6 +252,107 @@ def attention(kind: str) -> str:
     rhs_contracting_dims={{1}}"""
 
 
+def window(read: str, rest: str = "[1:4]", order: str = "rest, part", roll: str = "") -> str:
+    """A window of four rows that shifts by one in each of five iterations, and what is read of it."""
+    return loop(
+        f"""  rest = f32[3,2]{{1,0}} slice(h), slice={{{rest},[0:2]}}
+{roll or f"  new = f32[4,2]{{1,0}} concatenate({order}), dimensions={{0}}"}
+{read}
+{WRITES}""",
+        "f32[4,2]{1,0}",
+    )
+
+
+SUMMED = "  y = f32[2]{0} reduce(new, c), dimensions={0}, to_apply=plus"
+WEIGHED = """  k = f32[4,2]{1,0} iota(), iota_dimension=0
+  m = f32[4,2]{1,0} multiply(new, k)
+  y = f32[2]{0} reduce(m, c), dimensions={0}, to_apply=plus"""
+
+
+def one_row(first: int, last: int) -> str:
+    return f"""  o = f32[{last - first},2]{{1,0}} slice(new), slice={{[{first}:{last}],[0:2]}}
+  y = f32[2]{{0}} reduce(o, c), dimensions={{0}}, to_apply=plus"""
+
+
+def rolled(place: int) -> str:
+    return f"""  first = f32[1,2]{{1,0}} slice(h), slice={{[0:1],[0:2]}}
+  turned = f32[4,2]{{1,0}} concatenate(rest, first), dimensions={{0}}
+  place = s32[] constant({place})
+  new = f32[4,2]{{1,0}} dynamic-update-slice(turned, part, place, none)"""
+
+
+def table(value: str, read: str = "h") -> str:
+    """A carried table that each iteration reads at one place, before or after it writes another."""
+    return loop(
+        f"""  one_x = f32[1]{{0}} slice(x), slice={{[0:1]}}
+{"" if read == "new" else "  v = f32[1]{0} dynamic-slice(h, next), dynamic_slice_sizes={1}"}
+  sum = f32[1]{{0}} add({value}, one_x)
+  new = f32[8]{{0}} dynamic-update-slice(h, sum, i)
+{"  v = f32[1]{0} dynamic-slice(new, next), dynamic_slice_sizes={1}" if read == "new" else ""}
+  w1 = f32[] reshape({"v" if read == "new" else "one_x"})
+  y = f32[2]{{0}} broadcast(w1), dimensions={{}}
+{WRITES}""",
+        "f32[8]{0}",
+    )
+
+
+def states(*opcodes: str) -> str:
+    """A loop that carries arrays of one shape, each through its own operation, divided by its sum."""
+    numbers = range(len(opcodes))
+    state = f"(s32[], {', '.join('f32[3]{0}' for _ in numbers)})"
+    body = "".join(
+        f"""  e{k} = f32[3]{{0}} get-tuple-element(t), index={k + 1}
+  o{k} = f32[3]{{0}} {opcode}(e{k})
+  d{k} = f32[] reduce(o{k}, c), dimensions={{0}}, to_apply=plus
+  b{k} = f32[3]{{0}} broadcast(d{k}), dimensions={{}}
+  n{k} = f32[3]{{0}} subtract(o{k}, b{k})
+"""
+        for k, opcode in enumerate(opcodes)
+    )
+    return f"""HloModule m
+{ADD}test {{ t = {state} parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  n = s32[] constant(4)
+  ROOT l = pred[] compare(i, n), direction=LT }}
+body {{ t = {state} parameter(0)
+  i = s32[] get-tuple-element(t), index=0
+  one = s32[] constant(1)
+  c = f32[] constant(0)
+  next = s32[] add(i, one)
+{body}  ROOT r = {state} tuple(next, {", ".join(f"n{k}" for k in numbers)}) }}
+ENTRY e {{
+  first = s32[] constant(0)
+{"".join(f"  a{k} = f32[3]{{0}} parameter({k})" + chr(10) for k in numbers)}
+  s = {state} tuple(first, {", ".join(f"a{k}" for k in numbers)})
+  ROOT l = {state} while(s), condition=test, body=body }}
+"""
+
+
+def norms(count: int) -> str:
+    lines = "".join(
+        f"""  a{k} = f32[{k + 2},3]{{1,0}} parameter({k})
+  q{k} = f32[{k + 2},3]{{1,0}} multiply(a{k}, a{k})
+  e{k} = f32[] reduce(q{k}, zero), dimensions={{0,1}}, to_apply=plus
+  t{k} = f32[] add({f"t{k - 1}" if k else "rest"}, e{k})
+"""
+        for k in range(count)
+    )
+    return f"  rest = f32[] parameter({count})\n{lines}  ROOT r = f32[] sqrt(t{count - 1})"
+
+
+def updates(*opcodes: str) -> str:
+    shapes = [f"f32[{k + 2},3]{{1,0}}" for k in range(len(opcodes))]
+    lines = "".join(
+        f"""  a{k} = {shape} parameter({k})
+  o{k} = {shape} {opcode}(a{k})
+  g{k} = {shape} add(o{k}, a{k})
+"""
+        for k, (shape, opcode) in enumerate(zip(shapes, opcodes, strict=True))
+    )
+    names = ", ".join(f"g{k}" for k in range(len(opcodes)))
+    return f"{lines}  ROOT r = ({', '.join(shapes)}) tuple({names})"
+
+
 TABLE = "  t = f32[6,5]{1,0} parameter(0)\n"
 CASES = {
     "take-not-onehot": (
@@ -302,6 +403,17 @@ CASES = {
     "one-segment-sum": (two_sums("i"), two_sums("k")),
     "write-at-once": (written((2, 3, 4)), written((2, 3, 5))),
     "attention-by-cudnn": (attention("bf16"), attention("f32")),
+    "ring-not-shift": (window(SUMMED), window(WEIGHED)),
+    "ring-not-shift (first row)": (
+        window(one_row(3, 4), "[0:3]", "part, rest"),
+        window(one_row(2, 4), "[0:3]", "part, rest"),
+    ),
+    "ring-not-shift (roll)": (window(SUMMED, roll=rolled(3)), window(SUMMED, roll=rolled(2))),
+    "read-behind-a-barrier": (table("v"), table("one_x")),
+    "read-behind-a-barrier (after)": (table("one_x", "new"), table("one_x", "no")),
+    "stack-the-state": (states("tanh", "tanh", "tanh"), states("tanh", "tanh", "sine")),
+    "reduce-as-one-vector": (norms(3), norms(2)),
+    "update-as-one-vector": (updates("tanh", "tanh", "tanh"), updates("tanh", "tanh", "sine")),
 }
 
 

@@ -1,6 +1,7 @@
 """All recipes."""
 
 from hlofuse.reports.advice.batching import BATCHED
+from hlofuse.reports.advice.carried import CARRIED
 from hlofuse.reports.advice.indexing import INDEXING, LAYOUT, PRODUCTS
 from hlofuse.reports.advice.loops import LOOPS
 from hlofuse.reports.advice.recipe import Recipe
@@ -20,5 +21,5 @@ RECIPES: tuple[Recipe, ...] = (
     *COLLECTIVES,
 )
 
-WRITTEN = {**OWN, **RESTATED, **BATCHED}
+WRITTEN = {**OWN, **RESTATED, **BATCHED, **CARRIED}
 """The recipes that are changes of a module before optimizations, by name."""

@@ -1,7 +1,7 @@
 """Recipes about loops."""
 
 import json
-from collections import Counter as Count
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -26,7 +26,6 @@ from hlofuse.passes.loop.parts import (
 )
 from hlofuse.passes.loop.trip_count import Counter, counter_of
 from hlofuse.reports.advice.matching import (
-    MIN_BYTES,
     SMALL_BYTES,
     Find,
     each,
@@ -218,6 +217,17 @@ _WRITTEN_OUT = 1_000
 """The most instructions of a loop that is written out."""
 
 
+def _is_own(x: Instruction) -> bool:
+    """False in a function compiled by itself that no line of the program stands in: it is a library's."""
+    module, metadata = module_of(computation_of(x)), x.attributes.get("metadata")
+    if metadata is None:
+        return True
+    names = re.findall(r"jit\((\w+)\)", metadata.op_name or "")[1:]
+    places = module.stack_frames.trace(metadata.stack_frame_id)
+    functions = {place.function.rpartition(".")[2] for place in places if place.function}
+    return not names or not functions or names[-1] in functions
+
+
 class _Loop:
     """A loop that runs a known number of times; its body yields a tuple."""
 
@@ -249,25 +259,11 @@ def _loops(where: Callable[[_Loop], object], backend: str = "", nested: bool = F
 
 def _swaps(x: _Loop) -> bool:
     moved = (i for _, i in x.carried if i.operands and i.operands[0] is x.given)
-    return x.trips % 2 == 0 and any(i.shape.byte_size > 1024 for i in moved)
+    return x.trips % 2 == 0 and _is_own(x.loop) and any(i.shape.byte_size > 1024 for i in moved)
 
 
-def _shifts(x: _Loop) -> bool:
-    return any(
-        i.opcode == "concatenate"
-        and i.shape.byte_size >= MIN_BYTES
-        and any(o.opcode == "slice" and is_element(o.operands[0], x.given, k) for o in i.operands)
-        for k, i in x.carried
-    )
-
-
-def _carries_equal_arrays(x: _Loop) -> bool:
-    found = Count(
-        (i.shape, *(o.opcode for o in origins(i, 12)))
-        for _, i in x.carried
-        if i.opcode in ELEMENTWISE_OPCODES and i.shape.dimensions and i.shape.byte_size < SMALL_BYTES
-    )
-    return max(found.values(), default=0) > 2
+def _is_short(x: _Loop) -> bool:
+    return 1 < x.trips <= _WRITTEN_OUT // len(x.body.post_order()) and _is_own(x.loop)
 
 
 def _is_search(x: _Loop) -> bool:
@@ -302,8 +298,8 @@ def _select(x: Instruction) -> bool:
     return TupleSimplifier().run(module, OnlySkipped())
 
 
-_repeated = _loops(lambda x: x.trips > 1, nested=True)
-_short = _loops(lambda x: 1 < x.trips <= _WRITTEN_OUT // len(x.body.post_order()), nested=True)
+_repeated = _loops(lambda x: x.trips > 1 and _is_own(x.loop), nested=True)
+_short = _loops(_is_short, nested=True)
 _drawing = _loops(lambda x: x.trips > _FEW_ITERATIONS and any(map(is_draw, x.body)), "cpu", True)
 _searches = _loops(_is_search, "gpu")
 _conditionals = each(_is_small_choice, "conditional")
@@ -325,8 +321,9 @@ LOOPS = (
     Recipe("unroll-the-search", 'Pass method="scan_unrolled" to searchsorted', _searches, _by(times=None)),
     Recipe("vmap-not-map", "Use vmap: iterations do not depend on each other"),
     Recipe("hoist-the-product", "Multiply for all iterations at once, before the loop"),
-    Recipe("ring-not-shift", "Write into a ring buffer rather than shift a window", _loops(_shifts)),
-    Recipe("stack-the-state", "Stack the carried arrays into one", _loops(_carries_equal_arrays)),
+    Recipe("ring-not-shift", "Write into a ring buffer rather than shift a window"),
+    Recipe("read-behind-a-barrier", "Put an optimization_barrier between a read and the update"),
+    Recipe("stack-the-state", "Stack the carried arrays into one"),
     Recipe("sum-in-the-carry", "Sum in the carry, not over stacked results"),
     Recipe("associative-scan", "Use associative_scan: h = a·h + b is linear"),
     Recipe("draw-before-the-loop", "Draw random numbers before the loop", _drawing),

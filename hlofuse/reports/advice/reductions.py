@@ -19,7 +19,6 @@ from hlofuse.reports.advice.matching import (
     where,
 )
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
-from hlofuse.reports.common import lineage
 
 
 def _scaled_later(s: Situation) -> Iterable[Finding]:
@@ -173,10 +172,6 @@ REDUCTIONS = (
 )
 
 
-_MANY_KERNELS = 8
-"""Kernels that do the same to different arrays."""
-
-
 def _results_that(condition: Callable[[Instruction], bool]) -> Find:
     """Finds results of the program that are used in it, too."""
 
@@ -212,31 +207,11 @@ def _drop_results(*results: Instruction) -> bool:
     return True
 
 
-def _many_kernels(reductions: bool) -> Find:
-    """Finds kernels, many of them, that do the same to small arrays."""
-
-    def find(s: Situation) -> Iterator[Finding]:
-        seen: dict[object, list[Instruction]] = {}
-        for x in s.facts.launched_after.values():
-            if x.opcode != "fusion" or sum(o.shape.byte_size for o in x.operands) > 1 << 20:
-                continue
-            body = tuple(i.opcode for i in x.called_computations[0] if i.opcode != "bitcast")
-            is_result = all(u is s.facts.replay.after.entry.root for u in lineage.readers(x))
-            if (not x.shape.dimensions and "reduce" in body) if reductions else is_result:
-                seen.setdefault((body, len(x.operands)), []).append(x)
-        for xs in seen.values():
-            inside = s.inside(xs[0].name) if len(xs) >= _MANY_KERNELS else ()
-            if inside:
-                yield Finding(inside[0].name)
-
-    return find
-
-
 _LOGGED = "Do not return the mean or variance with what they normalize"
-_statistics, _updated = _results_that(_normalizes), _many_kernels(reductions=False)
+_statistics = _results_that(_normalizes)
 
 SHARING = (
     Recipe("drop-logged-statistics", _LOGGED, _statistics, _drop_results),
-    Recipe("update-as-one-vector", "Keep small arrays in one vector, update it", _updated),
-    Recipe("reduce-as-one-vector", "Concatenate small arrays, reduce once", _many_kernels(reductions=True)),
+    Recipe("update-as-one-vector", "Keep small arrays in one vector, update it"),
+    Recipe("reduce-as-one-vector", "Concatenate small arrays, reduce once"),
 )

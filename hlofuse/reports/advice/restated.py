@@ -1,6 +1,7 @@
 """Products, sums, sorts and scatters before optimizations, written in another way with the same values."""
 
 import json
+from functools import reduce
 from itertools import pairwise
 from math import prod
 
@@ -108,11 +109,11 @@ def _reorder(x: Instruction) -> bool:
     return False
 
 
-def _terms(x: Instruction) -> list[Instruction]:
-    """The summands of a sum of scalars or small arrays."""
-    if x.opcode != "add":
+def terms_of(x: Instruction, opcode: str = "add") -> list[Instruction]:
+    """The values that a sum, or another operation on two, combines."""
+    if x.opcode != opcode:
         return [x]
-    return [t for o in x.operands for t in (_terms(o) if len(o.users) == 1 else [o])]
+    return [t for o in x.operands for t in (terms_of(o, opcode) if len(o.users) == 1 else [o])]
 
 
 def _scaled_sum(x: Instruction) -> tuple[Instruction, Instruction | None] | None:
@@ -132,7 +133,7 @@ def _sum_once(x: Instruction) -> bool:
     """Sums of arrays of one shape, scaled and added, become one sum."""
     if any(u.opcode == "add" for u in x.users):
         return False
-    terms = _terms(x)
+    terms = terms_of(x)
     sums = [(t, s) for t in terms if (s := _scaled_sum(t)) is not None]
     groups = grouped(((s[0].operands[0].shape, s[0].dimensions), (t, s)) for t, s in sums)
     found = max(groups.values(), key=len, default=[])
@@ -145,17 +146,15 @@ def _sum_once(x: Instruction) -> bool:
             summand = make.binary(x, "multiply", summand, make.broadcast(x, summand.shape, scale, ()))
         parts.append(summand)
     first = found[0][1][0]
-    added = _added(x, parts)
+    added = combined(x, "add", parts)
     new = make.reduce(x, added, first.operands[1], first.dimensions, first.called_computations[0])
     taken = {t for t, _ in found}
-    return replace(x, _added(x, [new, *(t for t in terms if t not in taken)]))
+    return replace(x, combined(x, "add", [new, *(t for t in terms if t not in taken)]))
 
 
-def _added(at: Instruction, parts: list[Instruction]) -> Instruction:
-    total = parts[0]
-    for part in parts[1:]:
-        total = make.binary(at, "add", total, part)
-    return total
+def combined(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
+    """All parts by one operation, from the first on."""
+    return reduce(lambda total, part: make.binary(at, opcode, total, part), parts)
 
 
 def _cumulate_by_product(x: Instruction) -> bool:
@@ -221,7 +220,9 @@ class _Numbers:
         return None if None in values else sum(v for v in values if v is not None)
 
     def start(self, at: Instruction, kind: str) -> Instruction:
-        return _added(at, [make.scalar(at, kind, 0), *(make.convert(at, s, kind) for s in self.starts)])
+        return combined(
+            at, "add", [make.scalar(at, kind, 0), *(make.convert(at, s, kind) for s in self.starts)]
+        )
 
 
 def _numbers(x: Instruction) -> _Numbers | None:
@@ -359,7 +360,7 @@ def _scatter_stacked(x: Instruction) -> bool:
     return True
 
 
-def _row_written(x: Instruction) -> tuple[int, Instruction] | None:
+def row_written(x: Instruction) -> tuple[int, Instruction] | None:
     """The constant place of whole rows that are written, and the rows; None for other writes."""
     if x.opcode == "scatter" and x.operands[1].shape.element_count == 1:
         dims = [numbers_of(x, n) for n in ("inserted_window_dims", "scatter_dims_to_operand_dims")]
@@ -379,7 +380,7 @@ def _row_written(x: Instruction) -> tuple[int, Instruction] | None:
 def _write_at_once(x: Instruction) -> bool:
     """Writes of rows that follow each other become one."""
     first, rows = x, list[tuple[int, Instruction]]()
-    while (row := _row_written(first)) is not None and (first is x or len(first.users) == 1):
+    while (row := row_written(first)) is not None and (first is x or len(first.users) == 1):
         rows.append(row)
         first = first.operands[0]
     if len(rows) < 3 or any(u.opcode == x.opcode and u.operands[0] is x for u in x.users):

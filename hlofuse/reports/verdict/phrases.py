@@ -298,6 +298,8 @@ def _gains(t: Trial, totals: Totals) -> Iterator[str]:
     elif saved is not None:
         share = _part(abs(saved), whole) if whole else ""
         yield f"{'−' if saved >= 0 else '+'}{us_text(abs(saved))}{share}{end}"
+        if t.roughly_timed and t.how != MEASURED:
+            yield f"estimated: {t.roughly_timed} by 1 measurement, error unknown"
     if t.totals is None:
         return
     if t.saves_memory(totals):

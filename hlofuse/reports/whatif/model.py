@@ -94,6 +94,9 @@ class Trial:
     has_more_code: bool = False
     """The module grows or computes more, which no estimated time accounts for."""
 
+    roughly_timed: str = ""
+    """Kernels whose time rests on one measurement of one shape; empty for none."""
+
     @property
     def is_to_be_measured(self) -> bool:
         """Only a measurement tells whether it helps."""
@@ -148,6 +151,7 @@ def trial_of(
         peaks[0] - peaks[1] if peaks[0] is not None and peaks[1] is not None else None,
         sizes[0] - sizes[1] if sizes[0] is not None and sizes[1] is not None else None,
         has_more_code=grows,
+        roughly_timed=next(filter(None, (a.roughly_timed for a in accounts or ())), ""),
     )
 
 
