@@ -298,14 +298,6 @@ class Account:
         """The parts of an estimate that XLA wrote into the module; None without one."""
         return None
 
-    @cached_property
-    def roughly_timed(self) -> str:
-        """The kernels whose time rests on one measurement of one shape; empty for none."""
-        from hlofuse.account.floor import is_attention  # loads devices, needed only here
-
-        timed = any(is_attention(r.instruction) for r in self.rows if not r.is_floor)
-        return "cuDNN attention" if timed and self.launch_overhead_us is not None else ""
-
     @property
     def launch_overhead_us(self) -> float | None:
         """The launch time added to each kernel; None without times."""

@@ -20,7 +20,7 @@ from hlofuse.cost.tiling.dot_cost import peak_matrix_ops
 from hlofuse.cost.tiling.triton_support import dot_dimensions
 from hlofuse.ir.graph import Instruction
 
-__all__ = ["collective_us", "floor_us", "is_attention", "modelled_product_us", "product_peak", "products"]
+__all__ = ["collective_us", "floor_us", "modelled_product_us", "product_peak", "products"]
 
 _PRODUCTS = ("dot", "scaled-dot")
 _DIMENSIONS = tuple(
@@ -63,7 +63,7 @@ def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float
 
     None without rates.
     """
-    if is_attention(kernel):
+    if custom_call_target(kernel).startswith(_ATTENTION):
         return _attention_us(kernel, device)
     found = [x for x in _computing_instructions(kernel) if _product_flops(x)]
     if len(found) != 1 or (sizes := _sizes(found[0])) is None:
@@ -73,11 +73,6 @@ def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float
     if lhs == "f32" and any(_PRECISE.search(text or "") for text in stated):
         return None
     return tabled_product_us(device, sizes, lhs, rhs)
-
-
-def is_attention(kernel: Instruction) -> bool:
-    """True for cuDNN's attention, whose rate rests on one measurement of one shape."""
-    return custom_call_target(kernel).startswith(_ATTENTION)
 
 
 def _attention_us(kernel: Instruction, device: DeviceDescription) -> float | None:

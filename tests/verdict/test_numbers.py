@@ -160,7 +160,7 @@ def test_shares_add_up_to_the_total_with_launches_as_their_own_kind() -> None:
 def verdict_of(fused_us: float, measured: float | None, floor_us: float, launches: Share | None) -> Verdict:
     shares = [Share("fused kernels", 8, fused_us, 100, measured_us=measured)]
     shares += [launches] if launches is not None else []
-    return Verdict(BASE, tuple(shares), FusionFloor(10, floor_us), None, (), None, "", 0, True, ())
+    return Verdict(BASE, tuple(shares), FusionFloor(10, floor_us), None, (), is_ranked=True)
 
 
 def test_what_is_left_scales_with_the_measured_time_of_fused_kernels() -> None:

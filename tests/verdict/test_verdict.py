@@ -352,7 +352,7 @@ def test_small_updates_of_several_results_are_found_too(hlofuse: Run, tmp_path: 
     )
     out = hlofuse("explain", path, *H100).out
     assert "8 kernels" in out
-    assert "Worth trying (not simulated): update-as-one-vector" in out
+    assert "hlofuse recipe update-as-one-vector · 8 → 1 kernels" in out
 
 
 OPEN = """HloModule open

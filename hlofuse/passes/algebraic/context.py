@@ -25,6 +25,7 @@ class Options:
     supports_non_canonical_dots: bool = True
     unconditional_reduce_of_transpose: bool = False
     unconditional_reduce_of_concatenate: bool = True
+    reduce_of_concatenate: bool = True
     bitcast_convert_as_bitcast: bool = False
     executing_on_cpu: bool = False
     remove_no_op_reduce_precision: bool = False

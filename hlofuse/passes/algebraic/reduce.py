@@ -148,6 +148,8 @@ def _of_concatenate(c: Context, reduce: Instruction) -> bool:
         return False
     first = arg.operands[0].shape.key_ignoring_layout
     same_shape = all(o.shape.key_ignoring_layout == first for o in arg.operands)
+    if not c.options.reduce_of_concatenate:
+        return False
     if not (c.options.unconditional_reduce_of_concatenate or same_shape or not reduce.shape.dimensions):
         return False
     function = reduce.called_computations[0]

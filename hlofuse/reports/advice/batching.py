@@ -20,10 +20,8 @@ from hlofuse.passes.loop.parts import (
     condition_of,
     is_element,
     new_loop,
-    only_elements_are_read,
 )
-from hlofuse.passes.loop.trip_count import counter_of
-from hlofuse.reports.advice.loops import replace_state
+from hlofuse.reports.advice.loops import plain_counter, replace_state
 from hlofuse.reports.advice.matching import (
     combines_by,
     has,
@@ -57,10 +55,8 @@ class Batch:
     @staticmethod
     def of(loop: Instruction) -> Batch | None:
         """None for a loop that does not count from 0 to a constant, or holds another one."""
-        counter, body = counter_of(loop), body_of(loop)
-        if counter is None or counter.init or counter.step != 1 or counter.trips < 2:
-            return None
-        if body.root.opcode != "tuple" or has(body, "while") or not only_elements_are_read(loop):
+        counter = plain_counter(loop)
+        if counter is None or counter.trips < 2 or has(body_of(loop), "while"):
             return None
         return Batch(loop, counter.index, counter.trips)
 

@@ -1,7 +1,7 @@
 """All recipes."""
 
 from hlofuse.reports.advice.batching import BATCHED
-from hlofuse.reports.advice.carried import CARRIED
+from hlofuse.reports.advice.carried import CARRIED, EARLY
 from hlofuse.reports.advice.indexing import INDEXING, LAYOUT, PRODUCTS
 from hlofuse.reports.advice.loops import LOOPS
 from hlofuse.reports.advice.recipe import Recipe
@@ -19,7 +19,8 @@ RECIPES: tuple[Recipe, ...] = (
     *UPDATES,
     *INDEXING,
     *COLLECTIVES,
+    *CARRIED,
 )
 
-WRITTEN = {**OWN, **RESTATED, **BATCHED, **CARRIED}
+WRITTEN = {**OWN, **RESTATED, **BATCHED, **EARLY}
 """The recipes that are changes of a module before optimizations, by name."""

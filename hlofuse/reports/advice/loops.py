@@ -30,7 +30,6 @@ from hlofuse.reports.advice.matching import (
     Find,
     each,
     has,
-    is_draw,
     origins,
 )
 from hlofuse.reports.advice.recipe import Recipe
@@ -42,11 +41,8 @@ def unrolled(loop: Instruction, times: int | None, nearest: bool = True) -> bool
 
     With `nearest` one more or one less where the trip count asks for that.
     """
-    counter = counter_of(loop)
-    if counter is None or counter.step != 1 or counter.init or not counter.trips:
-        return False
-    body = body_of(loop)
-    if any(x.control_predecessors for x in body) or not only_elements_are_read(loop):
+    counter, body = plain_counter(loop), body_of(loop)
+    if counter is None or any(x.control_predecessors for x in body):
         return False
     if times is None:
         replace_state(loop, _Unrolling(loop, counter, counter.trips).whole())
@@ -58,6 +54,14 @@ def unrolled(loop: Instruction, times: int | None, nearest: bool = True) -> bool
         return False
     _Unrolling(loop, counter, times).replace_loop()
     return True
+
+
+def plain_counter(loop: Instruction) -> Counter | None:
+    """The counter of a loop that goes up from 0 one by one, and whose state is read by its elements."""
+    counter, is_tuple = counter_of(loop), body_of(loop).root.opcode == "tuple"
+    if counter is None or counter.step != 1 or counter.init or not counter.trips or not is_tuple:
+        return None
+    return counter if only_elements_are_read(loop) else None
 
 
 def replace_state(loop: Instruction, state: list[Instruction]) -> None:
@@ -210,7 +214,6 @@ class _Unrolling:
         return make.dynamic_update_slice(self._at, whole, block, self._starts(x, along))
 
 
-_FEW_ITERATIONS = 8
 _UNROLLED = 4_000
 """Instructions of the largest unrolled iteration that is tried: a replay of more takes many seconds."""
 _WRITTEN_OUT = 1_000
@@ -247,23 +250,19 @@ class _Loop:
         return whole is not x and is_element(whole, self.given, k) and len(whole.users) == 1
 
 
-def _loops(where: Callable[[_Loop], object], backend: str = "", nested: bool = False) -> Find:
+def _loops(where: Callable[[_Loop], bool], backend: str = "", nested: bool = False, own: bool = True) -> Find:
     def matches(loop: Instruction) -> object:
         counter, body = counter_of(loop), body_of(loop)
         if counter is None or body.root.opcode != "tuple" or (has(body, "while") and not nested):
             return False
-        return where(_Loop(loop, counter.trips, counter.index))
+        return _is_own(loop) >= own and where(_Loop(loop, counter.trips, counter.index))
 
     return each(matches, "while", backend=backend)
 
 
 def _swaps(x: _Loop) -> bool:
     moved = (i for _, i in x.carried if i.operands and i.operands[0] is x.given)
-    return x.trips % 2 == 0 and _is_own(x.loop) and any(i.shape.byte_size > 1024 for i in moved)
-
-
-def _is_short(x: _Loop) -> bool:
-    return 1 < x.trips <= _WRITTEN_OUT // len(x.body.post_order()) and _is_own(x.loop)
+    return x.trips % 2 == 0 and any(i.shape.byte_size > 1024 for i in moved)
 
 
 def _is_search(x: _Loop) -> bool:
@@ -298,10 +297,9 @@ def _select(x: Instruction) -> bool:
     return TupleSimplifier().run(module, OnlySkipped())
 
 
-_repeated = _loops(lambda x: x.trips > 1 and _is_own(x.loop), nested=True)
-_short = _loops(_is_short, nested=True)
-_drawing = _loops(lambda x: x.trips > _FEW_ITERATIONS and any(map(is_draw, x.body)), "cpu", True)
-_searches = _loops(_is_search, "gpu")
+_repeated = _loops(lambda x: x.trips > 1, nested=True)
+_short = _loops(lambda x: 1 < x.trips <= _WRITTEN_OUT // len(x.body.post_order()), nested=True)
+_searches = _loops(_is_search, "gpu", own=False)
 _conditionals = each(_is_small_choice, "conditional")
 _by = partial(partial, unrolled)
 
@@ -321,11 +319,7 @@ LOOPS = (
     Recipe("unroll-the-search", 'Pass method="scan_unrolled" to searchsorted', _searches, _by(times=None)),
     Recipe("vmap-not-map", "Use vmap: iterations do not depend on each other"),
     Recipe("hoist-the-product", "Multiply for all iterations at once, before the loop"),
-    Recipe("ring-not-shift", "Write into a ring buffer rather than shift a window"),
-    Recipe("read-behind-a-barrier", "Put an optimization_barrier between a read and the update"),
-    Recipe("stack-the-state", "Stack the carried arrays into one"),
     Recipe("sum-in-the-carry", "Sum in the carry, not over stacked results"),
     Recipe("associative-scan", "Use associative_scan: h = a·h + b is linear"),
-    Recipe("draw-before-the-loop", "Draw random numbers before the loop", _drawing),
     Recipe("select-not-branch", "Use where for small branches", _conditionals, _select),
 )

@@ -193,10 +193,3 @@ def sum_of(x: Instruction | None) -> Instruction | None:
 def combines_by(x: Instruction, opcode: str) -> bool:
     """True for a reduction or scatter by this operation."""
     return bool(x.called_computations) and x.called_computations[0].root.opcode == opcode
-
-
-def is_draw(x: Instruction) -> bool:
-    """True where random bits become a number: the 9 lowest of 32 are shifted out."""
-    return (
-        x.opcode == "shift-right-logical" and is_constant(x.operands[1], 9) and has(x.operands, "xor", "or")
-    )

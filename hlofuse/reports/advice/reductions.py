@@ -210,8 +210,4 @@ def _drop_results(*results: Instruction) -> bool:
 _LOGGED = "Do not return the mean or variance with what they normalize"
 _statistics = _results_that(_normalizes)
 
-SHARING = (
-    Recipe("drop-logged-statistics", _LOGGED, _statistics, _drop_results),
-    Recipe("update-as-one-vector", "Keep small arrays in one vector, update it"),
-    Recipe("reduce-as-one-vector", "Concatenate small arrays, reduce once"),
-)
+SHARING = (Recipe("drop-logged-statistics", _LOGGED, _statistics, _drop_results),)

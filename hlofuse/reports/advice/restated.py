@@ -146,13 +146,13 @@ def _sum_once(x: Instruction) -> bool:
             summand = make.binary(x, "multiply", summand, make.broadcast(x, summand.shape, scale, ()))
         parts.append(summand)
     first = found[0][1][0]
-    added = combined(x, "add", parts)
+    added = fold(x, "add", parts)
     new = make.reduce(x, added, first.operands[1], first.dimensions, first.called_computations[0])
     taken = {t for t, _ in found}
-    return replace(x, combined(x, "add", [new, *(t for t in terms if t not in taken)]))
+    return replace(x, fold(x, "add", [new, *(t for t in terms if t not in taken)]))
 
 
-def combined(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
+def fold(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
     """All parts by one operation, from the first on."""
     return reduce(lambda total, part: make.binary(at, opcode, total, part), parts)
 
@@ -220,9 +220,7 @@ class _Numbers:
         return None if None in values else sum(v for v in values if v is not None)
 
     def start(self, at: Instruction, kind: str) -> Instruction:
-        return combined(
-            at, "add", [make.scalar(at, kind, 0), *(make.convert(at, s, kind) for s in self.starts)]
-        )
+        return fold(at, "add", [make.scalar(at, kind, 0), *(make.convert(at, s, kind) for s in self.starts)])
 
 
 def _numbers(x: Instruction) -> _Numbers | None:
@@ -468,7 +466,7 @@ def _attend(scores: Instruction) -> bool:
 
 RESTATED = {
     "scale-not-diagonal": Rewriting("dot", _scale),
-    "attention-by-cudnn": Rewriting("dot", _attend, "gpu"),
+    "attention-by-cudnn": Rewriting("dot", _attend, "gpu", "cuDNN attention"),
     "sum-before-the-product": Rewriting("reduce", _sum_first),
     "multiply-the-small-first": Rewriting("dot", _reorder),
     "sum-once": Rewriting("add", _sum_once),

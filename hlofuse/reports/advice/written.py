@@ -33,7 +33,7 @@ _NARROW = ("bf16", "f16")
 def prepared(module: Module) -> Module:
     """A copy without calls, in which broadcasts and reshapes are simple."""
     out = copy_module(module)
-    simpler = AlgebraicSimplifier(Options(dot_strength_reduction=False))
+    simpler = AlgebraicSimplifier(Options(dot_strength_reduction=False, reduce_of_concatenate=False))
     cse = HloCSE(only_fusion_computations=False, release=AROUND_FUSION)
     for step in (CallInliner(), TupleSimplifier(), simpler, cse, HloDCE()):
         step.run(out, OnlySkipped())
@@ -223,6 +223,8 @@ class Rewriting:
     """Makes the change at one of them; False where it cannot be made."""
     backend: str = ""
     """The only backend on which it can be made."""
+    rough: str = ""
+    """Kernels that it brings whose time rests on one measurement of one shape."""
 
 
 OWN = {

@@ -1,9 +1,7 @@
 """Possible changes, tried on the module: recipes, flags, and rules that no program can avoid."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
 from hlofuse.account.measured import share
@@ -26,8 +24,6 @@ from hlofuse.reports.advice.catalogue import RECIPES, WRITTEN
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import Facts, place_of
-from hlofuse.reports.common.model import Place
-from hlofuse.reports.explain.explain import blocking_rules_of
 from hlofuse.reports.verdict.cut import Cutter
 from hlofuse.reports.verdict.model import Suggestion, SuggestionKind
 from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
@@ -38,8 +34,6 @@ _GAIN_OF_FLAG = 0.05
 were worth up to half of the time."""
 _KINDS = 8
 """Different places in which a change to a large module is tried."""
-_TOGETHER = 5
-"""Suggestions that are tried together."""
 _FLAGS, _MOST_LOWERED = 3, 30_000
 """Flags tried on the largest modules, and instructions lowered with all of them."""
 OPTIONAL = frozenset(
@@ -69,6 +63,8 @@ def of_recipes(
     before = situation.facts.before
     in_program = {_of_size(x) for x in written.instructions()} if written is not None else None
     for recipe in (form for r in RECIPES for form in _forms(r)):
+        if recipe.name in WRITTEN and (written is not None or ranking is None):
+            continue
         findings = list(recipe.find(situation))
         if in_program is not None:
             places = [(f, before[f.at]) for f in findings]
@@ -107,27 +103,21 @@ def of_written(observed: Observed, facts: Facts, written: Module) -> Iterator[Su
         if opcodes.isdisjoint(rewriting.opcodes.split()):
             continue
         module = copy_module(start)
-        changed = _rewrite(module, recipe)
+        places = [
+            x for c in module.computations for x in c.post_order() if x.opcode in rewriting.opcodes.split()
+        ]
+        changed = [place_of(x, module, x.name, "") for x in places if rewriting.change(x)]
         if not changed:
             continue
+        HloDCE().run(module, Recorder())
         base = base or compiled(start, observed, config.build.flags)
         after = compiled(module, observed, config.build.flags)
         if base is None or after is None:
             continue
         trial = trial_of(base.totals, after.totals, "replayed from before optimizations", (base, after))
+        trial = replace(trial, roughly_timed=rewriting.rough)
         sources = tuple(dict.fromkeys(p.source for p in changed if p.source is not None))
         yield Suggestion("code", recipe.text, "", sources, len(changed), trial, recipe.name)
-
-
-def _rewrite(module: Module, recipe: Recipe) -> list[Place]:
-    """The places where the change of a recipe was made in a module before optimizations."""
-    rewriting = WRITTEN[recipe.name]
-    opcodes = rewriting.opcodes.split()
-    places = [x for c in module.computations for x in c.post_order() if x.opcode in opcodes]
-    lines = {x: place_of(x.operands[0] if x.opcode == "tuple" else x, module, x.name, "") for x in places}
-    changed = [lines[x] for x in places if rewriting.change(x)]
-    HloDCE().run(module, Recorder())
-    return changed
 
 
 _CREATED = frozenset({"concatenate", "pad", "sort", "gather", "scatter", "select", "convolution", "reverse"})
@@ -206,15 +196,12 @@ def of_flags(
             if trial.us_saved is None or trial.us_saved < 0:
                 continue
             trial = replace(trial, us_saved=None, scaled_us_saved=None)
-        elif not trial.saves_memory(base.totals) and not _gains_enough(trial, base.totals):
+        gains = trial.us_saved is None or trial.us_saved >= _GAIN_OF_FLAG * (base.totals.us or 0.0)
+        if not gains and not trial.saves_memory(base.totals):
             continue
         calls = [sum(r.kind == "library" for r in a.rows) for a in (base, after)]
         trial = replace(trial, has_fewer_library_calls=calls[0] > calls[1])
         yield Suggestion("flag", text, rule, (), 0, trial, flag=flag)
-
-
-def _gains_enough(trial: Trial, totals: Totals) -> bool:
-    return trial.us_saved is None or trial.us_saved >= _GAIN_OF_FLAG * (totals.us or 0.0)
 
 
 def _flags(
@@ -266,88 +253,23 @@ def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) 
 
 
 def combined(
-    suggestions: Iterable[Suggestion],
-    observed: Observed,
-    before: Account,
-    written: Module | None,
+    suggestions: Iterable[Suggestion], observed: Observed, before: Account
 ) -> tuple[tuple[int, ...], Trial] | None:
-    """The changes that still help after those before them, and the gain of all; None for fewer than two.
-
-    Where one of them begins before optimizations, in `written`, all are compiled from there.
-    """
-    chosen = [
-        (number, s)
+    """The changes that still help after those before them, and the gain of all; None for fewer than two."""
+    current, account, helpful = observed.replay.input, before, list[int]()
+    changes = [
+        (number, s.change)
         for number, s in enumerate(suggestions, 1)
-        if (s.change is not None or s.flag or s.recipe in WRITTEN) and not s.trial.is_to_be_measured
-    ][:_TOGETHER]
-    if len(chosen) < 2:
-        return None
-    current = _Changed(observed)
-    if written is not None and any(s.flag or s.recipe in WRITTEN for _, s in chosen):
-        chosen = chosen[: max(2, _MOST_LOWERED // sum(1 for _ in written.instructions()))]
-        current = replace(current, module=prepared(written))
-        if (start := current.account()) is None:
-            return None
-        before = start
-    account, helpful = before, list[int]()
-    for number, s in chosen:
-        changed = current.after(s)
-        after = changed.account() if changed is not None else None
-        if changed is None or after is None:
-            continue
-        if trial_of(account.totals, after.totals, "").helps(account.totals):
-            current, account = changed, after
+        if s.change is not None and not s.trial.is_to_be_measured
+    ]
+    for number, change in changes if len(changes) > 1 else ():
+        attempt = tried(current, observed.replay.config, *change, observed.cache)
+        after = final_account(attempt[0]) if attempt is not None else account
+        if attempt is not None and trial_of(account.totals, after.totals, "").helps(account.totals):
+            current, account = attempt[0].replay.input, after
             helpful.append(number)
     trial = trial_of(before.totals, account.totals, "replayed", (before, account))
     return (tuple(helpful), trial) if len(helpful) > 1 else None
-
-
-@dataclass(frozen=True)
-class _Changed:
-    """A program with some changes."""
-
-    observed: Observed
-    module: Module | None = None
-    """Before optimizations; None where every change begins later."""
-    flags: tuple[str, ...] = ()
-    later: tuple[tuple[Recipe, tuple[Finding, ...]], ...] = ()
-    """Changes at the input of fusion."""
-
-    def after(self, s: Suggestion) -> _Changed | None:
-        """The program with one more change; None where it can no longer be made."""
-        if s.change is not None and not s.flag:
-            return replace(self, later=(*self.later, s.change))
-        if s.flag:
-            return replace(self, flags=merged(self.flags, (s.flag,)))
-        module = copy_module(self.module) if self.module is not None else None
-        recipe = next(r for r in RECIPES if r.name == s.recipe)
-        if module is None or not _rewrite(module, recipe):
-            return None
-        return replace(self, module=module)
-
-    def account(self) -> Account | None:
-        """None where it cannot be compiled."""
-        config, current = self.observed.replay.config, self.observed
-        flags = merged(config.build.flags, self.flags)
-        try:
-            if self.module is not None:
-                current = compiled_with(self.module, config, flags)
-            elif self.flags:
-                config = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
-                current = observed_replay(current.replay.input, config, totals_only=True)
-        except HlofuseError:
-            return None
-        for recipe, findings in self.later:
-            if self.module is not None:
-                facts = Facts(current.replay, current.costs)
-                refused = [r for b in blocking_rules_of(facts) for r in b.refusals]
-                findings = tuple(recipe.find(Situation(facts, refused)))
-            source = current.replay
-            attempt = tried(source.input, source.config, recipe, findings, self.observed.cache)
-            if attempt is None:
-                return None
-            current = attempt[0]
-        return final_account(current)
 
 
 # Trying a recipe: its change is written into a copy of the module, and fusion is replayed on that.

@@ -71,17 +71,17 @@ class Verdict:
     """The minimum over all choices of fusions, everything else unchanged."""
     program: ProgramFloor | None
     """The minimum of any form of the program; None where a change that was tried goes below it."""
-    suggestions: tuple[Suggestion, ...] = field(repr=False)
-    """Greatest gain first, then gains to be measured, then limitations of XLA; each gains something."""
-    best: Trial | None
-    """The best of all replays, those of rules that are no program's to change among them; None for none."""
-    best_of: str
-    """The change of the best replay: `without PF009`, or the suggestion's text."""
-    replays: int
-    is_ranked: bool
-    """False for a module so large that rules were not replayed one by one."""
     hot_kernels: tuple[HotKernel, ...] = field(repr=False)
     """Slowest first; without times by bytes."""
+    suggestions: tuple[Suggestion, ...] = field(default=(), repr=False)
+    """Greatest gain first, then gains to be measured, then limitations of XLA; each gains something."""
+    best: Trial | None = None
+    """The best of all replays, those of rules that are no program's to change among them; None for none."""
+    best_of: str = ""
+    """The change of the best replay: `without PF009`, or the suggestion's text."""
+    replays: int = 0
+    is_ranked: bool = False
+    """False for a module so large that rules were not replayed one by one."""
     untried: tuple[Suggestion, ...] = field(default=(), repr=False)
     """Recipes whose symptom is there, and of which nothing says what they gain here, most touched first."""
     measured: Measured | None = None

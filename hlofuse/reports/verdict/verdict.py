@@ -90,15 +90,15 @@ def verdict(
         tuple(_shares(account, fused, together)),
         fusion_floor(account, fused, flops, config.device),
         _floor(account, fused, config.device, suggestions, ranking),
+        hot_kernels(facts),
         helpful,
         best,
         best_of,
         (len(ranking.relaxed) if ranking is not None else 0) + sum(s.kind != "report" for s in suggestions),
         ranking is not None,
-        hot_kernels(facts),
         tuple(untried),
         account.measured,
-        together=combined(helpful, observed, facts.account_replayed, written) if tries else None,
+        together=combined(helpful, observed, facts.account_replayed) if tries else None,
         cpu=account.times.device if account.times is not None else None,
         collectives=collective_rows(account.collectives, facts.final_place),
         compile_time=tuple(compile_time_notes(written)) if tries and written is not None else (),
@@ -120,22 +120,12 @@ def verdict_as_it_is(
     rows = [(r, where(r.instruction)) for r in account.rows if r.runs or r.measured_us]
     times = KernelTimes(device, release).kernel if device is not None else account.kernel
     together = _in_command_buffers(account, release.name, flags)
-    shares, floor = (
-        tuple(_shares(account, fused, together)),
-        fusion_floor(account, fused, flops, account.machine),
-    )
-    kernels = grouped_kernels(rows, times, account.times)
     return Verdict(
         account.totals,
-        shares,
-        floor,
+        tuple(_shares(account, fused, together)),
+        fusion_floor(account, fused, flops, account.machine),
         _floor(account, fused, account.machine),
-        (),
-        None,
-        "",
-        0,
-        False,
-        kernels,
+        hot_kernels=grouped_kernels(rows, times, account.times),
         measured=account.measured,
         time_source=account.time_source,
         is_replayed=False,

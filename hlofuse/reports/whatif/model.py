@@ -151,7 +151,6 @@ def trial_of(
         peaks[0] - peaks[1] if peaks[0] is not None and peaks[1] is not None else None,
         sizes[0] - sizes[1] if sizes[0] is not None and sizes[1] is not None else None,
         has_more_code=grows,
-        roughly_timed=next(filter(None, (a.roughly_timed for a in accounts or ())), ""),
     )
 
 
