@@ -36,17 +36,17 @@ class ShapeFacts:
         self.minor_to_major = shape.minor_to_major
 
 
+class _Facts(dict[Shape, ShapeFacts]):
+    def __missing__(self, shape: Shape) -> ShapeFacts:
+        facts = self[shape] = ShapeFacts(shape, len(self))
+        return facts
+
+
 class ShapeTable:
     """Shapes to facts."""
 
     def __init__(self) -> None:
-        self._facts: dict[Shape, ShapeFacts] = {}
-
-    def facts(self, shape: Shape) -> ShapeFacts:
-        facts = self._facts.get(shape)
-        if facts is None:
-            facts = self._facts[shape] = ShapeFacts(shape, len(self._facts))
-        return facts
+        self.facts = _Facts().__getitem__
 
 
 def bytes_of_leaves(shape: Shape) -> float:

@@ -177,9 +177,10 @@ def _set_roots(
     outputs = _outputs(fusion.fused_root)
     clean: dict[Instruction, bool] = {}
     for inner in order:
-        clean[inner] = all(
-            (u.opcode == "tuple" or atoms[u].intermediate) and clean.get(u, True) for u in inner.users
-        )
+        clean[inner] = True
+        for user in inner.users:
+            if not (user.opcode == "tuple" or atoms[user].intermediate) or not clean.get(user, True):
+                clean[inner] = False
     summary.clean = [clean.get(p, True) for p in fusion.fused_computation.parameters]
     count = len(summary.clean)
     above = search_upwards(reversed(order), atoms)
