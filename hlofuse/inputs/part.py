@@ -43,6 +43,9 @@ _PREFIX = re.compile(
 _CREATED_BY_FUSION = re.compile(
     r"(?:fused_computation|wrapped_[a-z_\d]+_computation)(?:\.\d+)*(?:\.clone(?:\.\d+)*)?", re.ASCII
 )
+_MLIR_MODULE = re.compile(r"module @(\w+)")
+_MLIR_FUNCTION = re.compile(r"\s*func\.func (public )?(?:private )?@(\w+)")
+_MLIR_OPERATION = re.compile(r"\s*(?:(%[\w#]+)(?::\d+)? = )?\"?(?:stablehlo|mhlo|chlo|func)\.(\w+)")
 _STAGES = {
     Stage.BEFORE: "{}module before optimizations",
     Stage.INPUT: "{}module at the fusion input",
@@ -80,6 +83,7 @@ class Part:
     """The number of its last line with an instruction, from 1."""
     name: str = ""
     """The name of the input in messages."""
+    is_stablehlo: bool = False
 
     @property
     def backend(self) -> Fact | None:
@@ -89,6 +93,8 @@ class Part:
     @property
     def stage(self) -> Stage | None:
         """The stage, if something in the text shows it."""
+        if self.is_stablehlo:
+            return Stage.BEFORE
         if self.module.is_scheduled:
             return Stage.SCHEDULED
         created = any(i.fusion_kind in ("kLoop", "kInput", "kOutput") for i in self.module.instructions())
@@ -196,6 +202,29 @@ def read_part(lines: Sequence[str], first: int = 0, header: str = "") -> Part:
         last = Computation("")
         last.append_unnumbered(found.cut)
         found.module.computations.append(last)
+    return found
+
+
+def read_stablehlo_part(text: str) -> Part | None:
+    """The functions and operations of StableHLO text that ends before its module; None for a whole one."""
+    plain = re.sub(STRING, "", text)
+    if plain.count("{") <= plain.count("}"):
+        return None
+    named = _MLIR_MODULE.search(text)
+    found = Part(Module(named[1] if named is not None else "", Attributes(raw={})), is_stablehlo=True)
+    for number, line in enumerate(text.splitlines()):
+        if (function := _MLIR_FUNCTION.match(line)) is not None:
+            fragment = _add_fragment(found, function[2], number)
+            fragment.is_entry = bool(function[1])
+            found.end = number + 1
+        elif (operation := _MLIR_OPERATION.match(line)) is not None and found.fragments:
+            new = Instruction(operation[1] or "", Shape("opaque"), operation[2], (), Attributes(raw={}))
+            found.fragments[-1].computation.append_unnumbered(new)
+            found.end = number + 1
+    for fragment in found.fragments[:-1]:
+        fragment.is_whole = True
+    if found.fragments:
+        found.absent.append(f"the end of {found.fragments[-1].computation.name}")
     return found
 
 

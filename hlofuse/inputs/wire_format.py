@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hlofuse.format.escape import printable
+from hlofuse.inputs.part import PartError, read_stablehlo_part
 from hlofuse.inputs.text import read_bytes
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
@@ -244,6 +245,10 @@ def hlo_text(data: bytes, form: str, name: str) -> str:
             computation = jaxlib._jax.mlir.mlir_module_to_xla_computation(data, False, False)
         return str(computation.get_hlo_module().to_string())
     except Exception as error:
+        part = read_stablehlo_part(data.decode("utf-8", "replace")) if form == MLIR else None
+        if part is not None:
+            part.name = name
+            raise PartError(part) from None
         message = printable(str(error).strip().split("\n")[0][:300])
         raise ForeignError(f"{printable(name)} is {form} that jaxlib cannot read: {message}") from None
 

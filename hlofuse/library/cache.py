@@ -42,6 +42,7 @@ from hlofuse.ir.native import no_collection
 from hlofuse.ir.shape import Shape
 from hlofuse.library.options import Listener, ReplayOptions
 from hlofuse.reports.advice.recipe import Recipe
+from hlofuse.reports.common.lineage import Lineage
 from hlofuse.rules.catalogue import Rule, catalogue
 
 if TYPE_CHECKING:
@@ -225,6 +226,11 @@ def _fields(kind: Any) -> list[str]:
 _NODES = {kind: _fields(kind) for kind in (Instruction, Computation)}
 
 
+_BLANK: dict[type, tuple[Any, ...]] = {Computation: ("",), Module: ("",)}
+"""Arguments of classes that cannot be made without any where they are compiled."""
+_BLANK[Lineage] = Module(""), Module(""), ()
+
+
 class _Pickler(pickle.Pickler):
     def __init__(self, file: BytesIO) -> None:
         super().__init__(file, protocol=5)
@@ -234,7 +240,7 @@ class _Pickler(pickle.Pickler):
         kind = obj.__class__
         if kind is Instruction or kind is Computation:
             self.nodes.append(obj)
-            return __newobj__, (kind,)
+            return __newobj__, (kind, *_BLANK.get(kind, ()))
         if isinstance(obj, tuple):  # one with names, without calls of Python when it is loaded
             return tuple.__new__, (kind, tuple(obj))
         if kind is CostAnalysis:  # quicker to work out again where it is needed
@@ -256,9 +262,9 @@ class _Pickler(pickle.Pickler):
         if kind is Module:
             obj.stack_frames  # noqa: B018  read now: what is deferred cannot be stored
             findings = {k: v for k, v in obj.findings.items() if k not in _FOUND_AGAIN}
-            return __newobj__, (Module,), {**obj.__dict__, "findings": findings}
+            return _reduced(obj, findings=findings)
         if kind is Account:
-            return __newobj__, (Account,), {k: v for k, v in obj.__dict__.items() if k != "memory"}
+            return _reduced(obj, without="memory")
         if kind is Recipe:
             return _recipe, (obj.name, obj.text)
         if kind is SharedTables:
@@ -266,9 +272,9 @@ class _Pickler(pickle.Pickler):
         if kind is Costs:
             return costs_of, (obj.observer, obj.replay)
         if kind is CostObserver:
-            return __newobj__, (CostObserver,), {**obj.__dict__, "model": None}
-        if (names := getattr(kind, "__mypyc_attrs__", None)) is not None:
-            return _filled, (kind, {n: getattr(obj, n) for n in names if hasattr(obj, n)})
+            return _reduced(obj, model=None)
+        if hasattr(kind, "__mypyc_attrs__"):
+            return _reduced(obj)
         return NotImplemented
 
 
@@ -279,11 +285,17 @@ def _recipe(name: str, text: str) -> Recipe:
     return replace(recipe, text=text, rewrite=rewrites[text], forms=()) if text in rewrites else recipe
 
 
-def _filled(kind: Any, values: Mapping[str, Any]) -> Any:
-    new = kind.__new__(kind)
+def _reduced(obj: Any, without: str = "", **changed: object) -> tuple[Any, ...]:
+    """An instance of a class, compiled or not, as pickle wants it: made empty, then filled."""
+    kind = obj.__class__
+    names = getattr(kind, "__mypyc_attrs__", None) or vars(obj)
+    values = {n: getattr(obj, n) for n in names if n != without and hasattr(obj, n)}
+    return __newobj__, (kind, *_BLANK.get(kind, ())), {**values, **changed}, None, None, _fill
+
+
+def _fill(obj: Any, values: Mapping[str, Any]) -> None:
     for name, value in values.items():
-        setattr(new, name, value)
-    return new
+        object.__setattr__(obj, name, value)  # also of frozen ones
 
 
 def _rule(code: str) -> Rule:

@@ -65,6 +65,15 @@ def _simplification(lists: PassLists, name: str, is_of_library: Callable[[Instru
     )
 
 
+_WIDER = dict.fromkeys("f8e5m2 f8e4m3 f8e4m3fn f8e4m3b11fnuz f8e5m2fnuz f8e4m3fnuz f8e3m4".split(), "f16")
+_WIDER |= {"s4": "s8", "u4": "u8", "f4e2m1fn": "f16", "f8e8m0fnu": "f32"}
+"""Types that a CPU computes in a wider one (`cpu_compiler.cc`), in the order of the passes."""
+
+
+def _never(_: Instruction) -> bool:
+    return False
+
+
 @cache
 def _before_fusion(release: Release, starts: frozenset[str]) -> tuple[Pipeline, ...]:
     """The pipelines of a release where YNNPACK computes operations of these opcodes."""
@@ -112,6 +121,7 @@ def _before_fusion(release: Release, starts: frozenset[str]) -> tuple[Pipeline, 
             "dot_decomposer",
             AllReducePromotion(widened={"bf16": "f32"}),
             FloatNormalization("bf16", "f32", is_narrow),
+            *(FloatNormalization(low, high, _never) for low, high in _WIDER.items()),
             "batch-dot-simplification",
             "convolution-group-converter",
             UnimplementedPass("convolution-group-converter", ("convolution",), _has_groups),

@@ -341,3 +341,41 @@ def test_a_directory_says_it_of_its_file(tmp_path: Path, hlofuse: Run) -> None:
     result = hlofuse("explain", tmp_path)
     assert result.status == 0
     assert "jit_f: 2 computations" in result.out
+
+
+TWO_FUNCTIONS = """module @jit_f attributes {mhlo.num_partitions = 1 : i32} {
+  func.func public @main(%arg0: tensor<8xf32>) -> (tensor<8xf32> {jax.result_info = "a{"}) {
+    %0 = stablehlo.tanh %arg0 : tensor<8xf32>
+    %1 = call @inner(%0) : (tensor<8xf32>) -> tensor<8xf32>
+    return %1 : tensor<8xf32>
+  }
+  func.func private @inner(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+    %0 = stablehlo.add %arg0, %arg0 : tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}
+"""
+
+
+@needs_jaxlib
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [(1, "only the header"), (3, f"{INSIDE}, after line 3"), (5, INSIDE), (9, "the end of inner is not in")],
+)
+def test_stablehlo_that_ends_early_has_no_figures(lines: int, problem: str) -> None:
+    text = "\n".join(TWO_FUNCTIONS.splitlines()[:lines]) + "\n"
+    with pytest.raises(PartError) as caught:
+        load_text(text)
+    part = caught.value.part
+    assert problem in part.problem
+    assert part.contents.endswith("module before optimizations")
+    operations = [i.opcode for i in part.module.instructions()]
+    assert operations == ["tanh", "add"][: (lines > 2) + (lines > 7)]
+
+
+@needs_jaxlib
+def test_stablehlo_that_is_whole_is_no_part() -> None:
+    assert len(list(load_text(TWO_FUNCTIONS).computations)) == 2
+    with pytest.raises(HlofuseError, match="jaxlib cannot read") as caught:
+        load_text(TWO_FUNCTIONS.replace("stablehlo.tanh", "stablehlo.tahn"))
+    assert not isinstance(caught.value, PartError)

@@ -11,6 +11,7 @@ import re
 
 import pytest
 
+import hlofuse as library
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
@@ -62,3 +63,36 @@ def test_a_program_comes_out_as_xla_has_it_ahead_of_fusion(target: str, case: st
         parse_module(_NOTE.sub("", text)) for text in (print_module(out.module), texts["ahead"])
     )
     assert same_structure(actual, expected)
+
+
+_CONVERTS = ["convert_convert_fusion", "convert_convert_fusion.1", "convert_convert_fusion.2"]
+
+
+@pytest.mark.parametrize(
+    ("element_type", "operation", "kernels"),
+    [
+        ("f8e4m3fn", "add(x, y)", ["add_convert_fusion"]),
+        ("f8e4m3fn", "negate(x)", ["negate_convert_fusion"]),
+        (
+            "f8e5m2",
+            "dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}",
+            [*_CONVERTS, "ynn_fusion"],
+        ),
+        ("s4", "multiply(x, y)", ["multiply_convert_fusion"]),
+        ("f16", "add(x, y)", ["wrapped_add"]),
+    ],
+)
+def test_a_cpu_computes_types_of_eight_bits_and_less_in_wider_ones(
+    element_type: str, operation: str, kernels: list[str]
+) -> None:
+    """XLA 0.11.1 has these kernels (`float-normalization-f8e4m3fn` and others)."""
+    array = f"{element_type}[64,64]"
+    text = f"""HloModule m
+ENTRY e {{
+  x = {array} parameter(0)
+  y = {array} parameter(1)
+  ROOT r = {array} {operation}
+}}
+"""
+    report = library.open(text, target="cpu", stage="before-optimizations")
+    assert sorted(k.name for k in report.kernels) == kernels

@@ -41,7 +41,7 @@ class FloatNormalization(Pass):
         return f"float-normalization-{self.low}"
 
     def run(self, module: Module, recorder: Recorder) -> bool:
-        if not any(_count(i.shape, self.low) for i in module.instructions()):
+        if not any(_count(shape, self.low) for shape in {i.shape for i in module.instructions()}):
             return False
         work = _Normalizing(self)
         for computation in module.computation_post_order():
