@@ -129,8 +129,13 @@ class Identity:
 
     @property
     def weakest(self) -> tuple[str, Fact]:
-        """The least certain statement, by name: defaults first, then open spans."""
-        named = [("the backend", self.backend), ("the stage", self.stage), ("the release", self.release)]
+        """The least certain statement, by name: defaults first, then open spans.
+
+        A module after fusion shows its stage itself.
+        """
+        named = [("the backend", self.backend), ("the release", self.release)]
+        if not self.shown.is_fused:
+            named.append(("the stage", self.stage))
         if self.device is not None:
             named.append(("the device", self.device))
         return min(named, key=lambda pair: (pair[1].strength, not pair[1].is_open))
