@@ -85,7 +85,9 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
             return
         if answer is not None:
             full = [observed.note] if observed.note else []
-            for line in ("", *full, *untried_lines(answer), ""):
+            untried = [*untried_lines(answer)][1:]  # the screen has the first
+            heading = ["Changes that are not simulated:"] if untried else []
+            for line in ("", *full, *heading, *untried, ""):
                 console.print(line)
             if difference is not None:
                 print_difference(difference, console, limit=limit)
