@@ -149,6 +149,16 @@ class HloValue:
         self._uses: Sequence[HloUse] | None = None
 
     @property
+    def shape(self) -> Shape:
+        """The shape of its array, or of its table of pointers."""
+        return subshape_at(self.instruction.shape, self.index)
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of its place."""
+        return self.shape.buffer_size
+
+    @property
     def positions(self) -> list[HloPosition]:
         """Its positions; the first one is the definition."""
         positions = self._positions

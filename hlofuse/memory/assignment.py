@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
-from hlofuse.analysis.hlo_value import HloValue, Index, shape_tree, subshape_at
+from hlofuse.analysis.hlo_value import HloValue, Index, shape_tree
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.memory.heap import Block, HeapSimulation, LiveRanges, Range, pack
+from hlofuse.memory.schedule import live_ranges
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.releases import AROUND_FUSION
 
@@ -89,7 +90,7 @@ class Assignment:
             if alive and block.size:
                 value = alive[-1]
                 x, readers = value.instruction, tuple(self.readers(value))
-                found.append(LiveArray(value, x, value.index, _shape(value), block.size, readers))
+                found.append(LiveArray(value, x, value.index, value.shape, block.size, readers))
         return sorted(found, key=lambda array: -array.bytes)
 
 
@@ -140,12 +141,12 @@ class _Assigner:
         self._alignment = _ALIGNMENT.get(backend, _CPU_ALIGNMENT)
         self._alias = HloAlias(module, self._info)
         self._dataflow = self._alias.dataflow
-        self._live = LiveRanges(module, self._alias, backend)
         self._buffers = list(dict.fromkeys(map(self._alias.buffer_of, self._dataflow.values)))
-        self._sizes = {b: max(map(_bytes, b.values)) for b in self._buffers}
+        self._sizes = {b: max(v.bytes for v in b.values) for b in self._buffers}
         if backend == "tpu":
             unit = self._alignment
             self._sizes = {b: -(-size // unit) * unit for b, size in self._sizes.items()}
+        self._live = live_ranges(module, self._alias, self._info, backend, self._sizes)
         self._spaces = {b: _space(b) for b in self._buffers}
         root = self._dataflow.values_of(module.entry.root)
         self._results = {self._alias.buffer_of(v) for v in root if v is not None}
@@ -228,7 +229,7 @@ class _Assigner:
                     self._open.append(allocation)
                     self._donated.append((value, allocation.size))
                 return
-        if any(_shape(v).is_tuple for v in buffer.values):
+        if any(v.shape.is_tuple for v in buffer.values):
             self._add(buffer, is_tuple=True)
         elif not self._reuse(buffer):
             if buffer in self._results:
@@ -371,15 +372,7 @@ def _merged(ranges: Iterable[Range]) -> list[Range]:
     return found
 
 
-def _shape(value: HloValue) -> Shape:
-    return subshape_at(value.instruction.shape, value.index)
-
-
-def _bytes(value: HloValue) -> int:
-    return _shape(value).buffer_size
-
-
 def _space(buffer: HloBuffer) -> int:
     """The memory space of a buffer: that of a value which has one."""
-    layouts = (_shape(v).layout for v in buffer.values)
+    layouts = (v.shape.layout for v in buffer.values)
     return next((x.memory_space for x in layouts if x is not None and x.memory_space), 0)

@@ -1,8 +1,9 @@
 """XLA's heap simulator: when each value is needed (`xla/hlo/utils/hlo_live_range.cc`), and the places of
 values that are not needed at the same time, best fit by decreasing size (`heap_simulator.cc`)."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,17 +16,19 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 
 Range = tuple[int, int]
 """First and last moment, both included."""
+Order: TypeAlias = Callable[[Computation], Sequence[Instruction]]
+"""The instructions of a computation in the order in which they run."""
 
 
 class LiveRanges:
     """The moments of a module's instructions, and between which of them its values live."""
 
-    def __init__(self, module: Module, alias: HloAlias, backend: str = "") -> None:
+    def __init__(self, module: Module, alias: HloAlias, order: Order) -> None:
         self.order: list[Instruction] = []
         """All instructions that run, one moment each, those of a called computation before their caller."""
         self.ranges: dict[HloValue, Range] = {}
         self._module = module
-        self._order_of = breadth_first if backend == "cpu" else Computation.post_order
+        self._order_of = order
         self.alias = alias
         self._times: dict[Instruction, int] = {}
         self.spans: dict[Computation, Range] = {}
@@ -47,8 +50,7 @@ class LiveRanges:
         return self._times.get(instruction, self.end)
 
     def _flatten(self) -> None:
-        """`FlattenSchedule`; what has no schedule runs in an estimated order."""
-        scheduled = self._module.is_scheduled
+        """`FlattenSchedule`."""
         pending: list[Instruction | Computation | tuple[Computation, int]] = [self._module.entry]
         opened: set[Computation] = set()
         while pending:
@@ -61,7 +63,7 @@ class LiveRanges:
             elif item not in opened:
                 opened.add(item)
                 pending.append((item, len(self.order)))
-                instructions: Sequence[Instruction] = item.instructions if scheduled else self._order_of(item)
+                instructions = self._order_of(item)
                 context = self._started_by.get(item)
                 for x in reversed(instructions):
                     pending.append(x)
@@ -113,18 +115,6 @@ class LiveRanges:
             ranges[k] = (start, min(end, next_start))
         for (_, _, _, value), found in zip(rows, ranges, strict=True):
             self.ranges[value] = found
-
-
-def breadth_first(computation: Computation) -> list[Instruction]:
-    """XLA:CPU's schedule: an instruction as soon as its operands have run (`BFScheduler`)."""
-    waits = {x: len(set(x.operands)) + len(x.control_predecessors) for x in computation}
-    order = [x for x, count in waits.items() if not count]
-    for x in order:
-        for user in (*x.users, *x.control_successors):
-            waits[user] -= 1
-            if not waits[user]:
-                order.append(user)
-    return order
 
 
 def run_by(x: Instruction) -> list[Computation]:

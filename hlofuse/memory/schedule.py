@@ -1,0 +1,151 @@
+"""The orders in which XLA runs a module that has no schedule (`hlo_memory_scheduler.cc`)."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush
+from itertools import count as numbers
+from sys import maxsize
+from typing import TypeAlias
+
+from hlofuse.analysis.alias_info import AliasInfo
+from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
+from hlofuse.analysis.hlo_dataflow import HloDataflow
+from hlofuse.analysis.hlo_value import HloValue
+from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.memory.heap import HeapSimulation, LiveRanges
+
+_GIVEN = frozenset({"parameter", "constant"})
+_Sizes: TypeAlias = Mapping[HloBuffer, int]
+
+
+def live_ranges(module: Module, alias: HloAlias, info: AliasInfo, backend: str, sizes: _Sizes) -> LiveRanges:
+    """The live ranges in the order of the schedule, or else in the order that XLA's scheduler finds."""
+    if module.is_scheduled:
+        return LiveRanges(module, alias, lambda c: c.instructions)
+    if backend == "cpu":
+        return LiveRanges(module, alias, breadth_first)
+    in_post_order = LiveRanges(module, alias, Computation.post_order)
+    if backend != "gpu":
+        return in_post_order
+    order = _Order(alias.dataflow)
+    found = [
+        LiveRanges(module, alias, order.by_bytes_freed),
+        LiveRanges(module, alias, order.depth_first),
+        in_post_order,
+    ]
+    # The first of equals, as in `DefaultMemoryScheduler::Run`.
+    return min(found, key=lambda live: _minimum_memory(alias, info, live, sizes))
+
+
+def breadth_first(computation: Computation) -> list[Instruction]:
+    """XLA:CPU's schedule: an instruction as soon as its operands have run (`BFScheduler`)."""
+    waits = _predecessor_counts(computation)
+    order = [x for x, count in waits.items() if not count]
+    for x in order:
+        for user in (*x.users, *x.control_successors):
+            waits[user] -= 1
+            if not waits[user]:
+                order.append(user)
+    return order
+
+
+def _predecessor_counts(computation: Computation) -> dict[Instruction, int]:
+    return {x: len(set(x.operands)) + len(x.control_predecessors) for x in computation}
+
+
+def _minimum_memory(alias: HloAlias, info: AliasInfo, live: LiveRanges, sizes: _Sizes) -> int:
+    """The most bytes alive at once, without gaps (`HeapSimulator::MinimumMemoryForModule`)."""
+    values = [v for v in live.ranges if v.instruction.opcode != "constant"]
+    changes: Counter[int] = Counter()
+    for block in HeapSimulation(values, alias, live, sizes, info).blocks:
+        for start, end in zip(block.starts, block.ends, strict=True):
+            changes[start] += block.size
+            changes[end] -= block.size
+    now = most = 0
+    for moment in sorted(changes):
+        now += changes[moment]
+        most = max(most, now)
+    return most
+
+
+class _Order:
+    """Orders of one computation that need little memory, by greedy heuristics."""
+
+    def __init__(self, dataflow: HloDataflow) -> None:
+        self._dataflow = dataflow
+
+    def _values(self, instructions: Iterable[Instruction]) -> list[HloValue]:
+        """The values in the results of instructions, each once, elements of tuples among them."""
+        found = (v for x in instructions for v in self._dataflow.values_of(x) if v is not None)
+        return list(dict.fromkeys(found))
+
+    def _bytes_defined(self, x: Instruction) -> int:
+        if x.opcode in _GIVEN:
+            return 0
+        return sum(v.bytes for v in self._values([x]) if v.instruction is x)
+
+    def depth_first(self, computation: Computation) -> list[Instruction]:
+        """Operands with more users before them first, then the larger ones (`DFSMemoryScheduler`)."""
+        rank: dict[Instruction, tuple[int, int, str]] = {}
+        all_bytes, most = 0, len(computation)
+        for x in computation.post_order():
+            users = total = 0
+            if x.opcode not in _GIVEN:
+                own = self._bytes_defined(x)
+                all_bytes += own
+                before = [rank[o] for o in set(x.operands)]
+                users = max(len(x.users) - 1, 0) - sum(r[0] for r in before)
+                total = own - sum(r[1] for r in before)
+            rank[x] = -min(users, most), -min(total, all_bytes), x.name
+        order: dict[Instruction, None] = {}
+        entered: set[Instruction] = set()
+        pending = [computation.root, *reversed(computation.unreachable_roots())]
+        while pending:
+            x = pending[-1]
+            if x in entered:
+                order.setdefault(pending.pop())
+                continue
+            entered.add(x)
+            waits = {o for o in (*x.operands, *x.control_predecessors) if o not in order}
+            pending += sorted(waits, key=rank.__getitem__, reverse=True)
+        return list(order)
+
+    def by_bytes_freed(self, computation: Computation) -> list[Instruction]:
+        """Of what can run, the instruction that frees the most bytes (`ListScheduler`)."""
+        reads = {x: self._values(x.operands) for x in computation}
+        left = Counter(v for values in reads.values() for v in values)
+        left.update(self._values([computation.root]))
+        defined = {x: self._bytes_defined(x) for x in computation}
+        waits = _predecessor_counts(computation)
+        ready: dict[Instruction, tuple[int, int]] = {}
+        queue: list[tuple[int, int, int, Instruction]] = []
+        serial = numbers()
+
+        def enter(x: Instruction) -> None:
+            priority = maxsize, maxsize
+            if not x.shape.is_effective_scalar:
+                last = (v for v in reads[x] if left[v] == 1 and v.instruction.opcode not in _GIVEN)
+                priority = sum(v.bytes for v in last) - defined[x], len(x.users)
+            if ready.get(x) != priority:
+                ready[x] = priority
+                # Of equals the last one that came runs first.
+                heappush(queue, (-priority[0], -priority[1], -next(serial), x))
+
+        for x in (x for x, count in waits.items() if not count):
+            enter(x)
+        order: dict[Instruction, None] = {}
+        while queue:
+            freed, users, _, x = heappop(queue)
+            if x in order or ready[x] != (-freed, -users):
+                continue
+            order[x] = None
+            left.subtract(reads[x])
+            for user in (*x.users, *x.control_successors):
+                waits[user] -= 1
+                if not waits[user]:
+                    enter(user)
+            if any(left[v] == 1 for v in reads[x]):
+                for user in dict.fromkeys(u for o in x.operands for u in o.users):
+                    if user in ready and user not in order:
+                        enter(user)
+        return list(order)
