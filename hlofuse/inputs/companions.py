@@ -221,14 +221,24 @@ class Companions:
     @property
     def temporary_bytes(self) -> int | None:
         """Bytes of temporaries by XLA's buffer assignment, where its dump is next to the final module."""
+        text = self._about_memory("buffer-assignment")
+        return sum(map(int, _TEMPORARY.findall(text))) if text else None
+
+    @property
+    def memory_bytes(self) -> int | None:
+        """Bytes of all allocations by XLA's memory usage report next to the final module.
+
+        None without the report, and where it has several memory spaces.
+        """
+        found = _TOTAL.findall(self._about_memory("memory-usage-report"))
+        return int(found[0]) if len(found) == 1 else None
+
+    def _about_memory(self, ending: str) -> str:
         finished = self.dump.finished if self.dump is not None else None
         if finished is None:
-            return None
-        path = finished.with_name(f"{finished.name.removesuffix('.txt')}-buffer-assignment.txt")
-        if not path.is_file():
-            return None
-        sizes = _TEMPORARY.findall(read_text(path, as_module=False))
-        return sum(map(int, sizes))
+            return ""
+        path = finished.with_name(f"{finished.name.removesuffix('.txt')}-{ending}.txt")
+        return read_text(path, as_module=False) if path.is_file() else ""
 
     def is_result_of(self, backend: str, device: str | None) -> bool:
         """False if XLA's result next to a module is for another backend, or device where one is given."""
@@ -329,6 +339,7 @@ def _builtin_device(device: DeviceDescription) -> DeviceDescription | None:
 
 
 _TEMPORARY = re.compile(r"^allocation \d+: size (\d+),.*\bpreallocated-temp\b", re.MULTILINE)
+_TOTAL = re.compile(r"^Total bytes(?: used)?: (\d+)", re.MULTILINE)
 _SM = re.compile(r"(?<![a-z0-9])sm_?(\d+)\.?(\d)a?(?![0-9])", re.IGNORECASE)
 _GFX = re.compile(r"(?<![a-z0-9])gfx[0-9a-f]{3,4}(?![0-9a-z])", re.IGNORECASE)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.inputs.companions import companions_of
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Instruction
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.reports.check.baseline import parse_bytes
@@ -35,6 +37,13 @@ def _available(device: DeviceDescription | TpuDevice | None, options: Memory) ->
     return {"available": device.device_memory_size, "device": device.name}
 
 
+def _creating_pass(report: Program) -> Callable[[Instruction], str]:
+    """The pass after fusion that merged an instruction from others, where a replay has it; else ""."""
+    if report.is_taken_as_it_is or report.is_fused:
+        return lambda x: ""
+    return lambda x: next((c.pass_name for c in report.facts.created_after_fusion(x)), "")
+
+
 def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
     """The answer of `memory`; HlofuseError where the final module is not known."""
     account, as_it_is = report.account, report.is_taken_as_it_is
@@ -43,10 +52,11 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
             "memory needs the module that runs: give its dump after optimizations, or all dumps"
         )
     found = replace(
-        memory_use(account.module, account.memory),
+        memory_use(account.module, account.memory, _creating_pass(report)),
         **_available(report.loaded.device or account.machine, options),
         is_estimated=report.counted == "replayed",
         recorded_temporary=companions_of(report.module).temporary_bytes,
+        recorded_total=companions_of(report.module).memory_bytes,
     )
     if not report.is_fused:
         found = replace(

@@ -111,7 +111,7 @@ class _Order:
         return list(order)
 
     def by_bytes_freed(self, computation: Computation) -> list[Instruction]:
-        """Of what can run, the instruction that frees the most bytes (`ListScheduler`)."""
+        """The instruction that frees the most bytes first, among those that can run (`ListScheduler`)."""
         reads = {x: self._values(x.operands) for x in computation}
         left = Counter(v for values in reads.values() for v in values)
         left.update(self._values([computation.root]))

@@ -57,6 +57,98 @@ def test_the_dump_of_xlas_buffer_assignment(hlofuse: Run, tmp_path: Path, bytes:
     assert f"XLA's own buffer assignment {line}" in result.out
     found = json.loads(hlofuse("memory", tmp_path, "--format", "json").out)["memory"]
     assert (found["recorded_temporary"], found["temporary"]) == (bytes, 8_914_944)
+    assert found["recorded_total"] is None
+
+
+@pytest.mark.parametrize(
+    ("report", "line"),
+    [
+        ("Memory Space: default (color=0)\nTotal bytes: 13375544 (12.76MiB)\n", "has the same total"),
+        ("Total bytes used: 13375544 (12.76MiB)\n", "has the same total"),
+        ("Total bytes: 64 (64B)\n", "has 64 B in all"),
+        ("Total bytes: 64 (64B)\nTotal bytes: 64 (64B)\n", ""),
+    ],
+)
+def test_the_memory_usage_report(hlofuse: Run, tmp_path: Path, report: str, line: str) -> None:
+    """In the words of two releases. Several memory spaces are not compared."""
+    final = next((ROOT / "samples/tutorial/slow/loss").glob("*after_optimizations*"))
+    name = "module_0001.jit_loss.cpu_after_optimizations"
+    (tmp_path / f"{name}.txt").write_text(read_text(final), encoding="utf-8")
+    (tmp_path / f"{name}-memory-usage-report.txt").write_text(report, encoding="utf-8")
+    out = hlofuse("memory", tmp_path / f"{name}.txt", columns=120).out
+    assert (f"XLA's own memory usage report {line}" in out) == bool(line)
+    assert ("memory usage report" in out) == bool(line)
+
+
+FORWARD_AND_BACKWARD = """HloModule m, is_scheduled=true
+
+less {
+  arg.1 = (s32[], f32[8,1024]{1,0}) parameter(0)
+  i.1 = s32[] get-tuple-element(arg.1), index=0
+  end = s32[] constant(8)
+  ROOT less.1 = pred[] compare(i.1, end), direction=LT
+}
+
+forward {
+  arg.2 = (s32[], f32[8,1024]{1,0}) parameter(0)
+  i.2 = s32[] get-tuple-element(arg.2), index=0
+  stack.2 = f32[8,1024]{1,0} get-tuple-element(arg.2), index=1
+  one.2 = s32[] constant(1)
+  zero.2 = s32[] constant(0)
+  half = f32[] constant(0.5)
+  row = f32[1,1024]{1,0} broadcast(half), dimensions={}
+  new = f32[8,1024]{1,0} dynamic-update-slice(stack.2, row, i.2, zero.2)
+  next.2 = s32[] add(i.2, one.2)
+  ROOT out.2 = (s32[], f32[8,1024]{1,0}) tuple(next.2, new)
+}
+
+backward {
+  arg.3 = (s32[], f32[8,1024]{1,0}) parameter(0)
+  i.3 = s32[] get-tuple-element(arg.3), index=0
+  stack.3 = f32[8,1024]{1,0} get-tuple-element(arg.3), index=1
+  one.3 = s32[] constant(1)
+  next.3 = s32[] add(i.3, one.3), metadata={op_name="jit(f)/while/body/HOW"}
+  ROOT out.3 = (s32[], f32[8,1024]{1,0}) tuple(next.3, stack.3)
+}
+
+ENTRY main {
+  p = f32[8,1024]{1,0} parameter(0)
+  zero = s32[] constant(0)
+  stack = f32[8,1024]{1,0} reverse(p), dimensions={0}
+  start = s32[] copy(zero)
+  all = (s32[], f32[8,1024]{1,0}) tuple(start, stack)
+  loop.1 = (s32[], f32[8,1024]{1,0}) while(all), condition=less, body=forward,
+    metadata={op_name="jit(f)/jvp()/while"}, backend_config={"known_trip_count":{"n":"8"}}
+  kept = f32[8,1024]{1,0} get-tuple-element(loop.1), index=1
+  mirrored = f32[8,1024]{1,0} reverse(kept), dimensions={1}
+  start.1 = s32[] copy(zero)
+  all.1 = (s32[], f32[8,1024]{1,0}) tuple(start.1, kept)
+  loop.2 = (s32[], f32[8,1024]{1,0}) while(all.1), condition=less, body=backward,
+    metadata={op_name="jit(f)/WHERE/while"}
+  first = f32[1,1024]{1,0} slice(mirrored), slice={[0:1], [0:1024]}
+  ROOT end.2 = f32[1,1024]{1,0} copy(first)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("where", "how", "is_named"),
+    [
+        ("transpose(jvp())", "add", True),
+        ("jvp()", "add", False),
+        ("transpose(jvp())", "checkpoint/rematted_computation/add", False),
+    ],
+)
+def test_what_a_loop_keeps_for_its_backward_loop(
+    hlofuse: Run, tmp_path: Path, where: str, how: str, is_named: bool
+) -> None:
+    """Only for a backward loop, and only if jax.checkpoint does not compute it again there."""
+    text = FORWARD_AND_BACKWARD.replace("WHERE", where).replace("HOW", how)
+    (tmp_path / "m.hlo").write_text(text, encoding="utf-8")
+    found = json.loads(hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu", "--format", "json").out)
+    (largest,) = (a for a in found["alive"] if a["name"] == "loop.1" and a["bytes"] == 32_768)
+    expected = "each iteration keeps a part for the backward loop loop.2; jax.checkpoint around the body"
+    assert ((largest["reason"] or "").startswith(expected)) == is_named
 
 
 def test_it_fits_or_not(hlofuse: Run) -> None:
@@ -84,7 +176,9 @@ def test_a_pass_that_keeps_all_stacks_alive_is_left_out(hlofuse: Run) -> None:
     assert abs(change["temporary_bytes"] - 397_592) <= 256
     assert change["saved_bytes"] == 594_712 - change["temporary_bytes"]
     assert change["time_saved_us"] < 0  # the copies are kernels of their own
+    assert [c["flag"] for c in found["changes"]].count(change["flag"]) == 1
     out = hlofuse("memory", path, *options).out
+    assert "since copy_fusion one kernel writes 3 arrays, the first for while" in out.replace("\n", " ")
     assert ". XLA_FLAGS=--xla_disable_hlo_passes=copy_fusion\n   595 kB → 398 kB temporary, time +" in out
 
 

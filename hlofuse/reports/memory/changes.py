@@ -49,7 +49,7 @@ class MemoryChange:
 def memory_changes(
     observed: Observed, facts: Facts, verdict: Callable[[], Verdict]
 ) -> tuple[MemoryChange, ...]:
-    """Changes that save 1% or more of the memory or of the temporary memory, largest saving first.
+    """Changes that save 1% or more of the memory, the largest saving first.
 
     Above `TRIED_UP_TO` instructions only passes after fusion are left out, since a suggestion is tried on a
     part of the module, which has no memory of its own: then `verdict` is not asked for.
@@ -57,7 +57,7 @@ def memory_changes(
     found = list(_without_passes(observed, facts))
     if len(facts.before) <= TRIED_UP_TO:
         for s in verdict().suggestions:
-            if s.kind != "report":
+            if s.kind != "report" and s.flag not in {c.flag for c in found if c.flag}:
                 found.append(MemoryChange(suggestion_text(s), s.trial, s.sources, s.flag, s.recipe))
         found += _edited(observed, facts)
     return tuple(sorted(filter(_saves, found), key=lambda c: -(c.trial.memory_saved or 0)))
@@ -65,10 +65,9 @@ def memory_changes(
 
 def _saves(change: MemoryChange) -> bool:
     after, saved, in_all = change.trial.totals, change.trial.temporary_saved, change.trial.memory_saved
-    if after is None or saved is None or in_all is None or in_all <= 0:
+    if after is None or saved is None or in_all is None:
         return False
-    peak, total = saved + (after.peak_temporary_bytes or 0), in_all + (after.memory_bytes or 0)
-    return saved >= _LEAST * peak > 0 or in_all >= _LEAST * total
+    return in_all > 0 and in_all >= _LEAST * (in_all + (after.memory_bytes or 0))
 
 
 def _without_passes(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:

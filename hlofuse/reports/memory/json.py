@@ -13,7 +13,7 @@ def memory_json(m: MemoryUse) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "module": m.name,
-        "memory": fields(m, f"{_FIGURES} recorded_temporary estimated=is_estimated"),
+        "memory": fields(m, f"{_FIGURES} recorded_temporary recorded_total estimated=is_estimated"),
         "alive": [
             {
                 **fields(a, "name opcode shape bytes source last_reader last_reader_source reason?"),

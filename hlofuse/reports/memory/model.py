@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from hlofuse.analysis.hlo_value import HloValue
-from hlofuse.analysis.kernels import computed_in, kernel_source
+from hlofuse.analysis.kernels import computed_in, kernel_source, trip_count_of
 from hlofuse.format.paths import source_text
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.opcodes import with_trait
@@ -66,6 +66,8 @@ class MemoryUse:
     """True for a replayed module, whose instructions XLA may run in another order."""
     recorded_temporary: int | None = None
     """`temporary` by the dump of XLA's buffer assignment; None without one."""
+    recorded_total: int | None = None
+    """`total` by XLA's memory usage report; None without one."""
     changes: tuple[MemoryChange, ...] = field(default=(), repr=False)
     """Changes that need less temporary memory, the largest saving first."""
 
@@ -75,8 +77,15 @@ class MemoryUse:
         return None if self.available is None else self.total <= self.available
 
 
-def memory_use(module: Module, assigned: Assignment) -> MemoryUse:
-    """The memory of a final module and its arrays at the peak."""
+def memory_use(
+    module: Module,
+    assigned: Assignment,
+    creating_pass: Callable[[Instruction], str] = lambda x: "",
+) -> MemoryUse:
+    """The memory of a final module and its arrays at the peak.
+
+    `creating_pass` names the pass after fusion that made an instruction write more arrays.
+    """
 
     def line(x: Instruction | None) -> str | None:
         source = kernel_source(x, module) if x is not None else None
@@ -90,7 +99,7 @@ def memory_use(module: Module, assigned: Assignment) -> MemoryUse:
         name = last.name if last is not None else None
         shape = array.shape.text_without_layout
         is_large = array.bytes >= _LARGE * largest
-        why = reason(array, assigned, at) if is_large else ""
+        why = reason(array, assigned, at, creating_pass) if is_large else ""
         return AliveArray(x.name, array.index, x.opcode, shape, array.bytes, line(x), name, line(last), why)
 
     largest = max((a.bytes for a in assigned.peak), default=0)
@@ -109,7 +118,12 @@ def memory_use(module: Module, assigned: Assignment) -> MemoryUse:
     )
 
 
-def reason(array: LiveArray, assigned: Assignment, at: Callable[[Instruction], str]) -> str:
+def reason(
+    array: LiveArray,
+    assigned: Assignment,
+    at: Callable[[Instruction], str],
+    creating_pass: Callable[[Instruction], str],
+) -> str:
     """A clause about the array; empty where the module shows no reason. `at` is the line of a reader."""
     parameter = copied_argument(array.instruction)
     if parameter is not None:
@@ -126,10 +140,30 @@ def reason(array: LiveArray, assigned: Assignment, at: Callable[[Instruction], s
         return f"not in donated {name}: still read by {reader.name}{at(reader)}{since}"
     first = _reader_before(array, assigned)
     if first is None:
-        return ""
+        return _stacked(array, at)
     results = len(array.instruction.shape.tuple_shapes)
+    name = creating_pass(array.instruction)
+    cause = f"since {name} " if name else ""
     return (
-        f"one kernel writes {results} arrays, the first for {first.name}{at(first)}, these for later readers"
+        f"{cause}one kernel writes {results} arrays, the first for {first.name}{at(first)}, these for later"
+        " readers"
+    )
+
+
+def _stacked(array: LiveArray, at: Callable[[Instruction], str]) -> str:
+    """A clause about a loop's array with a part for each iteration of the backward loop that reads it."""
+    loop, reader = array.instruction, array.readers[-1] if array.readers else None
+    if reader is None or loop.opcode != "while" or reader.opcode != "while":
+        return ""
+    length = array.shape.dimensions[0] if array.shape.rank else 0
+    backward = (part.op_name or "" for _, c in reader.called for x in c for part in _parts(x))
+    if trip_count_of(loop) != length or any("rematted_computation" in name for name in backward):
+        return ""  # it computes the parts again already
+    if "transpose(" in (loop.op_name or "") or "transpose(" not in (reader.op_name or ""):
+        return ""
+    return (
+        f"each iteration keeps a part for the backward loop {reader.name}; jax.checkpoint around the body"
+        f"{at(loop)} keeps only the loop's carry and computes the rest again"
     )
 
 
@@ -175,6 +209,7 @@ def _reader_before(array: LiveArray, assigned: Assignment) -> Instruction | None
     if x.opcode != "fusion" or not array.index or not array.readers:
         return None
     results = assigned.live.alias.dataflow.values_of(x)
-    firsts = [r[0] for v in results if v is not None and (r := assigned.readers(v))]
+    arrays = (v for v in results if v is not None and not v.shape.is_tuple)
+    firsts = [r[0] for v in arrays if (r := assigned.readers(v))]
     first = min(firsts, key=moment)
     return first if moment(first) < moment(array.readers[0]) else None

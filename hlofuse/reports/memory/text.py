@@ -24,6 +24,10 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:
         is_same = m.recorded_temporary == m.temporary
         has = "the same temporaries" if is_same else f"temporaries {bytes_text(m.recorded_temporary)}"
         console.print(Text(f"XLA's own buffer assignment has {has}", style="dim" if is_same else "yellow"))
+    if m.recorded_total is not None:
+        is_same = m.recorded_total == m.total
+        has = "the same total" if is_same else f"{bytes_text(m.recorded_total)} in all"
+        console.print(Text(f"XLA's own memory usage report has {has}", style="dim" if is_same else "yellow"))
     for line in _change_lines(m):
         console.print(Text(line))
     shown = m.alive[: limit or None]
@@ -45,7 +49,8 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:
     print_more(console, len(m.alive) - len(shown))
     for why, arrays in grouped((a.reason, a) for a in m.alive if a.reason).items():
         names = listing([_name(a) for a in arrays], 2)
-        console.print(Text(f"{names}: {printable(why)}"))
+        size = f" ({bytes_text(sum(a.bytes for a in arrays))})" if len(arrays) > 1 else ""
+        console.print(Text(f"{names}{size}: {printable(why)}"))
 
 
 def summary(m: MemoryUse) -> str:

@@ -29,7 +29,7 @@ _CODE = 2
 _FUNCTIONS = 5
 _NOTES = 2
 _NAME = 2  # the column of names; figures are before it
-_MORE = "More: --details, every pass; explain INPUT NAME, a kernel or line (model.py:35)"
+_MORE = "More: --details, every pass; explain INPUT NAME, a kernel or line; memory INPUT"
 
 
 def print_screen(
