@@ -38,17 +38,20 @@ def function_table(f: Functions, width: int, most: int | None = None) -> Table:
     return table
 
 
-def changes(before: Functions, after: Functions) -> list[tuple[str, float, float]]:
+def changes(before: Functions, after: Functions) -> list[tuple[str, float, float, tuple[bool, bool]]]:
     """The name of each function whose figure changed, with both figures, largest change first.
 
-    Empty where one side names no functions.
+    The last two say which figures are lower bounds. Empty where one side names no functions.
     """
-    old, new = ({_name(f, row): row.amount(f.unit) for row in f.rows} for f in (before, after))
-    if not old or not new:
-        return []
-    rows = [(name, old.get(name, 0), new.get(name, 0)) for name in old | new]
-    rows = [row for row in rows if row[1] != row[2]]
-    return sorted(rows, key=lambda row: -abs(row[2] - row[1]))
+    old, new = ({_name(f, row): row for row in f.rows} for f in (before, after))
+    found = []
+    for name in old | new if old and new else ():
+        sides = old.get(name), new.get(name)
+        figures = [row.amount(before.unit) if row is not None else 0 for row in sides]
+        bounds = [row is not None and row.is_floor and before.unit == "estimated" for row in sides]
+        if figures[0] != figures[1]:
+            found.append((name, figures[0], figures[1], (bounds[0], bounds[1])))
+    return sorted(found, key=lambda row: -abs(row[2] - row[1]))
 
 
 def _name(f: Functions, row: FunctionShare) -> str:

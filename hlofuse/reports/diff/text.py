@@ -68,11 +68,7 @@ class _Report:
         if "kernels" in only and (changed := changes(*functions)):
             self._head("functions", functions[0].unit)
             is_size = functions[0].unit == "bytes"
-            texts = [
-                phrases.change_of(b, a, "B") if is_size else phrases.time_change_of(b, a)
-                for _, b, a in changed
-            ]
-            self._list(("", "", [c[0]], text) for c, text in zip(changed, texts, strict=True))
+            self._list(("", "", [c[0]], _function_text(is_size, *c[1:])) for c in changed)
         if "fusions" in only and s.fusions:
             self._head("fusions", f"{diff.fusions_unchanged} unchanged")
             self._list(self._fusion(g) for g in s.fusions)
@@ -210,3 +206,9 @@ class _Report:
         self.console.print(grid)
         if rest:
             self._print(f"  {more(rest)}", "dim")
+
+
+def _function_text(is_size: bool, before: float, after: float, bounds: tuple[bool, bool]) -> str:
+    if is_size:
+        return phrases.change_of(before, after, "B")
+    return phrases.time_change_of(before, after, bounds=bounds, is_open=any(bounds))
