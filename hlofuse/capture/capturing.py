@@ -71,7 +71,11 @@ def flags_of(destination: Destination) -> str:
 
 def environment_for(target: str | None, flags: str) -> dict[str, str]:
     """The environment of a process that compiles for `target` (None: for existing devices)."""
-    environment = dict(os.environ, XLA_FLAGS=flags)
+    own = [f for f in flags.split() if f.startswith("--xla_tpu_")]  # libtpu's, not jaxlib's
+    environment = dict(os.environ, XLA_FLAGS=" ".join(f for f in flags.split() if f not in own))
+    if own:
+        variable = "LIBTPU_INIT_ARGS"
+        environment[variable] = " ".join([os.environ.get(variable, ""), *own]).strip()
     environment["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # what comes from a cache leaves no dump
     if target is not None:
         environment["JAX_PLATFORMS"] = "cpu"  # the devices compiled for are not there
@@ -276,7 +280,7 @@ def capture_command(
             captured.warnings.append(
                 f"the program exited with status {status}; modules compiled before that were captured"
             )
-        captured.versions = _versions_of(command[0])
+        captured.versions = versions_of(command[0])
         _collect_all(dump, captured)
         _finish(captured, dump, out)
     if not captured.modules:
@@ -284,15 +288,16 @@ def capture_command(
     return captured
 
 
-def _versions_of(program: str) -> dict[str, str]:
-    """The versions of JAX for an interpreter; empty for other programs."""
+def versions_of(program: str) -> dict[str, str]:
+    """The versions of JAX, and of libtpu where it is there, for an interpreter; empty for other programs."""
     if not Path(program).name.startswith("python"):
         return {}
-    script = "import importlib.metadata as m; print(m.version('jax'), m.version('jaxlib'))"
-    output = subprocess.run(
-        [program, "-c", script], capture_output=True, text=True, errors="replace"
-    ).stdout.split()
-    return dict(zip(("jax", "jaxlib"), output, strict=True)) if len(output) == 2 else {}
+    script = (
+        "import importlib.metadata as m; names = {d.name for d in m.distributions()};"
+        " print(*(f'{n}={m.version(n)}' for n in ('jax', 'jaxlib', 'libtpu') if n in names))"
+    )
+    done = subprocess.run([program, "-c", script], capture_output=True, text=True, errors="replace")
+    return dict(part.split("=", 1) for part in done.stdout.split())
 
 
 def _capture(

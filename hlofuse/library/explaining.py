@@ -15,6 +15,7 @@ from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import resolver_of
 from hlofuse.library.other_stages import answer_of_another_stage
+from hlofuse.library.proving import proved
 from hlofuse.library.questions import Explain, Why
 from hlofuse.library.reasons import why
 from hlofuse.reports.common.xla_result import compare_with_result
@@ -42,7 +43,7 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
     try:
         observed = report.observed
     except HlofuseError:
-        found = None if report.options.changes_xla else answer_of_another_stage(report, name, details)
+        found = None if report.options.changes_xla else answer_of_another_stage(report, options)
         if found is None:
             raise
         return found
@@ -58,6 +59,8 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
 
     report.draw_figures = draw_figures
     answer = report.verdict if name is None else None
+    if answer is not None and options.prove:
+        answer = proved(report, answer, options.tries, options.python)
     difference = report.difference
 
     @cache

@@ -13,6 +13,8 @@ from hlofuse.inputs import load
 from hlofuse.inputs.part import PartError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
+from hlofuse.library.proving import proved, with_candidates
+from hlofuse.library.questions import Explain
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.common.part import part_json, print_part
 from hlofuse.reports.fused.boundaries import explain_fused
@@ -30,17 +32,18 @@ if TYPE_CHECKING:
     from hlofuse.library.program import Program
 
 
-def answer_of_another_stage(report: Program, name: str | None, details: bool) -> Answer[Any] | None:
-    """A fused module as it is; None for another.
-
-    `name` narrows it to some kernels; `details` has what keeps each two of them apart.
-    """
-
+def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | None:
+    """A fused module as it is; None for another."""
+    name, details = options.name, options.details
     if not report.is_taken_as_it_is:
         return None
     loaded, stage = report.loaded, report.identity.shown
     report.options.listener.note(loaded.device_note)
     answer = report.verdict_as_it_is if name is None else None
+    if answer is not None and options.prove:
+        answer = proved(report, answer, options.tries, options.python)
+    elif answer is not None and answer.tiles is not None:
+        answer = with_candidates(report, answer)
 
     @cache
     def fused() -> Fused:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.companions import companions_of
+from hlofuse.inputs.dump_directory import corpus_file
 from hlofuse.inputs.stage import StageError
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.loading import at_fusion_input, is_before_optimizations, read
@@ -86,7 +87,8 @@ class Program:
                 return loaded
         except StageError:
             pass
-        path = companions_of(loaded.module).before_optimizations
+        companions = companions_of(loaded.module)
+        path = companions.before_optimizations or corpus_file(companions.folder, "before_optimizations")
         if path is None:
             raise HlofuseError(
                 f"{command} needs the module before optimizations; give its dump or the whole dump directory"

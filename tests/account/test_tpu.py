@@ -96,7 +96,7 @@ def test_numbers_of_devices_agree_with_each_other(device: TpuDevice) -> None:
 def test_a_tpu_device_needs_a_module_of_tpu(tmp_path: Path, hlofuse: Run) -> None:
     (tmp_path / "tpu.hlo").write_text(MODULE)
     shown = hlofuse("explain", tmp_path / "tpu.hlo", "--device", "v5e", columns=120)
-    assert "2.64 µs est., 1.05 MB HBM" in shown.out
+    assert "2.64 µs est., 512 B temporary + ≥ 1.57 MB VMEM, 1.05 MB HBM" in shown.out
     assert "(XLA:TPU's cycles at 1.5 GHz)" in shown.out
     (tmp_path / "other.hlo").write_text("HloModule m\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}\n")
     refused = hlofuse("explain", tmp_path / "other.hlo", "--device", "v5e")
@@ -133,8 +133,8 @@ def test_padding_and_layout_copies_are_named_with_their_dimension(tmp_path: Path
     assert (copied["name"], copied["layouts"], copied["reader"]) == ("t", ["{1,0}", "{0,1}"], None)
     (tmp_path / "m.hlo").write_text(PADDED)
     shown = hlofuse("explain", tmp_path / "m.hlo", columns=120).out
-    assert "most: bf16[64,100], 64 → 128 lanes, 100 → 104 sublanes (+108%) at t" in shown
-    assert "Layout copies: 1, 43.0 kB; most: {1,0} → {0,1} for the result at t" in shown
+    assert "most at t: bf16[64,100], 64 → 128 lanes, 100 → 104 sublanes (+108%)" in shown
+    assert "Layout copies: 1, 43.0 kB; most at t: {1,0} → {0,1} for the result" in shown
 
 
 def test_temporary_memory_is_of_hbm_and_vmem_apart() -> None:

@@ -49,6 +49,15 @@ class Situation:
                     yield operand, consumer
 
 
+class Unoptimized(Situation):
+    """A module before optimizations, without a replay: for recipes that look at operations alone."""
+
+    def __init__(self, module: Module, backend: str) -> None:
+        self.module, self.backend = module, backend
+        self._by_opcode = grouped((i.opcode, i) for i in module.instructions())
+        self._refused = {}
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """A place in a module where a recipe applies."""

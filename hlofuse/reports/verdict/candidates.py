@@ -1,7 +1,7 @@
 """Possible changes, tried on the module: recipes, flags, and rules that no program can avoid."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
 from hlofuse.account.measured import share
@@ -21,9 +21,11 @@ from hlofuse.pipelines.gpu.before_fusion import ALGSIMP_LAYOUTS, has_triton, pas
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
 from hlofuse.reports.advice.catalogue import RECIPES, WRITTEN
-from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
+from hlofuse.reports.advice.loops import LOOPS
+from hlofuse.reports.advice.recipe import Finding, Recipe, Situation, Unoptimized
 from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import Facts, place_of
+from hlofuse.reports.common.model import Place
 from hlofuse.reports.verdict.cut import Cutter
 from hlofuse.reports.verdict.model import Suggestion, SuggestionKind
 from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
@@ -94,11 +96,39 @@ def of_written(observed: Observed, facts: Facts, written: Module) -> Iterator[Su
     if not before_fusion(config.target, config.device) or config.changes:
         return
     start = prepared(written)
-    opcodes = {x.opcode for x in start.instructions()}
     base: Account | None = None
+    for found in rewritten(start, config.build.backend):
+        base = base or compiled(start, observed, config.build.flags)
+        after = compiled(found.module, observed, config.build.flags)
+        if base is None or after is None:
+            continue
+        trial = trial_of(base.totals, after.totals, "replayed from before optimizations", (base, after))
+        yield found.suggestion(replace(trial, roughly_timed=WRITTEN[found.recipe.name].rough))
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A recipe's change in a module before optimizations."""
+
+    recipe: Recipe
+    module: Module
+    places: tuple[Place, ...]
+
+    def suggestion(self, trial: Trial, touched: float = 0.0) -> Suggestion:
+        """The change with what it gains."""
+        text, sources = self.recipe.text, tuple(dict.fromkeys(p.source for p in self.places if p.source))
+        return Suggestion("code", text, "", sources, len(self.places), trial, self.recipe.name, "", touched)
+
+
+def rewritten(start: Module, backend: str, *, loops: bool = False) -> Iterator[Rewritten]:
+    """`start`, as `prepared` leaves it, with the change of each recipe that applies, one at a time.
+
+    With `loops` also with loops unrolled.
+    """
+    opcodes = {x.opcode for x in start.instructions()}
     for recipe in RECIPES:
         rewriting = WRITTEN.get(recipe.name)
-        if rewriting is None or rewriting.backend not in ("", config.build.backend):
+        if rewriting is None or rewriting.backend not in ("", backend):
             continue
         if opcodes.isdisjoint(rewriting.opcodes.split()):
             continue
@@ -106,18 +136,21 @@ def of_written(observed: Observed, facts: Facts, written: Module) -> Iterator[Su
         places = [
             x for c in module.computations for x in c.post_order() if x.opcode in rewriting.opcodes.split()
         ]
-        changed = [place_of(x, module, x.name, "") for x in places if rewriting.change(x)]
-        if not changed:
-            continue
-        HloDCE().run(module, Recorder())
-        base = base or compiled(start, observed, config.build.flags)
-        after = compiled(module, observed, config.build.flags)
-        if base is None or after is None:
-            continue
-        trial = trial_of(base.totals, after.totals, "replayed from before optimizations", (base, after))
-        trial = replace(trial, roughly_timed=rewriting.rough)
-        sources = tuple(dict.fromkeys(p.source for p in changed if p.source is not None))
-        yield Suggestion("code", recipe.text, "", sources, len(changed), trial, recipe.name)
+        changed = tuple(place_of(x, module, x.name, "") for x in places if rewriting.change(x))
+        if changed:
+            HloDCE().run(module, Recorder())
+            yield Rewritten(recipe, module, changed)
+    situation = Unoptimized(start, backend)
+    for recipe in (form for r in LOOPS if loops for form in _forms(r)):
+        module, changed = copy_module(start), ()
+        for finding in recipe.find(situation) if recipe.rewrite is not None else ():
+            x = module.find(finding.at)
+            if x is not None and recipe.rewrite is not None:
+                place = place_of(x, module, x.name, "")
+                changed += (place,) * recipe.rewrite(x)
+        if changed:
+            HloDCE().run(module, Recorder())
+            yield Rewritten(recipe, module, changed)
 
 
 _CREATED = frozenset({"concatenate", "pad", "sort", "gather", "scatter", "select", "convolution", "reverse"})

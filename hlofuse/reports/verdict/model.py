@@ -102,6 +102,10 @@ class Verdict:
     """Those that take longest, or send most, first."""
     functions: Functions = field(default_factory=Functions)
     """The shares of the user's functions."""
+    compiled: int = 0
+    """Changes that XLA compiled."""
+    not_proved: str = ""
+    """Why XLA could not compile changes that were to be; empty without a reason."""
 
     @property
     def found(self) -> Suggestion | None:

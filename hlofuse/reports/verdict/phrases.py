@@ -18,6 +18,8 @@ from hlofuse.reports.whatif.model import Trial
 _NOTHING_LEFT = 0.02
 """The part of the time that is not worth looking for."""
 SCALED = "scaled to measured time"
+COMPILED, VALUES = "compiled by XLA", "values equal"
+"""Proofs in `Trial.how`."""
 _LINES = 3  # of the program named of one suggestion
 _WIDTH = 72  # columns from which a recipe is a command
 
@@ -47,11 +49,13 @@ def totals_line(t: Totals) -> str:
     time = f", {us_text(t.measured_us)} measured" if t.measured_us is not None else ""
     time += f", {us_text(t.us, t.floors > 0)} est." if t.us is not None else ""
     peak = f", {bytes_text(t.peak_temporary_bytes)} temporary" if t.peak_temporary_bytes else ""
-    peak += f" + ≥ {bytes_text(t.vmem_temporary_bytes)} VMEM" if t.vmem_temporary_bytes else ""
+    vmem = f"≥ {bytes_text(t.vmem_temporary_bytes)} VMEM"
+    peak += (" + " if peak else ", temporary ") + vmem if t.vmem_temporary_bytes else ""
     moved = f"{bytes_text(t.cost.bytes_accessed)} moved"
     if t.hbm_bytes is not None:
         vmem = f" + {bytes_text(t.vmem_bytes)} VMEM" if t.vmem_bytes else ""
         moved = f"{bytes_text(t.hbm_bytes)} HBM{vmem} moved"
+        return f"{plural(t.kernels, 'kernel')}{launches}{time}{peak}, {moved}"
     return f"{plural(t.kernels, 'kernel')}{launches}{time}, {moved}{peak}"
 
 
@@ -202,14 +206,20 @@ def answer_lines(v: Verdict, most: int = 3) -> Iterator[str]:
 
 def suggestion_text(s: Suggestion) -> str:
     """The action as text; for a flag, the words to set."""
-    return f"XLA_FLAGS={s.flag}" if s.flag else s.text
+    variable = "LIBTPU_INIT_ARGS" if s.flag.startswith("--xla_tpu_") else "XLA_FLAGS"
+    return f"{variable}={s.flag}" if s.flag else s.text
 
 
 def suggestions_title(v: Verdict, shown: int) -> str:
     """The heading above the suggestions, or that there is none."""
-    if v.tiles is not None:
-        return "No change was simulated (XLA:TPU is closed): capture the changed program and diff both"
-    if not v.is_replayed:
+    if v.not_proved:
+        return f"Not simulated: {v.not_proved.splitlines()[0]}"
+    if v.compiled and not v.suggestions:
+        return f"No suggestions: XLA compiled {plural(v.compiled, 'change')}, none saves anything"
+    if v.tiles is not None and not v.compiled:
+        how = "--prove has libtpu compile changes" if v.untried else "--prove needs the dump directory"
+        return f"No change was simulated (XLA:TPU is closed); {how}"
+    if not v.is_replayed and not v.compiled:
         return "No change was tried on this fused module; give the module before fusion"
     if not v.suggestions and not v.is_ranked:
         return "No suggestions: no recipe applies and saves anything (what-if tries rules)"
@@ -217,6 +227,7 @@ def suggestions_title(v: Verdict, shown: int) -> str:
         return "No suggestions: no recipe or flag that was tried saves anything"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
     tried = "replayed on this module" if v.is_ranked else "replayed around each place"
+    tried = f"{plural(v.compiled, 'change')} {COMPILED}" if v.compiled else tried
     return f"Suggestions, {tried}{more}"
 
 
@@ -249,7 +260,8 @@ def where_text(sources: Sequence[str], places: int = 0, room: int | None = None)
 
 def trial_line(s: Suggestion, v: Verdict, width: int | None = None) -> str:
     """`−1.01 µs (14%) · epi.py:12 · hlofuse recipe scale-the-summands · 2 → 1 kernels`, as `change_line`."""
-    return change_line(s.trial, v.totals, s.sources, name_text(s), s.places, width)
+    proof = s.trial.how if s.trial.how.startswith(COMPILED) else ""
+    return change_line(s.trial, v.totals, s.sources, proof or name_text(s), s.places, width)
 
 
 def code_lines(s: Suggestion, width: int) -> list[str]:
@@ -331,7 +343,7 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
         figure, part = bytes_text(k.bytes_accessed), k.bytes_accessed / (v.totals.cost.bytes_accessed or 1)
     else:
         figure, part = us_text(k.us, k.is_floor), k.us / (v.totals.us or 1.0)
-        figure = figure if k.has_time else "not known"
+        figure = figure if k.has_time and (k.us or not k.is_floor) else "not known"
     name = (k.place.final or k.place.name) + (f" ×{k.count}" if k.count > 1 else "")
     name += times_text(k.iterations) + (", per iteration" if k.per_iteration else "")
     name += ", in one branch" if k.in_branch else ""

@@ -1,6 +1,7 @@
 """A verdict for the terminal: one screen of 24 lines, whatever the module; all of it on request."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from rich.console import Console
 from rich.padding import Padding
@@ -148,7 +149,8 @@ def _head(
 
 
 def _kernels(v: Verdict, most: int, width: int) -> Iterator[tuple[str, str]]:
-    shown = v.hot_kernels[:most]
+    takes_time = (k for k in v.hot_kernels if v.totals.us is None or k.us or k.is_floor or k.measured_us)
+    shown = list(islice(takes_time, most))  # a TPU's asynchronous copies may cost nothing
     if not shown:
         return
     yield "", ""

@@ -82,12 +82,12 @@ def tile_lines(t: Tiles) -> Iterator[str]:
     """The padding with its worst array, and the largest copy that only changes a layout."""
     if t.share > _LEAST:
         a = t.arrays[0]
-        part = f"{100 * t.share:.0f}% of bytes moved"
-        yield f"Padding: {part}; most: {a['shape']}, {a['padded']} (+{100 * a['share']:.0f}%){_where(a)}"
+        part = f"{100 * t.share:.0f}% of bytes"
+        yield f"Padding: {part}; most{_where(a)}: {a['shape']}, {a['padded']} (+{100 * a['share']:,.0f}%)"
     if t.copies:
         c, total = t.copies[0], bytes_text(sum(c["bytes"] for c in t.copies))
         wanted = f"{' → '.join(c['layouts'])} for {printable(c['reader'] or 'the result')}"
-        yield f"Layout copies: {len(t.copies):,}, {total}; most: {wanted}{_where(c)}"
+        yield f"Layout copies: {len(t.copies):,}, {total}; most{_where(c)}: {wanted}"
 
 
 def _where(row: _Row) -> str:

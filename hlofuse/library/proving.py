@@ -1,0 +1,185 @@
+"""Changes of a module before optimizations, compiled by XLA: what `explain --prove` tries."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+from hlofuse import __version__
+from hlofuse.capture.capturing import capture_modules, versions_of
+from hlofuse.capture.model import CaptureError, Destination, settled_target
+from hlofuse.cost.tpu import TpuDevice, tpu_devices
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.text.printer import print_module
+from hlofuse.judge.judge import Judge
+from hlofuse.library.cache import cache_folder, read, write
+from hlofuse.library.opening import open as open_report
+from hlofuse.passes.common import make
+from hlofuse.pipelines.flags import joined
+from hlofuse.reports.advice.written import prepared
+from hlofuse.reports.common.model import TRIED_UP_TO
+from hlofuse.reports.verdict.candidates import UNKNOWN, rewritten
+from hlofuse.reports.verdict.model import Suggestion, Verdict
+from hlofuse.reports.verdict.phrases import COMPILED, VALUES
+from hlofuse.reports.whatif.model import Trial, trial_of
+
+if TYPE_CHECKING:
+    from hlofuse.account import Totals
+    from hlofuse.ir.graph import Module
+    from hlofuse.library.program import Program
+
+_JUDGED = 3
+"""Suggestions whose values are compared."""
+_SECONDS = 60.0
+"""For a run of a program on the CPU."""
+_VMEM = "--xla_tpu_scoped_vmem_limit_kib"
+_OWN_VMEM_KIB = 16_384
+"""XLA:TPU's own limit."""
+
+Candidate = tuple[Suggestion, "Module | None"]
+"""A change that was not tried, and the module with it; None for a flag."""
+
+
+def with_candidates(report: Program, v: Verdict) -> Verdict:
+    """A TPU's verdict with the changes that may apply, not tried; `v` without the module before them."""
+    try:
+        written = report.before_optimizations("explain").module
+    except HlofuseError:
+        return v
+    if sum(1 for _ in written.instructions()) > TRIED_UP_TO:
+        return v
+    found = {s.recipe or s.flag: s for s, _ in _candidates(report, v, prepared(written))}
+    return replace(v, untried=tuple(sorted(found.values(), key=lambda s: -s.touched)))
+
+
+def proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verdict:
+    """The verdict with changes that XLA compiled, at most so many, and what they gain.
+
+    Each is compared with the unchanged module, compiled in the same way. `Verdict.not_proved` says why none
+    could be compiled. HlofuseError without the module before optimizations.
+    """
+    start = prepared(report.before_optimizations("explain --prove").module)
+    found = sorted(_candidates(report, v, start), key=lambda c: -c[0].touched)
+    suggested = {s.recipe or s.flag for s in (*v.suggestions, *v.untried)}
+    found.sort(key=lambda c: (c[0].recipe or c[0].flag) not in suggested)
+    kept = [] if v.tiles is not None else list(v.suggestions)
+    helpful, tried = list[Candidate](), set[tuple[str, str]]()
+    with report.options.listener.progress("compiling changes") as progress:
+        try:
+            compile = _Compiler(report, python, tries)
+            base = compile(start)
+        except HlofuseError as error:
+            return replace(v, not_proved=str(error))
+        for number, (s, module) in enumerate(found):
+            progress(number, len(found))
+            try:
+                trial = _trial(base, compile(module or start, s.flag))
+            except CaptureError:
+                continue
+            except _NoMore:
+                break
+            tried.add((s.recipe or s.flag, s.text))
+            if trial.helps(base):
+                helpful.append((replace(s, trial=trial), module))
+    helpful.sort(key=lambda c: tuple(-x for x in c[0].trial.gain))
+    with report.options.listener.activity("comparing values"):
+        new = list(_judged(helpful, start, python))
+    kept = [s for s in kept if (s.recipe or s.flag, s.text) not in tried]
+    left = v.untried if v.tiles is None else [s for s, _ in found]
+    untried = tuple(s for s in left if (s.recipe or s.flag, s.text) not in tried)
+    order = sorted([*new, *kept], key=lambda s: (s.kind == "report", *(-x for x in s.trial.gain)))
+    return replace(v, suggestions=tuple(order), untried=untried, compiled=len(tried))
+
+
+def _trial(base: Totals, after: Totals) -> Trial:
+    trial = trial_of(base, after, COMPILED)
+    same_gaps = base.floors + base.without_time == after.floors + after.without_time
+    return trial if same_gaps else replace(trial, us_saved=None)
+
+
+def _candidates(report: Program, v: Verdict, start: Module) -> Iterator[Candidate]:
+    backend = report.identity.backend.value
+    total, us = v.totals.us or 0.0, dict[str, float]()
+    in_loops = sum(k.us for k in v.hot_kernels if k.iterations > 1)
+    for k in v.hot_kernels:
+        for line in {p.partition(" ")[0] for p in (k.place.source, k.place.called_from) if p}:
+            us[line] = us.get(line, 0.0) + k.us
+    for r in rewritten(start, backend, loops=True):
+        s = r.suggestion(UNKNOWN)
+        touched = sum(us.get(line.partition(" ")[0], 0.0) for line in s.sources)
+        touched = max(touched, in_loops * (r.recipe.rewrite is not None))
+        yield replace(s, touched=min(touched / total, 1.0) if total else 0.0), r.module
+    flags = [s for s in (*v.suggestions, *v.untried) if s.flag]
+    machine = report.account.machine
+    if isinstance(machine, TpuDevice) and machine.vmem_size > 2048 * _OWN_VMEM_KIB:
+        text = "Let a kernel use half of VMEM"
+        flag = f"{_VMEM}={machine.vmem_size // 2048}"
+        flags.append(Suggestion("flag", text, "", (), 0, UNKNOWN, flag=flag))
+    yield from ((s, None) for s in flags)
+
+
+def _judged(helpful: list[Candidate], start: Module, python: str | None) -> Iterator[Suggestion]:
+    """The changes of code that do not change values; the first are run by XLA:CPU."""
+    with Judge(python, _SECONDS) as judge:
+        for number, (s, module) in enumerate(helpful):
+            verdict = ""
+            if module is not None and number < _JUDGED:
+                with suppress(HlofuseError):
+                    verdict = judge.judge(start, module).verdict
+            if verdict == "same":
+                s = replace(s, trial=replace(s.trial, how=f"{COMPILED}, {VALUES}"))
+            if verdict != "different":
+                yield s
+
+
+class _NoMore(Exception):
+    """As many compilations as were asked for have been made."""
+
+
+class _Compiler:
+    """Compiles changed modules for the build of a report, and keeps the totals of each in the cache."""
+
+    def __init__(self, report: Program, python: str | None, tries: int) -> None:
+        self._python, self._left, self._listener = python, tries, report.options.listener
+        identity = report.identity
+        self._flags = identity.flags
+        device = identity.device.value if identity.device is not None else None
+        if identity.backend.value == "tpu" and device not in tpu_devices():
+            raise CaptureError("give --device: the TPU is not known")
+        mesh = ((None, identity.partitions),) if identity.partitions > 1 else ()
+        target, gpu, topology = settled_target(identity.backend.value, device, None)
+        self._to = Destination(target, gpu, topology, mesh)
+        self._environment = (__version__, python, versions_of(python or sys.executable))
+
+    def __call__(self, module: Module, flag: str = "") -> Totals:
+        """The totals of XLA's final module; `CaptureError` where XLA refuses it, `_NoMore` after the last."""
+        for x in [x for x in module.instructions() if x.opcode == "bitcast"]:
+            x.replace_all_uses_with(make.reshape(x, x.shape, x.operands[0]))
+        text, flags = print_module(module), " ".join(joined((*self._flags, *flag.split())))
+        key = repr((text, self._to, flags, self._environment)).encode("utf-8", "surrogateescape")
+        folder = cache_folder()
+        place = folder / f"{blake2b(key, digest_size=20).hexdigest()}.replay" if folder is not None else None
+        known: Totals | None = read(place, self._listener) if place is not None else None
+        if known is not None:
+            return known
+        if self._left == 0:
+            raise _NoMore
+        self._left -= 1
+        with TemporaryDirectory(prefix="hlofuse-prove-") as scratch:
+            file = Path(scratch, "module.hlo")
+            file.write_text(text, encoding="utf-8")
+            out = Path(scratch, "captured")
+            to = self._to
+            captured = capture_modules([("module", file)], to, out, python=self._python, flags=flags)
+            if captured.errors:
+                raise CaptureError(next(iter(captured.errors.values())))
+            found = open_report(str(captured.largest.folder)).totals
+        if place is not None:
+            write(place, found)
+        return found

@@ -1,0 +1,121 @@
+"""Changes that XLA compiles: as many as asked, each once, and only what helps and keeps the values."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hlofuse.capture import CaptureError
+from hlofuse.library import proving
+
+from ..running import Run
+
+TPU = Path(__file__).parent.parent / "data" / "tpu.tar.xz"
+PROGRAM = """HloModule rows
+ENTRY e {
+  labels = s32[512] parameter(0)
+  table = f32[1000,256] parameter(1)
+  spread = s32[512,1000] broadcast(labels), dimensions={0}
+  numbers = s32[512,1000] iota(), iota_dimension=1
+  test = pred[512,1000] compare(spread, numbers), direction=EQ
+  onehot = f32[512,1000] convert(test)
+  ROOT rows = f32[512,256] dot(onehot, table), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+}
+"""
+
+
+@dataclass
+class Compiler:
+    """In place of XLA: a module is replayed, and every program has the same values, or not."""
+
+    values: str = "same"
+    refusal: str = ""
+    compiled: list[tuple[str, str]] = field(default_factory=list)
+
+    def capture(self, modules: Any, _to: Any, out: Path, **how: Any) -> Any:
+        if self.refusal:
+            raise CaptureError(self.refusal)
+        (_, file), *_ = modules
+        self.compiled.append((file.read_text(), how["flags"]))
+        out.with_suffix(".hlo").write_text(file.read_text())
+        return SimpleNamespace(errors={}, largest=SimpleNamespace(folder=out.with_suffix(".hlo")))
+
+    def __call__(self, *_: object) -> Compiler:
+        return self
+
+    def __enter__(self) -> Compiler:
+        return self
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def judge(self, *_: object) -> Any:
+        return SimpleNamespace(verdict=self.values)
+
+
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Compiler:
+    found = Compiler()
+    monkeypatch.setenv("HLOFUSE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(proving, "capture_modules", found.capture)
+    monkeypatch.setattr(proving, "Judge", found)
+    return found
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    (tmp_path / "rows.hlo").write_text(PROGRAM)
+    return tmp_path / "rows.hlo"
+
+
+def explained(hlofuse: Run, program: Path, *more: str) -> dict[str, Any]:
+    result = hlofuse("explain", program, "--prove", *more, "--format", "json")
+    assert result.status == 0, result.err
+    found: dict[str, Any] = json.loads(result.out)
+    return found
+
+
+def test_a_change_that_helps_is_first_with_its_proof(hlofuse: Run, program: Path, compiler: Compiler) -> None:
+    first = explained(hlofuse, program)["suggestions"][0]
+    assert (first["recipe"], first["proof"]) == ("take-not-onehot", ["compiled", "values"])
+    assert first["gain"]["time_us"] > 0
+    made = len(compiler.compiled)
+    assert explained(hlofuse, program)["suggestions"][0] == first
+    assert len(compiler.compiled) == made, "compiled again, although nothing changed"
+
+
+@pytest.mark.parametrize("tries", [2, 3])
+def test_no_more_is_compiled_than_asked(hlofuse: Run, program: Path, compiler: Compiler, tries: int) -> None:
+    found = explained(hlofuse, program, "--tries", str(tries))
+    assert len(compiler.compiled) <= tries
+    assert found["verdict"]["compiled"] <= tries - 1
+
+
+def test_other_values_are_not_offered(hlofuse: Run, program: Path, compiler: Compiler) -> None:
+    compiler.values = "different"
+    assert all(s.get("recipe") != "take-not-onehot" for s in explained(hlofuse, program)["suggestions"])
+    compiler.values = "cannot tell"
+    assert explained(hlofuse, program)["suggestions"][0]["proof"] == ["compiled"]
+
+
+def test_a_tpu_lists_what_may_apply_and_says_what_compiling_needs(
+    hlofuse: Run, tmp_path: Path, compiler: Compiler
+) -> None:
+    with tarfile.open(TPU) as tar:
+        tar.extractall(tmp_path, filter="data")
+    case = tmp_path / "tpu" / "softmax"
+    (case / "before_optimizations.hlo").write_text(PROGRAM)
+    (case / "hlofuse.json").write_text(
+        '{"schema": "hlofuse.stamp/1", "jaxlib": "0.11.1", "backend": "tpu", "device": "v5e", "flags": ""}'
+    )
+    shown = hlofuse("explain", case).out
+    assert "--prove has libtpu compile changes" in shown
+    assert "Worth trying (not simulated): take-not-onehot" in shown
+    compiler.refusal = "capture for tpu (v5e:2x2) needs libtpu"
+    shown = hlofuse("explain", case, "--prove").out
+    assert "Not simulated: capture for tpu (v5e:2x2) needs libtpu" in shown
