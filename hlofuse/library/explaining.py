@@ -14,7 +14,7 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import resolver_of
-from hlofuse.library.other_stages import answer_of_another_stage
+from hlofuse.library.other_stages import answer_of_another_stage, final_of_tpu
 from hlofuse.library.proving import proved
 from hlofuse.library.questions import Explain, Why
 from hlofuse.library.reasons import why
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 def explained(report: Program, options: Explain) -> Answer[Any]:
     """The answer of `explain`."""
+    report = final_of_tpu(report) or report
     name, details = options.name, options.details
     try:
         observed = report.observed

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from hlofuse.account import KernelTimes
 from hlofuse.inputs import load
+from hlofuse.inputs.companions import companions_of
+from hlofuse.inputs.dump_directory import corpus_file, dumped_module
 from hlofuse.inputs.part import PartError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
@@ -86,6 +88,27 @@ def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | 
         heads=[head],
         prints_heads=answer is not None,
     )
+
+
+def final_of_tpu(report: Program) -> Program | None:
+    """The program of XLA:TPU's final module next to an earlier one; None for other inputs."""
+    options, companions = report.options, companions_of(report.module)
+    is_tpu = bool(companions.tpu[0]) or report.identity.backend.value == "tpu"
+    is_default = options.target is None and options.given is None and not options.changes_xla
+    if not is_tpu or not is_default or report.is_fused or companions.path is None:
+        return None
+    dumped = dumped_module(companions.path)
+    files = [corpus_file(companions.folder, name) for name in ("after_optimizations", "after")]
+    found = dumped.finished if dumped is not None else next(filter(None, files), None)
+    if found is None:
+        return None
+    options.listener.note(f"XLA:TPU's passes are not replayed: this is its final module, {found.name}")
+    changed = replace(
+        options,
+        input=str(found),
+        module=None,
+    )
+    return type(report)(changed)
 
 
 def answer_about_part(command: str, error: PartError) -> Answer[Any]:

@@ -22,6 +22,7 @@ from hlofuse.library.cache import cache_folder, read, write
 from hlofuse.library.opening import open as open_report
 from hlofuse.passes.common import make
 from hlofuse.pipelines.flags import joined
+from hlofuse.reports.advice.catalogue import WRITTEN
 from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.model import TRIED_UP_TO
 from hlofuse.reports.verdict.candidates import UNKNOWN, rewritten
@@ -58,7 +59,12 @@ def with_candidates(report: Program, v: Verdict) -> Verdict:
     return replace(v, untried=tuple(sorted(found.values(), key=lambda s: -s.touched)))
 
 
-def proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verdict:
+def proved(
+    report: Program,
+    v: Verdict,
+    tries: int,
+    python: str | None,
+) -> Verdict:
     """The verdict with changes that XLA compiled, at most so many, and what they gain.
 
     Each is compared with the unchanged module, compiled in the same way. `Verdict.not_proved` says why none
@@ -68,8 +74,9 @@ def proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verdi
     found = sorted(_candidates(report, v, start), key=lambda c: -c[0].touched)
     suggested = {s.recipe or s.flag for s in (*v.suggestions, *v.untried)}
     found.sort(key=lambda c: (c[0].recipe or c[0].flag) not in suggested)
-    kept = [] if v.tiles is not None else list(v.suggestions)
-    helpful, tried = list[Candidate](), set[tuple[str, str]]()
+    remaining = [] if v.tiles is not None else list(v.suggestions)
+    helpful: list[Candidate] = []
+    tried: set[tuple[str, str]] = set()
     with report.options.listener.progress("compiling changes") as progress:
         try:
             compile = _Compiler(report, python, tries)
@@ -80,6 +87,7 @@ def proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verdi
             progress(number, len(found))
             try:
                 trial = _trial(base, compile(module or start, s.flag))
+                trial = replace(trial, roughly_timed=s.trial.roughly_timed)
             except CaptureError:
                 continue
             except _NoMore:
@@ -90,11 +98,19 @@ def proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verdi
     helpful.sort(key=lambda c: tuple(-x for x in c[0].trial.gain))
     with report.options.listener.activity("comparing values"):
         new = list(_judged(helpful, start, python))
-    kept = [s for s in kept if (s.recipe or s.flag, s.text) not in tried]
+    remaining = [s for s in remaining if (s.recipe or s.flag, s.text) not in tried]
     left = v.untried if v.tiles is None else [s for s, _ in found]
     untried = tuple(s for s in left if (s.recipe or s.flag, s.text) not in tried)
-    order = sorted([*new, *kept], key=lambda s: (s.kind == "report", *(-x for x in s.trial.gain)))
-    return replace(v, suggestions=tuple(order), untried=untried, compiled=len(tried))
+    order = sorted(
+        [*new, *remaining],
+        key=lambda s: (s.kind == "report", *(-x for x in s.trial.gain)),
+    )
+    return replace(
+        v,
+        suggestions=tuple(order),
+        untried=untried,
+        compiled=len(tried),
+    )
 
 
 def _trial(base: Totals, after: Totals) -> Trial:
@@ -103,7 +119,11 @@ def _trial(base: Totals, after: Totals) -> Trial:
     return trial if same_gaps else replace(trial, us_saved=None)
 
 
-def _candidates(report: Program, v: Verdict, start: Module) -> Iterator[Candidate]:
+def _candidates(
+    report: Program,
+    v: Verdict,
+    start: Module,
+) -> Iterator[Candidate]:
     backend = report.identity.backend.value
     total, us = v.totals.us or 0.0, dict[str, float]()
     in_loops = sum(k.us for k in v.hot_kernels if k.iterations > 1)
@@ -111,7 +131,9 @@ def _candidates(report: Program, v: Verdict, start: Module) -> Iterator[Candidat
         for line in {p.partition(" ")[0] for p in (k.place.source, k.place.called_from) if p}:
             us[line] = us.get(line, 0.0) + k.us
     for r in rewritten(start, backend, loops=True):
-        s = r.suggestion(UNKNOWN)
+        rewriting = WRITTEN.get(r.recipe.name)
+        rough = rewriting.rough if rewriting is not None and backend != "tpu" else ""
+        s = r.suggestion(replace(UNKNOWN, roughly_timed=rough))
         touched = sum(us.get(line.partition(" ")[0], 0.0) for line in s.sources)
         touched = max(touched, in_loops * (r.recipe.rewrite is not None))
         yield replace(s, touched=min(touched / total, 1.0) if total else 0.0), r.module
@@ -120,11 +142,24 @@ def _candidates(report: Program, v: Verdict, start: Module) -> Iterator[Candidat
     if isinstance(machine, TpuDevice) and machine.vmem_size > 2048 * _OWN_VMEM_KIB:
         text = "Let a kernel use half of VMEM"
         flag = f"{_VMEM}={machine.vmem_size // 2048}"
-        flags.append(Suggestion("flag", text, "", (), 0, UNKNOWN, flag=flag))
+        wider = Suggestion(
+            "flag",
+            text,
+            "",
+            (),
+            0,
+            UNKNOWN,
+            flag=flag,
+        )
+        flags.append(wider)
     yield from ((s, None) for s in flags)
 
 
-def _judged(helpful: list[Candidate], start: Module, python: str | None) -> Iterator[Suggestion]:
+def _judged(
+    helpful: list[Candidate],
+    start: Module,
+    python: str | None,
+) -> Iterator[Suggestion]:
     """The changes of code that do not change values; the first are run by XLA:CPU."""
     with Judge(python, _SECONDS) as judge:
         for number, (s, module) in enumerate(helpful):
@@ -146,7 +181,9 @@ class _Compiler:
     """Compiles changed modules for the build of a report, and keeps the totals of each in the cache."""
 
     def __init__(self, report: Program, python: str | None, tries: int) -> None:
-        self._python, self._left, self._listener = python, tries, report.options.listener
+        self._python = python
+        self._left = tries
+        self._listener = report.options.listener
         identity = report.identity
         self._flags = identity.flags
         device = identity.device.value if identity.device is not None else None
@@ -165,9 +202,9 @@ class _Compiler:
         key = repr((text, self._to, flags, self._environment)).encode("utf-8", "surrogateescape")
         folder = cache_folder()
         place = folder / f"{blake2b(key, digest_size=20).hexdigest()}.replay" if folder is not None else None
-        known: Totals | None = read(place, self._listener) if place is not None else None
-        if known is not None:
-            return known
+        cached: Totals | None = read(place, self._listener) if place is not None else None
+        if cached is not None:
+            return cached
         if self._left == 0:
             raise _NoMore
         self._left -= 1
@@ -176,7 +213,13 @@ class _Compiler:
             file.write_text(text, encoding="utf-8")
             out = Path(scratch, "captured")
             to = self._to
-            captured = capture_modules([("module", file)], to, out, python=self._python, flags=flags)
+            captured = capture_modules(
+                [("module", file)],
+                to,
+                out,
+                python=self._python,
+                flags=flags,
+            )
             if captured.errors:
                 raise CaptureError(next(iter(captured.errors.values())))
             found = open_report(str(captured.largest.folder)).totals

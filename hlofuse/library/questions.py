@@ -139,9 +139,23 @@ class Explain(
     name: str | None = argument("[NAME]", None)
     _: KW_ONLY
     details: bool = flag("--details", "Add every pass: what was fused and refused, and by which rule.")
-    prove: bool = flag("--prove", "Have XLA compile the changes that may apply; for a TPU too, with libtpu.")
-    tries: int = option("--tries", "N", "Compilations of --prove at most.", 12, kind="int", least=2)
-    python: str | None = option("--python", "PATH", "Python whose JAX compiles for --prove.  [default: this]")
+    prove: bool = flag(
+        "--prove",
+        "Have XLA compile the changes that may apply; for a TPU too, with libtpu.",
+    )
+    tries: int = option(
+        "--tries",
+        "N",
+        "Compilations of --prove at most.",
+        12,
+        kind="int",
+        least=2,
+    )
+    python: str | None = option(
+        "--python",
+        "PATH",
+        "Python whose JAX compiles for --prove.  [default: this]",
+    )
 
 
 @dataclass(eq=False, repr=False)

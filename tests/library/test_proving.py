@@ -84,9 +84,9 @@ def test_a_change_that_helps_is_first_with_its_proof(hlofuse: Run, program: Path
     first = explained(hlofuse, program)["suggestions"][0]
     assert (first["recipe"], first["proof"]) == ("take-not-onehot", ["compiled", "values"])
     assert first["gain"]["time_us"] > 0
-    made = len(compiler.compiled)
+    count = len(compiler.compiled)
     assert explained(hlofuse, program)["suggestions"][0] == first
-    assert len(compiler.compiled) == made, "compiled again, although nothing changed"
+    assert len(compiler.compiled) == count, "compiled again, although nothing changed"
 
 
 @pytest.mark.parametrize("tries", [2, 3])

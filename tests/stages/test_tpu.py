@@ -104,6 +104,23 @@ def test_a_module_alone_is_refused_as_before(tpu: Path, tmp_path: Path, hlofuse:
     assert hlofuse("render", alone, "-o", tmp_path / "m.dot").status == 0
 
 
+def test_an_earlier_module_is_answered_by_the_final_one_next_to_it(
+    tpu: Path, tmp_path: Path, hlofuse: Run
+) -> None:
+    case = tmp_path / "softmax"
+    shutil.copytree(tpu / "softmax", case)
+    (case / "before_optimizations.hlo").write_text("HloModule m\nENTRY e { ROOT x = f32[8] parameter(0) }\n")
+    (case / "hlofuse.json").write_text(
+        '{"schema": "hlofuse.stamp/1", "jaxlib": "0.11.1", "backend": "tpu", "device": "v5e", "flags": ""}'
+    )
+    expected = hlofuse("explain", case / "after.hlo").out.splitlines()[2:]
+    for name in ("before.hlo", "before_optimizations.hlo"):
+        shown = hlofuse("explain", case / name)
+        assert (shown.status, shown.out.splitlines()[-len(expected) :]) == (0, expected)
+        assert "its final module, after.hlo" in shown.out + shown.err
+    assert hlofuse("explain", case / "before_optimizations.hlo", "--target", "cpu").out.count("cpu")
+
+
 def test_it_is_not_held_against_another_target(tpu: Path, hlofuse: Run) -> None:
     result = hlofuse("verify", tpu / "softmax")
     assert result.status == 2

@@ -117,7 +117,16 @@ class Rewritten:
     def suggestion(self, trial: Trial, touched: float = 0.0) -> Suggestion:
         """The change with what it gains."""
         text, sources = self.recipe.text, tuple(dict.fromkeys(p.source for p in self.places if p.source))
-        return Suggestion("code", text, "", sources, len(self.places), trial, self.recipe.name, "", touched)
+        return Suggestion(
+            "code",
+            text,
+            "",
+            sources,
+            len(self.places),
+            trial,
+            self.recipe.name,
+            touched=touched,
+        )
 
 
 def rewritten(start: Module, backend: str, *, loops: bool = False) -> Iterator[Rewritten]:
