@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -65,8 +66,8 @@ class Launched:
     """True if it runs in a branch of a conditional only."""
     launch_us: float = 0.0
     """The part of `us` that is its launch."""
-    is_concurrent: bool = False
-    """True on a CPU where XLA may run the launches of its computation at once."""
+    together: int = 0
+    """On a CPU the launches of its computation, where XLA may run them at once; else 0."""
 
     @property
     def total_us(self) -> float | None:
@@ -162,6 +163,14 @@ class Account:
         return {c: [row for i in c if (row := self._row(i)) is not None] for c in computations}
 
     @cached_property
+    def reuse(self) -> Mapping[Instruction, Mapping[str, float]]:
+        """On a CPU, the parts of each kernel's bytes by the cache that holds them; else empty."""
+        if self.times is None:
+            return {}
+        within = set(launched_computations(self.module))
+        return self.times.reuse(c for c in self.module.computation_post_order() if c in within)
+
+    @cached_property
     def _exchanges(self) -> dict[Instruction, Exchange]:
         """The communication of each collective that is launched."""
         launched = (r.instruction for own in self._rows_alone.values() for r in own if r.kind == "collective")
@@ -217,9 +226,9 @@ class Account:
         for c, own in self._rows_by_computation.items():
             runs, open_ended, in_branch = self.runs(c), c in self._run_counts[1], c not in always
             if self.times is not None:
-                at_once = self.times.is_concurrent([r.instruction for r in own])
-                launch = self.times.launch_us(runs, at_once)
-                own = [replace(r, launch_us=launch, is_concurrent=at_once) for r in own]
+                together = self.times.together([r.instruction for r in own])
+                launch = self.times.launch_us(runs, together)
+                own = [replace(r, launch_us=launch, together=together) for r in own]
                 own = [r if r.us is None else replace(r, us=r.us + launch) for r in own]
             if runs != 1 or open_ended or in_branch:
                 once = [open_ended or r.per_iteration for r in own]
@@ -253,7 +262,8 @@ class Account:
         shapes = [p.shape for p in self.module.entry.parameters]
         result = [leaf for _, leaf in self.module.entry.root.shape.leaves()]
         arguments = sum(len(list(shape.leaves())) for shape in shapes) + len(result)
-        size = sum(leaf.byte_size for leaf in result if leaf.is_array)
+        aliased = _aliased(self.module)
+        size = sum(leaf.byte_size for k, leaf in enumerate(result) if leaf.is_array and k not in aliased)
         loops = [i for c in self._rows_alone for i in c if i.opcode == "while"]
         iterations = sum(self.runs(loop.called_computations[0]) for loop in loops)
         return {"call": 1, "argument": arguments, "result byte": size, "iteration": iterations}
@@ -325,7 +335,7 @@ class Account:
     def _time(self, instruction: Instruction, kind: LaunchKind, cost: Cost) -> tuple[float | None, bool]:
         """Microseconds of one run with its launch, None without times; True if they are a lower bound."""
         if self.times is not None:
-            return self.times.us(instruction), False
+            return self.times.us(instruction, self.reuse.get(instruction)), False
         if self._device is None or self._estimate is None:
             return None, False
         from hlofuse.account.floor import collective_us, floor_us, modelled_product_us  # slow to import
@@ -341,6 +351,15 @@ class Account:
         is_floor = modelled is None or modelled < floor * 0.98
         us = (floor if is_floor or modelled is None else modelled) + self._device.launch_overhead_us
         return us, is_floor
+
+
+_ALIAS = re.compile(r"\{(\d*)\}: \(")
+
+
+def _aliased(module: Module) -> set[int]:
+    """The places of the results that are written into arguments."""
+    found = _ALIAS.findall(module.attributes.raw("input_output_alias") or "")
+    return {int(place or 0) for place in found}
 
 
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:

@@ -1,18 +1,49 @@
 """Times of kernels on a CPU, by the rates of a calibrated device."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import (
+    Counter,
+    defaultdict,
+)
+from collections.abc import (
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass
 
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.async_ops import wrapped_operation
-from hlofuse.analysis.kernels import is_kernel, is_small_call
-from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
-from hlofuse.cost.cpu.work import Work, add_work, work_of
-from hlofuse.ir.graph import Instruction
+from hlofuse.analysis.cost import Cost
+from hlofuse.analysis.elementwise import shape_size
+from hlofuse.analysis.kernels import (
+    is_kernel,
+    is_small_call,
+)
+from hlofuse.cost.cpu.device import (
+    CpuDevice,
+    chosen_cpu,
+)
+from hlofuse.cost.cpu.work import (
+    Work,
+    add_work,
+    at_levels,
+    work_of,
+)
+from hlofuse.ir.graph import (
+    Computation,
+    Instruction,
+)
 from hlofuse.passes.cpu.calls import parallel_tasks
-from hlofuse.releases import Release, Span
+from hlofuse.releases import (
+    Release,
+    Span,
+)
 from hlofuse.rules import cpu_emitters
-from hlofuse.rules.settings import AS_XLA, first_verdict
+from hlofuse.rules.settings import (
+    AS_XLA,
+    first_verdict,
+)
 
 _COPIES_UPDATED_ARRAYS = Span(since="0.11.1", until="0.11.2")
 """An update in a loop that is compiled whole copies its array (jax-ml/jax#40101)."""
@@ -20,58 +51,175 @@ _SLEEPS_AFTER = 10.0
 """Microseconds after which a waiting thread sleeps."""
 _CHEAP_FLOPS = 1000
 """FLOP below which XLA runs a program in the calling thread."""
+_THREADED = ("YNNPACK", "Eigen")
+"""Libraries that use all threads."""
 _CONCURRENT, _LARGE_BUFFER = 8, 512
-"""Fewer launches, and launches on smaller buffers, run one after the other."""
+"""So many launches that are ready, and launches on smaller buffers, run one after the other."""
+
+
+Shares = Mapping[str, float]
+"""Parts of a kernel's bytes by the cache that holds them."""
+
+
+_Value = tuple[Instruction, tuple[int, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Touch:
+    """A kernel or a loop, with the bytes that it reads or writes of each value."""
+
+    kernel: Instruction
+    values: Mapping[object, float]
+    parts: int
 
 
 class CpuTimes:
     """Estimates on one CPU, of code that one release of XLA emits."""
 
-    def __init__(self, release: Release, device: CpuDevice | None = None) -> None:
+    def __init__(
+        self,
+        release: Release,
+        device: CpuDevice | None = None,
+    ) -> None:
         """By the device that the environment chooses, unless one is given."""
         self.device = device or chosen_cpu()
         self._copies = _COPIES_UPDATED_ARRAYS.includes(release.name)
         self._costs = KernelCosts()
+        self._cached: dict[Instruction, tuple[Work | None, int, Cost]] = {}
 
-    def us(self, kernel: Instruction) -> float | None:
+    def us(
+        self,
+        kernel: Instruction,
+        shares: Shares | None = None,
+    ) -> float | None:
         """Microseconds of one run without its launch; None where it is not known."""
-        work = self.work(kernel)
+        work = self.work(kernel, shares)
         return None if work is None else self.device.us(work)
 
-    def kind(self, kernel: Instruction) -> str:
+    def kind(
+        self,
+        kernel: Instruction,
+    ) -> str:
         """The emitter or library that runs a kernel: the kind that its error is of."""
         if is_small_call(kernel):
             return "loop compiled whole"
         verdict = first_verdict(cpu_emitters.RULES, wrapped_operation(kernel) or kernel, AS_XLA)
         return verdict.rule.runs if verdict else ""
 
-    def kind_text(self, kernel: Instruction) -> str:
+    def kind_text(
+        self,
+        kernel: Instruction,
+    ) -> str:
         """The kind of code, with its error: `sort ±1.5×`."""
         kind = self.kind(kernel)
         return f"{kind} ±{self.device.error(kind):.1f}×"
 
-    def work(self, kernel: Instruction) -> Work | None:
-        """The amounts of one run without its launch; None where nothing is known of it."""
+    def work(
+        self,
+        kernel: Instruction,
+        shares: Shares | None = None,
+    ) -> Work | None:
+        """The amounts of one run without its launch; None where nothing is known of it.
+
+        `shares` are those of `reuse`; without them the kernel runs alone, over and over.
+        """
         if is_small_call(kernel):
             return self._loop_work(kernel)
+        work, parts, cost = self._plain_work(kernel)
+        if work is None:
+            return None
+        return at_levels(work, shares or {self.device.caches.level(cost.bytes_accessed / parts): 1.0})
+
+    def _plain_work(
+        self,
+        kernel: Instruction,
+    ) -> tuple[Work | None, int, Cost]:
+        """The amounts of one run wherever its bytes are, the number of its tasks, and its cost."""
+        if kernel in self._cached:
+            return self._cached[kernel]
         threads, caches = self.device.threads, self.device.caches
         operation = wrapped_operation(kernel) or kernel
         inputs = threads, caches, _inputs_of_work(operation)
         if inputs not in _CACHE:
             if len(_CACHE) >= _MOST_CACHED:
                 _CACHE.clear()
-            tasks, moved = parallel_tasks(operation, threads), self._costs.instruction(kernel).bytes_accessed
-            _CACHE[inputs] = work_of(operation, self.kind(kernel), tasks, caches, moved)
+            kind, cost = self.kind(kernel), self._costs.instruction(kernel)
+            tasks = threads if kind in _THREADED else parallel_tasks(operation, threads)
+            _CACHE[inputs] = work_of(operation, kind, tasks, caches, cost.bytes_accessed), tasks, cost
+        self._cached[kernel] = _CACHE[inputs]
         return _CACHE[inputs]
 
-    def _loop_work(self, call: Instruction) -> Work | None:
+    def reuse(
+        self,
+        computations: Iterable[Computation],
+    ) -> dict[Instruction, Shares]:
+        """The parts of each kernel's bytes by the cache that holds them when it runs.
+
+        A value is as far as what was moved since it was last read or written. `computations` stand after
+        those that they call, and each runs over and over.
+        """
+        found: dict[Instruction, Shares] = {}
+        sizes: dict[Computation, float] = {}
+        for computation in computations:
+            touches = list(self._touches(computation, sizes))
+            results = {x for _, x in _results(computation)} if not computation.callers else ()
+            sizes[computation] = whole = sum({v: n for t in touches for v, n in t.values.items()}.values())
+            shared = any(t.parts > 1 for t in touches)
+            last: dict[object, tuple[float, bool]] = {}
+            clock = 0.0
+            for is_second, touch in [(run, t) for run in (False, True) for t in touches]:
+                moved = sum(touch.values.values())
+                shares: defaultdict[str, float] = defaultdict(float)
+                for value, size in touch.values.items() if is_second else ():
+                    before, is_away = last.get(value, (-whole, shared and value == (touch.kernel, ())))
+                    distance = min(whole, clock - before + moved) / touch.parts
+                    near = self.device.caches.l2 if is_away else 0  # in the cache of another core
+                    level = self.device.caches.level(max(distance, near))
+                    is_new = value in results and size >= self.device.caches.l3
+                    shares["fresh" if is_new else level] += size / max(moved, 1)
+                clock += moved
+                last |= dict.fromkeys(touch.values, (clock, False))
+                last[touch.kernel, ()] = clock, touch.parts > 1
+                found[touch.kernel] = dict(shares)
+                if touch is touches[-1] and len(computation.parameters) == 1:
+                    given = computation.parameters[0]
+                    last |= {(given, (k,)): last[x] for k, x in _results(computation) if x in last}
+        return found
+
+    def _touches(
+        self,
+        computation: Computation,
+        sizes: Mapping[Computation, float],
+    ) -> Iterator[_Touch]:
+        """The bytes that each kernel and each loop of a computation moves, in order."""
+        for x in computation.post_order():
+            if is_kernel(x):
+                if is_small_call(x):
+                    tasks, cost = 1, self._costs.instruction(x)
+                else:
+                    _, tasks, cost = self._plain_work(x)
+                given = {_value(o): float(shape_size(o.shape)) for o in x.operands}
+                scale = min(1.0, cost.bytes_read / max(sum(given.values()), 1))
+                values: dict[object, float] = {v: size * scale for v, size in given.items()}
+                values[x, ()] = cost.bytes_written
+                yield _Touch(x, values, tasks)
+            elif x.opcode in ("while", "call", "conditional"):
+                inside = [sizes.get(c, 0.0) for c in x.called_computations]
+                yield _Touch(x, {x: max(inside, default=0.0)}, 1)
+
+    def _loop_work(
+        self,
+        call: Instruction,
+    ) -> Work | None:
         """The work of a loop that is compiled whole, all iterations."""
         found = defaultdict(float, {"loop compiled whole": 1.0})
-        for computation, runs in self._costs.inside(call)[0].items():
+        counted = self._costs.inside(call)[0]
+        shares = self.reuse(counted)
+        for computation, runs in counted.items():
             for kernel in filter(is_kernel, computation):
                 if is_small_call(kernel):
                     continue
-                work = self.work(kernel)
+                work = self.work(kernel, shares[kernel])
                 if work is None:
                     return None
                 found["kernel of a whole loop"] += runs
@@ -81,27 +229,58 @@ class CpuTimes:
                     found[f"copy {self.device.caches.level(copied)}"] += 2 * copied * runs
         return dict(found)
 
-    def launch_work(self, runs: int, is_concurrent: bool) -> Work:
-        """One launch of `runs`."""
+    def launch_work(
+        self,
+        runs: int,
+        together: int,
+    ) -> Work:
+        """One launch of `runs`, where so many may run at once."""
         if runs <= 1:
             return {"launch": 1}
-        return {"concurrent launch in a loop" if is_concurrent else "launch in a loop": 1}
+        return {"launch in a loop": 1, "concurrent run": 1 / together if together else 0}
 
-    def is_concurrent(self, kernels: Sequence[Instruction]) -> bool:
-        """True for launches of a computation that XLA may run at once (`ThunkExecutor::Options`)."""
+    def together(
+        self,
+        kernels: Sequence[Instruction],
+    ) -> int:
+        """The launches of a computation if XLA may run them at once (`ThunkExecutor::Options`); else 0."""
+        if len(kernels) <= _CONCURRENT:
+            return 0
         sizes = (leaf.byte_size for k in kernels for _, leaf in k.shape.leaves())
-        return len(kernels) >= _CONCURRENT and any(size > _LARGE_BUFFER for size in sizes)
+        if not any(size > _LARGE_BUFFER for size in sizes):
+            return 0
+        at_depth: Counter[int] = Counter()
+        depths: dict[Instruction, int] = {}
+        launched = set(kernels)
+        inside = kernels[0].computation
+        for x in inside.post_order() if inside is not None else ():
+            before = max((depths[o] for o in x.operands if o in depths), default=0)
+            depths[x] = before + (x in launched)
+            at_depth[depths[x]] += x in launched
+        return len(kernels) if max(at_depth.values()) > _CONCURRENT else 0
 
-    def launch_us(self, runs: int, is_concurrent: bool) -> float:
+    def launch_us(
+        self,
+        runs: int,
+        together: int,
+    ) -> float:
         """Microseconds of one launch, as `launch_work`."""
-        return self.device.us(self.launch_work(runs, is_concurrent)) or 0.0
+        return self.device.us(self.launch_work(runs, together)) or 0.0
 
-    def call_us(self, call: Work, flops: int, kernels_us: float) -> float:
+    def call_us(
+        self,
+        call: Work,
+        flops: int,
+        kernels_us: float,
+    ) -> float:
         """Microseconds of a call (`Account.call_work`) of a program whose kernels take so long."""
         return self.device.us(call | handoff_work(flops, kernels_us)) or 0.0
 
 
-def handoff_work(flops: int, kernels_us: float) -> Work:
+def handoff_work(
+    flops: int,
+    kernels_us: float,
+) -> Work:
     """The handing over of a program to another thread.
 
     XLA runs a program of few FLOP in the calling thread (`PjRtCpuRawLoadedExecutable::Execute`). For
@@ -110,7 +289,25 @@ def handoff_work(flops: int, kernels_us: float) -> Work:
     return {"handoff": min(1.0, kernels_us / _SLEEPS_AFTER) if flops >= _CHEAP_FLOPS else 0.0}
 
 
-_CACHE: dict[object, Work | None] = {}
+def _value(x: Instruction) -> _Value:
+    """The instruction that computes a value, and the value's place in its result."""
+    path: tuple[int, ...] = ()
+    while x.opcode in ("bitcast", "get-tuple-element"):
+        if x.opcode == "get-tuple-element":
+            path = (x.tuple_index, *path)
+        x = x.operands[0]
+        if x.opcode == "tuple" and path:
+            x, path = x.operands[path[0]], path[1:]
+    return x, path
+
+
+def _results(computation: Computation) -> Iterable[tuple[int, _Value]]:
+    """The values that a computation returns, by their places."""
+    root = computation.root
+    return enumerate(map(_value, root.operands if root.opcode == "tuple" else [root]))
+
+
+_CACHE: dict[object, tuple[Work | None, int, Cost]] = {}
 """The work of kernels by structure: a change of a module leaves most of them as they are."""
 _MOST_CACHED = 20_000
 _DECIDING = "lhs_contracting_dims lhs_batch_dims dim_labels window slice_sizes custom_call_target".split()

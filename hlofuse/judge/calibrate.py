@@ -29,6 +29,29 @@ _AS_A_WHOLE = ("call ", "loop ")
 _FOLDS = 4
 _CUT = 0.4  # a larger error, as a logarithm, counts no more than in proportion
 _STEPS = 3000
+_TYPICAL = {
+    "ynn operation": 0.02,
+    "operation": 0.02,
+    "scalar": 0.3,
+    "convert": 0.05,
+    "divide": 0.15,
+    "sqrt": 0.15,
+    "strided read l1": 0.3,
+    "strided read": 1.0,
+    "pad": 0.1,
+    "concatenate": 0.2,
+    "gathered": 0.3,
+    "scattered": 0.5,
+    "reduce": 0.1,
+    "ynn reduce": 0.03,
+    "bytes": 0.02,
+    "copy": 0.02,
+    "tiled bytes": 0.03,
+    "ynn bytes": 0.015,
+    "matrix-vector loop bytes": 0.01,
+}
+"""Usual nanoseconds by the first words of a rate, for what the programs hardly decide."""
+_PULL = 0.05  # to the usual, by the gradient of one sample of weight 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +96,8 @@ def samples_of(times: CpuTimes, text: str, timed: Timed) -> Iterable[Sample]:
     if not timed.kernels:
         whole = defaultdict(float, account.call_work)
         for row in rows:
-            add_work(whole, times.work(row.instruction) or {}, row.runs)
-            add_work(whole, times.launch_work(row.runs, row.is_concurrent), row.runs)
+            add_work(whole, times.work(row.instruction, account.reuse[row.instruction]) or {}, row.runs)
+            add_work(whole, times.launch_work(row.runs, row.together), row.runs)
         yield Sample("program", whole, timed.us, 10.0)
         return
     own = {n: us for n, (_, us) in timed.kernels.items() if n in account.by_name}
@@ -82,7 +105,7 @@ def samples_of(times: CpuTimes, text: str, timed: Timed) -> Iterable[Sample]:
     alone = len(own) == 1
     for row in rows:
         measured = own.get(row.instruction.name)
-        work = times.work(row.instruction)
+        work = times.work(row.instruction, account.reuse[row.instruction])
         if measured is None or work is None:
             continue
         us = measured / row.runs
@@ -126,12 +149,15 @@ def _rates(samples: Sequence[Sample]) -> dict[str, float]:
     weight = np.array([s.weight for s in samples])
     start = [np.median(1 / column[column > 0]) / 3 for column in parts.T]
     logs = np.log(np.array(start))
+    usual = [next((v for k, v in _TYPICAL.items() if n.startswith(k)), 0.0) for n in names]
+    pulled = np.array(usual) > 0
+    usual_logs = np.log(np.where(pulled, np.array(usual), 1.0) * scale)
     mean, square = np.zeros_like(logs), np.zeros_like(logs)
     for step in range(1, _STEPS + 1):  # Adam, in logarithms of the rates
         values = np.exp(logs)
         estimate = parts @ values
         pull = weight * np.clip(np.log(estimate), -_CUT, _CUT) / estimate
-        gradient = values * (parts.T @ pull)
+        gradient = values * (parts.T @ pull) + _PULL * pulled * (logs - usual_logs)
         mean = 0.9 * mean + 0.1 * gradient
         square = 0.99 * square + 0.01 * gradient**2
         pace = 0.05 if step < 0.7 * _STEPS else 0.01

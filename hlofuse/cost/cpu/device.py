@@ -17,7 +17,7 @@ _PACKAGED = Path(__file__).parent / "devices"
 CHOICE = "HLOFUSE_CPU"
 """The environment variable that names the CPU: a device of hlofuse, or a file."""
 _DEFAULT = "xeon_2_threads"
-_LEVELS = ("l1", "l2", "near l3", "l3", "memory")
+_LEVELS = ("l1", "l2", "near l3", "l3", "memory", "fresh")
 _WIDE = frozenset({"f64", "s64", "c64"})
 
 
@@ -73,6 +73,9 @@ def _alternatives(name: str) -> Iterator[tuple[str, float]]:
             yield name.removeprefix("transposed "), 4.0  # as reads across rows
         return
     factor = 2.0 if last in _WIDE else 1.0
+    for start in ("concatenate along rows", "pad between"):
+        if name.startswith(start):
+            yield f"{start.split()[0]} {last}", 4.0
     if name.startswith("reduce "):
         for other in ("add", "multiply", "several"):
             yield f"reduce {other} {last}", 1.0

@@ -38,6 +38,12 @@ _KINDS = {"u64": "s64", "pred": "s32", "c128": "c64"} | dict.fromkeys(
     ("u32", "u16", "u8", "s16", "s8", "u4", "s4"), "s32"
 )
 """Element types that have the rates of another one."""
+_SETS = 64
+"""Sets of the first cache: a page of lines."""
+_SET_BYTES = 16 * _LINE
+"""Bytes of a set of the second cache."""
+_USABLE = 0.75
+"""The part of a cache that holds what is read again."""
 _SMALL_PRODUCT = 32
 """A product with a side up to this length has rates of its own."""
 
@@ -50,11 +56,20 @@ class Caches:
     l2: int
     l3: int
 
-    def level(self, size: float) -> str:
-        """The smallest cache that holds `size` bytes, or `memory`."""
-        near = 4 * self.l2  # most of it was just written by another kernel
-        sizes = {"l1": self.l1, "l2": self.l2, "near l3": near, "l3": self.l3}
-        return next((name for name, most in sizes.items() if size <= most), "memory")
+    def level(self, size: float, stride: int = _LINE) -> str:
+        """The smallest cache that holds `size` bytes, or `memory`.
+
+        Lines that are `stride` bytes apart share some of the sets of a core's caches: these hold fewer.
+        Of what is `near l3`, most was just written by another kernel.
+        """
+        l1, l2 = self.l1, self.l2
+        if stride > _LINE:
+            l1 //= math.gcd(stride // _LINE, _SETS)
+            l2 //= math.gcd(stride // _LINE, self.l2 // _SET_BYTES)
+        size /= _USABLE
+        if size <= self.l2:
+            return "l1" if size <= l1 else "l2" if size <= l2 else "near l3"
+        return "near l3" if size <= 4 * self.l2 else "l3" if size <= self.l3 else "memory"
 
 
 def add_work(found: defaultdict[str, float], more: Mapping[str, float], times: float = 1.0) -> None:
@@ -73,12 +88,12 @@ def work_of(
     """The work of one run; None where nothing is known of the kernel.
 
     `emitter` says who runs it, in the words of the rules (`rules/cpu_emitters.py`). `parts` is the number of
-    parallel tasks, `moved` the bytes read and written.
+    parallel tasks, `moved` the bytes read and written. `at_levels` says where these come from.
     """
     if emitter == "YNNPACK":
-        return _library(kernel, caches, moved)
+        return _library(kernel, moved)
     if emitter in ("Eigen", "plain loops", "matrix-vector loop"):
-        return _product(kernel, emitter, caches, moved)
+        return _product(kernel, emitter, moved)
     if emitter == "sort":
         return _sort(kernel)
     if emitter == "DUCC FFT":
@@ -91,28 +106,42 @@ def work_of(
         if kernel.opcode == "concatenate":
             inner = _stride(shape, kernel.dimensions[0]) * shape.dimensions[kernel.dimensions[0]]
             fragments = len(kernel.operands) * shape.element_count / max(inner, 1)
-        return {f"{prefix}copy {caches.level(moved)}": moved, "copied piece": fragments - 1}
+        return {f"{prefix}copy": moved, "copied piece": fragments - 1}
     if emitter in ("custom call", "oneDNN", "collective", "random state kernel"):
         return None
     if emitter == "scatter emitter":
         parts = 1
-    loops = _Loops(caches)
+    loops = _Loops(caches, by_tiles=emitter == "tiled emitter")
     if not loops.follow(kernel):
         return None
     found = {name: amount / parts for name, amount in loops.counts().items()}
     if parts > 1:
         found["task"] = parts
-    level = caches.level(moved / parts)
     tiled = "tiled " if emitter == "tiled emitter" and loops.is_strided else ""
-    found[f"{tiled}bytes {level}"] = moved / parts
+    found[f"{tiled}bytes"] = moved / parts
+    return found
+
+
+_MOVED = ("bytes", "copy")
+
+
+def at_levels(work: Work, shares: Mapping[str, float]) -> Work:
+    """The work with its bytes by the cache that holds them; `shares` are parts of them by level."""
+    found: Work = {}
+    for name, amount in work.items():
+        if name.endswith(_MOVED):
+            found |= {f"{name} {level}": amount * share for level, share in shares.items()}
+        else:
+            found[name] = amount
     return found
 
 
 class _Loops:
     """The reads and operations of a kernel that XLA writes as loops."""
 
-    def __init__(self, caches: Caches) -> None:
+    def __init__(self, caches: Caches, *, by_tiles: bool) -> None:
         self._caches = caches
+        self._by_tiles = by_tiles
         self._operations: defaultdict[tuple[str, str], float] = defaultdict(float)
         self._other: defaultdict[str, float] = defaultdict(float)
         self.is_strided = False
@@ -176,7 +205,8 @@ class _Loops:
                 kind = _kind(shape)
                 if opcode in ("convert", "compare", "bitcast-convert"):
                     kind = _kind(operands[0].shape) + (f">{kind}" if opcode == "convert" else "")
-                self._operations[opcode, kind] += count
+                is_easy = opcode in ("divide", "remainder") and _divides_by_constant(x)
+                self._operations["multiply" if is_easy else opcode, kind] += count
             is_part = opcode == "get-tuple-element"
             return [
                 (o, index, inner if is_part or o.shape.rank == shape.rank else None, count)
@@ -198,7 +228,7 @@ class _Loops:
         if opcode == "dynamic-update-slice":
             return [(operands[1], own, inner, count)]
         if opcode in ("pad", "concatenate", "reverse"):
-            self._operations[opcode, _kind(shape)] += count
+            self._other[f"{_chosen(x, inner)} {_kind(shape)}"] += count
             whole = max(shape.element_count, 1)
             parts = operands if opcode == "concatenate" else operands[:1]
             return [(o, (own, k), inner, count * o.shape.element_count / whole) for k, o in enumerate(parts)]
@@ -227,6 +257,7 @@ class _Loops:
         arrays = x.operands[: len(x.operands) // 2] if x.opcode != "select-and-scatter" else x.operands[:2]
         shape = arrays[0].shape
         result = x.shape.tuple_shapes[0] if x.shape.is_tuple else x.shape
+        steps = 1
         if x.opcode == "reduce":
             each = shape.element_count / max(result.element_count, 1)
             inner = max((d for d in x.dimensions if shape.dimensions[d] > 1), default=None)
@@ -247,18 +278,38 @@ class _Loops:
             each = math.prod(d.size for d in window)
         if len(arrays) > 1 or x.called_computations[0].root.opcode == "tuple":
             operation = "several"
-        self._other[f"reduce {operation} {_kind(shape)}"] += count * each
+            steps = sum(i.opcode not in _FREE for i in x.called_computations[0])
+        self._other[f"reduce {operation} {_kind(shape)}"] += count * each * steps
         return [(a, own, inner, count * each) for a in arrays]
 
     def _read(self, shape: Shape, inner: int | None, count: float) -> None:
         """An input's elements are read `count` times, those of an inner loop along dimension `inner`."""
         if inner is None or not shape.is_array or shape.dimensions[inner] <= 1:
             return
-        if _stride(shape, inner) == 1:
+        stride = _stride(shape, inner)
+        if stride == 1:
             return
         self.is_strided = True
         size = min(shape.dimensions[inner] * _LINE, shape_size(shape))
-        self._other[f"strided read {self._caches.level(2 * size)}"] += count
+        apart = stride * shape_size(shape) // max(shape.element_count, 1)
+        if self._by_tiles:
+            return
+        self._other[f"strided read {self._caches.level(size, apart)}"] += count
+
+
+def _divides_by_constant(x: Instruction) -> bool:
+    """True for integers: LLVM multiplies instead."""
+    divisor = x.operands[1]
+    source = divisor.operands[0] if divisor.opcode == "broadcast" else divisor
+    return source.opcode == "constant" and _kind(x.shape) in ("s32", "s64")
+
+
+def _chosen(x: Instruction, inner: int | None) -> str:
+    """The name of a choice that is made for each element: of an operand, or of padding."""
+    if x.opcode == "concatenate":
+        return "concatenate along rows" if inner == x.dimensions[0] else "concatenate"
+    is_between = any(len(d.split("_")) > 2 for d in (x.attributes.raw("padding") or "").split("x"))
+    return "pad between" if is_between else x.opcode
 
 
 def _written(output: Instruction) -> int:
@@ -308,9 +359,9 @@ def _same_place(result: Shape, operand: Shape, inner: int | None) -> int | None:
 # Libraries.
 
 
-def _library(fusion: Instruction, caches: Caches, moved: int) -> Work:
+def _library(fusion: Instruction, moved: int) -> Work:
     """A fusion for YNNPACK: its product or reduction, and the operations around it."""
-    found = defaultdict(float, {"ynn call": 1.0, f"ynn bytes {caches.level(moved)}": float(moved)})
+    found = defaultdict(float, {"ynn call": 1.0, "ynn bytes": float(moved)})
     for x in computed_in(fusion):
         kind = _kind(x.shape)
         if x.opcode in ("dot", "convolution"):
@@ -322,14 +373,17 @@ def _library(fusion: Instruction, caches: Caches, moved: int) -> Work:
             found[f"ynn reduce {direction} {_kind(source)}"] += source.element_count
             if along:
                 found["ynn reduced row"] += x.shape.element_count if x.shape.is_array else 0
+        elif x.opcode == "reduce-window":
+            window = window_dimensions(x.attributes.raw("window") or "")
+            found[f"ynn window {kind}"] += x.shape.element_count * math.prod(d.size for d in window)
         elif x.opcode not in _FREE and x.shape.element_count > 1:
             slow = x.opcode if x.opcode in _SLOW else "operation"
             found[f"ynn {slow} {kind}"] += x.shape.element_count
     return dict(found)
 
 
-def _product(kernel: Instruction, emitter: str, caches: Caches, moved: int) -> Work:
-    found = defaultdict(float, {f"{emitter} bytes {caches.level(moved)}": float(moved)})
+def _product(kernel: Instruction, emitter: str, moved: int) -> Work:
+    found = defaultdict(float, {f"{emitter} bytes": float(moved)})
     for x in computed_in(kernel) if kernel.opcode == "fusion" else (kernel,):
         if x.opcode in ("dot", "convolution"):
             add_work(found, _rated(x, f"{emitter} {x.opcode}"))

@@ -78,7 +78,7 @@ def test_a_read_across_rows_is_strided(layout: str, is_strided: bool) -> None:
     kernel = parse_module(KERNEL.replace("LAYOUT", layout)).entry.root
     work = times().work(kernel)
     assert work is not None
-    assert any(name.startswith("strided read") for name in work) is is_strided
+    assert any(name.startswith("tiled bytes") for name in work) is is_strided
     assert sum(n for name, n in work.items() if name.endswith("operation f32")) == 64 * 256
 
 
@@ -98,6 +98,64 @@ def test_threads_divide_a_large_kernel_alone() -> None:
     assert "task" not in (times(threads=2).work(small) or {})
 
 
+AFTER = """HloModule m, is_scheduled=true
+ENTRY e {
+  p = f32[1024] parameter(0)
+  q = f32[SIZE] parameter(1)
+  a = f32[1024] negate(p)
+  b = f32[SIZE] negate(q)
+  c = f32[1024] negate(a)
+  ROOT t = (f32[1024], f32[SIZE]) tuple(c, b)
+}
+"""
+
+
+@pytest.mark.parametrize(("size", "level"), [(1024, "l1"), (65536, "l2"), (400_000, "near l3")])
+def test_a_value_is_as_far_as_what_was_moved_since_it_was_written(size: int, level: str) -> None:
+    account = Account(parse_module(AFTER.replace("SIZE", str(size))), backend="cpu", times=times())
+    last = account.by_name["c"].instruction
+    assert account.reuse[last][level] >= 0.5
+
+
+def test_what_a_divided_kernel_wrote_is_in_the_cache_of_another_core() -> None:
+    text = AFTER.replace("1024", "SIZE").replace("SIZE", "70000")
+    shares = [Account(parse_module(text), backend="cpu", times=times(threads=n)).reuse for n in (1, 2)]
+    alone, divided = (next(v for x, v in s.items() if x.name == "c") for s in shares)
+    assert "near l3" not in alone
+    assert divided["near l3"] > 0.9
+
+
+def test_a_chain_of_launches_runs_one_after_the_other() -> None:
+    lines = [f"  a{k} = f32[1024] negate({f'a{k - 1}' if k else 'p'})" for k in range(12)]
+    text = "\n".join(["HloModule m", "ENTRY e {", "  p = f32[1024] parameter(0)", *lines, "}"])
+    launched = [x for x in parse_module(text.replace("  a11", "  ROOT a11")).entry if x.opcode == "negate"]
+    assert times().together(launched) == 0
+
+
+def test_more_ready_launches_than_eight_run_at_once() -> None:
+    names = [f"a{k}" for k in range(9)]
+    lines = [f"  {n} = f32[1024] negate(p)" for n in names]
+    result = f"  ROOT t = ({', '.join(['f32[1024]'] * 9)}) tuple({', '.join(names)})"
+    text = "\n".join(["HloModule m", "ENTRY e {", "  p = f32[1024] parameter(0)", *lines, result, "}"])
+    launched = [x for x in parse_module(text).entry if x.opcode == "negate"]
+    assert times().together(launched) == 9
+    assert times().together(launched[1:]) == 0
+
+
+def test_lines_at_a_power_of_two_share_few_sets() -> None:
+    caches = Caches(48 << 10, 2 << 20, 32 << 20)
+    assert caches.level(32 << 10, 64) == "l1"
+    assert caches.level(16 << 10, 4096) == "l2"
+    assert caches.level(64 << 10, 4096) == "near l3"
+
+
+def test_a_result_in_an_argument_costs_no_new_memory() -> None:
+    text = AFTER.replace("SIZE", "1024")
+    given = text.replace("is_scheduled=true", "is_scheduled=true, input_output_alias={ {0}: (0, {}) }")
+    plain, aliased = (Account(parse_module(t), backend="cpu", times=times()).call_work for t in (text, given))
+    assert aliased["result byte"] == plain["result byte"] / 2 == 4096
+
+
 def test_a_kernel_of_unknown_time_is_not_cheap_but_counted() -> None:
     text = KERNEL.replace("LAYOUT", "1,0").replace(
         "fusion(x, y), kind=kLoop, calls=f", 'custom-call(x, y), custom_call_target="mine"'
@@ -108,7 +166,7 @@ def test_a_kernel_of_unknown_time_is_not_cheap_but_counted() -> None:
 
 
 def test_launches_in_a_loop_cost_less_than_others() -> None:
-    assert times().launch_us(1, False) > times().launch_us(100, False)
+    assert times().launch_us(1, 0) > times().launch_us(100, 0)
 
 
 def test_a_device_is_the_same_after_writing_and_reading(
