@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from hlofuse.reports.memory.text import print_memory
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from hlofuse.account import Account
     from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.library.program import Program
     from hlofuse.library.questions import Memory
@@ -35,6 +37,17 @@ def _available(device: DeviceDescription | TpuDevice | None, options: Memory) ->
     if device is None or not device.device_memory_size:
         return {}
     return {"available": device.device_memory_size, "device": device.name}
+
+
+_REMATERIALIZED = re.compile(r"\.remat\d*(\.|$)")
+"""In the name of an instruction that XLA's rematerialization adds (`hlo_rematerialization.cc`)."""
+
+
+def _rematerialized(account: Account) -> tuple[int, float | None]:
+    """The kernels that XLA computes again, and the microseconds of all their launches."""
+    rows = [r for r in account.rows if _REMATERIALIZED.search(r.instruction.name)]
+    times = [r.total_us for r in rows if r.total_us is not None and not r.is_floor]
+    return len(rows), sum(times) if rows and len(times) == len(rows) else None
 
 
 def _creating_pass(report: Program) -> Callable[[Instruction], str]:
@@ -54,6 +67,7 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
     found = replace(
         memory_use(account.module, account.memory, _creating_pass(report)),
         **_available(report.loaded.device or account.machine, options),
+        rematerialized=_rematerialized(account),
         is_estimated=report.counted == "replayed",
         recorded_temporary=companions_of(report.module).temporary_bytes,
         recorded_total=companions_of(report.module).memory_bytes,

@@ -182,6 +182,27 @@ def test_a_pass_that_keeps_all_stacks_alive_is_left_out(hlofuse: Run) -> None:
     assert ". XLA_FLAGS=--xla_disable_hlo_passes=copy_fusion\n   595 kB → 398 kB temporary, time +" in out
 
 
+def test_kernels_that_xla_computes_again(hlofuse: Run, tmp_path: Path) -> None:
+    """Copies in another layout (`remat_compressed`) compute nothing again."""
+    text = """HloModule m, is_scheduled=true
+
+ENTRY main {
+  p = f32[1048576]{0} parameter(0)
+  a = f32[1048576]{0} sine(p)
+  b = f32[1048576]{0} reverse(a), dimensions={0}
+  a.NAME = f32[1048576]{0} sine(p)
+  ROOT c = f32[1048576]{0} add(b, a.NAME)
+}
+"""
+    for name, count in (("remat", 1), ("remat2", 1), ("remat.3", 1), ("remat_compressed", 0), ("4", 0)):
+        (tmp_path / "m.hlo").write_text(text.replace("NAME", name), encoding="utf-8")
+        options = (tmp_path / "m.hlo", "--device", "h100_sxm")
+        found = json.loads(hlofuse("memory", *options, "--format", "json").out)["memory"]
+        assert found["rematerialized"]["kernels"] == count
+        out = hlofuse("memory", *options).out
+        assert ("XLA computes 1 kernel again to save memory" in out) == bool(count)
+
+
 def test_a_text_without_its_entry_has_no_memory(hlofuse: Run, tmp_path: Path) -> None:
     text = Path(__file__).with_name("stacks.hlo").read_text(encoding="utf-8")
     (tmp_path / "cut.hlo").write_text(text[: len(text) // 2], encoding="utf-8")

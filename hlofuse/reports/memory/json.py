@@ -13,7 +13,10 @@ def memory_json(m: MemoryUse) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "module": m.name,
-        "memory": fields(m, f"{_FIGURES} recorded_temporary recorded_total estimated=is_estimated"),
+        "memory": {
+            **fields(m, f"{_FIGURES} recorded_temporary recorded_total estimated=is_estimated"),
+            "rematerialized": {"kernels": m.rematerialized[0], "time_us": m.rematerialized[1]},
+        },
         "alive": [
             {
                 **fields(a, "name opcode shape bytes source last_reader last_reader_source reason?"),

@@ -68,6 +68,9 @@ class MemoryUse:
     """`temporary` by the dump of XLA's buffer assignment; None without one."""
     recorded_total: int | None = None
     """`total` by XLA's memory usage report; None without one."""
+    rematerialized: tuple[int, float | None] = (0, None)
+    """Kernels that XLA computes again to save memory, and the microseconds of all their launches; None
+    without an estimate of each."""
     changes: tuple[MemoryChange, ...] = field(default=(), repr=False)
     """Changes that need less temporary memory, the largest saving first."""
 

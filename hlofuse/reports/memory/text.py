@@ -28,6 +28,11 @@ def print_memory(m: MemoryUse, console: Console, *, limit: int = 20) -> None:
         is_same = m.recorded_total == m.total
         has = "the same total" if is_same else f"{bytes_text(m.recorded_total)} in all"
         console.print(Text(f"XLA's own memory usage report has {has}", style="dim" if is_same else "yellow"))
+    count, us = m.rematerialized
+    if count:
+        time = f", {us_text(us)} in all" if us is not None else ""
+        text = f"XLA computes {plural(count, 'kernel')} again to save memory (.remat in the name){time}"
+        console.print(Text(text))
     for line in _change_lines(m):
         console.print(Text(line))
     shown = m.alive[: limit or None]
