@@ -165,6 +165,15 @@ def chain(columns: int) -> str:
 {product("ab", "c", "1", "0", 8, columns)}"""
 
 
+def small_products(count: int) -> str:
+    return f"""  a = f32[3,{count},2]{{2,1,0}} parameter(0)
+  b = f32[4,3,{count}]{{2,1,0}} parameter(1)
+  at = f32[3,2,{count}]{{2,1,0}} transpose(a), dimensions={{0,2,1}}
+  bt = f32[3,4,{count}]{{2,1,0}} transpose(b), dimensions={{1,0,2}}
+  ROOT r = f32[3,2,4]{{2,1,0}} dot(at, bt), lhs_batch_dims={{0}}, lhs_contracting_dims={{2}},
+    rhs_batch_dims={{0}}, rhs_contracting_dims={{2}}"""
+
+
 def terms(rows: int) -> str:
     return f"""  a = f32[4,3]{{1,0}} parameter(0)
   b = f32[{rows},3]{{1,0}} parameter(1)
@@ -394,6 +403,7 @@ CASES = {
         summed_product("t"),
     ),
     "multiply-the-small-first": (chain(2), chain(4)),
+    "add-the-small-products": (small_products(8), small_products(9)),
     "sum-once": (terms(4), terms(5)),
     "triangular-cumsum": (cumulative(512), cumulative(513)),
     "max-not-sort": (sorted_end(1), sorted_end(2)),

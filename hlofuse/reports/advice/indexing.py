@@ -39,6 +39,7 @@ def _read_maximum(x: Instruction) -> bool:
 INDEXING = (
     Recipe("take-not-onehot", "Index the table: a one-hot product reads all"),
     Recipe("multiply-the-small-first", "Multiply in the order that takes fewest operations"),
+    Recipe("add-the-small-products", "Write products of small matrices as sums"),
     Recipe("scale-not-diagonal", "Multiply by the vector, not by diag(v)"),
     Recipe("take-first", "Take the rows first, then work on them"),
     Recipe("reshape-not-segments", "Reshape equal segments"),
