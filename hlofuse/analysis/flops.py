@@ -106,7 +106,13 @@ def valid_positions(inputs: int, kernel: int, outputs: int, window: WindowDimens
     return sum(_hits(k * step - window.padding_low, stride, count, base, last) for k in range(steps))
 
 
-def _hits(offset: int, stride: int, count: int, base: int, last: int) -> int:
+def _hits(
+    offset: int,
+    stride: int,
+    count: int,
+    base: int,
+    last: int,
+) -> int:
     """The number of n in [0, count) that have offset + n * stride in [0, last] and divisible by base."""
     if stride <= 0:
         return count if 0 <= offset <= last and offset % base == 0 else 0

@@ -89,7 +89,13 @@ def _of_each(item: Item, task: Task) -> Iterator[Rows]:
         yield _error(item, name, path, error, task)
 
 
-def _error(item: Item, name: str | None, path: str, error: Exception, task: Task) -> Rows:
+def _error(
+    item: Item,
+    name: str | None,
+    path: str,
+    error: Exception,
+    task: Task,
+) -> Rows:
     """Places are left out of the message: the row has the file's, and copies lie anywhere."""
     kind = "input"
     if isinstance(error, HlofuseError):

@@ -36,7 +36,14 @@ from hlofuse.library.verifying import verify
 @limit_option(10, "Differences shown; 0 shows all.")
 @click.option("-v", "--verbose", is_flag=True, help="Also list the modules that agree.")
 @report_options
-def command(path: Path, after: Path | None, limit: int, verbose: bool, out: Output, **how: Any) -> int:
+def command(
+    path: Path,
+    after: Path | None,
+    limit: int,
+    verbose: bool,
+    out: Output,
+    **how: Any,
+) -> int:
     """Replay modules and compare with XLA's own result.
 
     \b

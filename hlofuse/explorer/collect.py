@@ -536,7 +536,13 @@ class _Collector:
             for event in result.events:
                 yield self._decision(event, number, steps.get(event.step), boxes)
 
-    def _decision(self, e: Event, number: int, step: FusedStep | None, boxes: Boxes) -> Decision:
+    def _decision(
+        self,
+        e: Event,
+        number: int,
+        step: FusedStep | None,
+        boxes: Boxes,
+    ) -> Decision:
         others = [boxes.find(n) for n in (e.consumers or e.removed)]
         if e.event == "rewrite":
             producer, consumer = (

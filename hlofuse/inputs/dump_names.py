@@ -104,7 +104,13 @@ class FusionStage:
         first = self.also_before[-1] if self.also_before else self.passes[0]
         return file.pipeline in self.pipelines and file.after in self.passes[self.passes.index(first) :]
 
-    def name_of_run(self, passes: Sequence[str], pipeline: str, name: str, number: int) -> str:
+    def name_of_run(
+        self,
+        passes: Sequence[str],
+        pipeline: str,
+        name: str,
+        number: int,
+    ) -> str:
         """The name of the `number`th run of a pass within a pipeline, counted over all pipelines: `cse-3`.
 
         `passes` are those of all pipelines in order; a pass that runs once has its plain name.

@@ -174,7 +174,13 @@ def _text_of(data: bytes, called_as: str) -> tuple[str, str | None]:
     return (hlo_text(data, form, called_as) if form else decode(data, called_as, as_module=False)), form
 
 
-def _module_in(data: bytes, name: str, called_as: str, module: str | None, strict: bool) -> Module:
+def _module_in(
+    data: bytes,
+    name: str,
+    called_as: str,
+    module: str | None,
+    strict: bool,
+) -> Module:
     try:
         text, form = _text_of(data, called_as)
         parsed = _parsed(find_module(text, called_as, module), name, strict)

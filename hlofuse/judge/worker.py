@@ -96,7 +96,13 @@ class Worker:
         threads = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
         return {"jaxlib": self.release, "threads": threads}
 
-    def time(self, keys: list[str], seconds: float, seed: int, profile: bool) -> dict[str, Any]:
+    def time(
+        self,
+        keys: list[str],
+        seconds: float,
+        seed: int,
+        profile: bool,
+    ) -> dict[str, Any]:
         """Times of programs in microseconds, run in turns on the same random inputs for so long.
 
         `runs` are those of each program. With `profile`, `kernels` has the launches of each instruction in
@@ -151,7 +157,13 @@ class Worker:
         results = self.programs[key][0].execute_sharded(arrays).disassemble_into_single_device_arrays()
         return [self.np.asarray(r[0]) for r in results]
 
-    def _input(self, random: Any, array: Any, scale: float, sign: int) -> Any:
+    def _input(
+        self,
+        random: Any,
+        array: Any,
+        scale: float,
+        sign: int,
+    ) -> Any:
         """Floats of size `scale`, small integers with a few negative ones, predicates by a coin."""
         np, kind, count = self.np, array.numpy_dtype(), min(math.prod(array.dimensions()), _MOST_DRAWN)
         if kind == np.bool_:

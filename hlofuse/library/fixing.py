@@ -59,7 +59,14 @@ class Fixed:
 class _Version:
     """A text of the program, compiled in a folder where all else is as next to the program."""
 
-    def __init__(self, text: str, folder: Path, program: Path, compile: Compile, to: Destination) -> None:
+    def __init__(
+        self,
+        text: str,
+        folder: Path,
+        program: Path,
+        compile: Compile,
+        to: Destination,
+    ) -> None:
         self.text, self._folder, self._compile, self._to = text, folder, compile, to
         self._file = _written(text, folder / "program", program)
         captured = compile(self._file, to, folder / "captured")

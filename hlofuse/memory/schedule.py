@@ -18,7 +18,13 @@ _GIVEN = frozenset({"parameter", "constant"})
 _Sizes: TypeAlias = Mapping[HloBuffer, int]
 
 
-def live_ranges(module: Module, alias: HloAlias, info: AliasInfo, backend: str, sizes: _Sizes) -> LiveRanges:
+def live_ranges(
+    module: Module,
+    alias: HloAlias,
+    info: AliasInfo,
+    backend: str,
+    sizes: _Sizes,
+) -> LiveRanges:
     """The live ranges in the order of the schedule, or else in the order that XLA's scheduler finds."""
     if module.is_scheduled:
         return LiveRanges(module, alias, lambda c: c.instructions)

@@ -38,7 +38,13 @@ class HloCSE(Pass):
 
 
 class _OneComputation:
-    def __init__(self, options: HloCSE, computation: Computation, recorder: Recorder, keys: Keys) -> None:
+    def __init__(
+        self,
+        options: HloCSE,
+        computation: Computation,
+        recorder: Recorder,
+        keys: Keys,
+    ) -> None:
         self._layouts = options.layout_sensitive
         self._compares_shardy = options.release.compares_shardy
         self._computation = computation

@@ -8,7 +8,14 @@ from functools import partial
 from hlofuse.rules.catalogue import Knob, Rule, outcome, register
 
 
-def rewrites(code: str, pass_name: str, title: str, *, allows: bool = True, essential: bool = False) -> Rule:
+def rewrites(
+    code: str,
+    pass_name: str,
+    title: str,
+    *,
+    allows: bool = True,
+    essential: bool = False,
+) -> Rule:
     """A rewrite by a pass, which `--xla_disable_hlo_passes` can disable.
 
     Without an `essential` pass, the program would be compiled to something else, or not at all.

@@ -84,7 +84,13 @@ class MergingModel(KernelModel):
         times = self.merge_times(producer, [consumer], multi_output=True)
         return times.fused, times.unfused
 
-    def _read_operands_in(self, producer: Instruction, consumer: Instruction, slot: int, blocks: int) -> int:
+    def _read_operands_in(
+        self,
+        producer: Instruction,
+        consumer: Instruction,
+        slot: int,
+        blocks: int,
+    ) -> int:
         """`ProducerInputAccessTime`."""
         a, b = self.summary(producer), self.summary(consumer)
         share = b.utilization[slot]

@@ -46,7 +46,13 @@ class _SingleAnalysis(FusionAnalysis):
 class _PairAnalysis(FusionAnalysis):
     __slots__ = ("_mlir", "_pair", "_parts")
 
-    def __init__(self, producer: Instruction, consumer: Instruction, pair: SummaryPair, mlir: bool) -> None:
+    def __init__(
+        self,
+        producer: Instruction,
+        consumer: Instruction,
+        pair: SummaryPair,
+        mlir: bool,
+    ) -> None:
         a, b = pair.producer, pair.consumer
         minor = min(a.minor_of_transpose, b.minor_of_transpose)
         super().__init__(pair.roots, a.features | b.features, minor)

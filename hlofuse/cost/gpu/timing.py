@@ -66,7 +66,13 @@ class Timing:
         """The used part of a DRAM transaction in an uncoalesced read."""
         return element_bytes / self._device.dram_to_l2_transaction_bytes
 
-    def read(self, size: int, total: int, element_bytes: int, blocks: int) -> int:
+    def read(
+        self,
+        size: int,
+        total: int,
+        element_bytes: int,
+        blocks: int,
+    ) -> int:
         """`ReadTimeWithDRAMHeuristic` of reading `total` bytes of a buffer of `size`.
 
         `element_bytes` is 0 for coalesced reads; `blocks` at most `saturating_blocks`.
@@ -85,7 +91,13 @@ class Timing:
             [self.read(o.size, total, 0 if coalesced else o.element_bytes, blocks) for o, total in reads]
         )
 
-    def read_at_rate(self, net: int, total: int, rate: float, blocks: int) -> int:
+    def read_at_rate(
+        self,
+        net: int,
+        total: int,
+        rate: float,
+        blocks: int,
+    ) -> int:
         """`read` with the used part of each DRAM transaction given."""
         dram = fp32(self._device.memory_bandwidth * rate)
         rest = self.cache_rate(net)

@@ -148,7 +148,13 @@ def _blocks_per_core(device: DeviceDescription, shared_memory: int, warps: int) 
     return min(blocks, limit) if limit > 0 else blocks
 
 
-def _loop_time(stages: int, steps: int, compute: int, read: int, write: int) -> int:
+def _loop_time(
+    stages: int,
+    steps: int,
+    compute: int,
+    read: int,
+    write: int,
+) -> int:
     """Time of one wave: loads precede the arithmetic by `stages` - 1 steps (`CalculatePipelinedLoopTime`)."""
     if stages <= 1 or steps <= 1:
         return read + write + compute + steps * _LOOP_LATENCY

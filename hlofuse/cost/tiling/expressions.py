@@ -30,7 +30,13 @@ class Expr:
     """A key in the order of `SymbolicExpr::operator<`."""
     _canonical: Expr | None
 
-    def __init__(self, kind: int, value: int, lhs: Expr | None, rhs: Expr | None) -> None:
+    def __init__(
+        self,
+        kind: int,
+        value: int,
+        lhs: Expr | None,
+        rhs: Expr | None,
+    ) -> None:
         self.kind = kind
         self.value = value
         self._canonical = None
@@ -316,7 +322,13 @@ def to_text(expr: Expr, names: Sequence[str] = ()) -> str:
     return _print(expr, names, -1, False, False)
 
 
-def _print(expr: Expr, names: Sequence[str], parent: int, right: bool, right_of_minus: bool) -> str:
+def _print(
+    expr: Expr,
+    names: Sequence[str],
+    parent: int,
+    right: bool,
+    right_of_minus: bool,
+) -> str:
     kind = expr.kind
     if kind == CONSTANT:
         return str(expr.value)

@@ -69,7 +69,13 @@ class TileMerger:
     def _same_sizes(self, a: TiledNode, b: TiledNode) -> Same:
         return self._same(a.tile.sizes, b.tile.sizes, self.values, self.values)
 
-    def _same(self, a: tuple[Expr, ...], b: tuple[Expr, ...], of_a: Columns, of_b: Columns) -> Same:
+    def _same(
+        self,
+        a: tuple[Expr, ...],
+        b: tuple[Expr, ...],
+        of_a: Columns,
+        of_b: Columns,
+    ) -> Same:
         same: Same = True
         for x, y in zip(a, b, strict=True):
             if x is not y or of_a is not of_b:

@@ -146,7 +146,13 @@ class _Costing:
         assert isinstance(along, int)
         self._level(region, blocks * kind.operand_dims[position][along] // kind.dims[along])
 
-    def _read(self, node: TiledNode, kind: OpKind, blocks: Column, new: Mask | bool) -> None:
+    def _read(
+        self,
+        node: TiledNode,
+        kind: OpKind,
+        blocks: Column,
+        new: Mask | bool,
+    ) -> None:
         size, share = self.tilings.access(kind, node.tile)
         total: Value = (blocks if new is True else blocks * new) * size
         self.bytes_read = self.bytes_read + total

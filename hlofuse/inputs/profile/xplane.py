@@ -192,7 +192,13 @@ class _Reader:
         keys = [self._key(*found) for found in zip(*(p[first].tolist() for p in parts), strict=True)]
         return keys, of, start, long
 
-    def _new_key(self, op: int, module: int, program: int, metadata: int) -> Key:
+    def _new_key(
+        self,
+        op: int,
+        module: int,
+        program: int,
+        metadata: int,
+    ) -> Key:
         kernel, stats = self._event(metadata)
         own = program if program != -1 else stats.get("program_id")
         number = own & _UNSIGNED if isinstance(own, int) else None
@@ -224,7 +230,14 @@ class _Reader:
             metadata,
         ]
 
-    def _stats(self, buffer: Bytes, rows: Ints, at: Ints, ends: Ints, columns: list[Ints]) -> None:
+    def _stats(
+        self,
+        buffer: Bytes,
+        rows: Ints,
+        at: Ints,
+        ends: Ints,
+        columns: list[Ints],
+    ) -> None:
         """Write the stats for these columns. Every stat begins with the id of its name."""
         named, begin = varints(buffer, np.minimum(at + 1, ends))
         for number, column in zip(self._stat_ids, columns, strict=True):

@@ -210,7 +210,13 @@ class Builder(Operands):
         scope.names[instruction.name] = instruction
         return instruction
 
-    def add(self, instruction: Instruction, given: str | None, where: int, scope: Scope) -> None:
+    def add(
+        self,
+        instruction: Instruction,
+        given: str | None,
+        where: int,
+        scope: Scope,
+    ) -> None:
         """Add the instruction under its given name, or XLA's."""
         if given is None:
             stage = split_async(instruction.opcode)[1]

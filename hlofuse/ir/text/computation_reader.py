@@ -37,7 +37,13 @@ class Fallback(Protocol):
     def common_attributes(self, text: str) -> None:
         """Check attributes that any instruction may have: `, sharding={…}, origin={…}`."""
 
-    def instructions(self, body: Body, text: str, start: int, end: int) -> None:
+    def instructions(
+        self,
+        body: Body,
+        text: str,
+        start: int,
+        end: int,
+    ) -> None:
         """Add the instructions in `text[start:end]` to the body."""
 
     def heading(self, text: str, start: int, end: int) -> tuple[bool, str, Shape | None]:

@@ -137,7 +137,14 @@ class _Masked:
         before = sum(len(self.written.get(n, ("", self.lines[n]))[1]) + 1 for n in range(self._number))
         raise Rejected(before + column, message)
 
-    def _note(self, kind: str, name: str, column: int, vocabulary: Iterable[str], of: str) -> None:
+    def _note(
+        self,
+        kind: str,
+        name: str,
+        column: int,
+        vocabulary: Iterable[str],
+        of: str,
+    ) -> None:
         """Count an unknown name; raises `Rejected` for a misspelt one."""
         if (kind, name) not in self._accepted:
             if (meant := misspelt(name, vocabulary)) is not None:
@@ -150,7 +157,13 @@ class _Masked:
             self._reject(column, message)
         self.unknown.add(kind, name)
 
-    def _without(self, line: str, start: int, kind: str, vocabulary: frozenset[str]) -> str:
+    def _without(
+        self,
+        line: str,
+        start: int,
+        kind: str,
+        vocabulary: frozenset[str],
+    ) -> str:
         """The line without the attributes from `start` on that are not in the vocabulary."""
         items = items_of(line[start:], ",") if start >= 0 else None
         remaining = line[:start]

@@ -266,7 +266,13 @@ def _divide_by_shifting(c: Context, divide: Instruction, power: int) -> bool:
     return _restore_sign(c, divide, "shift-right-logical", power, make.scalar_like(divide.operands[0], 0))
 
 
-def _restore_sign(c: Context, x: Instruction, opcode: str, amount: int, zero: Instruction) -> bool:
+def _restore_sign(
+    c: Context,
+    x: Instruction,
+    opcode: str,
+    amount: int,
+    zero: Instruction,
+) -> bool:
     """The operation on the absolute value, the sign put back."""
     a = x.operands[0]
     negative = make.compare(x, "LT", a, zero)

@@ -233,7 +233,13 @@ def _factors(size: int, kind: Reduction, device: DeviceDescription) -> tuple[int
     return (k2, k1) if _is_better_swapped(k1, k2, size, bound, kind.is_row) else (k1, k2)
 
 
-def _is_better_swapped(k1: int, k2: int, size: int, bound: int, is_row: bool) -> bool:
+def _is_better_swapped(
+    k1: int,
+    k2: int,
+    size: int,
+    bound: int,
+    is_row: bool,
+) -> bool:
     """`ShouldSwapInnerAndOuterReducedMinorDimension`: the longer step goes first if it may."""
     if k1 > bound:
         return False

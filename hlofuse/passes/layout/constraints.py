@@ -124,7 +124,13 @@ class BufferConstraint:
     priority: int
     updates: int = 0
 
-    def update(self, order: Order, mandatory: bool, dfs: bool, priority: int) -> bool:
+    def update(
+        self,
+        order: Order,
+        mandatory: bool,
+        dfs: bool,
+        priority: int,
+    ) -> bool:
         """Take in another request; True if it changes anything."""
         if order == self.order:
             change = False
@@ -159,7 +165,13 @@ class OperandConstraint:
     def operand(self) -> Instruction:
         return self.instruction.operands[self.number]
 
-    def update(self, shape: Shape, mandatory: bool, dfs: bool, priority: int) -> bool:
+    def update(
+        self,
+        shape: Shape,
+        mandatory: bool,
+        dfs: bool,
+        priority: int,
+    ) -> bool:
         """Another layout is taken in only if it has to be, and not from a lower priority."""
         if same_layouts(self.shape, shape) or not mandatory or self.priority > priority:
             return False

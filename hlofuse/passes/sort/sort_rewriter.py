@@ -233,7 +233,13 @@ def _on_ampere(bits: int, rows: int, size: int, device: DeviceDescription) -> bo
     return (rows == 1 and size > _AMPERE_ONE_ROW[bits]) or _beyond(_AMPERE[bits], rows, size)
 
 
-def _on_blackwell(bits: int, rows: int, size: int, device: DeviceDescription, pair: bool) -> bool:
+def _on_blackwell(
+    bits: int,
+    rows: int,
+    size: int,
+    device: DeviceDescription,
+    pair: bool,
+) -> bool:
     if size <= 1024:
         return False
     if bits == 16:

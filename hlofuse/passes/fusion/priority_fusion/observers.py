@@ -169,7 +169,13 @@ class RecordedOrder(TieBreaker):
         steps = self._about.get(producer.name)
         return steps.popleft()[1] if steps else None
 
-    def _note(self, kind: str, producer: str, xla: str | None, actual: str | None) -> None:
+    def _note(
+        self,
+        kind: str,
+        producer: str,
+        xla: str | None,
+        actual: str | None,
+    ) -> None:
         self.disagreements.append(Disagreement(kind, self._fusion_count, producer, xla, actual))
 
 
