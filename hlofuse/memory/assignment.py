@@ -146,6 +146,9 @@ class _Assigner:
         if backend == "tpu":
             unit = self._alignment
             self._sizes = {b: -(-size // unit) * unit for b, size in self._sizes.items()}
+            # The tuple of an asynchronous start takes no memory there.
+            tuples = [b for b in self._buffers if any(v.shape.is_tuple for v in b.values)]
+            self._sizes.update(dict.fromkeys(tuples, 0))
         self._live = live_ranges(module, self._alias, self._info, backend, self._sizes)
         self._spaces = {b: _space(b) for b in self._buffers}
         root = self._dataflow.values_of(module.entry.root)

@@ -96,7 +96,7 @@ def test_numbers_of_devices_agree_with_each_other(device: TpuDevice) -> None:
 def test_a_tpu_device_needs_a_module_of_tpu(tmp_path: Path, hlofuse: Run) -> None:
     (tmp_path / "tpu.hlo").write_text(MODULE)
     shown = hlofuse("explain", tmp_path / "tpu.hlo", "--device", "v5e", columns=120)
-    assert "2.64 µs est., 512 B temporary + ≥ 1.57 MB VMEM, 1.05 MB HBM" in shown.out
+    assert "2.64 µs est., ≥ 1.57 MB VMEM temporary, 1.05 MB HBM" in shown.out
     assert "(XLA:TPU's cycles at 1.5 GHz)" in shown.out
     (tmp_path / "other.hlo").write_text("HloModule m\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}\n")
     refused = hlofuse("explain", tmp_path / "other.hlo", "--device", "v5e")
@@ -141,8 +141,9 @@ def test_temporary_memory_is_of_hbm_and_vmem_apart() -> None:
     memory = TpuAccount(parse_module(MODULE), "v5e", is_final=True).memory
     assert (memory.arguments, memory.outputs) == (1024 * 128 * 4, 1024 * 128 * 4)
     assert memory.vmem == 1024 * 128 * 4 + 512 * 512 * 4
-    assert memory.temporary == 512  # the table of the tuple
-    assert memory.total == 2 * 1024 * 128 * 4 + 512
+    # memory_analysis() of libtpu has 0 where only asynchronous starts have tuples.
+    assert memory.temporary == 0
+    assert memory.total == 2 * 1024 * 128 * 4
 
 
 def test_a_gather_of_rows_reads_whole_tiles() -> None:

@@ -50,7 +50,8 @@ def totals_line(t: Totals) -> str:
     time += f", {us_text(t.us, t.floors > 0)} est." if t.us is not None else ""
     peak = f", {bytes_text(t.peak_temporary_bytes)} temporary" if t.peak_temporary_bytes else ""
     vmem = f"≥ {bytes_text(t.vmem_temporary_bytes)} VMEM"
-    peak += (" + " if peak else ", temporary ") + vmem if t.vmem_temporary_bytes else ""
+    if t.vmem_temporary_bytes:
+        peak = f"{peak} + {vmem}" if peak else f", {vmem} temporary"
     moved = f"{bytes_text(t.cost.bytes_accessed)} moved"
     if t.hbm_bytes is not None:
         vmem = f" + {bytes_text(t.vmem_bytes)} VMEM" if t.vmem_bytes else ""
@@ -227,7 +228,9 @@ def suggestions_title(v: Verdict, shown: int) -> str:
         return "No suggestions: no recipe or flag that was tried saves anything"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
     tried = "replayed on this module" if v.is_ranked else "replayed around each place"
-    tried = f"{plural(v.compiled, 'change')} {COMPILED}" if v.compiled else tried
+    if v.compiled:
+        tried = f"{plural(v.compiled, 'change')} {COMPILED}"
+        more = more.replace("what-if", "--limit 0")
     return f"Suggestions, {tried}{more}"
 
 
