@@ -47,21 +47,6 @@ def column_sum(rows: int, columns: int, dimension: int = 0) -> str:
   ROOT r = f32[{left}]{{0}} reduce(x, zero), dimensions={{{dimension}}}, to_apply=plus""")
 
 
-def draws(*sizes: int) -> str:
-    lines = "".join(
-        f"""  a{k} = u32[{n}]{{0}} parameter({2 * k})
-  b{k} = u32[{n}]{{0}} parameter({2 * k + 1})
-  o{k} = u32[{n}]{{0}} xor(a{k}, b{k})
-  n{k} = u32[] constant(9)
-  w{k} = u32[{n}]{{0}} broadcast(n{k}), dimensions={{}}
-  d{k} = u32[{n}]{{0}} shift-right-logical(o{k}, w{k})
-"""
-        for k, n in enumerate(sizes)
-    )
-    shapes = ", ".join(f"u32[{n}]{{0}}" for n in sizes)
-    return entry(f"{lines}  ROOT t = ({shapes}) tuple({', '.join(f'd{k}' for k in range(len(sizes)))})")
-
-
 def joined(rows: int, first: int, second: int, element_type: str = "f32") -> str:
     def shape(columns: int) -> str:
         return f"{element_type}[{rows},{columns}]{{1,0}}"
@@ -112,23 +97,8 @@ def state_of(trips: int, size: int = 64, element_type: str = "f32") -> str:
     return loop(trips, [shape], f"  y0 = {shape} add(v0, v0)\n", ["y0"])
 
 
-def states_of(count: int, size: int = 64) -> str:
-    shape = f"f32[{size}]{{0}}"
-    body = "".join(f"  y{k} = {shape} multiply(v{k}, v{k})\n" for k in range(count))
-    return loop(64, [shape] * count, body, [f"y{k}" for k in range(count)])
-
-
 def swapped(trips: int, size: int) -> str:
     return loop(trips, [f"f32[{size}]{{0}}"] * 2, "", ["v1", "v0"])
-
-
-def window(size: int) -> str:
-    shape = f"f32[{size}]{{0}}"
-    body = f"""  kept = f32[{size - 1}]{{0}} slice(v0), slice={{[1:{size}]}}
-  new = f32[1]{{0}} slice(v1), slice={{[0:1]}}
-  y = {shape} concatenate(kept, new), dimensions={{0}}
-"""
-    return loop(16, [shape, shape], body, ["y", "v1"])
 
 
 def branches(operations: int, size: int = 64) -> str:
@@ -182,16 +152,6 @@ def returned_twice(size: int, again: str = "n") -> str:
   ROOT t = ({shape}, {shape}) tuple(n, {again})""")
 
 
-def small_updates(count: int, size: int = 64) -> str:
-    lines = "".join(
-        f"  a{k} = f32[{size}]{{0}} parameter({2 * k})\n  b{k} = f32[{size}]{{0}} parameter({2 * k + 1})\n"
-        f"  d{k} = f32[{size}]{{0}} subtract(a{k}, b{k})\n  r{k} = f32[{size}]{{0}} multiply(d{k}, b{k})\n"
-        for k in range(count)
-    )
-    shapes = ", ".join([f"f32[{size}]{{0}}"] * count)
-    return entry(f"{lines}  ROOT t = ({shapes}) tuple({', '.join(f'r{k}' for k in range(count))})")
-
-
 def small_sums(count: int, size: int = 64) -> str:
     lines = "".join(
         f"  a{k} = f32[{size}]{{0}} parameter({k})\n  q{k} = f32[{size}]{{0}} multiply(a{k}, a{k})\n"
@@ -217,6 +177,25 @@ def gathered_part(count: int) -> str:
     return text.replace("HloModule m\n", "HloModule m, num_partitions=8\n")
 
 
+def from_function(scopes: str) -> str:
+    """A loop with these scopes, of which a line in function `step` is known."""
+    tables = """
+FileNames
+1 "model.py"
+
+FunctionNames
+1 "model.<locals>.step"
+
+FileLocations
+1 {file_name_id=1 function_name_id=1 line=3 end_line=3 column=1 end_column=9}
+
+StackFrames
+1 {file_location_id=1 parent_frame_id=1}
+"""
+    metadata = f'body=body, metadata={{op_name="{scopes}/while" stack_frame_id=1}}'
+    return state_of(16).replace("body=body", metadata).replace("HloModule m\n", f"HloModule m\n{tables}\n")
+
+
 CASES = [
     ("split-a-column-sum", "gpu", column_sum(1024, 64), column_sum(1023, 64)),
     ("split-a-column-sum", "gpu", column_sum(1024, 8192), column_sum(1024, 8193)),
@@ -228,6 +207,8 @@ CASES = [
     ("power-by-a-root", "cpu", power(2.5), power(3.5)),
     ("unroll-the-scan", "gpu", state_of(2), state_of(1)),
     ("unroll-the-scan", "cpu", state_of(11), state_of(1)),
+    ("unroll-the-scan", "gpu", from_function("jit(f)/jit(step)"), from_function("jit(f)/jit(uniform)")),
+    ("unroll-the-short-loop", "gpu", from_function("jit(f)"), from_function("jit(f)/jit(step)/jit(uniform)")),
     ("unroll-the-short-loop", "cpu", state_of(2), state_of(1)),
     ("unroll-the-short-loop", "gpu", state_of(142), state_of(143)),
     ("unroll-the-swap", "gpu", swapped(16, 257), swapped(16, 256)),

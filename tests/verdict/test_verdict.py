@@ -261,7 +261,7 @@ ENTRY e { start = f32[65536]{0} parameter(0)
 """
 
 
-def test_what_is_counted_for_one_iteration_is_said_with_the_total(hlofuse: Run, tmp_path: Path) -> None:
+def test_what_is_counted_for_one_iteration_has_gain_with_the_total(hlofuse: Run, tmp_path: Path) -> None:
     path = tmp_path / "loop.hlo"
     path.write_text(LOOP)
     out = hlofuse("explain", path, *H100).out.splitlines()
@@ -425,3 +425,37 @@ def test_a_lower_bound_is_no_limit_and_gives_a_diff_no_sign(hlofuse: Run, tmp_pa
         assert found is not None
         assert float(found[1]) < float(found[2])
         assert (found[3] is not None) is sign
+
+
+@pytest.mark.parametrize(
+    ("operation", "size", "has_gain"), [("tanh(v)", 4096, False), ("add(v, v)", 65536, True)]
+)
+def test_unrolling_on_a_cpu_has_a_gain_only_where_the_estimate_is_large(
+    operation: str, size: int, has_gain: bool, tmp_path: Path
+) -> None:
+    """Measured, unrolled loops of small estimated gains were as often slower as faster."""
+    state = f"(s32[], f32[{size}]{{0}})"
+    path = tmp_path / "loop.hlo"
+    path.write_text(f"""HloModule m
+body {{ s = {state} parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  one = s32[] constant(1)
+  next = s32[] add(n, one)
+  v = f32[{size}]{{0}} get-tuple-element(s), index=1
+  y = f32[{size}]{{0}} {operation}
+  ROOT t = {state} tuple(next, y) }}
+condition {{ s = {state} parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  end = s32[] constant(16)
+  ROOT less = pred[] compare(n, end), direction=LT }}
+ENTRY e {{
+  p = f32[{size}]{{0}} parameter(0)
+  begin = s32[] constant(0)
+  start = {state} tuple(begin, p)
+  ROOT l = {state} while(start), condition=condition, body=body
+}}
+""")
+    found = library.open(str(path), target="cpu").verdict.suggestions
+    trials = [s.trial for s in found if s.recipe == "unroll-the-scan"]
+    assert [t.us_saved is not None for t in trials] == [has_gain]
+    assert [t.is_to_be_measured for t in trials] == [not has_gain]

@@ -22,17 +22,15 @@ from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.advice.restated import fold, row_written, terms_of
 from hlofuse.reports.advice.written import Rewriting, replace
 
-_FEWEST = 3
-"""Arrays that are worth joining."""
+_FEWEST = 3  # arrays that are worth joining
 _UPDATES = ("dynamic-update-slice", "scatter")
 
 
 def write_ring(loop: Instruction) -> bool:
     """A window that shifts in each iteration is overwritten where it is oldest, and put in order later."""
-    counter, found = plain_counter(loop), False
+    counter, body, found = plain_counter(loop), body_of(loop), False
     if counter is None or loop.is_root or any(u.opcode != "get-tuple-element" for u in loop.users):
         return False
-    body = body_of(loop)
     given = body.parameters[0]
     for k, x in enumerate(body.root.operands):
         shift = _shift(x, given, k)

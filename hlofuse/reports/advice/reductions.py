@@ -208,6 +208,5 @@ def _drop_results(*results: Instruction) -> bool:
 
 
 _LOGGED = "Do not return the mean or variance with what they normalize"
-_statistics = _results_that(_normalizes)
 
-SHARING = (Recipe("drop-logged-statistics", _LOGGED, _statistics, _drop_results),)
+SHARING = (Recipe("drop-logged-statistics", _LOGGED, _results_that(_normalizes), _drop_results),)

@@ -21,7 +21,7 @@ from hlofuse.pipelines.gpu.before_fusion import ALGSIMP_LAYOUTS, has_triton, pas
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
 from hlofuse.reports.advice.catalogue import RECIPES, WRITTEN
-from hlofuse.reports.advice.loops import LOOPS
+from hlofuse.reports.advice.loops import LOOPS, unrolled
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation, Unoptimized
 from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import Facts, place_of
@@ -32,8 +32,7 @@ from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
 from hlofuse.trace import Recorder
 
 _GAIN_OF_FLAG = 0.05
-"""The part of the estimate that a flag has to save: on a device, passes that XLA's model thought little of
-were worth up to half of the time."""
+"""The part of the estimate that a flag has to save: measured, passes of small estimates took up to half."""
 _KINDS = 8
 """Different places in which a change to a large module is tried."""
 _FLAGS, _MOST_LOWERED = 3, 30_000
@@ -49,6 +48,7 @@ OPTIONAL = frozenset(
     """.split()
 )
 """Passes that no program needs: XLA compiles to the same values without them."""
+_UNPROVED = 0.15  # of a CPU's time: estimated to save less, unrolled loops were as often slower as faster
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
@@ -87,6 +87,10 @@ def of_recipes(
         elif (around := tried_around(recipe, findings, observed, cutter)) is not None:
             trial, findings = around
         touched = cutter.touched(findings) if trial is None else 0.0
+        if situation.backend == "cpu" and trial is not None and trial.us_saved is not None:
+            small = _UNPROVED * (situation.facts.account_replayed.totals.us or 0.0)
+            if 0 < trial.us_saved < small and getattr(recipe.rewrite, "func", None) is unrolled:
+                trial = replace(trial, us_saved=None, has_more_code=True)
         yield _of_recipe(recipe, findings, trial or UNKNOWN, situation, touched)
 
 

@@ -89,11 +89,10 @@ def _gain(t: Trial) -> dict[str, Any]:
     is_scaled = t.scaled_us_saved is not None
     us = t.scaled_us_saved if is_scaled else t.us_saved
     kind = t.how if t.how == MEASURED else "scaled" if is_scaled else "estimated"
-    rough = {"time_error": f"not known: {t.roughly_timed} by 1 measurement"} if t.roughly_timed else {}
     return {
         "time_us": us_json(us),
         "time_kind": None if us is None else kind,
-        **rough,
+        **({"time_error": f"not known: {t.roughly_timed} by 1 measurement"} if t.roughly_timed else {}),
         **fields(t, "temporary_bytes=temporary_saved kernels=kernels_saved launches=launches_saved"),
     }
 
