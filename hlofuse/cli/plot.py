@@ -13,7 +13,7 @@ from hlofuse.cli.common.request import announce, report_on, warn
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 
-KINDS = ("passes", "kernels", "roofline")
+KINDS = ("passes", "kernels", "roofline", "memory")
 
 
 @click.command("plot")
@@ -22,12 +22,12 @@ KINDS = ("passes", "kernels", "roofline")
 @option(
     "--kind",
     KINDS,
-    "Totals after each pass, kernel times before and after fusion, or all kernels' roofline (GPU).",
+    "Totals after each pass, kernel times before and after fusion, all kernels' roofline (GPU), or memory.",
     default="passes",
 )
 @replay_options
 def command(input: str, output: Path, kind: str, **request: Any) -> None:
-    """Plot the effect of the fusion passes on the module in INPUT.
+    """Plot the effect of the fusion passes on the module in INPUT, or its memory over the schedule.
 
     Times come from XLA's cost model on GPU targets; other targets show bytes.
     """
@@ -36,8 +36,9 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
     if not to_stdout and output.suffix.lower() != ".svg":
         raise HlofuseError(f"a plot is an SVG: {printable(output.name)} has another suffix")
     report = report_on(input, request)
-    announce(report.at_fusion)
-    warn(report.at_fusion.note)
+    if kind != "memory":
+        announce(report.at_fusion)
+        warn(report.at_fusion.note)
     with spinner("plotting"):
         content = report.plot(kind).to_bytes()
     if to_stdout:

@@ -14,7 +14,7 @@ from hlofuse.format.units import listing, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.loading import on_device
 from hlofuse.library.naming import drawn_names, unoptimized_of
-from hlofuse.plot.bars import plot_kernels, plot_passes
+from hlofuse.plot.bars import plot_kernels, plot_memory, plot_passes
 from hlofuse.plot.roofline import plot_roofline
 from hlofuse.releases import nearest
 from hlofuse.render import render
@@ -92,6 +92,10 @@ def shown_view(program: Program, view: str | None = None) -> str:
 
 def plotted(program: Program, kind: str) -> Plot:
     """`Report.plot`."""
+    if kind == "memory":
+        if program.account.totals.memory_bytes is None:
+            raise HlofuseError("--kind memory needs the module that runs: its dump after optimizations")
+        return plot_memory(program.account.module, program.account.memory, program.account.module.name)
     loaded = program.at_fusion
     device = loaded.device
     if kind == "roofline" and device is None:

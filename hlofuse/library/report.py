@@ -148,7 +148,7 @@ class Report(Program):
         return drawn(self, view, **how)
 
     def plot(self, kind: str = "passes") -> Plot:
-        """Figures as a plot, as `hlofuse plot`: `passes`, `kernels` or `roofline`; a notebook shows it."""
+        """Figures as a plot, as `hlofuse plot`: `passes`, `kernels`, `roofline`, `memory`."""
         from hlofuse.library.drawing import plotted
 
         return plotted(self, kind)

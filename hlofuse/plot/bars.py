@@ -12,6 +12,7 @@ from hlofuse.format.paths import source_text
 from hlofuse.format.units import bytes_text, plural, us_text
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
+from hlofuse.memory import Assignment
 from hlofuse.plot.figure import COLORS, Plot
 from hlofuse.render.dot import FAINT, PALE
 from hlofuse.render.scene import SMALL, ModulePair, text_width
@@ -20,6 +21,8 @@ _WIDTH, _GAP, _FIGURE = 200.0, 34.0, 62.0
 
 _THICK = 11.0
 
+_MOMENTS = 600
+"""Parts of the schedule that a plot of memory shows."""
 MOST = 30
 """The limit of kernels with a row of their own."""
 
@@ -83,6 +86,37 @@ def bar_chart(
         canvas.line([(x, 2), (x, bottom)], PALE)
         for n, row in enumerate(rows):
             _bars(canvas, (x, -step * (n + 0.5)), row, c, column, series, most)
+    return canvas
+
+
+def plot_memory(module: Module, memory: Assignment, title: str, alerts: Sequence[str] = ()) -> Plot:
+    """Bytes of temporary arrays alive at each instruction in the order of execution.
+
+    Of more instructions than fit, the most of each part is drawn.
+    """
+    bytes_alive = memory.over_time[: memory.live.end] or [0]
+    most = max(bytes_alive)
+    at_peak = bytes_alive.index(most)
+    step = -(-len(bytes_alive) // _MOMENTS)
+    parts = [max(bytes_alive[k : k + step]) for k in range(0, len(bytes_alive), step)]
+    width, height = _WIDTH * 3, _WIDTH
+    places: list[tuple[float, float]] = []
+    for k, value in enumerate(parts):
+        y = value / (most or 1) * height
+        places += [(k * width / len(parts), y), ((k + 1) * width / len(parts), y)]
+    lines = [f"{bytes_text(most)} of temporary arrays alive at the peak, {plural(len(memory.peak), 'array')}"]
+    canvas = Plot(title, lines[0])
+    canvas.heading((0, height + 58), alerts, [*lines, "alive at each instruction, in the order of execution"])
+    canvas.line([(0, 0), (width, 0)], PALE)
+    canvas.line(places, COLORS[0], width=1.5)
+    if memory.live.order:
+        peak = memory.live.order[at_peak]
+        source = kernel_source(peak, module)
+        where = f" at {source_text(source)}" if source is not None else ""
+        place = ((at_peak // step + 0.5) * width / len(parts), height)
+        canvas.point(place, COLORS[1], ring=True, tooltip=f"{peak.name}{where}: {bytes_text(most)}")
+        side = "right" if place[0] > width / 2 else "left"
+        canvas.text((place[0], height + 12), f"{peak.name}{where}", size=SMALL, align=side)
     return canvas
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
+from hlofuse import open as hlofuse_open
 from hlofuse.account import Account, KernelTimes
 from hlofuse.compilation import ModuleTexts, compile
 from hlofuse.cost.gpu.device import load_device
@@ -206,3 +207,10 @@ def test_names_from_a_dump_are_text(tmp_path: Path, hlofuse: Run) -> None:
     result = hlofuse("plot", file, "-o", "-", "--kind", "kernels")
     assert "<script>" not in result.out
     assert "<b>" not in result.out
+
+
+def test_memory_over_the_schedule(samples: Path) -> None:
+    """XLA's own module: 8,914,944 bytes at the peak."""
+    svg = hlofuse_open(samples / "tutorial/slow/loss").plot("memory").to_svg()
+    assert "8.91 MB of temporary arrays alive at the peak, 3 arrays" in svg
+    assert svg.count("<polyline") == 2
