@@ -159,6 +159,8 @@ def _read_by(user: Instruction, value: Instruction, in_place: set[Instruction]) 
         return 0
     if opcode == "fusion" and user.called:
         inside = user.fused_computation.parameters
+        if without_views(user.fused_root) in inside:  # a view
+            return None
         return sum(_bytes_read(inside[k], in_place) for k, o in enumerate(user.operands) if o is value)
     return _array_bytes(value)
 

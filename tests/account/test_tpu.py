@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from hlofuse.account.tpu import TpuAccount
+from hlofuse.account.traffic import border_bytes
 from hlofuse.cost.tpu import TpuDevice, tpu_devices, tpu_of
 from hlofuse.ir import parse_module
 from hlofuse.reports.common.facts import place_of
@@ -144,6 +145,21 @@ def test_temporary_memory_is_of_hbm_and_vmem_apart() -> None:
     # memory_analysis() of libtpu has 0 where only asynchronous starts have tuples.
     assert memory.temporary == 0
     assert memory.total == 2 * 1024 * 128 * 4
+
+
+def test_a_view_in_a_fusion_of_its_own_is_read_by_its_reader() -> None:
+    text = """HloModule m, is_scheduled=true
+view { p = f32[8,128] parameter(0)
+  ROOT b = f32[1024] bitcast(p) }
+body { p = f32[8,128] parameter(0)
+  v = f32[1024] fusion(p), kind=kLoop, calls=view
+  ROOT n = f32[1024] negate(v) }
+ENTRY e { x = f32[8,128] parameter(0)
+  ROOT f = f32[1024] fusion(x), kind=kLoop, calls=body }
+"""
+    module = parse_module(text)
+    reads, _ = border_bytes(module.entry.root)
+    assert list(reads.values()) == [4096]
 
 
 def test_a_gather_of_rows_reads_whole_tiles() -> None:
