@@ -39,6 +39,7 @@ from hlofuse.ir.errors import HlofuseError
     help="Run PROGRAM, a Python script, on the device of this machine: dump and profile in one folder.",
 )
 @click.option("--explain", is_flag=True, help="Then run hlofuse explain on the largest module.")
+@click.option("--measure", is_flag=True, help="Then run it on this CPU, too: hlofuse explain --measure.")
 @click.pass_context
 def command(
     context: click.Context,
@@ -54,6 +55,7 @@ def command(
     output: Path | None,
     run: bool,
     explain: bool,
+    measure: bool,
     **how: Any,
 ) -> int:
     """Compile PROGRAM ahead of time and dump the modules before and after XLA's fusion passes.
@@ -88,8 +90,9 @@ def command(
         captured = _compile(program[0], destination, output, arguments, how)
     _report(captured)
     largest = str(captured.largest.folder)
-    if explain:
-        return _explain(context.parent, largest)
+    if explain or measure:
+        given = [largest, "--measure"] if measure else [largest]
+        return _explain(context.parent, given)
     click.echo(f"Next: hlofuse explain {shlex.quote(largest)}")
     return captured.status if run else 0
 
@@ -144,11 +147,11 @@ def _report(captured: Capture) -> None:
         message("warning", warning)
 
 
-def _explain(parent: click.Context | None, folder: str) -> int:
+def _explain(parent: click.Context | None, arguments: list[str]) -> int:
     assert parent is not None
     assert isinstance(parent.command, click.Group)
     command = parent.command.get_command(parent, "explain")
     assert command is not None
-    with command.make_context("explain", [folder], parent=parent) as inner:
+    with command.make_context("explain", arguments, parent=parent) as inner:
         status = command.invoke(inner)
     return status if isinstance(status, int) else 0

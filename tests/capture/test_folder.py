@@ -132,6 +132,18 @@ def test_on_to_explain(capture: Any) -> None:
     assert "jit_longer: fusion input" in result.out
 
 
+def test_on_to_measure(capture: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    explained: list[list[str]] = []
+
+    def explain(_: object, given: list[str]) -> int:
+        explained.append(given)
+        return 0
+
+    monkeypatch.setattr("hlofuse.cli.capture._explain", explain)
+    assert capture({"programs": {"f": CPU}}, "--measure").status == 0
+    assert [given[1:] for given in explained] == [["--measure"]]
+
+
 def test_an_abort_costs_one_program(capture: Any, tmp_path: Path) -> None:
     result = capture({"programs": {"f": CPU, "g": {"abort": "shape"}, "h": CPU}})
     assert result.status == 0
