@@ -12,7 +12,9 @@ from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_dataflow import HloDataflow
 from hlofuse.analysis.hlo_value import HloValue
 from hlofuse.ir.graph import Computation, Instruction, Module
+from hlofuse.ir.grouping import grouped
 from hlofuse.memory.heap import HeapSimulation, LiveRanges
+from hlofuse.releases.named import AROUND_FUSION
 
 _GIVEN = frozenset({"parameter", "constant"})
 _Sizes: TypeAlias = Mapping[HloBuffer, int]
@@ -30,16 +32,29 @@ def live_ranges(
         return LiveRanges(module, alias, lambda c: c.instructions)
     if backend == "cpu":
         return LiveRanges(module, alias, breadth_first)
-    in_post_order = LiveRanges(module, alias, Computation.post_order)
     if backend != "gpu":
-        return in_post_order
+        return LiveRanges(module, alias, Computation.post_order)
+    return _with_least_memory(module, alias, info, sizes)
+
+
+def schedule_for_memory(module: Module) -> None:
+    """Put a module for a CPU in the order of its memory scheduler."""
+    info = AliasInfo(AROUND_FUSION)
+    alias = HloAlias(module, info)
+    buffers = dict.fromkeys(map(alias.buffer_of, alias.dataflow.values))
+    sizes = {b: max(v.bytes for v in b.values) for b in buffers}
+    live = _with_least_memory(module, alias, info, sizes)
+    for computation, order in grouped((x.computation, x) for x in live.order).items():
+        if computation is not None:
+            computation.reorder(order)
+    module.attributes = module.attributes.updated(is_scheduled="true")
+
+
+def _with_least_memory(module: Module, alias: HloAlias, info: AliasInfo, sizes: _Sizes) -> LiveRanges:
+    """The live ranges in the best of three orders, the first of equals (`DefaultMemoryScheduler`)."""
     order = _Order(alias.dataflow)
-    found = [
-        LiveRanges(module, alias, order.by_bytes_freed),
-        LiveRanges(module, alias, order.depth_first),
-        in_post_order,
-    ]
-    # The first of equals, as in `DefaultMemoryScheduler::Run`.
+    orders = order.by_bytes_freed, order.depth_first, Computation.post_order
+    found = [LiveRanges(module, alias, own) for own in orders]
     return min(found, key=lambda live: _minimum_memory(alias, info, live, sizes))
 
 

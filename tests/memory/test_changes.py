@@ -118,3 +118,30 @@ def test_an_argument_that_is_only_put_in_another_order(hlofuse: Run, tmp_path: P
     twice = TABLE.replace("custom-call(turned, x)", "custom-call(turned, x, t)")
     found, _ = memory(hlofuse, tmp_path, twice, "--device", "h100_sxm")
     assert not found["changes"]
+
+
+def test_arrays_of_products_that_need_not_be_alive_at_once_on_a_cpu(hlofuse: Run, tmp_path: Path) -> None:
+    """XLA's temporaries: 65,536 bytes, and 16,384 with the flag."""
+    lines = "".join(
+        f"""  k{k} = f32[] constant({k})
+  b{k} = f32[64,64]{{1,0}} broadcast(k{k}), dimensions={{}}
+  a{k} = f32[64,64]{{1,0}} add(x, b{k})
+  d{k} = f32[64,3]{{1,0}} dot(a{k}, w), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+"""
+        for k in range(1, 5)
+    )
+    text = f"""HloModule products
+
+ENTRY main {{
+  x = f32[64,64]{{1,0}} parameter(0)
+  w = f32[64,3]{{1,0}} parameter(1)
+{lines}  ROOT t = (f32[64,3], f32[64,3], f32[64,3], f32[64,3]) tuple(d1, d2, d3, d4)
+}}
+"""
+    found, _ = memory(hlofuse, tmp_path, text, "--target", "cpu")
+    assert found["memory"]["temporary"] == 65_536
+    change = found["changes"][0]
+    assert change["text"] == "XLA_FLAGS=--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
+    assert change["temporary_bytes"] == 16_384
+    older, _ = memory(hlofuse, tmp_path, text, "--target", "cpu", "--xla", "0.8.3")
+    assert not any("scheduler" in c["text"] for c in older["changes"])

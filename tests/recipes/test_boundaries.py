@@ -8,9 +8,12 @@ from hlofuse.account import observed_replay
 from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.reports.advice.catalogue import RECIPES
+from hlofuse.reports.advice.loops import unrolled
 from hlofuse.reports.advice.recipe import Situation
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.explain.explain import explain
+
+from ..running import find
 
 COMPUTATIONS = """HloModule m
 plus { a = f32[] parameter(0)
@@ -241,3 +244,43 @@ CASES = [
 def test_it_applies_on_one_side_of_its_number(name: str, target: str, inside: str, beyond: str) -> None:
     assert name in found(inside, target)
     assert name not in found(beyond, target)
+
+
+def test_an_unrolled_loop_begins_with_arrays_as_jax_broadcasts_them() -> None:
+    """XLA copies equal broadcasts for several loops, and may not copy a bitcast of one."""
+    module = parse_module("""HloModule stacks
+
+body {
+  arg = (s32[], f32[8,3]{1,0}) parameter(0)
+  i = s32[] get-tuple-element(arg), index=0
+  all = f32[8,3]{1,0} get-tuple-element(arg), index=1
+  one = s32[] constant(1)
+  zero = s32[] constant(0)
+  x = f32[] convert(i)
+  row = f32[1,3]{1,0} broadcast(x), dimensions={}
+  new = f32[8,3]{1,0} dynamic-update-slice(all, row, i, zero)
+  next = s32[] add(i, one)
+  ROOT out = (s32[], f32[8,3]{1,0}) tuple(next, new)
+}
+
+condition {
+  arg.1 = (s32[], f32[8,3]{1,0}) parameter(0)
+  i.1 = s32[] get-tuple-element(arg.1), index=0
+  end = s32[] constant(8)
+  ROOT less = pred[] compare(i.1, end), direction=LT
+}
+
+ENTRY main {
+  begin = s32[] constant(0)
+  none = f32[] constant(0)
+  empty = f32[8,3]{1,0} broadcast(none), dimensions={}
+  first = (s32[], f32[8,3]{1,0}) tuple(begin, empty)
+  loop = (s32[], f32[8,3]{1,0}) while(first), condition=condition, body=body,
+    backend_config={"known_trip_count":{"n":"8"}}
+  ROOT found = f32[8,3]{1,0} get-tuple-element(loop), index=1
+}
+""")
+    assert unrolled(find(module, "loop"), 2, nearest=False)
+    (loop,) = (x for x in module.entry if x.opcode == "while")
+    start = loop.operands[0].operands[1]
+    assert (start.opcode, start.shape.dimensions) == ("broadcast", (4, 2, 3))

@@ -72,6 +72,15 @@ def replace_state(loop: Instruction, state: list[Instruction]) -> None:
     loop.replace_all_uses_with(make.tuple_of(loop, state))
 
 
+def _in_shape(x: Instruction, shape: Shape) -> Instruction:
+    """The same elements in another shape; one number everywhere, as JAX broadcasts it at first."""
+    if x.shape == shape:
+        return x
+    if x.opcode == "broadcast" and not x.dimensions:
+        return make.broadcast(x, shape, x.operands[0], ())
+    return make.bitcast(x, shape)
+
+
 class _Unrolling:
     """The body of a loop so many times, one after the other, as `jax.lax.scan` writes it with `unroll`.
 
@@ -118,21 +127,14 @@ class _Unrolling:
         given = body.parameters[0]
         body.root = make.tuple_of(given, self._iterations(given, make.elements(given, range(len(shapes)))))
         drop_unused(body)
-        first = [
-            make.bitcast(o, shape) if o.shape != shape else o for o, shape in zip(init, shapes, strict=True)
-        ]
+        first = [_in_shape(o, shape) for o, shape in zip(init, shapes, strict=True)]
         new = new_loop(loop, make.tuple_of(loop, first), condition, body)
         config = json.loads(loop.attributes.raw("backend_config") or "{}")
         config["known_trip_count"] = {"n": str(trips)}
         set_attribute(new, "backend_config", json.dumps(config, separators=(",", ":")))
         after = make.elements(new, range(len(shapes)))
-        replace_state(
-            loop,
-            [
-                make.bitcast(o, s) if o.shape != s else o
-                for o, s in zip(after, loop.shape.tuple_shapes, strict=True)
-            ],
-        )
+        old_shapes = loop.shape.tuple_shapes
+        replace_state(loop, [_in_shape(o, s) for o, s in zip(after, old_shapes, strict=True)])
 
     def _iterations(self, at: Instruction, before: list[Instruction]) -> list[Instruction]:
         self._at, self._before, self._state = at, before, list(before)

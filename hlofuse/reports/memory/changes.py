@@ -17,8 +17,10 @@ from hlofuse.format.units import listing
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.pipelines.flags import DISABLED
+from hlofuse.memory.schedule import schedule_for_memory
+from hlofuse.pipelines.flags import DISABLED, value_of
 from hlofuse.pipelines.stage import Stage
+from hlofuse.releases import Span
 from hlofuse.reports.common.facts import Facts, kernels_of
 from hlofuse.reports.common.model import TRIED_UP_TO
 from hlofuse.reports.verdict.candidates import with_own
@@ -28,6 +30,8 @@ from hlofuse.reports.whatif.model import Trial, trial_of
 
 _OPTIONAL = frozenset({"copy_fusion", "computation-deduplicator"})
 """Passes after fusion that XLA:GPU compiles without; the others that change a module it needs."""
+_SCHEDULER = "xla_cpu_scheduler_type"
+_HAS_SCHEDULERS = Span(since="0.9")
 _LEAST = 0.01
 """The part of the memory that a change has to save."""
 _TRIES = 4
@@ -54,7 +58,7 @@ def memory_changes(
     Above `TRIED_UP_TO` instructions only passes after fusion are left out, since a suggestion is tried on a
     part of the module, which has no memory of its own: then `verdict` is not asked for.
     """
-    found = list(_without_passes(observed, facts))
+    found = [*_without_passes(observed, facts), *_in_memory_order(observed, facts)]
     if len(facts.before) <= TRIED_UP_TO:
         for s in verdict().suggestions:
             if s.kind != "report" and s.flag not in {c.flag for c in found if c.flag}:
@@ -77,6 +81,20 @@ def _without_passes(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
         module = finish(replay.after, replay.config.without_passes([name]), ()).module
         after = account_of(replay, observed.costs, module, is_final=True).totals
         yield MemoryChange(f"XLA_FLAGS={flag}", trial_of(before, after, "replayed"), flag=flag)
+
+
+def _in_memory_order(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
+    """The program on a CPU with the scheduler that lets arrays die early."""
+    replay, config = observed.replay, observed.replay.config
+    is_chosen = value_of(config.build.flags, _SCHEDULER) is not None
+    if config.target != "cpu" or is_chosen or not _HAS_SCHEDULERS.includes(config.release.name):
+        return
+    module = copy_module(replay.at(Stage.SCHEDULED))
+    schedule_for_memory(module)
+    after = account_of(replay, observed.costs, module, is_final=True).totals
+    flag = f"--{_SCHEDULER}=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
+    trial = trial_of(facts.account_replayed.totals, after, "replayed")
+    yield MemoryChange(f"XLA_FLAGS={flag}", trial, flag=flag)
 
 
 def _edited(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
