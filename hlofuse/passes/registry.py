@@ -167,6 +167,7 @@ _OTHERS: dict[str, dict[str, str]] = {
         "reduction-layout-normalizer": "gpu.reductions:ReductionLayoutNormalizer",
         "reduction-splitter": "gpu.reductions:ReductionSplitter",
         "tree-reduction-rewriter": "gpu.reductions:TreeReductionRewriter",
+        "scatter-slice-simplifier": "scatter.batched_gather_scatter_normalizer:ScatterSliceSimplifier",
         "fusion-block-level-rewriter": "gpu.triton_fusions:FusionBlockLevelRewriter",
         "triton-softmax-rewriter": "gpu.triton_fusions:SoftmaxRewriterTriton",
         "deviceless-estimate-cub-sort-scratch-size": "sort.sort_rewriter:EstimateCubSortScratchSize",

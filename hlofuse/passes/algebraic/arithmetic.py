@@ -12,6 +12,7 @@ from hlofuse.passes.algebraic.context import (
     is_all,
     is_complex,
     is_integral,
+    is_non_negative,
     is_power_of_two,
     is_scalar_value,
     is_signed_integer,
@@ -164,6 +165,13 @@ def handle_multiply(c: Context, multiply: Instruction) -> bool:
     if may_reassociate and lhs.opcode == "exponential" == rhs.opcode:
         total = make.binary(multiply, "add", lhs.operands[0], rhs.operands[0], multiply.shape)
         return c.replace(multiply, make.unary(multiply, "exponential", total))
+    if lhs.opcode == rhs.opcode and lhs.opcode in ("sqrt", "rsqrt") and lhs.operands[0] is rhs.operands[0]:
+        x = lhs.operands[0]
+        if is_non_negative(x) and lhs.opcode == "sqrt":
+            return c.replace(multiply, x)
+        if is_non_negative(x):
+            inverse = make.binary(multiply, "divide", make.scalar_like(x, 1), x, multiply.shape)
+            return c.replace(multiply, inverse)
     return False
 
 
@@ -358,4 +366,19 @@ def handle_remainder(c: Context, remainder: Instruction) -> bool:
         else:
             c.replace(remainder, make.binary(remainder, "and", a, make.scalar_like(b, mask)))
         return False
+    divisor = broadcast_effective_constant(b)
+    value = scalar_of(divisor) if divisor is not None else None
+    if not isinstance(value, int):
+        return False
+    if a.opcode == "iota":
+        if value >= a.shape.dimensions[int(a.attributes["iota_dimension"])]:
+            return c.replace(remainder, a)
+    elif a.opcode == "add":
+        for iota, added in both_orders(a):
+            if iota.opcode != "iota" or broadcast_effective_constant(added) is not divisor:
+                continue
+            most = value + iota.shape.dimensions[int(iota.attributes["iota_dimension"])]
+            if most < 1 << (iota.shape.bit_width - is_signed_integer(iota)):
+                c.replace(remainder, make.binary(remainder, "remainder", iota, b))
+            return False
     return False

@@ -253,6 +253,13 @@ def _at_constant_offset(c: Context, x: Instruction) -> bool:
     return c.replace(x, make.slice_of(x, operand, starts, limits))
 
 
+def _combine_indices(index: Instruction, inner: Instruction, bound: int, at: Instruction) -> Instruction:
+    """The outer index and the inner one, which does not go beyond its bounds."""
+    low, high = make.scalar_like(inner, 0), make.scalar_like(inner, bound)
+    clamped = make.add(inner, "clamp", inner.shape, [low, inner, high])
+    return make.binary(at, "add", index, make.convert(inner, clamped, index.shape.element_type))
+
+
 def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
     base, update, starts = x.operands[0], x.operands[1], x.operands[2:]
     if base.opcode == "broadcast" and not base.operands[0].shape.dimensions and _replace_by_pad(c, x):
@@ -268,7 +275,20 @@ def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:
         zero = make.scalar_like(starts[0], 0)
         new_starts = [zero if d in whole else s for d, s in enumerate(starts)]
         return c.replace(x, make.copy_of(x, [base, update, *new_starts]))
-    return update.shape.element_count == 0 and c.replace(x, base)
+    if update.shape.element_count == 0:
+        return c.replace(x, base)
+    if update.opcode != "dynamic-update-slice":
+        return False
+    read = update.operands[0]
+    if read.opcode != "dynamic-slice" or read.operands[0] is not base or read.operands[1:] != starts:
+        return False
+    part = update.operands[1]
+    x.replace_operand(1, part)
+    for k in range(2, len(x.operands)):
+        bound = update.shape.dimensions[k - 2] - part.shape.dimensions[k - 2]
+        x.replace_operand(k, _combine_indices(x.operands[k], update.operands[k], bound, update))
+    c.changed = True
+    return True
 
 
 def _replace_by_pad(c: Context, x: Instruction) -> bool:

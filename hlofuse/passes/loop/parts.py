@@ -1,6 +1,6 @@
 """The parts of a loop, and loops that carry other values."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import set_tuple_index
@@ -155,9 +155,9 @@ class _Groups:
         self._parent[self.find(a)] = self.find(b)
 
 
-def keep(loop: Instruction, indices: Sequence[int]) -> Instruction:
-    """A loop that carries only these elements; of others the initial value is read
-    (`RemoveDeadTupleIndices`)."""
+def keep(loop: Instruction, indices: Sequence[int], instead: Mapping[int, int] | None = None) -> Instruction:
+    """A loop that carries only these elements; of others the initial value is read, or the element that
+    `instead` names (`RemoveDeadTupleIndices`)."""
     init = loop.operands[0]
     place = {old: new for new, old in enumerate(indices)}
     shape = Shape.tuple_of([init.shape.tuple_shapes[k] for k in indices])
@@ -179,9 +179,50 @@ def keep(loop: Instruction, indices: Sequence[int]) -> Instruction:
     new = new_loop(loop, make.tuple_of(loop, values), parts[0], body)
     results = []
     for k in range(len(init.shape.tuple_shapes)):
-        if k in place:
-            results.append(make.get_tuple_element(loop, new, place[k]))
+        if k in place or instead is not None:
+            index = place[k] if k in place else place[(instead or {})[k]]
+            results.append(make.get_tuple_element(loop, new, index))
         else:
             results.append(make.get_tuple_element(loop, init, k))
     replace_loop(loop, make.tuple_of(loop, results))
     return new
+
+
+def remove_duplicates(loop: Instruction) -> bool:
+    """`TryRemoveRepeatedWhileTupleIndices`: the same value carried twice."""
+    init, body = loop.operands[0], body_of(loop)
+    if not is_removable(loop) or init.opcode != "tuple" or body.root.opcode != "tuple":
+        return False
+    if not only_elements_are_read(loop):
+        return False
+    unchanged: dict[Hashable, list[int]] = {}
+    for k, o in enumerate(body.root.operands):
+        if is_element(o, body.parameters[0], k):
+            unchanged.setdefault(init.operands[k], []).append(k)
+    first = _merge(loop, unchanged, from_init=True)
+    init, body = first.operands[0], body_of(first)
+    updated: dict[Hashable, list[int]] = {}
+    for k, o in enumerate(body.root.operands):
+        if o.opcode == "dynamic-update-slice" and is_element(o.operands[0], body.parameters[0], k):
+            updated.setdefault((init.operands[k], *o.operands[1:]), []).append(k)
+    second = _merge(first, updated, from_init=False)
+    return second is not loop
+
+
+def _merge(loop: Instruction, duplicates: Mapping[Hashable, list[int]], *, from_init: bool) -> Instruction:
+    duplicate_of = {k: indices[0] for indices in duplicates.values() for k in indices[1:]}
+    if not duplicate_of:
+        return loop
+    for part in (body_of(loop), condition_of(loop)):
+        parameter = part.parameters[0]
+        survivors: dict[int, Instruction] = {}
+        for reader in list(parameter.users):
+            if reader.opcode != "get-tuple-element" or reader.tuple_index not in duplicate_of:
+                continue
+            index = duplicate_of[reader.tuple_index]
+            if index not in survivors:
+                survivors[index] = make.get_tuple_element(parameter, parameter, index)
+            reader.replace_all_uses_with(survivors[index])
+            part.remove_instruction(reader)
+    retained = [k for k in range(len(loop.shape.tuple_shapes)) if k not in duplicate_of]
+    return keep(loop, retained, None if from_init else duplicate_of)

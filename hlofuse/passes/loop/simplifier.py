@@ -14,6 +14,7 @@ from hlofuse.passes.loop.parts import (
     is_element,
     is_removable,
     remove_dead,
+    remove_duplicates,
     replace_loop,
 )
 from hlofuse.passes.loop.trip_count import merge_induction_variables, trip_count
@@ -42,7 +43,7 @@ class WhileLoopSimplifier(Pass):
 
 
 def _simplify(loop: Instruction, recorder: Recorder) -> bool:
-    if remove_dead(loop):
+    if remove_duplicates(loop) or remove_dead(loop):
         return True
     opcodes = {i.opcode for part in (body_of(loop), condition_of(loop)) for i in part}
     if opcodes & _MESSAGES:

@@ -150,10 +150,6 @@ def _is_for_cublas(x: Instruction) -> bool:
     return x.opcode == "dot" and is_for_cublas(x, of_vectors=False)
 
 
-def _is_only_sliced(x: Instruction) -> bool:
-    return bool(x.users) and all(u.opcode == "slice" for u in x.users)
-
-
 def _simplification(lists: PassLists) -> FixedPoint:
     """The passes that run until nothing changes."""
     return FixedPoint(
@@ -164,7 +160,7 @@ def _simplification(lists: PassLists) -> FixedPoint:
             "gather_expander",
             "scatter_simplifier",
             "scatter_expander",
-            UnimplementedPass("scatter-slice-simplifier", ("scatter",), _is_only_sliced),
+            "scatter-slice-simplifier",
             "dot-strength-reduction",
             since("0.12", "degenerate-dimension-rewriter"),
             ALGSIMP,
