@@ -143,5 +143,5 @@ ENTRY main {{
     change = found["changes"][0]
     assert change["text"] == "XLA_FLAGS=--xla_cpu_scheduler_type=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
     assert change["temporary_bytes"] == 16_384
-    older, _ = memory(hlofuse, tmp_path, text, "--target", "cpu", "--xla", "0.8.3")
-    assert not any("scheduler" in c["text"] for c in older["changes"])
+    earlier, _ = memory(hlofuse, tmp_path, text, "--target", "cpu", "--xla", "0.8.3")
+    assert not any("scheduler" in c["text"] for c in earlier["changes"])

@@ -44,6 +44,7 @@ def simple_steps(step: Pass) -> dict[str, Pass]:
 
 # No broadcast that comes by StableHLO is out of order; `test_gpu.py` has XLA's answers. No packed program has
 # any of the others, the small cases, `test_expanders.py` and, of several devices, `test_collectives.py` do.
+NARROW = "f4e2m1fn f8e3m4 f8e4m3 f8e4m3b11fnuz f8e4m3fn f8e4m3fnuz f8e5m2 f8e5m2fnuz f8e8m0fnu s4 u4".split()
 _NEVER_SEEN = {
     "associative-scan-rewriter",
     "all-reduce-promotion",
@@ -53,6 +54,7 @@ _NEVER_SEEN = {
     "convolution-group-converter",
     "dynamic-index-splitter",
     "dynamic_padder",
+    *(f"float-normalization-{kind}" for kind in NARROW),
     "gather_expander",
     "logistic-expander",
     "map-inline",

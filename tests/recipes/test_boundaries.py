@@ -281,6 +281,6 @@ ENTRY main {
 }
 """)
     assert unrolled(find(module, "loop"), 2, nearest=False)
-    (loop,) = (x for x in module.entry if x.opcode == "while")
-    start = loop.operands[0].operands[1]
+    (new,) = (x for x in module.entry if x.opcode == "while" and x.name != "loop")
+    start = new.operands[0].operands[1]
     assert (start.opcode, start.shape.dimensions) == ("broadcast", (4, 2, 3))
