@@ -10,12 +10,21 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from dataclasses import dataclass
+from dataclasses import (
+    dataclass,
+    field,
+)
 
-from hlofuse.account.traffic import KernelCosts
+from hlofuse.account.traffic import (
+    KernelCosts,
+    border_bytes,
+)
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
-from hlofuse.analysis.elementwise import shape_size
+from hlofuse.analysis.elementwise import (
+    shape_size,
+    without_views,
+)
 from hlofuse.analysis.kernels import (
     is_kernel,
     is_small_call,
@@ -71,6 +80,8 @@ class _Touch:
     kernel: Instruction
     values: Mapping[object, float]
     parts: int
+    passed: Mapping[object, float] = field(default_factory=dict)
+    """The size of values of which each run reads or writes another part."""
 
 
 class CpuTimes:
@@ -162,7 +173,9 @@ class CpuTimes:
         sizes: dict[Computation, float] = {}
         for computation in computations:
             touches = list(self._touches(computation, sizes))
-            results = {x for _, x in _results(computation)} if not computation.callers else ()
+            results = set(map(_first_of, (x for _, x in _results(computation))))
+            if computation.callers:
+                results.clear()
             sizes[computation] = whole = sum({v: n for t in touches for v, n in t.values.items()}.values())
             shared = any(t.parts > 1 for t in touches)
             last: dict[object, tuple[float, bool]] = {}
@@ -173,6 +186,7 @@ class CpuTimes:
                 for value, size in touch.values.items() if is_second else ():
                     before, is_away = last.get(value, (-whole, shared and value == (touch.kernel, ())))
                     distance = min(whole, clock - before + moved) / touch.parts
+                    distance = max(distance, touch.passed.get(value, 0.0))
                     near = self.device.caches.l2 if is_away else 0  # in the cache of another core
                     level = self.device.caches.level(max(distance, near))
                     is_new = value in results and size >= self.device.caches.l3
@@ -201,8 +215,11 @@ class CpuTimes:
                 given = {_value(o): float(shape_size(o.shape)) for o in x.operands}
                 scale = min(1.0, cost.bytes_read / max(sum(given.values()), 1))
                 values: dict[object, float] = {v: size * scale for v, size in given.items()}
+                passed = _passed(x)
+                if passed:
+                    values = {_value(o): float(read) for o, read in border_bytes(x)[0].items()}
                 values[x, ()] = cost.bytes_written
-                yield _Touch(x, values, tasks)
+                yield _Touch(x, values, tasks, passed)
             elif x.opcode in ("while", "call", "conditional"):
                 inside = [sizes.get(c, 0.0) for c in x.called_computations]
                 yield _Touch(x, {x: max(inside, default=0.0)}, 1)
@@ -289,6 +306,23 @@ def handoff_work(
     return {"handoff": min(1.0, kernels_us / _SLEEPS_AFTER) if flops >= _CHEAP_FLOPS else 0.0}
 
 
+def _passed(kernel: Instruction) -> dict[object, float]:
+    """The bytes of arrays of which a kernel reads or updates a part at a place that is computed."""
+    found: dict[object, float] = {}
+    inside = kernel.fused_computation.instructions if kernel.opcode == "fusion" else (kernel,)
+    for x in inside:
+        if x.opcode not in ("dynamic-slice", "dynamic-update-slice"):
+            continue
+        source = without_views(x.operands[0])
+        if kernel.opcode == "fusion" and source.opcode == "parameter":
+            found[_value(kernel.operands[source.parameter_number])] = float(shape_size(source.shape))
+        elif source in kernel.operands:
+            found[_value(source)] = float(shape_size(source.shape))
+        if x.opcode == "dynamic-update-slice":
+            found[kernel, ()] = float(shape_size(x.shape))
+    return found
+
+
 def _value(x: Instruction) -> _Value:
     """The instruction that computes a value, and the value's place in its result."""
     path: tuple[int, ...] = ()
@@ -299,6 +333,14 @@ def _value(x: Instruction) -> _Value:
         if x.opcode == "tuple" and path:
             x, path = x.operands[path[0]], path[1:]
     return x, path
+
+
+def _first_of(value: _Value) -> _Value:
+    """The value in whose memory a loop has an element of its result."""
+    x, path = value
+    if x.opcode == "while" and path and x.operands[0].opcode == "tuple":
+        return _first_of(_value(x.operands[0].operands[path[0]]))
+    return value
 
 
 def _results(computation: Computation) -> Iterable[tuple[int, _Value]]:

@@ -117,6 +117,34 @@ def test_a_value_is_as_far_as_what_was_moved_since_it_was_written(size: int, lev
     assert account.reuse[last][level] >= 0.5
 
 
+@pytest.mark.parametrize(("size", "level"), [(4096, "l1"), (80_000_000, "memory")])
+def test_a_loop_that_goes_through_an_array_finds_each_part_where_the_whole_is(size: int, level: str) -> None:
+    module = parse_module(LOOP.replace("4096", str(size)))
+    (body,) = (c for c in module.computations if c.name == "body")
+    counter, update = times().reuse([body]).values()
+    assert update[level] > 0.3
+    assert counter == {"l1": 1.0}
+
+
+def test_the_first_value_of_a_loop_s_large_result_is_in_new_memory() -> None:
+    text = (
+        LOOP.partition("ENTRY")[0].replace("4096", "20000000")
+        + """ENTRY e {
+  v = f32[1] parameter(0)
+  n = s32[] constant(0)
+  z = f32[] constant(0)
+  a = f32[20000000] broadcast(z), dimensions={}
+  t = (s32[], f32[20000000], f32[1]) tuple(n, a, v)
+  w = (s32[], f32[20000000], f32[1]) while(t), condition=condition, body=body
+  ROOT r = f32[20000000] get-tuple-element(w), index=1
+}
+"""
+    )
+    account = Account(parse_module(text), backend="cpu", times=times())
+    (first,) = (own for x, own in account.reuse.items() if x.opcode == "broadcast")
+    assert first["fresh"] > 0.99
+
+
 def test_what_a_divided_kernel_wrote_is_in_the_cache_of_another_core() -> None:
     text = AFTER.replace("1024", "SIZE").replace("SIZE", "70000")
     shares = [Account(parse_module(text), backend="cpu", times=times(threads=n)).reuse for n in (1, 2)]
