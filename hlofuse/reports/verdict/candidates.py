@@ -26,6 +26,7 @@ from hlofuse.reports.advice.recipe import Finding, Recipe, Situation, Unoptimize
 from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.model import Place
+from hlofuse.reports.explain.explain import blocking_rules_of
 from hlofuse.reports.verdict.cut import Cutter
 from hlofuse.reports.verdict.model import Suggestion, SuggestionKind
 from hlofuse.reports.whatif.model import Ranking, Trial, trial_of
@@ -35,6 +36,8 @@ _GAIN_OF_FLAG = 0.05
 """The part of the estimate that a flag has to save: measured, passes of small estimates took up to half."""
 _KINDS = 8
 """Different places in which a change to a large module is tried."""
+_TOGETHER = 5
+"""Suggestions that are tried together."""
 _FLAGS, _MOST_LOWERED = 3, 30_000
 """Flags tried on the largest modules, and instructions lowered with all of them."""
 OPTIONAL = frozenset(
@@ -146,12 +149,8 @@ def rewritten(start: Module, backend: str, *, loops: bool = False) -> Iterator[R
         if opcodes.isdisjoint(rewriting.opcodes.split()):
             continue
         module = copy_module(start)
-        places = [
-            x for c in module.computations for x in c.post_order() if x.opcode in rewriting.opcodes.split()
-        ]
-        changed = tuple(place_of(x, module, x.name, "") for x in places if rewriting.change(x))
+        changed = tuple(_rewrite(module, recipe.name))
         if changed:
-            HloDCE().run(module, Recorder())
             yield Rewritten(recipe, module, changed)
     situation = Unoptimized(start, backend)
     for recipe in (form for r in LOOPS if loops for form in _forms(r)):
@@ -164,6 +163,17 @@ def rewritten(start: Module, backend: str, *, loops: bool = False) -> Iterator[R
         if changed:
             HloDCE().run(module, Recorder())
             yield Rewritten(recipe, module, changed)
+
+
+def _rewrite(module: Module, recipe: str) -> list[Place]:
+    """The places where the change of a recipe was made in a module before optimizations."""
+    rewriting = WRITTEN[recipe]
+    opcodes = rewriting.opcodes.split()
+    places = [x for c in module.computations for x in c.post_order() if x.opcode in opcodes]
+    lines = {x: place_of(x, module, x.name, "") for x in places}
+    changed = [lines[x] for x in places if rewriting.change(x)]
+    HloDCE().run(module, Recorder())
+    return changed
 
 
 _CREATED = frozenset({"concatenate", "pad", "sort", "gather", "scatter", "select", "convolution", "reverse"})
@@ -288,34 +298,64 @@ def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) 
 
     None where it cannot be compiled.
     """
+    found = _compiled(module, observed, flags)
+    return final_account(found) if found is not None else None
+
+
+def _compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) -> Observed | None:
     config = observed.replay.config
     try:
         if module is not None:
-            return final_account(compiled_with(module, config, flags))
+            return compiled_with(module, config, flags)
         changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
     except HlofuseError:
         return None
-    return final_account(observed_replay(observed.replay.input, changed, totals_only=True))
+    return observed_replay(observed.replay.input, changed, totals_only=True)
 
 
 def combined(
-    suggestions: Iterable[Suggestion], observed: Observed, before: Account
+    suggestions: Iterable[Suggestion], observed: Observed, before: Account, written: Module | None
 ) -> tuple[tuple[int, ...], Trial] | None:
-    """The changes that still help after those before them, and the gain of all; None for fewer than two."""
-    current, account, helpful = observed.replay.input, before, list[int]()
-    changes = [
-        (number, s.change)
-        for number, s in enumerate(suggestions, 1)
-        if s.change is not None and not s.trial.is_to_be_measured
-    ]
-    for number, change in changes if len(changes) > 1 else ():
-        attempt = tried(current, observed.replay.config, *change, observed.cache)
-        after = final_account(attempt[0]) if attempt is not None else account
-        if attempt is not None and trial_of(account.totals, after.totals, "").helps(account.totals):
-            current, account = attempt[0].replay.input, after
+    """The changes that still help after others, and the gain of all; None for fewer than two.
+
+    First those of `written`, the module before optimizations, and flags, then those at the input of fusion.
+    """
+    able = [(n, s) for n, s in enumerate(suggestions, 1) if not s.trial.is_to_be_measured]
+    early = [(n, s) for n, s in able if s.flag or s.recipe in WRITTEN]
+    later = [(n, s, s.change) for n, s in able if s.change is not None and not s.flag]
+    if len(early) + len(later) < 2:
+        return None
+    module = prepared(written) if early and written is not None else None
+    own = flags = observed.replay.config.build.flags
+    start = _compiled(module, observed, own) if early else observed
+    if start is None:
+        return None
+    current, helpful = start, list[int]()
+    account = first = final_account(current) if early else before
+
+    def helps(after: Account) -> bool:
+        return trial_of(account.totals, after.totals, "").helps(account.totals)
+
+    for number, s in early[:_TOGETHER]:
+        changed, more = module, merged(flags, (s.flag,)) if s.flag else flags
+        if module is not None and not s.flag:
+            changed = copy_module(module)
+            _rewrite(changed, s.recipe)
+        found = _compiled(changed, observed, more)
+        if found is not None and helps(after := final_account(found)):
+            module, flags, current, account = changed, more, found, after
             helpful.append(number)
-    trial = trial_of(before.totals, account.totals, "replayed", (before, account))
-    return (tuple(helpful), trial) if len(helpful) > 1 else None
+    for number, _, (recipe, findings) in later[:_TOGETHER]:
+        if helpful and early:
+            facts = Facts(current.replay, current.costs)
+            refused = [r for b in blocking_rules_of(facts) for r in b.refusals]
+            findings = tuple(recipe.find(Situation(facts, refused)))
+        attempt = tried(current.replay.input, current.replay.config, recipe, findings, observed.cache)
+        if attempt is not None and helps(after := final_account(attempt[0])):
+            current, account = attempt[0], after
+            helpful.append(number)
+    trial = trial_of(first.totals, account.totals, "replayed", (first, account))
+    return (tuple(sorted(helpful)), trial) if len(helpful) > 1 else None
 
 
 # Trying a recipe: its change is written into a copy of the module, and fusion is replayed on that.

@@ -98,7 +98,7 @@ def verdict(
         ranking is not None,
         tuple(untried),
         account.measured,
-        together=combined(helpful, observed, facts.account_replayed) if tries else None,
+        together=combined(helpful, observed, facts.account_replayed, written) if tries else None,
         cpu=account.times.device if account.times is not None else None,
         collectives=collective_rows(account.collectives, facts.final_place),
         compile_time=tuple(compile_time_notes(written)) if tries and written is not None else (),
