@@ -386,6 +386,36 @@ def test_kernels_that_may_take_far_longer_than_their_bound_are_named(hlofuse: Ru
         assert re.search(r"Time: launches .* · matmuls ≥ .* · sorts ≥ ", out)
 
 
+TWO_CHANGES = """HloModule together
+
+less { p = f32[] parameter(0) q = f32[] parameter(1) ROOT r = pred[] compare(p, q), direction=LT }
+
+ENTRY main {
+  a = f32[512,512]{1,0} parameter(0)
+  b = f32[512,512]{1,0} parameter(1)
+  x = f32[512,16]{1,0} parameter(2)
+  z = f32[4096,256]{1,0} parameter(3)
+  ab = f32[512,512]{1,0} dot(a, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  y = f32[512,16]{1,0} dot(ab, x), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+  s = f32[4096,256]{1,0} sort(z), dimensions={1}, to_apply=less
+  first = f32[4096,1]{1,0} slice(s), slice={[0:4096], [0:1]}
+  ROOT t = (f32[512,16]{1,0}, f32[4096,1]{1,0}) tuple(y, first)
+}
+"""
+
+
+def test_changes_of_the_module_before_optimizations_are_tried_together(hlofuse: Run, tmp_path: Path) -> None:
+    """One change is about a product, the other about a sort: they gain as much as one after the other."""
+    file = tmp_path / "two.hlo"
+    file.write_text(TWO_CHANGES, encoding="utf-8")
+    document = json.loads(hlofuse("explain", file, "--target", "cpu", "--format", "json").out)
+    gains = [s["gain"]["time_us"] for s in document["suggestions"][:2]]
+    assert [s["recipe"] for s in document["suggestions"][:2]] == ["max-not-sort", "multiply-the-small-first"]
+    together = document["together"]
+    assert together["suggestions"] == [1, 2]
+    assert together["gain"]["time_us"] == pytest.approx(sum(gains), rel=0.05)
+
+
 def test_launches_of_kernels_without_a_time_are_no_part_of_the_total(hlofuse: Run, tmp_path: Path) -> None:
     """There are no measurements of small products of 64-bit numbers."""
     file = tmp_path / "product.hlo"
