@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -22,6 +21,7 @@ from hlofuse.account.measured import measured_of
 from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target
+from hlofuse.analysis.hlo_alias import alias_config
 from hlofuse.analysis.kernels import count_runs, is_small_call, launched_computations
 from hlofuse.analysis.launches import LaunchKind, launch_of
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -353,13 +353,9 @@ class Account:
         return us, is_floor
 
 
-_ALIAS = re.compile(r"\{(\d*)\}: \(")
-
-
 def _aliased(module: Module) -> set[int]:
     """The places of the results that are written into arguments."""
-    found = _ALIAS.findall(module.attributes.raw("input_output_alias") or "")
-    return {int(place or 0) for place in found}
+    return {index[0] if index else 0 for index in alias_config(module).aliases if len(index) < 2}
 
 
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:

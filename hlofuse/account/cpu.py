@@ -1,58 +1,21 @@
 """Times of kernels on a CPU, by the rates of a calibrated device."""
 
-from collections import (
-    Counter,
-    defaultdict,
-)
-from collections.abc import (
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from dataclasses import (
-    dataclass,
-    field,
-)
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from hlofuse.account.traffic import (
-    KernelCosts,
-    border_bytes,
-)
+from hlofuse.account.traffic import KernelCosts, border_bytes
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
-from hlofuse.analysis.elementwise import (
-    shape_size,
-    without_views,
-)
-from hlofuse.analysis.kernels import (
-    is_kernel,
-    is_small_call,
-)
-from hlofuse.cost.cpu.device import (
-    CpuDevice,
-    chosen_cpu,
-)
-from hlofuse.cost.cpu.work import (
-    Work,
-    add_work,
-    at_levels,
-    work_of,
-)
-from hlofuse.ir.graph import (
-    Computation,
-    Instruction,
-)
+from hlofuse.analysis.elementwise import shape_size, without_views
+from hlofuse.analysis.kernels import is_kernel, is_small_call
+from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
+from hlofuse.cost.cpu.work import Work, add_work, at_levels, work_of
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.passes.cpu.calls import parallel_tasks
-from hlofuse.releases import (
-    Release,
-    Span,
-)
+from hlofuse.releases import Release, Span
 from hlofuse.rules import cpu_emitters
-from hlofuse.rules.settings import (
-    AS_XLA,
-    first_verdict,
-)
+from hlofuse.rules.settings import AS_XLA, first_verdict
 
 _COPIES_UPDATED_ARRAYS = Span(since="0.11.1", until="0.11.2")
 """An update in a loop that is compiled whole copies its array (jax-ml/jax#40101)."""
@@ -87,49 +50,31 @@ class _Touch:
 class CpuTimes:
     """Estimates on one CPU, of code that one release of XLA emits."""
 
-    def __init__(
-        self,
-        release: Release,
-        device: CpuDevice | None = None,
-    ) -> None:
+    def __init__(self, release: Release, device: CpuDevice | None = None) -> None:
         """By the device that the environment chooses, unless one is given."""
         self.device = device or chosen_cpu()
         self._copies = _COPIES_UPDATED_ARRAYS.includes(release.name)
         self._costs = KernelCosts()
         self._cached: dict[Instruction, tuple[Work | None, int, Cost]] = {}
 
-    def us(
-        self,
-        kernel: Instruction,
-        shares: Shares | None = None,
-    ) -> float | None:
+    def us(self, kernel: Instruction, shares: Shares | None = None) -> float | None:
         """Microseconds of one run without its launch; None where it is not known."""
         work = self.work(kernel, shares)
         return None if work is None else self.device.us(work)
 
-    def kind(
-        self,
-        kernel: Instruction,
-    ) -> str:
+    def kind(self, kernel: Instruction) -> str:
         """The emitter or library that runs a kernel: the kind that its error is of."""
         if is_small_call(kernel):
             return "loop compiled whole"
         verdict = first_verdict(cpu_emitters.RULES, wrapped_operation(kernel) or kernel, AS_XLA)
         return verdict.rule.runs if verdict else ""
 
-    def kind_text(
-        self,
-        kernel: Instruction,
-    ) -> str:
+    def kind_text(self, kernel: Instruction) -> str:
         """The kind of code, with its error: `sort ±1.5×`."""
         kind = self.kind(kernel)
         return f"{kind} ±{self.device.error(kind):.1f}×"
 
-    def work(
-        self,
-        kernel: Instruction,
-        shares: Shares | None = None,
-    ) -> Work | None:
+    def work(self, kernel: Instruction, shares: Shares | None = None) -> Work | None:
         """The amounts of one run without its launch; None where nothing is known of it.
 
         `shares` are those of `reuse`; without them the kernel runs alone, over and over.
@@ -141,10 +86,7 @@ class CpuTimes:
             return None
         return at_levels(work, shares or {self.device.caches.level(cost.bytes_accessed / parts): 1.0})
 
-    def _plain_work(
-        self,
-        kernel: Instruction,
-    ) -> tuple[Work | None, int, Cost]:
+    def _plain_work(self, kernel: Instruction) -> tuple[Work | None, int, Cost]:
         """The amounts of one run wherever its bytes are, the number of its tasks, and its cost."""
         if kernel in self._cached:
             return self._cached[kernel]
@@ -160,10 +102,7 @@ class CpuTimes:
         self._cached[kernel] = _CACHE[inputs]
         return _CACHE[inputs]
 
-    def reuse(
-        self,
-        computations: Iterable[Computation],
-    ) -> dict[Instruction, Shares]:
+    def reuse(self, computations: Iterable[Computation]) -> dict[Instruction, Shares]:
         """The parts of each kernel's bytes by the cache that holds them when it runs.
 
         A value is as far as what was moved since it was last read or written. `computations` stand after
@@ -173,9 +112,8 @@ class CpuTimes:
         sizes: dict[Computation, float] = {}
         for computation in computations:
             touches = list(self._touches(computation, sizes))
-            results = set(map(_first_of, (x for _, x in _results(computation))))
-            if computation.callers:
-                results.clear()
+            outputs = () if computation.callers else _results(computation)
+            results = {_first_of(x) for _, x in outputs}
             sizes[computation] = whole = sum({v: n for t in touches for v, n in t.values.items()}.values())
             shared = any(t.parts > 1 for t in touches)
             last: dict[object, tuple[float, bool]] = {}
@@ -200,11 +138,7 @@ class CpuTimes:
                     last |= {(given, (k,)): last[x] for k, x in _results(computation) if x in last}
         return found
 
-    def _touches(
-        self,
-        computation: Computation,
-        sizes: Mapping[Computation, float],
-    ) -> Iterator[_Touch]:
+    def _touches(self, computation: Computation, sizes: Mapping[Computation, float]) -> Iterator[_Touch]:
         """The bytes that each kernel and each loop of a computation moves, in order."""
         for x in computation.post_order():
             if is_kernel(x):
@@ -212,22 +146,21 @@ class CpuTimes:
                     tasks, cost = 1, self._costs.instruction(x)
                 else:
                     _, tasks, cost = self._plain_work(x)
-                given = {_value(o): float(shape_size(o.shape)) for o in x.operands}
-                scale = min(1.0, cost.bytes_read / max(sum(given.values()), 1))
-                values: dict[object, float] = {v: size * scale for v, size in given.items()}
                 passed = _passed(x)
+                values: dict[object, float]
                 if passed:
                     values = {_value(o): float(read) for o, read in border_bytes(x)[0].items()}
+                else:
+                    given = {_value(o): float(shape_size(o.shape)) for o in x.operands}
+                    scale = min(1.0, cost.bytes_read / max(sum(given.values()), 1))
+                    values = {v: size * scale for v, size in given.items()}
                 values[x, ()] = cost.bytes_written
                 yield _Touch(x, values, tasks, passed)
             elif x.opcode in ("while", "call", "conditional"):
                 inside = [sizes.get(c, 0.0) for c in x.called_computations]
                 yield _Touch(x, {x: max(inside, default=0.0)}, 1)
 
-    def _loop_work(
-        self,
-        call: Instruction,
-    ) -> Work | None:
+    def _loop_work(self, call: Instruction) -> Work | None:
         """The work of a loop that is compiled whole, all iterations."""
         found = defaultdict(float, {"loop compiled whole": 1.0})
         counted = self._costs.inside(call)[0]
@@ -246,20 +179,13 @@ class CpuTimes:
                     found[f"copy {self.device.caches.level(copied)}"] += 2 * copied * runs
         return dict(found)
 
-    def launch_work(
-        self,
-        runs: int,
-        together: int,
-    ) -> Work:
+    def launch_work(self, runs: int, together: int) -> Work:
         """One launch of `runs`, where so many may run at once."""
         if runs <= 1:
             return {"launch": 1}
         return {"launch in a loop": 1, "concurrent run": 1 / together if together else 0}
 
-    def together(
-        self,
-        kernels: Sequence[Instruction],
-    ) -> int:
+    def together(self, kernels: Sequence[Instruction]) -> int:
         """The launches of a computation if XLA may run them at once (`ThunkExecutor::Options`); else 0."""
         if len(kernels) <= _CONCURRENT:
             return 0
@@ -276,28 +202,16 @@ class CpuTimes:
             at_depth[depths[x]] += x in launched
         return len(kernels) if max(at_depth.values()) > _CONCURRENT else 0
 
-    def launch_us(
-        self,
-        runs: int,
-        together: int,
-    ) -> float:
+    def launch_us(self, runs: int, together: int) -> float:
         """Microseconds of one launch, as `launch_work`."""
         return self.device.us(self.launch_work(runs, together)) or 0.0
 
-    def call_us(
-        self,
-        call: Work,
-        flops: int,
-        kernels_us: float,
-    ) -> float:
+    def call_us(self, call: Work, flops: int, kernels_us: float) -> float:
         """Microseconds of a call (`Account.call_work`) of a program whose kernels take so long."""
         return self.device.us(call | handoff_work(flops, kernels_us)) or 0.0
 
 
-def handoff_work(
-    flops: int,
-    kernels_us: float,
-) -> Work:
+def handoff_work(flops: int, kernels_us: float) -> Work:
     """The handing over of a program to another thread.
 
     XLA runs a program of few FLOP in the calling thread (`PjRtCpuRawLoadedExecutable::Execute`). For

@@ -126,6 +126,11 @@ class HloAlias:
                 self._buffers[value] = buffer
         self.shared_buffers = list(shared.values())
 
+    def sizes(self) -> dict[HloBuffer, int]:
+        """The bytes of the largest value of each buffer, in the order of the values."""
+        buffers = dict.fromkeys(map(self.buffer_of, self.dataflow.values))
+        return {b: max(v.bytes for v in b.values) for b in buffers}
+
     def buffer_of(self, value: HloValue) -> HloBuffer:
         """`GetBufferContainingValue`."""
         buffer = self._buffers.get(value)

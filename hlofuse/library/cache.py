@@ -53,6 +53,7 @@ VARIABLE = "HLOFUSE_CACHE"
 LIMIT = 1_000_000_000
 """Bytes of all entries; beyond them those that were not used for longest go."""
 _ENDINGS = _ENTRY, _TEMPORARY = ".replay", ".part"
+_KEY_BYTES = 20
 _DIGEST = 32
 _MOST_FILES = 5_000
 """An input folder with more is not cached: looking at each would take longer."""
@@ -77,10 +78,10 @@ def cache_folder() -> Path | None:
 
 def place_of(options: ReplayOptions) -> Path | None:
     """The file for an input with these options; None where nothing is stored for it."""
-    folder = None if options.no_cache or options.given is not None else cache_folder()
-    if folder is None or options.input == "-":
+    is_off = options.no_cache or options.given is not None or cache_folder() is None
+    if is_off or options.input == "-":
         return None
-    key = blake2b(digest_size=20)
+    key = blake2b(digest_size=_KEY_BYTES)
     try:
         for part in (*_installation(), replace(options, no_cache=False), *_read_from(options)):
             key.update(f"{part}\0".encode("utf-8", "surrogateescape"))
@@ -88,7 +89,17 @@ def place_of(options: ReplayOptions) -> Path | None:
             key.update(Path(options.input).read_bytes())
     except (OSError, ValueError):
         return None
-    return folder / f"{key.hexdigest()}{_ENTRY}"
+    return _entry(key.hexdigest())
+
+
+def place_of_content(content: str) -> Path | None:
+    """The file for what a text decides; None where the cache is off."""
+    return _entry(blake2b(content.encode("utf-8", "surrogateescape"), digest_size=_KEY_BYTES).hexdigest())
+
+
+def _entry(key: str) -> Path | None:
+    folder = cache_folder()
+    return None if folder is None else folder / f"{key}{_ENTRY}"
 
 
 def _installation() -> Iterator[object]:

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from hlofuse.cost.tpu import TpuDevice, tpu_devices
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.text.printer import print_module
 from hlofuse.judge.judge import Judge
-from hlofuse.library.cache import cache_folder, read, write
+from hlofuse.library.cache import place_of_content, read, write
 from hlofuse.library.opening import open as open_report
 from hlofuse.passes.common import make
 from hlofuse.pipelines.flags import joined
@@ -59,12 +58,7 @@ def with_candidates(report: Program, v: Verdict) -> Verdict:
     return replace(v, untried=tuple(sorted(found.values(), key=lambda s: -s.touched)))
 
 
-def proved(
-    report: Program,
-    v: Verdict,
-    tries: int,
-    python: str | None,
-) -> Verdict:
+def proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verdict:
     """The verdict with changes that XLA compiled, at most so many, and what they gain.
 
     Each is compared with the unchanged module, compiled in the same way. `Verdict.not_proved` says why none
@@ -101,16 +95,8 @@ def proved(
     remaining = [s for s in remaining if (s.recipe or s.flag, s.text) not in tried]
     left = v.untried if v.tiles is None else [s for s, _ in found]
     untried = tuple(s for s in left if (s.recipe or s.flag, s.text) not in tried)
-    order = sorted(
-        [*new, *remaining],
-        key=lambda s: (s.kind == "report", *(-x for x in s.trial.gain)),
-    )
-    return replace(
-        v,
-        suggestions=tuple(order),
-        untried=untried,
-        compiled=len(tried),
-    )
+    order = sorted([*new, *remaining], key=lambda s: (s.kind == "report", *(-x for x in s.trial.gain)))
+    return replace(v, suggestions=tuple(order), untried=untried, compiled=len(tried))
 
 
 def _trial(base: Totals, after: Totals) -> Trial:
@@ -119,11 +105,7 @@ def _trial(base: Totals, after: Totals) -> Trial:
     return trial if same_gaps else replace(trial, us_saved=None)
 
 
-def _candidates(
-    report: Program,
-    v: Verdict,
-    start: Module,
-) -> Iterator[Candidate]:
+def _candidates(report: Program, v: Verdict, start: Module) -> Iterator[Candidate]:
     backend = report.identity.backend.value
     total, us = v.totals.us or 0.0, dict[str, float]()
     in_loops = sum(k.us for k in v.hot_kernels if k.iterations > 1)
@@ -142,24 +124,12 @@ def _candidates(
     if isinstance(machine, TpuDevice) and machine.vmem_size > 2048 * _OWN_VMEM_KIB:
         text = "Let a kernel use half of VMEM"
         flag = f"{_VMEM}={machine.vmem_size // 2048}"
-        wider = Suggestion(
-            "flag",
-            text,
-            "",
-            (),
-            0,
-            UNKNOWN,
-            flag=flag,
-        )
+        wider = Suggestion("flag", text, "", (), 0, UNKNOWN, flag=flag)
         flags.append(wider)
     yield from ((s, None) for s in flags)
 
 
-def _judged(
-    helpful: list[Candidate],
-    start: Module,
-    python: str | None,
-) -> Iterator[Suggestion]:
+def _judged(helpful: list[Candidate], start: Module, python: str | None) -> Iterator[Suggestion]:
     """The changes of code that do not change values; the first are run by XLA:CPU."""
     with Judge(python, _SECONDS) as judge:
         for number, (s, module) in enumerate(helpful):
@@ -199,9 +169,7 @@ class _Compiler:
         for x in [x for x in module.instructions() if x.opcode == "bitcast"]:
             x.replace_all_uses_with(make.reshape(x, x.shape, x.operands[0]))
         text, flags = print_module(module), " ".join(joined((*self._flags, *flag.split())))
-        key = repr((text, self._to, flags, self._environment)).encode("utf-8", "surrogateescape")
-        folder = cache_folder()
-        place = folder / f"{blake2b(key, digest_size=20).hexdigest()}.replay" if folder is not None else None
+        place = place_of_content(repr((text, self._to, flags, self._environment)))
         cached: Totals | None = read(place, self._listener) if place is not None else None
         if cached is not None:
             return cached
@@ -213,13 +181,7 @@ class _Compiler:
             file.write_text(text, encoding="utf-8")
             out = Path(scratch, "captured")
             to = self._to
-            captured = capture_modules(
-                [("module", file)],
-                to,
-                out,
-                python=self._python,
-                flags=flags,
-            )
+            captured = capture_modules([("module", file)], to, out, python=self._python, flags=flags)
             if captured.errors:
                 raise CaptureError(next(iter(captured.errors.values())))
             found = open_report(str(captured.largest.folder)).totals

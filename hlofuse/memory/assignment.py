@@ -141,8 +141,8 @@ class _Assigner:
         self._alignment = _ALIGNMENT.get(backend, _CPU_ALIGNMENT)
         self._alias = HloAlias(module, self._info)
         self._dataflow = self._alias.dataflow
-        self._buffers = list(dict.fromkeys(map(self._alias.buffer_of, self._dataflow.values)))
-        self._sizes = {b: max(v.bytes for v in b.values) for b in self._buffers}
+        self._sizes = self._alias.sizes()
+        self._buffers = list(self._sizes)
         if backend == "tpu":
             unit = self._alignment
             self._sizes = {b: -(-size // unit) * unit for b, size in self._sizes.items()}

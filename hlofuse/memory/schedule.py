@@ -41,9 +41,7 @@ def schedule_for_memory(module: Module) -> None:
     """Put a module for a CPU in the order of its memory scheduler."""
     info = AliasInfo(AROUND_FUSION)
     alias = HloAlias(module, info)
-    buffers = dict.fromkeys(map(alias.buffer_of, alias.dataflow.values))
-    sizes = {b: max(v.bytes for v in b.values) for b in buffers}
-    live = _with_least_memory(module, alias, info, sizes)
+    live = _with_least_memory(module, alias, info, alias.sizes())
     for computation, order in grouped((x.computation, x) for x in live.order).items():
         if computation is not None:
             computation.reorder(order)

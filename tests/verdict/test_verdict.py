@@ -16,6 +16,7 @@ from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.library.loading import read
 from hlofuse.library.options import ReplayOptions
+from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.verdict import phrases
 from hlofuse.reports.verdict import verdict as module
@@ -117,6 +118,9 @@ def test_the_first_suggestion_shows_the_line_and_the_form_to_write(
     linecache.clearcache()
     own = "def f(x): return np.sum(x * (1 / x.shape[-1]), -1)\n"
     assert f"\n   write      {own}" in hlofuse("explain", *command).out
+    nowhere = edit_of("scale-the-summands", "", ["norm.py:0"])
+    assert nowhere is not None
+    assert nowhere["source"] == ""
     Path("norm.py").write_text("import jax\n  y = 2\n")
     linecache.clearcache()
     assert f"   before  jnp.mean(x, axis=-1)\n   after   {after}" in hlofuse("explain", *command).out

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import cache
 from itertools import accumulate
-from linecache import getlines
+from linecache import getline, getlines
 from pathlib import Path
 from string import ascii_letters
 from typing import Any, NamedTuple, TypeAlias
@@ -93,10 +93,9 @@ def edit_of(recipe: str, text: str, sources: Sequence[str]) -> dict[str, str] | 
     for source in sources:
         place = source.partition(" ")[0]
         file, _, number = place.rpartition(":")
-        lines = getlines(file) if number.isdecimal() and is_file(Path.cwd(), file) else []
-        line = lines[int(number) - 1].strip() if lines[int(number or 0) - 1 :] else ""
+        line = getline(file, int(number)).strip() if number.isdecimal() and is_file(Path.cwd(), file) else ""
         if calls & set(re.findall(r"\w+(?=\()", line)):
-            own = _own_line(recipe, lines, int(number), factor)
+            own = _own_line(recipe, getlines(file), int(number), factor)
             return {"source": place, "before": line, "after": own or after}
     return {"source": "", "before": page.before, "after": after}
 
