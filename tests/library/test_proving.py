@@ -116,6 +116,9 @@ def test_a_tpu_lists_what_may_apply_and_says_what_compiling_needs(
     shown = hlofuse("explain", case).out
     assert "--prove has libtpu compile changes" in shown
     assert "Worth trying (not simulated): take-not-onehot" in shown
-    compiler.refusal = "capture for tpu (v5e:2x2) needs libtpu"
-    shown = hlofuse("explain", case, "--prove").out
-    assert "Not simulated: capture for tpu (v5e:2x2) needs libtpu" in shown
+    compiler.refusal = (
+        'capture for tpu (v5e:2x2) needs libtpu; pip install "hlofuse[capture-tpu]" in its place'
+    )
+    for columns in (80, 160):
+        shown = hlofuse("explain", case, "--prove", columns=columns).out
+        assert f"Not simulated: {compiler.refusal}" in " ".join(shown.split())

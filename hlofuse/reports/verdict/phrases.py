@@ -214,7 +214,8 @@ def suggestion_text(s: Suggestion) -> str:
 def suggestions_title(v: Verdict, shown: int) -> str:
     """The heading above the suggestions, or that there is none."""
     if v.not_proved:
-        return f"Not simulated: {v.not_proved.splitlines()[0]}"
+        what = "Not simulated" if v.tiles is not None else "Not compiled, only replayed"
+        return f"{what}: {v.not_proved.splitlines()[0]}"
     if v.compiled and not v.suggestions:
         return f"No suggestions: XLA compiled {plural(v.compiled, 'change')}, none saves anything"
     if v.tiles is not None and not v.compiled:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from textwrap import wrap
 
 from rich.console import Console
 from rich.padding import Padding
@@ -113,7 +114,10 @@ def suggestion_lines(
 ) -> Iterator[tuple[str, str]]:
     """The suggestions, at most so many, with code below the first; each line with its style."""
     shown = v.suggestions[:most]
-    yield phrases.suggestions_title(v, len(shown)), "bold cyan" if shown else ""
+    title = phrases.suggestions_title(v, len(shown))
+    # The end of a reason says what to install.
+    for line in wrap(title, width, break_on_hyphens=False) if v.not_proved else [title]:
+        yield line, "bold cyan" if shown else ""
     for number, s in enumerate(shown, 1):
         mark = f"{number}. " if s.kind != "report" else ""
         yield f"{mark}{phrases.suggestion_text(s)}", "bold"
