@@ -16,9 +16,12 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.order.legacy.shadow_graph import Node, ShadowGraph
 
 # Operations that every user had one of its own of, until the last CSE before fusion merged them: broadcasts
-# of constants (HostOffloadLegalize copies them for each use), and converts before what cannot compute in less
-# than single precision (FloatNormalization).
+# of constants (HostOffloadLegalize copies them for each use), transposes before library calls, scatters and
+# gathers (LayoutAssignment copies an operand for each use), converts before what cannot compute in less than
+# single precision (FloatNormalization).
 
+_ANY_LAYOUT = frozenset({"custom-call", "scatter", "gather"})
+_MOVES = frozenset({"bitcast", "transpose"})
 _GROUPED = frozenset({"reduce", "transpose"})
 
 
@@ -26,6 +29,18 @@ def split_broadcasts(graph: ShadowGraph) -> None:
     """Give each use a broadcast of a constant of its own."""
     for x, node in list(graph.of.items()):
         if is_broadcast_of_constant(x):
+            _split_uses(graph, node)
+
+
+def split_transposes(graph: ShadowGraph) -> None:
+    """Give each use with a layout of its own a transpose with the bitcasts around it."""
+    for x, node in reversed(list(graph.of.items())):
+        if (
+            x.opcode in _MOVES
+            and len(node.users) > 1
+            and _is_transpose(node)
+            and all(map(_wants_layout, node.users))
+        ):
             _split_uses(graph, node)
 
 
@@ -58,6 +73,21 @@ def _is_widening(x: Instruction) -> bool:
         and not x.op_name
         and not x.name.startswith("convert_element_type")
     )
+
+
+def _is_transpose(node: Node) -> bool:
+    while node.is_bitcast and node.operands:
+        node = node.operands[0]
+    return node.source is not None and node.source.opcode == "transpose"
+
+
+def _wants_layout(user: Node) -> bool:
+    source = user.source
+    if source is None:
+        return False
+    if source.opcode in _MOVES:
+        return all(map(_wants_layout, user.users))
+    return source.opcode in _ANY_LAYOUT or source.fusion_kind == "kCustom"
 
 
 def _split_uses(graph: ShadowGraph, node: Node) -> None:
@@ -243,6 +273,7 @@ def _restore(computation: Computation) -> None:
     split_groups(graph)
     grouped = GroupedTransposes(graph)
     split_broadcasts(graph)
+    split_transposes(graph)
     for left in reversed(range(_ROUNDS)):
         if left == 0:
             grouped.put_back()
