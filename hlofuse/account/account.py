@@ -24,6 +24,8 @@ from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.hlo_alias import alias_config
 from hlofuse.analysis.kernels import count_runs, is_small_call, launched_computations
 from hlofuse.analysis.launches import LaunchKind, launch_of
+from hlofuse.cost.tpu import TpuDevice
+from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.grouping import unmatched
 
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from hlofuse.account.figures import KernelTime
     from hlofuse.cost.cpu.work import Work
     from hlofuse.cost.gpu.device import DeviceDescription
-    from hlofuse.cost.tpu import TpuDevice
-    from hlofuse.inputs.profile import MeasuredTime
     from hlofuse.memory import Assignment
 
 

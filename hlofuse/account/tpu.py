@@ -1,10 +1,7 @@
 """Launches of an XLA:TPU module, with times by XLA:TPU's own estimates and HBM apart from VMEM."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from hlofuse.account.account import Account, Totals
 from hlofuse.account.collectives import Overlap, exchange_of, overlaps
@@ -13,14 +10,10 @@ from hlofuse.account.floor import products
 from hlofuse.account.traffic import border_bytes
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.elementwise import leaves_size
-from hlofuse.analysis.launches import is_asynchronous, launch_of
-from hlofuse.cost.tpu import tpu_devices
-
-if TYPE_CHECKING:
-    from hlofuse.analysis.launches import LaunchKind
-    from hlofuse.cost.tpu import TpuDevice
-    from hlofuse.ir.graph import Instruction, Module
-    from hlofuse.ir.shape import Shape
+from hlofuse.analysis.launches import LaunchKind, is_asynchronous, launch_of
+from hlofuse.cost.tpu import TpuDevice, tpu_devices
+from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.shape import Shape
 
 _HBM, _HOST = 0, 5
 """Numbers of memory spaces."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from operator import add
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from hlofuse.analysis import flops as count
 from hlofuse.analysis.async_ops import ends_of, is_async_end, start_of, wrapped_operation
@@ -20,10 +20,7 @@ from hlofuse.analysis.convolution import window_dimensions
 from hlofuse.analysis.custom_calls import is_annotation
 from hlofuse.analysis.elementwise import leaves_size, shape_size, transpose_is_bitcast
 from hlofuse.analysis.flops import fusion_bytes
-from hlofuse.ir.graph import callees_first
-
-if TYPE_CHECKING:
-    from hlofuse.ir.graph import Computation, Instruction
+from hlofuse.ir.graph import Computation, Instruction, callees_first
 
 
 class Cost(NamedTuple):

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rich.console import Console
+
 from hlofuse.batch.sources import document
 from hlofuse.batch.store import opened
 from hlofuse.format.terminal import print_more
@@ -19,7 +21,6 @@ from hlofuse.reports.common.model import Place
 
 if TYPE_CHECKING:
     import duckdb
-    from rich.console import Console
 
 Row: TypeAlias = dict[str, Any]
 ByModule: TypeAlias = dict[tuple[str, str], list[Row]]

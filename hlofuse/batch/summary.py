@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from rich.console import Console
+
 from hlofuse.batch.sources import SCHEMA, document, package
 from hlofuse.batch.store import opened
 from hlofuse.format.escape import printable
@@ -16,7 +18,6 @@ from hlofuse.library.answer import Answer
 
 if TYPE_CHECKING:
     import duckdb
-    from rich.console import Console
 
 Row: TypeAlias = dict[str, Any]
 Sections: TypeAlias = dict[str, list[Row]]

@@ -14,9 +14,9 @@ from hlofuse.cli.common.questions import command_of
 from hlofuse.cli.common.request import warn
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.questions import Check
 
 if TYPE_CHECKING:
-    from hlofuse.library.questions import Check
     from hlofuse.library.report import Report
 
 

@@ -9,15 +9,13 @@ import click
 
 from hlofuse.cli.common.options import report_options
 from hlofuse.cli.common.output import Output
-from hlofuse.cost.gpu.device import XLAS_OWN, device_names, load_device
+from hlofuse.cost.gpu.device import XLAS_OWN, DeviceDescription, device_names, load_device
 from hlofuse.cost.gpu.device_numbers import DeviceError
 from hlofuse.cost.tpu import TpuDevice, tpu_devices
 from hlofuse.ir.errors import HlofuseError
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from hlofuse.cost.gpu.device import DeviceDescription
 
 
 @click.command("devices")

@@ -13,9 +13,9 @@ from hlofuse.cli.common.output import Output, emit
 from hlofuse.cli.common.questions import command_of
 from hlofuse.ir.text.printer import print_module
 from hlofuse.library.optimizing import optimized
+from hlofuse.library.questions import Optimize
 
 if TYPE_CHECKING:
-    from hlofuse.library.questions import Optimize
     from hlofuse.library.report import Report
 
 

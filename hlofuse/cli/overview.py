@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,6 @@ from hlofuse.library.heads import head_of_dump
 from hlofuse.reports.common.head import Head, head_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
-
     from rich.console import Console
 
 _LISTED = 8

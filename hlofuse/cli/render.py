@@ -16,12 +16,11 @@ from hlofuse.cli.common.request import announce, report_on, warn
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.drawing import shown_view
 from hlofuse.library.side_by_side import pair_of
-from hlofuse.render import format_of, render
+from hlofuse.render import ModulePair, format_of, render
 from hlofuse.render.drawing import FORMATS, require_engine
 
 if TYPE_CHECKING:
     from hlofuse.library.report import Report
-    from hlofuse.render import ModulePair
 
 
 @click.command("render")

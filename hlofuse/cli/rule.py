@@ -13,7 +13,7 @@ from hlofuse.format.escape import printable
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.grouping import grouped
-from hlofuse.rules.catalogue import catalogue, family_of
+from hlofuse.rules.catalogue import Rule, catalogue, family_of
 from hlofuse.rules.pages import (
     by_family,
     family_title,
@@ -25,8 +25,6 @@ from hlofuse.rules.pages import (
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from hlofuse.rules.catalogue import Rule
 
 
 @click.command("rule")

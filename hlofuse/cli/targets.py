@@ -11,13 +11,11 @@ from hlofuse.cli.common.output import Output
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.format.fields import fields
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
-from hlofuse.pipelines.targets import TARGETS, compilation
+from hlofuse.pipelines.targets import TARGETS, Step, Target, compilation
 from hlofuse.releases import ANY, EARLIEST, NEWEST
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-    from hlofuse.pipelines.targets import Step, Target
 
 
 @click.command("targets")

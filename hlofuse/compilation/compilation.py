@@ -10,26 +10,24 @@ from hlofuse.analysis.kernels import is_kernel
 from hlofuse.compilation.config import ReplayConfig, replay_config
 from hlofuse.compilation.spans import PassObserver, PassResult, Span, finish, lower, run_passes
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.graph import Module
+from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.ir.native import no_collection
+from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.pairs import match
 from hlofuse.order import is_open, restore, source_of
 from hlofuse.passes import make_pass
+from hlofuse.passes.fusion.priority_fusion.observers import RecordedOrder
+from hlofuse.pipelines.identity import Identity
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import TARGETS
-from hlofuse.trace import Recorder
+from hlofuse.rules.settings import Settings
+from hlofuse.trace import Event, Recorder
+from hlofuse.trace.priority_record import PriorityRecord
 from hlofuse.trace.provenance import final_instructions
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.cost.gpu.shared_tables import SharedTables
-    from hlofuse.ir.graph import OrderSource
-    from hlofuse.ir.unique_ids import UniqueIds
-    from hlofuse.passes.fusion.priority_fusion.observers import RecordedOrder
-    from hlofuse.pipelines.identity import Identity
-    from hlofuse.rules.settings import Settings
-    from hlofuse.trace import Event
-    from hlofuse.trace.priority_record import PriorityRecord
 
 Counted: TypeAlias = Literal["xla", "replayed"]
 """Whose final module figures are of: XLA's own, or that of a replay."""

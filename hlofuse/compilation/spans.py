@@ -1,18 +1,17 @@
 """The passes from one stage to the next, and the one loop that runs passes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from hlofuse.analysis.custom_calls import is_inlined
 from hlofuse.analysis.elementwise import moves_no_data
+from hlofuse.compilation.config import ReplayConfig
 from hlofuse.ir.computation_order import order_of_front_end
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.fusing import inline_calls
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.passes.base import Pass, Pipeline
 from hlofuse.passes.cse import HloCSE
@@ -21,13 +20,8 @@ from hlofuse.passes.fusion.priority_fusion.observers import Observer
 from hlofuse.pipelines.flags import disabled_passes
 from hlofuse.pipelines.targets import after_fusion, before_fusion
 from hlofuse.releases import AROUND_FUSION
-from hlofuse.trace import Recorder
+from hlofuse.trace import Event, Recorder, Skipped
 from hlofuse.trace.provenance import BeforeFusion, Provenance
-
-if TYPE_CHECKING:
-    from hlofuse.compilation.config import ReplayConfig
-    from hlofuse.ir.graph import Module
-    from hlofuse.trace import Event, Skipped
 
 
 @dataclass(slots=True)

@@ -15,22 +15,21 @@ from hlofuse.cost.tpu import tpu_devices, tpu_of
 from hlofuse.format.escape import printable
 from hlofuse.inputs.dump_directory import (
     DumpDirectory,
+    DumpedModule,
     corpus_cases,
     corpus_file,
     dumped_module,
     is_corpus_case,
 )
-from hlofuse.inputs.dump_names import read_name
+from hlofuse.inputs.dump_names import DumpFile, read_name
 from hlofuse.inputs.profile import device_of, is_profile, read_profile
 from hlofuse.inputs.text import read_text
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Module
 from hlofuse.pipelines.flags import from_debug_options, merged, split_flags, that_change_fusion
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
-    from hlofuse.inputs.dump_directory import DumpedModule
-    from hlofuse.inputs.dump_names import DumpFile
-    from hlofuse.ir.graph import Module
 
 
 STAMP = "hlofuse.json"

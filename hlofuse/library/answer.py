@@ -8,12 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from hlofuse.format.escape import printable
-from hlofuse.reports.common.head import head_lines, with_heads
+from hlofuse.reports.common.head import Head, head_lines, with_heads
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hlofuse.reports.common.head import Head
     from hlofuse.reports.comparison.model import Comparison
 
 D = TypeVar("D")

@@ -1,12 +1,10 @@
 """One program by two builds of XLA: another device, another release."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
 
+from hlofuse.compilation import ReplayConfig
 from hlofuse.format.escape import printable
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
@@ -14,13 +12,8 @@ from hlofuse.library.heads import head_of
 from hlofuse.library.loading import Loaded, config_of, read
 from hlofuse.library.modules import each_module
 from hlofuse.library.options import ReplayOptions
-from hlofuse.releases import NAMED, NAMES, NEWEST, nearest, release_of
-from hlofuse.reports.upgrade import print_upgrade, upgrade, upgrade_json
-
-if TYPE_CHECKING:
-    from hlofuse.compilation import ReplayConfig
-    from hlofuse.releases import Release
-    from hlofuse.reports.upgrade import Upgrade
+from hlofuse.releases import NAMED, NAMES, NEWEST, Release, nearest, release_of
+from hlofuse.reports.upgrade import Upgrade, print_upgrade, upgrade, upgrade_json
 
 
 def checked_release(flag: str, text: str | None) -> tuple[str | None, str]:

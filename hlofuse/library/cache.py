@@ -9,8 +9,6 @@ Instructions and computations refer to one another in long chains, which `pickle
 So they are stored empty, and their fields after everything else, one list for each field.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import sys
@@ -26,7 +24,7 @@ from importlib import import_module
 from io import BytesIO
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hlofuse import __version__
 from hlofuse.account.account import Account
@@ -41,12 +39,10 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.native import no_collection
 from hlofuse.ir.shape import Shape
 from hlofuse.library.options import Listener, ReplayOptions
+from hlofuse.library.program import Program
 from hlofuse.reports.advice.recipe import Recipe
 from hlofuse.reports.common.lineage import Lineage
 from hlofuse.rules.catalogue import Rule, catalogue
-
-if TYPE_CHECKING:
-    from hlofuse.library.program import Program
 
 VARIABLE = "HLOFUSE_CACHE"
 """The environment variable: a folder to use, or `off`."""

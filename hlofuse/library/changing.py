@@ -1,13 +1,15 @@
 """Changes that are tried on a module: rules, recipes, flags, values of knobs, passes left out."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.console import Console
+
+from hlofuse.account import Observed
+from hlofuse.compilation import ReplayConfig
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.judge.judge import Judge
 from hlofuse.library.answer import Answer
@@ -16,9 +18,11 @@ from hlofuse.library.heads import head_of
 from hlofuse.library.loading import config_of
 from hlofuse.library.naming import resolver_of, unoptimized_of, with_events
 from hlofuse.library.program import Program
+from hlofuse.library.questions import WhatIf
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.json import totals_json
 from hlofuse.reports.explain.explain import explain, selected
+from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.verdict.changes import (
     changes,
     print_changes,
@@ -30,18 +34,9 @@ from hlofuse.reports.verdict.changes import (
 from hlofuse.reports.verdict.json import changes_json, verdict_json
 from hlofuse.reports.verdict.verdict import verdict
 from hlofuse.reports.whatif.json import SCHEMA, ranking_json, sweep_json
-from hlofuse.reports.whatif.ranking import rank, sweep
+from hlofuse.reports.whatif.model import Ranking, Sweep
+from hlofuse.reports.whatif.ranking import Vary, rank, sweep
 from hlofuse.reports.whatif.text import print_sweep
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from hlofuse.account import Observed
-    from hlofuse.compilation import ReplayConfig
-    from hlofuse.library.questions import WhatIf
-    from hlofuse.reports.explain.model import Explanation
-    from hlofuse.reports.whatif.model import Ranking, Sweep
-    from hlofuse.reports.whatif.ranking import Vary
 
 
 def what_if(report: Program, options: WhatIf) -> Answer[Any]:

@@ -1,36 +1,29 @@
 """Pictures, plots and the page of a program."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hlofuse.account import Account, KernelTimes
-from hlofuse.compilation import ModuleTexts
+from hlofuse.account import Account, KernelTimes, Observed
+from hlofuse.compilation import Compilation, ModuleTexts
 from hlofuse.explorer import page_html, page_of, passes_of, sequence_of
 from hlofuse.format.escape import printable
 from hlofuse.format.units import listing, us_text
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Module
 from hlofuse.library.loading import on_device
 from hlofuse.library.naming import drawn_names, unoptimized_of
+from hlofuse.library.program import Program
 from hlofuse.plot.bars import plot_kernels, plot_memory, plot_passes
+from hlofuse.plot.figure import Plot
 from hlofuse.plot.roofline import plot_roofline
 from hlofuse.releases import nearest
-from hlofuse.render import render
+from hlofuse.render import Drawing, render
 from hlofuse.render.scene import pair_of
 from hlofuse.reports.common.head import BRIEF
 from hlofuse.reports.common.model import both_names
 from hlofuse.reports.common.names import renamed_kernels
 from hlofuse.reports.comparison.phrases import difference_lines, warning_line
-
-if TYPE_CHECKING:
-    from hlofuse.account import Observed
-    from hlofuse.compilation import Compilation
-    from hlofuse.ir.graph import Module
-    from hlofuse.library.program import Program
-    from hlofuse.plot.figure import Plot
-    from hlofuse.render import Drawing
 
 
 def drawn(

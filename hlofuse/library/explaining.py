@@ -1,11 +1,11 @@
 """The answer of `explain`: what XLA fuses in a module and what stops the rest."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
 
 from hlofuse.format.escape import command_line
 from hlofuse.format.units import plural
@@ -14,7 +14,9 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.naming import resolver_of
+from hlofuse.library.options import ReplayOptions
 from hlofuse.library.other_stages import answer_of_another_stage, final_of_tpu
+from hlofuse.library.program import Program
 from hlofuse.library.proving import proved
 from hlofuse.library.questions import Explain, Why
 from hlofuse.library.reasons import why
@@ -22,19 +24,13 @@ from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.comparison.text import print_difference
 from hlofuse.reports.explain.explain import explain, record_check, selected
 from hlofuse.reports.explain.json import explanation_json
+from hlofuse.reports.explain.model import Explanation
 from hlofuse.reports.explain.phrases import record_lines
 from hlofuse.reports.explain.text import print_explanation
 from hlofuse.reports.verdict.json import verdict_json
+from hlofuse.reports.verdict.model import Verdict
 from hlofuse.reports.verdict.phrases import untried_lines
 from hlofuse.reports.verdict.text import print_screen, suggestion_lines
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from hlofuse.library.options import ReplayOptions
-    from hlofuse.library.program import Program
-    from hlofuse.reports.explain.model import Explanation
-    from hlofuse.reports.verdict.model import Verdict
 
 
 def explained(report: Program, options: Explain) -> Answer[Any]:

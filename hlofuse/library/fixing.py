@@ -1,7 +1,5 @@
 """The answer of `fix`: edits of a program that compilation, equal values and measurement prove."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -26,30 +26,27 @@ from hlofuse.inputs.companions import companions_of, compiled_with, device_of_na
 from hlofuse.inputs.identity import settled
 from hlofuse.inputs.many import load_text
 from hlofuse.inputs.ordered import replay_input
-from hlofuse.inputs.profile import companion_profile, read_profile
+from hlofuse.inputs.profile import Profile, companion_profile, read_profile
 from hlofuse.inputs.profile import device_of as device_of_profile
 from hlofuse.inputs.stage import StageError, lowering_of, require_input_stage, stage_of
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.judge.measure import measured_profile
 from hlofuse.library.options import SILENT, Listener, ReplayOptions
 from hlofuse.pipelines import NEEDS_AMD_DEVICE, NEEDS_DEVICE, TARGETS, passes_of
 from hlofuse.pipelines.device import device_of
 from hlofuse.pipelines.flags import parse_flags
-from hlofuse.pipelines.identity import Fact, Given
+from hlofuse.pipelines.identity import Fact, Given, Identity
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import after_fusion
-from hlofuse.releases import AROUND_FUSION, release_of
+from hlofuse.releases import AROUND_FUSION, Release, release_of
 from hlofuse.reports.common.head import lowering_note, with_xla_final
 from hlofuse.trace.priority_record import PriorityRecord, read_priority_record
 
 if TYPE_CHECKING:
     from hlofuse.account import Observed
     from hlofuse.cost.gpu.device import DeviceDescription
-    from hlofuse.inputs.profile import Profile
-    from hlofuse.ir.graph import Module, OrderSource
-    from hlofuse.pipelines.identity import Identity
-    from hlofuse.releases import Release
 
 
 def require_end(target: str, device: DeviceDescription | None) -> None:

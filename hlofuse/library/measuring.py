@@ -1,12 +1,11 @@
 """From inputs to measured modules: what `hlofuse check` and `hlofuse.testing` hold against a baseline."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 from hlofuse.account import Account
 from hlofuse.account.running import running
@@ -16,31 +15,25 @@ from hlofuse.format.units import plural
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.profile import NotProfiled
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.library import questions
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.loading import Defaults, at_fusion_input, read
 from hlofuse.library.modules import each_module, has_several
 from hlofuse.library.naming import unoptimized_of
 from hlofuse.library.options import ReplayOptions
+from hlofuse.library.program import Program
 from hlofuse.pipelines import TARGETS
-from hlofuse.reports.check import Baseline, check_modules, read_baseline
+from hlofuse.reports.check import Baseline, Check, Measured, check_modules, read_baseline
 from hlofuse.reports.check.baseline import Budget, updated_files
-from hlofuse.reports.check.check import Measured
 from hlofuse.reports.check.ci import check_markdown
 from hlofuse.reports.check.json import check_json
 from hlofuse.reports.check.measure import profile_of_replay, profile_of_result, refused_edges
+from hlofuse.reports.check.model import Profile
 from hlofuse.reports.check.text import print_check
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.head import head_lines
 from hlofuse.reports.verdict.verdict import verdict
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from hlofuse.library import questions
-    from hlofuse.library.program import Program
-    from hlofuse.reports.check import Check, Measured
-    from hlofuse.reports.check.model import Profile
 
 
 def measure_all(

@@ -1,31 +1,27 @@
 """The answer of `memory`: bytes of arguments, results and temporaries, and what is alive at the peak."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.console import Console
+
+from hlofuse.account import Account
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.inputs.companions import companions_of
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
+from hlofuse.library.program import Program
+from hlofuse.library.questions import Memory
 from hlofuse.reports.check.baseline import parse_bytes
 from hlofuse.reports.memory import MemoryUse, memory_use
 from hlofuse.reports.memory.changes import memory_changes
 from hlofuse.reports.memory.json import memory_json
 from hlofuse.reports.memory.text import print_memory
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from hlofuse.account import Account
-    from hlofuse.cost.gpu.device import DeviceDescription
-    from hlofuse.library.program import Program
-    from hlofuse.library.questions import Memory
 
 
 def _available(device: DeviceDescription | TpuDevice | None, options: Memory) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from hlofuse.account.measured import attach, share
 from hlofuse.compilation import Compilation
 from hlofuse.inputs import load
 from hlofuse.inputs.companions import Companions
+from hlofuse.inputs.profile import Profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.pipelines.stage import Stage
 
 if TYPE_CHECKING:
-    from hlofuse.inputs.profile import Profile
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.common.names import Names
 

@@ -1,23 +1,18 @@
 """`hlofuse.open`: from a file, a text, a module or a function to a report."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hlofuse.compilation import Compilation, CompilationInput, PassObserver, ReplayConfig
 from hlofuse.inputs.part import PartError
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.ir.graph import Module
+from hlofuse.ir.graph import Module, OrderSource
 from hlofuse.library.options import Listener, ReplayOptions
 from hlofuse.library.report import Report
-
-if TYPE_CHECKING:
-    from hlofuse.compilation import Compilation, CompilationInput, PassObserver, ReplayConfig
-    from hlofuse.ir.graph import OrderSource
 
 
 def open(

@@ -1,26 +1,22 @@
 """A better order of passes or XLA flags, measured in what runs."""
 
-from __future__ import annotations
-
 import math
 import time
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
+
+from rich.console import Console
 
 from hlofuse.format.terminal import print_command
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
+from hlofuse.library.program import Program
+from hlofuse.library.questions import Optimize
 from hlofuse.reports.common.profile import joined_line, profile_json
 from hlofuse.search.policy import load_policy
 from hlofuse.search.report import found_json, print_found
 from hlofuse.search.space import Objective, Space
 from hlofuse.search.strategies import METHODS, result_of, search
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from hlofuse.library.program import Program
-    from hlofuse.library.questions import Optimize
 
 _SPACES = {"passes": ("passes",), "flags": ("flags",), "all": ("passes", "flags")}
 

@@ -1,12 +1,12 @@
 """Answers about a module that is not replayed: a fused one, the dumps of a TPU, a part of a module."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
 
 from hlofuse.account import KernelTimes
 from hlofuse.inputs import load
@@ -15,6 +15,7 @@ from hlofuse.inputs.dump_directory import corpus_file, dumped_module
 from hlofuse.inputs.part import PartError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
+from hlofuse.library.program import Program
 from hlofuse.library.proving import proved, with_candidates
 from hlofuse.library.questions import Explain
 from hlofuse.reports.common.names import launched_in
@@ -27,11 +28,6 @@ from hlofuse.reports.fused.tpu import TpuPair, compare_tpu, pair_json, print_tpu
 from hlofuse.reports.verdict.json import verdict_json
 from hlofuse.reports.verdict.text import print_screen
 from hlofuse.reports.why.json import SCHEMA as WHY
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from hlofuse.library.program import Program
 
 
 def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | None:

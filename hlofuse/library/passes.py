@@ -1,12 +1,11 @@
 """A dump directory pass by pass: what each one did, and the way of one operation through them."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 from hlofuse.inputs.dump_directory import is_corpus_case
 from hlofuse.inputs.profile.model import NotProfiled
@@ -15,25 +14,18 @@ from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of_dump
 from hlofuse.library.loading import measured
 from hlofuse.library.loading import read as read_input
-from hlofuse.library.options import ReplayOptions
-from hlofuse.reports.timeline import dump_sequences
+from hlofuse.library.options import Listener, ReplayOptions
+from hlofuse.library.program import Program
+from hlofuse.library.questions import Timeline, TraceOp
+from hlofuse.reports.timeline import DumpSequence, PassTimeline, dump_sequences
 from hlofuse.reports.timeline import timeline as read_timeline
 from hlofuse.reports.timeline.json import timeline_json
 from hlofuse.reports.timeline.model import read
 from hlofuse.reports.timeline.text import print_timeline
 from hlofuse.reports.trace_op import follow
 from hlofuse.reports.trace_op.follow import with_replayed_passes
-from hlofuse.reports.trace_op.model import provenance_json
+from hlofuse.reports.trace_op.model import Provenance, provenance_json
 from hlofuse.reports.trace_op.text import print_provenance
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from hlofuse.library.options import Listener
-    from hlofuse.library.program import Program
-    from hlofuse.library.questions import Timeline, TraceOp
-    from hlofuse.reports.timeline import DumpSequence, PassTimeline
-    from hlofuse.reports.trace_op.model import Provenance
 
 
 def timeline(report: Program, options: Timeline) -> Answer[list[PassTimeline]]:

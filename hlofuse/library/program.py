@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from hlofuse.compilation import Compilation, Counted
 from hlofuse.inputs.choose_target import NO_TARGET
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.dump_directory import corpus_file
 from hlofuse.inputs.stage import StageError
 from hlofuse.ir.errors import HlofuseError
-from hlofuse.library.loading import at_fusion_input, is_before_optimizations, read
+from hlofuse.ir.graph import Module
+from hlofuse.library.loading import Loaded, at_fusion_input, is_before_optimizations, read
 from hlofuse.library.naming import unoptimized_of, with_events
+from hlofuse.library.options import ReplayOptions
 from hlofuse.pipelines import NEEDS_DEVICE
+from hlofuse.pipelines.identity import Identity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from rich.console import Console
 
     from hlofuse.account import Account, Observed, Totals
-    from hlofuse.compilation import Compilation, Counted
-    from hlofuse.ir.graph import Module
-    from hlofuse.library.loading import Loaded
-    from hlofuse.library.options import ReplayOptions
-    from hlofuse.pipelines.identity import Identity
     from hlofuse.reports.common.facts import Facts
     from hlofuse.reports.comparison.model import Comparison
     from hlofuse.reports.verdict.model import Verdict

@@ -1,24 +1,24 @@
 """Changes of a module before optimizations, compiled by XLA: what `explain --prove` tries."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
 
 from hlofuse import __version__
+from hlofuse.account import Totals
 from hlofuse.capture.capturing import capture_modules, versions_of
 from hlofuse.capture.model import CaptureError, Destination, settled_target
 from hlofuse.cost.tpu import TpuDevice, tpu_devices
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.judge.judge import Judge
 from hlofuse.library.cache import place_of_content, read, write
 from hlofuse.library.opening import open as open_report
+from hlofuse.library.program import Program
 from hlofuse.passes.common import make
 from hlofuse.pipelines.flags import joined
 from hlofuse.reports.advice.catalogue import WRITTEN
@@ -28,11 +28,6 @@ from hlofuse.reports.verdict.candidates import UNKNOWN, rewritten
 from hlofuse.reports.verdict.model import Suggestion, Verdict
 from hlofuse.reports.verdict.phrases import COMPILED, VALUES
 from hlofuse.reports.whatif.model import Trial, trial_of
-
-if TYPE_CHECKING:
-    from hlofuse.account import Totals
-    from hlofuse.ir.graph import Module
-    from hlofuse.library.program import Program
 
 _JUDGED = 3
 """Suggestions whose values are compared."""

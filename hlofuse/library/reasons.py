@@ -1,10 +1,10 @@
 """The answer of `why`, also under names of XLA's own run."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.console import Console
 
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import print_command
@@ -13,17 +13,13 @@ from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.loading import with_change
 from hlofuse.library.other_stages import tpu_reasons
+from hlofuse.library.program import Program
+from hlofuse.library.questions import Why
 from hlofuse.reports.why import PairAnswer, Story
 from hlofuse.reports.why.json import answers_json
+from hlofuse.reports.why.story import Answer as Found
 from hlofuse.reports.why.story import answers, confirmed, in_the_input
 from hlofuse.reports.why.text import print_answers
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from hlofuse.library.program import Program
-    from hlofuse.library.questions import Why
-    from hlofuse.reports.why.story import Answer as Found
 
 
 def why(report: Program, options: Why) -> Answer[Any]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from hlofuse.ir.graph import Module
 from hlofuse.library import questions
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from hlofuse.diff import ModuleDiff
-    from hlofuse.ir.graph import Module
     from hlofuse.library.questions import method_of
     from hlofuse.plot.figure import Plot
     from hlofuse.render import Drawing

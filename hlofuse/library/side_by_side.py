@@ -3,43 +3,39 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rich.console import Console
+
+from hlofuse.account import Account
 from hlofuse.account.running import account_on
 from hlofuse.compilation import Counted
 from hlofuse.cost.tpu import tpu_devices
-from hlofuse.diff import diff
+from hlofuse.diff import ModuleDiff, diff
 from hlofuse.diff.model import Accounts, changed_flags, final_kernels
 from hlofuse.inputs.companions import Companions, companions_of
 from hlofuse.inputs.many import Many, modules_at
 from hlofuse.inputs.profile import is_profile, read_profile
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.library.answer import Answer
+from hlofuse.library.options import ReplayOptions
 from hlofuse.library.program import Program
 from hlofuse.pipelines import device_of
 from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import nearest
 from hlofuse.reports.common.head import Head, head_lines
 from hlofuse.reports.diff.json import as_dict
-from hlofuse.reports.diff.many import diff_many
+from hlofuse.reports.diff.many import BatchDiff, diff_many
 from hlofuse.reports.diff.model import summarize
 from hlofuse.reports.diff.phrases import verdict
 from hlofuse.reports.diff.text import draw as draw_summary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from rich.console import Console
-
-    from hlofuse.account import Account
-    from hlofuse.diff import ModuleDiff
-    from hlofuse.library.options import ReplayOptions
     from hlofuse.render import ModulePair
-    from hlofuse.reports.diff.many import BatchDiff
 
 SECTIONS = tuple("kernels fusions sources instructions header".split())  # those of `reports.diff.phrases`
 

@@ -1,21 +1,16 @@
 """The answer of `stats`: modules in figures. It loads neither costs nor a replay unless one is needed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+
+from rich.console import Console
 
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
+from hlofuse.library.program import Program
+from hlofuse.library.questions import Stats
 from hlofuse.pipelines import TARGETS
 from hlofuse.reports.stats import ModuleStatistics, print_statistics, statistics, statistics_json
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from hlofuse.library.program import Program
-    from hlofuse.library.questions import Stats
 
 
 def stats(reports: Sequence[Program], options: Stats) -> Answer[list[ModuleStatistics]]:

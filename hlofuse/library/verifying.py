@@ -1,15 +1,13 @@
 """The replay against XLA's own result, of a module or of every module of a directory."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hlofuse.compilation.config import release_for
 from hlofuse.inputs.choose_target import choose_target, target_of_files
 from hlofuse.inputs.companions import Companions
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import OrderSource
 from hlofuse.library.answer import Answer
 from hlofuse.library.loading import require_end
 from hlofuse.library.options import SILENT, Listener
@@ -17,14 +15,9 @@ from hlofuse.pipelines import NEEDS_DEVICE, TARGETS, device_of, passes_of
 from hlofuse.pipelines.flags import merged, parse_flags
 from hlofuse.pipelines.targets import target_by_flags
 from hlofuse.releases import release_of
-from hlofuse.reports.verify import Case, find_cases
-from hlofuse.reports.verify.model import report_json
+from hlofuse.reports.verify import Case, Until, find_cases
+from hlofuse.reports.verify.model import Report, report_json
 from hlofuse.reports.verify.text import print_report
-
-if TYPE_CHECKING:
-    from hlofuse.ir.graph import OrderSource
-    from hlofuse.reports.verify import Until
-    from hlofuse.reports.verify.model import Report
 
 
 def verify(

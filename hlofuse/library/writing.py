@@ -1,27 +1,21 @@
 """The module that XLA's fusion passes leave, or all of its passes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from hlofuse.compilation import Compilation, ModuleTexts
+from hlofuse.compilation import Compilation, ModuleTexts, PassResult
 from hlofuse.inputs.ordered import in_creation_order
 from hlofuse.inputs.stage import FUSED, StageError
 from hlofuse.inputs.wire_format import unique_ids_for
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
+from hlofuse.ir.graph import Module
 from hlofuse.ir.text.printer import print_module
 from hlofuse.library.loading import Loaded, require_end
+from hlofuse.library.program import Program
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.stage import Stage
-
-if TYPE_CHECKING:
-    from hlofuse.compilation import PassResult
-    from hlofuse.ir.graph import Module
-    from hlofuse.library.program import Program
-    from hlofuse.trace import Event
+from hlofuse.trace import Event
 
 
 @dataclass(frozen=True, slots=True)

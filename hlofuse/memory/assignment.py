@@ -1,27 +1,22 @@
 """XLA's buffer assignment on a scheduled module (`xla/service/buffer_assignment.cc`)."""
 
-from __future__ import annotations
-
 from bisect import bisect_right, insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, chain, pairwise
 from math import inf
-from typing import TYPE_CHECKING
 
 from hlofuse.analysis.alias_info import AliasInfo
 from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_value import HloValue, Index, shape_tree
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.memory.heap import Block, HeapSimulation, LiveRanges, Range, pack
 from hlofuse.memory.schedule import live_ranges
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.releases import AROUND_FUSION
-
-if TYPE_CHECKING:
-    from hlofuse.cost.gpu.device import DeviceDescription
 
 _ALIGNMENT = {"gpu": 256, "tpu": 512}
 _CPU_ALIGNMENT, _HBM_ALIGNMENT = 64, 16384

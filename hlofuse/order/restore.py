@@ -6,14 +6,13 @@ import re
 from typing import TYPE_CHECKING
 
 from hlofuse.ir.copy import copy_module
-from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.graph import Instruction, Module, OrderSource
+from hlofuse.ir.unique_ids import UniqueIds
 from hlofuse.matching.pairs import counterparts
+from hlofuse.releases import Release
 
 if TYPE_CHECKING:
-    from hlofuse.ir.graph import OrderSource
-    from hlofuse.ir.unique_ids import UniqueIds
     from hlofuse.pipelines.targets import Target
-    from hlofuse.releases import Release
 
 
 def source_of(module: Module, target: Target, ids: UniqueIds | None = None) -> OrderSource:

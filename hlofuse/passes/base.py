@@ -14,13 +14,13 @@ from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import is_dead, is_safely_removable, replace_instruction, set_attribute
+from hlofuse.releases import Release
 from hlofuse.rules.catalogue import Rule
 from hlofuse.rules.settings import AS_XLA, Settings
 from hlofuse.trace import Recorder
 
 if TYPE_CHECKING:
     from hlofuse.cost.gpu.device import DeviceDescription
-    from hlofuse.releases import Release
 
 
 def any_change(changes: Iterable[bool]) -> bool:

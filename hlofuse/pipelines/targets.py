@@ -7,6 +7,7 @@ each what the run is about; the passes before and after them are imported when a
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,8 +15,6 @@ from hlofuse.ir.errors import HlofuseError
 from hlofuse.releases import ANY, AROUND_FUSION, REFERENCE, Release, Span, release_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hlofuse.cost.gpu.device import DeviceDescription
     from hlofuse.passes.base import Pass, Pipeline
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +14,6 @@ import click
 from hlofuse.format.escape import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rich.console import Console, Group, RenderableType
     from rich.live import Live
     from rich.progress import Progress

@@ -12,12 +12,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hlofuse.ir.shape import Shape
 from hlofuse.ir.text.errors import Rejected, locate, unexpected_token
 
 if TYPE_CHECKING:
     from lark import Lark
-
-    from hlofuse.ir.shape import Shape
 
 STARTS = tuple(
     "text entry_computation plain_computation instruction shape attributes attribute literal".split()

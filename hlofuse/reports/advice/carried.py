@@ -1,7 +1,5 @@
 """Arrays that a loop carries, as rings, behind barriers or stacked; small arrays worked on as one vector."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from hlofuse.analysis.components import depends_on

@@ -11,14 +11,14 @@ from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.units import plural
 from hlofuse.inputs.dump_names import FUSION_STAGES
+from hlofuse.ir.graph import OrderSource
 from hlofuse.ir.grouping import grouped
+from hlofuse.pipelines.device import XlaBuild
 from hlofuse.pipelines.identity import Identity
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import before_fusion
 
 if TYPE_CHECKING:
-    from hlofuse.ir.graph import OrderSource
-    from hlofuse.pipelines.device import XlaBuild
     from hlofuse.reports.common.xla_result import XlaResult
 
 NamesSource: TypeAlias = Literal["dump", "replayed"]

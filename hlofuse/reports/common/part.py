@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from rich.console import Console
+
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import print_more, print_rows
 from hlofuse.format.units import plural
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hlofuse.inputs.part import Fragment, Part
 
 _LISTED = 4

@@ -1,9 +1,8 @@
 """The report for a terminal."""
 
-from __future__ import annotations
+from collections.abc import Collection, Iterable, Sequence
 
-from typing import TYPE_CHECKING
-
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -23,12 +22,6 @@ from hlofuse.reports.diff.phrases import (
     side_notes,
     verdict,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
-
-    from rich.console import Console
-
 
 _STYLES = {
     FusionKind.SPLIT: "red",

@@ -1,10 +1,8 @@
 """Ask the rules who runs each kernel of a module."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from hlofuse.account import Account, KernelTimes
 from hlofuse.account.replaying import plain_account
@@ -12,6 +10,7 @@ from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.kernels import kernel_source
 from hlofuse.cost.combined import model_of
+from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.format.paths import layer_of, source_text
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
@@ -23,9 +22,6 @@ from hlofuse.rules.gpu_emitters import GpuKernel
 from hlofuse.rules.gpu_emitters.fusions import heroes_of
 from hlofuse.rules.settings import AS_XLA, first_verdict
 from hlofuse.rules.verdict import Verdict
-
-if TYPE_CHECKING:
-    from hlofuse.cost.gpu.device import DeviceDescription
 
 Q = TypeVar("Q")
 

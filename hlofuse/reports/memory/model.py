@@ -1,7 +1,5 @@
 """The memory of a module by XLA's buffer assignment, and the reasons why arrays have places of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

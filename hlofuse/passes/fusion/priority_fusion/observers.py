@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from hlofuse.ir.graph import Instruction
+from hlofuse.rules.verdict import Verdict
 from hlofuse.trace.priority_record import FusionStep, IneligibleStep, PriorityRecord, PriorityStep
 
 if TYPE_CHECKING:
     from hlofuse.cost.combined import CombinedModel
     from hlofuse.passes.fusion.priority_fusion.legality import Legality
-    from hlofuse.rules.verdict import Verdict
 
 Condition: TypeAlias = Callable[[Instruction], bool]
 
