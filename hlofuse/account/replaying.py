@@ -19,7 +19,9 @@ from hlofuse.account.figures import (
     us,
 )
 from hlofuse.account.flips import flips, pair_estimate, sums
+from hlofuse.account.measured import attach, measured_of
 from hlofuse.account.observer import CostObserver, Enough, Look, Moment, MomentObserver
+from hlofuse.account.tpu import TpuAccount
 from hlofuse.compilation import (
     Checkpoint,
     Compilation,
@@ -33,14 +35,16 @@ from hlofuse.cost.combined import CombinedModel, model_of
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.gpu.estimate import Estimate
-from hlofuse.cost.gpu.model import KernelModel
+from hlofuse.cost.gpu.model import KernelModel, OperandRead, operand_reads, pair_operand_reads
 from hlofuse.cost.gpu.shared_tables import SharedTables
-from hlofuse.cost.gpu.terms import OperandRead, operand_reads, pair_operand_reads
 from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Tiling
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.pipelines import TARGETS
+from hlofuse.pipelines.identity import Identity
 from hlofuse.pipelines.stage import Stage
-from hlofuse.releases import Release
+from hlofuse.pipelines.targets import target_by_flags
+from hlofuse.releases import Release, release_of
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.trace import Event
 
@@ -385,3 +389,43 @@ def plain_account(module: Module, backend: str, release: Release, *, is_final: b
 def final_account(observed: Observed, *, with_peak: bool = True) -> Account:
     """Launches of a replay's own final module, with peak memory only on request."""
     return account_of(observed.replay, observed.costs, observed.replay.replayed_final, is_final=with_peak)
+
+
+def running(module: Module, identity: Identity, device: DeviceDescription | None) -> tuple[Account, Account]:
+    """The accounts of the module that is launched, and of `module` itself; with times on a GPU.
+
+    A module without replayed passes (another backend, or a GPU without a device) counts as it is.
+    """
+    target = identity.backend.value
+    if target in TARGETS:
+        target = target_by_flags(target, identity.replayed, identity.flags)
+    release = release_of(identity.replayed)
+    if target not in TARGETS or not TARGETS[target].needs_device:
+        device = None
+    if target == "tpu":
+        name = identity.device.value if identity.device is not None else None
+        found = TpuAccount(module, name, is_final=identity.shown.name is Stage.SCHEDULED)
+        return found, found
+    as_it_is, measured = account_on(module, device, target, release), measured_of(module)
+    if not identity.is_replayed or target not in TARGETS:
+        return as_it_is, as_it_is
+    stage = identity.shown.name
+    if stage is Stage.SCHEDULED:
+        final = account_on(module, device, target, release, is_final=True)
+        return final, final
+    if device is None and TARGETS[target].needs_device:
+        return as_it_is, as_it_is
+    config = replay_config(target, device, xla=identity.replayed, xla_flags=identity.flags)
+    module = Compilation.of(module, stage, config).final
+    if measured is not None:
+        attach(module, measured.profile)
+    return account_on(module, device, target, release, is_final=True), as_it_is
+
+
+def account_on(
+    module: Module, device: DeviceDescription | None, backend: str, release: Release, is_final: bool = False
+) -> Account:
+    """The account of a module as it is, with times where there is a device."""
+    if device is not None:
+        return KernelTimes(device, release).account(module, is_final=is_final)
+    return plain_account(module, backend, release, is_final=is_final)

@@ -52,8 +52,7 @@ from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.explain.explain import explain, record_check
 from hlofuse.reports.explain.model import Explanation, FusedStep, HotKernel
 from hlofuse.reports.explain.phrases import notes
-from hlofuse.reports.memory.json import memory_json
-from hlofuse.reports.memory.model import memory_use
+from hlofuse.reports.memory.model import memory_json, memory_use
 from hlofuse.reports.verdict.phrases import kernel_cells
 from hlofuse.reports.verdict.text import verdict_lines
 from hlofuse.reports.verdict.verdict import verdict

@@ -75,7 +75,7 @@ class Answer(Sequence[Any], Generic[D]):
         if self.note:
             document = {"approximate": self.note, **document}
         if found := [d for d in self.differences if d is not None]:
-            from hlofuse.reports.comparison.json import difference_json
+            from hlofuse.reports.comparison.model import difference_json
 
             listed = [difference_json(d) for d in found]
             document["difference"] = listed[0] if len(listed) == 1 else listed

@@ -33,8 +33,7 @@ from hlofuse.reports.verdict.changes import (
 )
 from hlofuse.reports.verdict.json import changes_json, verdict_json
 from hlofuse.reports.verdict.verdict import verdict
-from hlofuse.reports.whatif.json import SCHEMA, ranking_json, sweep_json
-from hlofuse.reports.whatif.model import Ranking, Sweep
+from hlofuse.reports.whatif.model import SCHEMA, Ranking, Sweep, ranking_json, sweep_json
 from hlofuse.reports.whatif.ranking import Vary, rank, sweep
 from hlofuse.reports.whatif.text import print_sweep
 

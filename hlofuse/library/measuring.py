@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from hlofuse.account import Account
-from hlofuse.account.running import running
+from hlofuse.account.replaying import running
 from hlofuse.cost.gpu.device import device_names
 from hlofuse.format.escape import markdown as as_markdown
 from hlofuse.format.units import plural

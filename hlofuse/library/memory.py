@@ -20,7 +20,7 @@ from hlofuse.library.questions import Memory
 from hlofuse.reports.check.baseline import parse_bytes
 from hlofuse.reports.memory import MemoryUse, memory_use
 from hlofuse.reports.memory.changes import memory_changes
-from hlofuse.reports.memory.json import memory_json
+from hlofuse.reports.memory.model import memory_json
 from hlofuse.reports.memory.text import print_memory
 
 

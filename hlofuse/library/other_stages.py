@@ -27,7 +27,7 @@ from hlofuse.reports.fused.text import print_fused
 from hlofuse.reports.fused.tpu import TpuPair, compare_tpu, pair_json, print_tpu, tpu_files
 from hlofuse.reports.verdict.json import verdict_json
 from hlofuse.reports.verdict.text import print_screen
-from hlofuse.reports.why.json import SCHEMA as WHY
+from hlofuse.reports.why.model import SCHEMA as WHY
 
 
 def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | None:

@@ -169,7 +169,7 @@ class Program:
     @cached_property
     def running(self) -> tuple[Account, Account]:
         """The accounts of the launched module, and of the module itself."""
-        from hlofuse.account.running import running
+        from hlofuse.account.replaying import running
 
         return running(self.module, self.identity, self.loaded.device)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from hlofuse.account import Account
-from hlofuse.account.running import account_on
+from hlofuse.account.replaying import account_on
 from hlofuse.compilation import Counted
 from hlofuse.cost.tpu import tpu_devices
 from hlofuse.diff import ModuleDiff, diff

@@ -18,8 +18,7 @@ from hlofuse.pipelines.differences import ReleaseDifference, differences
 from hlofuse.releases import Release
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
 from hlofuse.reports.common.json import totals_json
-from hlofuse.reports.comparison.json import flipped_json
-from hlofuse.reports.comparison.model import Comparison, compare_builds
+from hlofuse.reports.comparison.model import Comparison, compare_builds, flipped_json
 from hlofuse.reports.comparison.phrases import figures
 from hlofuse.reports.comparison.text import print_flipped
 

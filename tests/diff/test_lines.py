@@ -11,9 +11,9 @@ from hlofuse.diff.compare import moved_lines
 from hlofuse.diff.model import as_compared
 from hlofuse.ir import Module, parse_module
 from hlofuse.ir.stack_frames import SourceLocation
-from hlofuse.matching.computations import match_region
 from hlofuse.matching.graph import Graph
 from hlofuse.matching.key import Keys, Strictness
+from hlofuse.matching.pairs import match_region
 from hlofuse.matching.similarity import LineShifts
 from hlofuse.matching.structure import Matching
 from hlofuse.reports.diff.model import by_source

@@ -2,11 +2,15 @@
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from hlofuse.account import Observed, Totals
 from hlofuse.account.account import scaled_saving
 from hlofuse.analysis.elementwise import without_bitcasts
+from hlofuse.format.fields import fields
+from hlofuse.reports.common.costs import detail_json
 from hlofuse.reports.common.facts import EdgeNames, Facts, edges_inside
+from hlofuse.reports.common.json import place_json, totals_json
 from hlofuse.reports.common.lineage import through_views
 from hlofuse.reports.common.model import Place
 from hlofuse.reports.why import PairAnswer
@@ -178,3 +182,28 @@ def _kernels_between(producer: str, consumer: str, facts: Facts) -> Iterator[tup
             read = [through_views(o).name for o in reader.operands] if reader is not None else []
             if first != second and first in read:
                 yield first, second
+
+
+def difference_json(c: Comparison) -> dict[str, Any]:
+    """A what-if compared with XLA, as a part of every report of the what-if."""
+    return {
+        **fields(c, "changes other_model"),
+        "xla": totals_json(c.xla),
+        "ours": totals_json(c.replayed),
+        **fields(c, "fused parted", edge_json),
+    }
+
+
+def edge_json(e: ChangedEdge) -> dict[str, Any]:
+    return fields(e, "producer consumer", place_json)
+
+
+def flipped_json(e: ChangedEdge) -> dict[str, Any]:
+    """An edge that only one build fuses, with the reason."""
+    settled = e.answer.settled_by if e.answer is not None else None
+    return {
+        **edge_json(e),
+        **fields(e, "fused_on apart_on=unfused_on kernels"),
+        "rule": settled.rule.code if settled is not None else None,
+        "cost": detail_json(e.answer.cost) if e.answer is not None else None,
+    }

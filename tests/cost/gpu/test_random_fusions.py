@@ -9,7 +9,7 @@ import pytest
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.cost.gpu.device import load_device
 from hlofuse.cost.gpu.merging import kernel_model
-from hlofuse.cost.gpu.terms import pair_operand_reads
+from hlofuse.cost.gpu.model import pair_operand_reads
 from hlofuse.ir.fusing import append_producer, fuse_in_place_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.merging import merge_fusion

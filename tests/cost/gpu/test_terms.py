@@ -6,8 +6,7 @@ import pytest
 
 from hlofuse.cost.gpu.backend_config import is_generic_triton_fusion
 from hlofuse.cost.gpu.device import load_device
-from hlofuse.cost.gpu.model import KernelModel
-from hlofuse.cost.gpu.terms import operand_reads, pair_operand_reads
+from hlofuse.cost.gpu.model import KernelModel, operand_reads, pair_operand_reads
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.releases import AROUND_FUSION as RELEASE
 
