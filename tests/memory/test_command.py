@@ -182,6 +182,14 @@ def test_a_pass_that_keeps_all_stacks_alive_is_left_out(hlofuse: Run) -> None:
     assert ". XLA_FLAGS=--xla_disable_hlo_passes=copy_fusion\n   595 kB → 398 kB temporary, time +" in out
 
 
+def test_an_unrolled_loop_is_compiled_from_before_optimizations(hlofuse: Run) -> None:
+    """XLA has 59,392 temporary bytes for the unrolled program, without a transposed copy of the weights."""
+    path = Path(__file__).with_name("layers.hlo")
+    out = hlofuse("memory", path, "--device", "h100_sxm", "--xla", "0.11.1", "--format", "json").out
+    change = next(c for c in json.loads(out)["changes"] if (c["recipe"] or "").startswith("unroll"))
+    assert change["temporary_bytes"] == 59_392
+
+
 def test_kernels_that_xla_computes_again(hlofuse: Run, tmp_path: Path) -> None:
     """Copies in another layout (`remat_compressed`) compute nothing again."""
     text = """HloModule m, is_scheduled=true

@@ -1,7 +1,10 @@
 """Possible changes, tried on the module: recipes, flags, and rules that no program can avoid."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
 from hlofuse.account.measured import share
@@ -90,27 +93,57 @@ def of_recipes(
         elif (around := tried_around(recipe, findings, observed, cutter)) is not None:
             trial, findings = around
         touched = cutter.touched(findings) if trial is None else 0.0
-        if situation.backend == "cpu" and trial is not None and trial.us_saved is not None:
-            small = _UNPROVED * (situation.facts.account_replayed.totals.us or 0.0)
-            if 0 < trial.us_saved < small and getattr(recipe.rewrite, "func", None) is unrolled:
-                trial = replace(trial, us_saved=None, has_more_code=True)
+        if trial is not None and getattr(recipe.rewrite, "func", None) is unrolled:
+            trial = _of_unrolled(trial, situation.backend, situation.facts.account_replayed)
         yield _of_recipe(recipe, findings, trial or UNKNOWN, situation, touched)
+
+
+def _of_unrolled(trial: Trial, backend: str, account: Account) -> Trial:
+    """The trial of an unrolled loop, without a time that on a CPU may be a loss."""
+    small = _UNPROVED * (account.totals.us or 0.0)
+    if backend != "cpu" or trial.us_saved is None or not 0 < trial.us_saved < small:
+        return trial
+    return replace(trial, us_saved=None, has_more_code=True)
 
 
 def of_written(observed: Observed, facts: Facts, written: Module) -> Iterator[Suggestion]:
     """The recipes that are changed in the module before optimizations, each compiled from there."""
+    for found, trial in _tried_in_written(observed, written, rewritten):
+        yield found.suggestion(replace(trial, roughly_timed=WRITTEN[found.recipe.name].rough))
+
+
+def with_loops_of_written(
+    suggestions: Sequence[Suggestion], observed: Observed, facts: Facts, written: Module
+) -> list[Suggestion]:
+    """The suggestions, each unrolled loop compiled from before optimizations.
+
+    There XLA chooses layouts, and what leaves a loop, after it is unrolled.
+    """
+    texts = {s.text for s in suggestions if s.recipe in {r.name for r in LOOPS}}
+    if not texts:
+        return list(suggestions)
+    found = dict[tuple[str, str], Trial]()
+    for r, trial in _tried_in_written(observed, written, partial(_with_loops_changed, texts=texts)):
+        trial = _of_unrolled(trial, observed.replay.config.build.backend, facts.account_replayed)
+        found[r.recipe.name, r.recipe.text] = trial
+    return [replace(s, trial=found.get((s.recipe, s.text), s.trial)) for s in suggestions]
+
+
+def _tried_in_written(
+    observed: Observed, written: Module, changed: Callable[[Module, str], Iterable[Rewritten]]
+) -> Iterator[tuple[Rewritten, Trial]]:
+    """The changes of a module before optimizations, each with its trial."""
     config = observed.replay.config
     if not before_fusion(config.target, config.device) or config.changes:
         return
     start = prepared(written)
     base: Account | None = None
-    for found in rewritten(start, config.build.backend):
+    for found in changed(start, config.build.backend):
         base = base or compiled(start, observed, config.build.flags)
         after = compiled(found.module, observed, config.build.flags)
-        if base is None or after is None:
-            continue
-        trial = trial_of(base.totals, after.totals, "replayed from before optimizations", (base, after))
-        yield found.suggestion(replace(trial, roughly_timed=WRITTEN[found.recipe.name].rough))
+        if base is not None and after is not None:
+            how = "replayed from before optimizations"
+            yield found, trial_of(base.totals, after.totals, how, (base, after))
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +185,16 @@ def rewritten(start: Module, backend: str, *, loops: bool = False) -> Iterator[R
         changed = tuple(_rewrite(module, recipe.name))
         if changed:
             yield Rewritten(recipe, module, changed)
+    if loops:
+        yield from _with_loops_changed(start, backend)
+
+
+def _with_loops_changed(start: Module, backend: str, texts: Container[str] = ()) -> Iterator[Rewritten]:
+    """`start` with each change of its loops; with `texts`, only those with such a text."""
     situation = Unoptimized(start, backend)
-    for recipe in (form for r in LOOPS if loops for form in _forms(r)):
-        module, changed = copy_module(start), ()
+    for recipe in (form for r in LOOPS for form in _forms(r) if not texts or form.text in texts):
+        module = copy_module(start)
+        changed: tuple[Place, ...] = ()
         for finding in recipe.find(situation) if recipe.rewrite is not None else ():
             x = module.find(finding.at)
             if x is not None and recipe.rewrite is not None:

@@ -18,7 +18,15 @@ from hlofuse.reports.advice.written import compile_time_notes
 from hlofuse.reports.common.facts import Facts, place_of
 from hlofuse.reports.common.model import TRIED_UP_TO, Place
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
-from hlofuse.reports.verdict.candidates import UNKNOWN, combined, of_flags, of_recipes, of_rules, of_written
+from hlofuse.reports.verdict.candidates import (
+    UNKNOWN,
+    combined,
+    of_flags,
+    of_recipes,
+    of_rules,
+    of_written,
+    with_loops_of_written,
+)
 from hlofuse.reports.verdict.collectives import collective_rows
 from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
 from hlofuse.reports.verdict.tiles import tiles_of
@@ -83,6 +91,8 @@ def verdict(
     suggestions = [s for s in suggestions if s not in untried]
     untried.sort(key=lambda s: -s.touched)
     helpful = _rank(suggestions, facts.account_replayed)
+    if written is not None and tries:
+        helpful = _rank(with_loops_of_written(helpful, observed, facts, written), facts.account_replayed)
     best, best_of = _best(helpful, ranking)
     together = _in_command_buffers(account, config.release.name, config.build.flags)
     return Verdict(
