@@ -20,9 +20,10 @@ from hlofuse.ir.text.printer import print_module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
 from hlofuse.passes.base import FixedPoint, Pass, Pipeline, UnimplementedPass
+from hlofuse.passes.gpu.convolutions.padding import ConvPaddingLegalization
 from hlofuse.passes.gpu.copies import HostOffloader
 from hlofuse.pipelines.targets import before_fusion
-from hlofuse.trace import Recorder
+from hlofuse.trace import OnlySkipped, Recorder
 
 from ..fixtures import Case, read_cases
 from ..running import lowered
@@ -219,3 +220,25 @@ ENTRY %main {
     )
     assert not HloConstantFolding().run(module, Recorder())
     assert module.entry.root.opcode == "get-tuple-element"
+
+
+@pytest.mark.parametrize(
+    ("pad", "start"), [("0_1x0_1", 0), ("1_0x1_0", 1), ("2_1x2_1", 1), ("1_1x1_1", None)]
+)
+def test_the_gradient_of_unevenly_padded_pictures_is_a_piece_of_a_larger_one(
+    pad: str, start: int | None
+) -> None:
+    text = f"""HloModule m
+    ENTRY e {{
+      g = f32[4,8,8,16] parameter(0)
+      w = f32[3,3,8,16] parameter(1)
+      c = (f32[4,16,16,8], u8[0]) custom-call(g, w), window={{size=3x3 stride=2x2 pad={pad}}},
+        dim_labels=b01f_01io->b01f, custom_call_target="__cudnn$convBackwardInput"
+      ROOT x = f32[4,16,16,8] get-tuple-element(c), index=0
+    }}"""
+    module = parse_module(text)
+    assert ConvPaddingLegalization().run(module, OnlySkipped()) == (start is not None)
+    slices = [i.attributes["slice"] for i in module.entry if i.opcode == "slice"]
+    assert [[(r.start, r.limit) for r in s] for s in slices] == (
+        [] if start is None else [[(0, 4), (start, start + 16), (start, start + 16), (0, 8)]]
+    )

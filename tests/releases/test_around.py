@@ -223,8 +223,26 @@ CASES = {
         {"sine": 1, "broadcast": 1, "divide": 1},
         {"sine": 1, "broadcast": 2, "divide": 1, "multiply": 1},
     ),
+    "scatters_into_any_dimension": (
+        _SUM.join(
+            (
+                "HloModule m\n",
+                """ENTRY e {
+          p = f32[4,16,8] parameter(0)
+          i = s32[32,1] parameter(1)
+          u = f32[4,32,8] parameter(2)
+          q = f32[4,16,8] sine(p)
+          ROOT r = f32[4,16,8] scatter(q, i, u), update_window_dims={0,2}, inserted_window_dims={1},
+            scatter_dims_to_operand_dims={1}, index_vector_dim=1, to_apply=s
+        }""",
+            )
+        ),
+        {"sine": 1, "transpose": 3, "scatter": 1},
+        {"sine": 1, "transpose": 1, "scatter": 1},
+    ),
 }
 _RELEASES = {
+    "scatters_into_any_dimension": ("0.8.3", "0.9.2"),
     "ynn_reduces_at_length": ("0.9.2", "0.10.2"),
     "joins_unlike_loops": ("0.4.35", "0.4.38"),
     "simplifies_conditionals": ("0.7.2", "0.8.3"),
@@ -240,6 +258,7 @@ _ON_GPU = (
     "simplifies_conditionals",
     "products_end_in_sums",
     "weighs_merged_products",
+    "scatters_into_any_dimension",
     *_AFTER_FUSION,
 )
 _NOTHING = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element")

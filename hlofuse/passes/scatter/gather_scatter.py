@@ -1,9 +1,11 @@
 """Passes on gathers and scatters."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from hlofuse.analysis.custom_calls import has_side_effect
+from hlofuse.cost.gpu.shapes import inverse
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
@@ -31,6 +33,7 @@ from hlofuse.passes.common.index_vectors import (
 )
 from hlofuse.passes.common.make import reducer
 from hlofuse.passes.common.shapes import array, is_identity, numbers_of
+from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.trace import Recorder
 
 
@@ -197,23 +200,44 @@ def _in_order(gather: Instruction, result: Instruction) -> Instruction:
     return result if is_identity(order) else make.transpose(result, result, order)
 
 
+@dataclass(frozen=True)
 class ScatterSimplifier(RewritePass):
     """`scatter_simplifier`; a scatter into a scalar is left alone (`xla/service/scatter_simplifier.cc`)."""
 
     name = "scatter_simplifier"
     opcodes = ("scatter",)
+    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def handle(self, x: Instruction) -> bool:
-        return (
-            bool(x.operands[0].shape.dimensions)
-            and not is_simplified_scatter(x)
-            and substituted(x, _simplified_scatter(x))
-        )
+        targets = numbers_of(x, "scatter_dims_to_operand_dims")
+        rank = x.operands[0].shape.rank
+        order = [*targets, *(d for d in range(rank) if d not in targets)]
+        if self.release.scatters_into_any_dimension:
+            order = [*range(rank)]
+        if not rank or (is_simplified_scatter(x) and is_identity(order)):
+            return False
+        new = _simplified_scatter(x, order, targets)
+        return substituted(x, new if is_identity(order) else _moved_back(new, inverse(tuple(order))))
 
 
-def _simplified_scatter(scatter: Instruction) -> Instruction:
+def _moved_back(scatter: Instruction, order: Sequence[int]) -> Instruction:
+    """The results with the dimensions that the array had."""
+    if scatter.shape.is_array:
+        return moved(scatter, order)
+    count = len(scatter.shape.tuple_shapes)
+    results = [make.get_tuple_element(scatter, scatter, k) for k in range(count)]
+    return make.tuple_of(scatter, [moved(r, order) for r in results])
+
+
+def _simplified_scatter(
+    scatter: Instruction,
+    order: Sequence[int],
+    targets: Sequence[int],
+) -> Instruction:
+    """A scatter into arrays of which the dimensions stand in that order."""
     count = len(scatter.operands) // 2
-    bases, updates = scatter.operands[:count], scatter.operands[count + 1 :]
+    bases = [moved(o, order) for o in scatter.operands[:count]]
+    updates = [moved(_flat(scatter, u), [0, *(d + 1 for d in order)]) for u in scatter.operands[count + 1 :]]
     if scatter.attributes.get("input_batching_dims"):
         raise NotRepresentable("a scatter with batch dimensions")
     indices = flat_indices(scatter.operands[count], int(scatter.attributes["index_vector_dim"]))
@@ -226,11 +250,11 @@ def _simplified_scatter(scatter: Instruction) -> Instruction:
         scatter,
         "scatter",
         bases[0].shape if count == 1 else Shape.tuple_of([b.shape for b in bases]),
-        [*bases, indices, *(_flat(scatter, u) for u in updates)],
+        [*bases, indices, *updates],
         called=[("to_apply", scatter.called_computations[0])],
         update_window_dims=make.numbers(range(1, bases[0].shape.rank + 1)),
         inserted_window_dims="{}",
-        scatter_dims_to_operand_dims=make.numbers(numbers_of(scatter, "scatter_dims_to_operand_dims")),
+        scatter_dims_to_operand_dims=make.numbers([order.index(d) for d in targets]),
         index_vector_dim=1,
         copied_attributes=attributes,
     )

@@ -12,9 +12,10 @@ from hlofuse.ir.attributes.window import (
 )
 from hlofuse.ir.graph import Instruction
 from hlofuse.ir.removing import replace_instruction, set_attribute
-from hlofuse.passes.base import NotRepresentable, VisitPass
+from hlofuse.ir.shape import Shape
+from hlofuse.passes.base import VisitPass
 from hlofuse.passes.common import make
-from hlofuse.passes.common.shapes import array, labels_of, window_of
+from hlofuse.passes.common.shapes import array, labels_of, window_of, with_dimensions
 from hlofuse.passes.gpu.convolutions.rewriter import BACKWARD_FILTER, BACKWARD_INPUT, NAMES
 from hlofuse.releases import AROUND_FUSION, Release
 
@@ -124,11 +125,27 @@ def _backward_filter(call: Instruction, whole: bool) -> bool:
 
 
 def _backward_input(call: Instruction) -> bool:
-    """`CanonicalizeBackwardInputConvolution` where nothing is to be done."""
-    window = window_of(call)
+    """Less padding makes a larger result, of which a piece is taken
+    (`CanonicalizeBackwardInputConvolution`)."""
+    window, labels = window_of(call), labels_of(call)
     if _is_even(window) or _has_negative(window):
         return False
-    raise NotRepresentable("the gradient of a convolution padded unevenly")
+    result, scratch = call.shape.tuple_shapes
+    starts, limits = [0] * result.rank, list(result.dimensions)
+    sizes, dimensions = list(result.dimensions), []
+    for k, d in enumerate(window):
+        place = labels.input_spatial_dimensions[k]
+        least = min(d.padding_low, d.padding_high)
+        starts[place] += d.padding_low - least
+        limits[place] += d.padding_low - least
+        sizes[place] += abs(d.padding_low - d.padding_high)
+        dimensions.append(replace(d, padding_low=least, padding_high=least))
+    larger = Shape.tuple_of([with_dimensions(result, sizes), scratch])
+    new = make.copy_of(call, call.operands, larger)
+    set_attribute(new, "window", str(Window(tuple(dimensions))))
+    whole, rest = (make.get_tuple_element(call, new, k) for k in range(2))
+    slice_ = make.slice_of(call, whole, starts, limits)
+    return _replace(call, make.tuple_of(call, [slice_, rest]))
 
 
 def _replace(call: Instruction, new: Instruction) -> bool:
