@@ -80,65 +80,17 @@ def roots_of_atom(atom: Atom, slots: int) -> list[Root]:
     ]
 
 
-@dataclass(slots=True, eq=False)
-class Above:
-    """The result of a search for heroes from one instruction of a fusion upwards."""
-
-    transposes: tuple[Instruction, ...]
-    """At most two."""
-    concatenates: tuple[Instruction, ...]
-    """At most two."""
-    parameters: int
-    """A bit for each parameter at which the search left the fusion."""
-
-
-_NOTHING = Above((), (), 0)
-
-
-def search_upwards(
-    order: Iterable[Instruction], atoms: Mapping[Instruction, Atom]
-) -> dict[Instruction, Above]:
-    """The search from each instruction; `order` has operands before their users."""
-    found: dict[Instruction, Above] = {}
-    for node in order:
-        atom = atoms[node]
-        if node.opcode == "parameter":
-            above = Above((), (), 1 << node.parameter_number)
-        elif atom.transpose is not None:
-            above = Above((node,), (), 0)
-        elif atom.opcode == "concatenate":
-            above = Above((), (node,), 0)
-        elif atom.intermediate:
-            above = found[node.operands[0]]
-            for operand in node.operands[1:]:
-                above = _united(above, found[operand])
-        else:
-            above = _NOTHING
-        found[node] = above
-    return found
-
-
-def _united(a: Above, b: Above) -> Above:
-    if a is b or b is _NOTHING:
-        return a
-    if a is _NOTHING:
-        return b
-    transposes = tuple(dict.fromkeys((*a.transposes, *b.transposes)))[:2]
-    concatenates = tuple(dict.fromkeys((*a.concatenates, *b.concatenates)))[:2]
-    return Above(transposes, concatenates, a.parameters | b.parameters)
-
-
 def root_of_output(
     output: Instruction,
     atoms: Mapping[Instruction, Atom],
     clean: Mapping[Instruction, bool],
-    above: Above,
+    found: Iterable[Instruction],
+    reached: Sequence[bool],
     facts: Callable[[Shape], ShapeFacts],
-    count: int,
 ) -> Root:
     """The root for an output; `clean` is True for instructions that only intermediate operations use.
 
-    `above` is the search from the output, `count` the number of parameters.
+    The search from the output ended at the transposes and concatenates `found`, and at parameters `reached`.
     """
     result = facts(output.shape)
     if output.opcode == "parameter":
@@ -148,10 +100,11 @@ def root_of_output(
     while atoms[end].intermediate_chain and end.operands[0].opcode != "parameter":
         end = end.operands[0]
     root.chain_end, root.chain_is_root = atoms[end], end is output
-    root.transposes = tuple([(atoms[node], clean[node]) for node in above.transposes])
-    root.concatenates = tuple([(atoms[node], clean[node]) for node in above.concatenates])
-    if above.parameters:
-        root.reached = [bool(above.parameters >> number & 1) for number in range(count)]
+    candidates = [(atoms[node], clean[node]) for node in found]
+    root.transposes = tuple([(a, c) for a, c in candidates if a.transpose is not None][:2])
+    root.concatenates = tuple([(a, c) for a, c in candidates if a.transpose is None][:2])
+    if True in reached:
+        root.reached = reached
     updater = output.operands[0] if output.opcode == "bitcast" else output
     if updater.opcode == "dynamic-update-slice":
         root.update = facts(updater.operands[1].shape)

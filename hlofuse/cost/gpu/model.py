@@ -204,6 +204,7 @@ class KernelModel:
         """Register that the instruction's structure or config changed in another way."""
         self._summary_of.pop(instruction, None)
         self._structure_of.pop(instruction, None)
+        self.summaries.forget(instruction)
 
     def forget(self, instruction: Instruction) -> None:
         self.invalidate(instruction)

@@ -140,6 +140,7 @@ class Tables:
     def forget_module(self) -> None:
         """Drop a finished module; figures of structures stay."""
         self.atoms.forget_regions()
+        self.summaries.forget_module()
         if self.tiling is not None:
             self.tiling.forget_module()
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Hashable
 from hlofuse.cost.gpu.atoms import UNBOUNDED_ELEMENTS, Atom, AtomTable
 from hlofuse.cost.gpu.backend_config import TRITON, FusionConfig, fusion_config
 from hlofuse.cost.gpu.estimate import chain_end
-from hlofuse.cost.gpu.heroes import root_of_output, roots_of_atom, search_upwards
+from hlofuse.cost.gpu.heroes import root_of_output, roots_of_atom
 from hlofuse.cost.gpu.shapes import ShapeFacts, ShapeTable
 from hlofuse.cost.gpu.summary import Summary, SummaryPair
-from hlofuse.cost.gpu.ticks import fp32, single_half_away
-from hlofuse.ir.graph import Instruction
+from hlofuse.cost.gpu.ticks import EXACT, fp32, single_half_away
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.shape import Shape
 
 
@@ -45,91 +45,198 @@ def summary_of_atom(atom: Atom, slots: tuple[int, ...]) -> Summary:
 _Facts = Callable[[Shape], ShapeFacts]
 _Uses = frozenset[int]
 _NOT_USED: _Uses = frozenset()
+_WORTH_KEEPING = 16
+"""The size of a fusion from which on its visit is kept until it grows."""
 
 
-def summary_of_fusion(
-    fusion: Instruction, order: list[Instruction], atoms: dict[Instruction, Atom], facts: _Facts
-) -> Summary:
-    """`order` is a post-order of the computation."""
-    order = order[::-1]
-    summary = Summary()
-    summary.atom, summary.is_fusion, summary.is_tuple = None, True, fusion.shape.is_tuple
-    summary.first_slots = ()
-    summary.operands = [facts(p.shape) for p in fusion.fused_computation.parameters]
-    _set_costs(summary, fusion, order, atoms, facts)
-    _set_sums(summary, atoms)
-    _set_roots(summary, fusion, order, atoms, facts)
-    return summary
-
-
-def _set_costs(
-    summary: Summary,
-    fusion: Instruction,
-    order: list[Instruction],
-    atoms: dict[Instruction, Atom],
-    facts: _Facts,
-) -> None:
-    """Set the evaluations of the fusion's instructions, and the resulting use of its parameters.
+class _Visit:
+    """Figures of the instructions of a fused computation, each visited after all its users.
 
     Mirrors `GpuHloCostAnalysis::FusionCalculateUtilizations` and the fusion part of
     `xla/service/hlo_cost_analysis.cc`. An instruction belongs to *roots of element-wise use*: the outputs,
     and every operand of something that is not element-wise. Within the reach of one root everything is
     evaluated as often as the root is.
+
+    A fused producer takes the place of a parameter, below all that was visited. So the visit of a fusion
+    that grows goes on from there, as long as its sums are exact in single precision in any order.
     """
-    root, parameters = fusion.fused_root, fusion.fused_computation.parameters
-    updated = frozenset([o for o in _written_outputs(root) if o.opcode == "dynamic-update-slice"])
-    uses: dict[Instruction, _Uses] = {root: frozenset((0,))}
-    numbers: dict[Instruction, int] = {root: 0}
-    evaluated = [1.0]
-    emitted = [1]
-    sums: dict[_Uses, tuple[float, float]] = {}
-    utilization: dict[Instruction, float] = {}
-    ir_sizes: dict[Instruction, float] = {}
-    flops = ir_size = splits = 0.0
-    for instruction in order:
-        use = uses.get(instruction, _NOT_USED)
-        cached = sums.get(use)
-        if cached is None:
-            # All users come first, so the figures of these roots are final.
-            often, copies = 0.0, 0.0
-            for number in use:
-                often = fp32(often + evaluated[number])
-                copies = fp32(copies + emitted[number])
-            cached = sums[use] = (often, copies)
-        often, copies = cached
-        utilization[instruction], ir_sizes[instruction] = cached
-        atom = atoms[instruction]
-        if atom.flops:
-            flops = fp32(flops + fp32(often * atom.flops))
-        ir_size = fp32(ir_size + copies)
-        if atom.splits_block:
-            splits = fp32(splits + copies)
-        if atom.passes_use:
-            for operand in instruction.operands:
-                present = uses.get(operand)
-                if present is None:
-                    uses[operand] = use
-                elif present is not use:
-                    uses[operand] = present | use
-            continue
+
+    def __init__(self, body: Computation, table: AtomTable) -> None:
+        root = self._root = body.root
+        self._body, self._atom = body, table.atom
+        self.outputs = _outputs(root)
+        self._updated = frozenset([o for o in _written_outputs(root) if o.opcode == "dynamic-update-slice"])
+        self.atoms: dict[Instruction, Atom] = {}
+        """Those of all that was visited but for parameters, which are visited again."""
+        self.uses: dict[Instruction, _Uses] = {root: frozenset((0,))}
+        self._numbers = {root: 0}
+        self.evaluated = [1.0]
+        self._emitted = [1]
+        self.of_parameters: dict[Instruction, tuple[float, float]] = {}
+        """Evaluations and emitted copies of each parameter."""
+        self.flops = self.ir_size = self.splits = 0.0
+        self._parameter_size = 0.0
+        self._granule = math.inf
+        """A power of two that divides every summand of `flops`."""
+        self._is_exact = True
+        self.clean: dict[Instruction, bool] = {}
+        self.sought: dict[Instruction, int] = {}
+        """A bit for each output from which the search for heroes comes to an instruction."""
+        for number, output in enumerate(self.outputs):
+            self.sought[output] = self.sought.get(output, 0) | 1 << number
+        self.found: list[Instruction] = []
+        """Transposes and concatenates at which the search ends."""
+        self.across: list[Instruction] = []
+        self.features = self.shared_memory = self.unnested_reductions = 0
+        self.minor_of_transpose = UNBOUNDED_ELEMENTS
+        self.elementwise, self.significant_reduce = True, False
+
+    def goes_on(self, order: list[Instruction]) -> bool:
+        """Visit what is new; False if the visit has to begin at the root."""
+        return self._is_exact and self._root is self._body.root and self.add(order, goes_on=True)
+
+    def add(self, order: list[Instruction], goes_on: bool = False) -> bool:
+        """Visit what is new of `order`, users first; False if sums would depend on the order."""
+        atoms, uses, evaluated, emitted = self.atoms, self.uses, self.evaluated, self._emitted
+        sums: dict[_Uses, tuple[float, float]] = {}
+        flops, splits, ir_size = self.flops, self.splits, self.ir_size - self._parameter_size
+        parameter_size = 0.0
+        for instruction in order:
+            if instruction in atoms:
+                continue
+            use = uses.get(instruction, _NOT_USED)
+            cached = sums.get(use)
+            if cached is None:
+                # All users come first, so the figures of these roots are final.
+                often, copies = 0.0, 0.0
+                for number in use:
+                    often = fp32(often + evaluated[number])
+                    copies = fp32(copies + emitted[number])
+                cached = sums[use] = (often, copies)
+                if len(use) > 2:  # of two the order makes no difference
+                    self._is_exact = self._is_exact and _are_exact(*[evaluated[number] for number in use])
+            often, copies = cached
+            ir_size = fp32(ir_size + copies)
+            self._set_clean(instruction)
+            if instruction.opcode == "parameter":
+                self.of_parameters[instruction] = cached
+                parameter_size += copies
+                continue
+            if goes_on and not use:
+                return False  # it is not in the place of a parameter
+            atom = atoms[instruction] = self._atom(instruction)
+            if atom.flops:
+                work = fp32(often * atom.flops)
+                flops = fp32(flops + work)
+                self._granule = min(self._granule, _lowest_bit(work))
+            if atom.splits_block:
+                splits = fp32(splits + copies)
+            self._add_sums(instruction, atom)
+            self._search(instruction, atom)
+            if atom.passes_use:
+                for operand in instruction.operands:
+                    present = uses.get(operand)
+                    if present is None:
+                        uses[operand] = use
+                    elif present is not use:
+                        uses[operand] = present | use
+            else:
+                self._add_uses(instruction, atom, often, int(copies))
+        self.flops, self.splits, self.ir_size, self._parameter_size = flops, splits, ir_size, parameter_size
+        self._is_exact = self._is_exact and flops < self._granule * EXACT and ir_size < EXACT
+        return self._is_exact
+
+    def _add_uses(self, instruction: Instruction, atom: Atom, often: float, copies: int) -> None:
+        """Make each operand a root of element-wise use that is read by this instruction."""
+        uses, evaluated = self.uses, self.evaluated
         for slot, operand in enumerate(instruction.operands):
-            number = numbers.get(operand, -1)
+            number = self._numbers.get(operand, -1)
             if number < 0:
-                number = numbers[operand] = len(evaluated)
+                number = self._numbers[operand] = len(evaluated)
                 evaluated.append(0.0)
-                emitted.append(0)
+                self._emitted.append(0)
             uses[operand] = uses.get(operand, _NOT_USED) | {number}
-            share = 0.0 if slot == 0 and instruction in updated else atom.operand_utilization[slot]
+            share = 0.0 if slot == 0 and instruction in self._updated else atom.operand_utilization[slot]
             read = _elements_read(often, share, atom.operands[slot])
+            if evaluated[number]:
+                self._is_exact = self._is_exact and _are_exact(read, evaluated[number])
             evaluated[number] = fp32(evaluated[number] + read)
-            emitted[number] += int(copies)
-    summary.flops, summary.ir_size, summary.splits = int(flops), ir_size, splits
-    summary.operand_bytes = [_bytes_of(atoms[p].result, utilization.get(p, 0.0)) for p in parameters]
-    summary.utilization = [utilization.get(p, 0.0) for p in parameters]
-    summary.parameter_ir_size = [int(ir_sizes.get(p, 0.0)) for p in parameters]
-    summary.parameter_uses = [uses.get(p, _NOT_USED) for p in parameters]
-    summary.root_utilization = evaluated
-    summary.written = int(_written_bytes(fusion, root, facts))
+            self._emitted[number] += copies
+
+    def _add_sums(self, instruction: Instruction, atom: Atom) -> None:
+        self.elementwise = self.elementwise and atom.elementwise
+        if atom.is_transparent:
+            return
+        self.features |= atom.features
+        self.minor_of_transpose = min(self.minor_of_transpose, atom.minor_of_transpose)
+        self.shared_memory += atom.shared_memory
+        self.unnested_reductions += atom.unnested_reductions
+        self.significant_reduce = self.significant_reduce or atom.significant_reduce
+        if atom.transposes_minor:
+            self.across.append(instruction)
+
+    def _set_clean(self, instruction: Instruction) -> None:
+        clean, atoms = self.clean, self.atoms
+        clean[instruction] = True
+        for user in instruction.users:
+            if not (user.opcode == "tuple" or atoms[user].intermediate) or not clean[user]:
+                clean[instruction] = False
+
+    def _search(self, instruction: Instruction, atom: Atom) -> None:
+        """Have the search for heroes go on to the operands, or end here."""
+        sought = self.sought.get(instruction, 0)
+        if atom.transpose is not None or atom.opcode == "concatenate":
+            self.found.append(instruction)
+        elif sought and atom.intermediate:
+            for operand in instruction.operands:
+                self.sought[operand] = self.sought.get(operand, 0) | sought
+
+
+def _are_exact(*summands: float) -> bool:
+    """True if whole numbers have a sum that single precision holds."""
+    return sum(summands) < EXACT and all(value.is_integer() for value in summands)
+
+
+def _lowest_bit(value: float) -> float:
+    """The largest power of two that divides a number."""
+    whole, divisor = value.as_integer_ratio()
+    return (whole & -whole) / divisor if whole else math.inf
+
+
+def summary_of_fusion(fusion: Instruction, visit: _Visit, facts: _Facts) -> Summary:
+    """The summary of a fusion whose computation was visited."""
+    parameters = fusion.fused_computation.parameters
+    summary = Summary()
+    summary.atom, summary.is_fusion, summary.is_tuple = None, True, fusion.shape.is_tuple
+    summary.first_slots = ()
+    operands = summary.operands = [facts(p.shape) for p in parameters]
+    summary.flops, summary.ir_size, summary.splits = int(visit.flops), visit.ir_size, visit.splits
+    each = [visit.of_parameters[p] for p in parameters]
+    summary.utilization = [often for often, _ in each]
+    summary.operand_bytes = [
+        _bytes_of(o, often) for o, often in zip(operands, summary.utilization, strict=True)
+    ]
+    summary.parameter_ir_size = [int(copies) for _, copies in each]
+    summary.parameter_uses = [visit.uses.get(p, _NOT_USED) for p in parameters]
+    summary.root_utilization = visit.evaluated.copy()
+    summary.written = int(_written_bytes(fusion, fusion.fused_root, facts))
+    summary.elementwise, summary.features = visit.elementwise, visit.features
+    summary.minor_of_transpose, summary.shared_memory = visit.minor_of_transpose, visit.shared_memory
+    summary.unnested_reductions = visit.unnested_reductions
+    summary.significant_reduce = visit.significant_reduce
+    across = [chain_end(i.operands[0]) for i in visit.across]
+    summary.bad_transpose = any(end.opcode not in ("broadcast", "iota") for end in across)
+    summary.clean = [visit.clean[p] for p in parameters]
+    summary.roots = []
+    for number, output in enumerate(visit.outputs):
+        found = [i for i in visit.found if visit.sought.get(i, 0) >> number & 1]
+        reached = [bool(visit.sought.get(p, 0) >> number & 1) for p in parameters]
+        summary.roots.append(root_of_output(output, visit.atoms, visit.clean, found, reached, facts))
+    summary.is_reduction = any(root.is_reduction for root in summary.roots)
+    summary.skipped = frozenset(
+        [o.parameter_number for o in visit.outputs if o.opcode == "parameter" and len(o.users) <= 1]
+    )
+    return summary
 
 
 def _elements_read(often: float, share: float, operand: ShapeFacts) -> float:
@@ -151,44 +258,6 @@ def _bytes_of(operand: ShapeFacts, share: float) -> int:
     """Bytes read of an array at this utilization."""
     size = operand.size_fp32
     return int(size) if share == 1.0 else single_half_away(size * share)
-
-
-def _set_sums(summary: Summary, atoms: dict[Instruction, Atom]) -> None:
-    inside = [(i, a) for i, a in atoms.items() if not a.is_transparent]
-    summary.elementwise = all(a.elementwise or i.opcode == "parameter" for i, a in atoms.items())
-    summary.features = 0
-    for _, atom in inside:
-        summary.features |= atom.features
-    summary.minor_of_transpose = min([a.minor_of_transpose for _, a in inside], default=UNBOUNDED_ELEMENTS)
-    summary.shared_memory = sum([a.shared_memory for _, a in inside])
-    summary.unnested_reductions = sum([a.unnested_reductions for _, a in inside])
-    summary.significant_reduce = any(a.significant_reduce for _, a in inside)
-    across = [chain_end(i.operands[0]) for i, a in inside if a.transposes_minor]
-    summary.bad_transpose = any(end.opcode not in ("broadcast", "iota") for end in across)
-
-
-def _set_roots(
-    summary: Summary,
-    fusion: Instruction,
-    order: list[Instruction],
-    atoms: dict[Instruction, Atom],
-    facts: _Facts,
-) -> None:
-    outputs = _outputs(fusion.fused_root)
-    clean: dict[Instruction, bool] = {}
-    for inner in order:
-        clean[inner] = True
-        for user in inner.users:
-            if not (user.opcode == "tuple" or atoms[user].intermediate) or not clean.get(user, True):
-                clean[inner] = False
-    summary.clean = [clean.get(p, True) for p in fusion.fused_computation.parameters]
-    count = len(summary.clean)
-    above = search_upwards(reversed(order), atoms)
-    summary.roots = [root_of_output(o, atoms, clean, above[o], facts, count) for o in outputs]
-    summary.is_reduction = any(root.is_reduction for root in summary.roots)
-    summary.skipped = frozenset(
-        [o.parameter_number for o in outputs if o.opcode == "parameter" and len(o.users) <= 1]
-    )
 
 
 def _outputs(root: Instruction) -> list[Instruction]:
@@ -227,6 +296,7 @@ class SummaryTable:
         self._facts = shapes.facts
         self._atoms = atoms
         self._by_key: dict[Hashable, Summary] = {}
+        self._visits: dict[Instruction, _Visit] = {}
         self._count = 0
 
     def find(self, instruction: Instruction) -> Summary:
@@ -253,13 +323,32 @@ class SummaryTable:
         cached = pair.fused.get(config)
         if cached is None:
             # Looking for an equal fusion made in another way costs as much as a walk and finds few.
-            order = fusion.fused_computation.post_order()
-            atoms = {inner: self._atoms.atom(inner) for inner in order}
-            cached = summary_of_fusion(fusion, order, atoms, self._facts)
+            cached = summary_of_fusion(fusion, self._visited(fusion), self._facts)
             pair.fused[config] = self._assign_number(cached, config)
             if config is None and len(cached.roots) == 1 and cached.roots[0].update is None:
                 cached.launch = pair.launch  # the same kernel, about to be fused or fused
         return cached
+
+    def _visited(self, fusion: Instruction) -> _Visit:
+        """A visit of all that the fusion holds, which goes on with the one from before it grew."""
+        body = fusion.fused_computation
+        order = body.post_order()
+        order.reverse()
+        visit = self._visits.pop(fusion, None)
+        if visit is None or not visit.goes_on(order):
+            visit = _Visit(body, self._atoms)
+            visit.add(order)
+        if len(order) >= _WORTH_KEEPING:
+            self._visits[fusion] = visit
+        return visit
+
+    def forget(self, fusion: Instruction) -> None:
+        """Drop what is kept of a fusion that is removed, or has changed in another way than by growing."""
+        self._visits.pop(fusion, None)
+
+    def forget_module(self) -> None:
+        """Drop what is kept of a finished module."""
+        self._visits.clear()
 
     def _assign_number(self, summary: Summary, config: FusionConfig | None) -> Summary:
         summary.config, summary.is_triton = config, False
@@ -293,6 +382,8 @@ class SummaryTable:
         )
         cached = self._by_key.get(key)
         if cached is None:
-            summary = summary_of_fusion(fusion, order, atoms, self._facts)
+            visit = _Visit(body, self._atoms)
+            visit.add(order[::-1])
+            summary = summary_of_fusion(fusion, visit, self._facts)
             cached = self._by_key[key] = self._assign_number(summary, config)
         return cached

@@ -335,7 +335,7 @@ class Driver:
             self._queue.discard(producer)
             if not extra:
                 self._computation.remove_instruction(producer)
-            self._model.invalidate(producer)
+            self._model.forget(producer)
         for consumer in consumers:
             self._model.invalidate(consumer)
         self._update_priorities()
