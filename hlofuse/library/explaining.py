@@ -20,7 +20,7 @@ from hlofuse.library.naming import resolver_of
 from hlofuse.library.options import ReplayOptions
 from hlofuse.library.other_stages import answer_of_another_stage, final_of_tpu, tpu_reasons
 from hlofuse.library.program import Program
-from hlofuse.library.proving import proved
+from hlofuse.library.proving import tried_verdict
 from hlofuse.library.questions import Explain, Why
 from hlofuse.reports.common.xla_result import compare_with_result
 from hlofuse.reports.comparison.text import print_difference
@@ -62,9 +62,7 @@ def explained(report: Program, options: Explain) -> Answer[Any]:
         print_screen(figures, console, head, notes, details=False, tried=False)
 
     report.draw_figures = draw_figures
-    answer = report.verdict if name is None else None
-    if answer is not None and options.prove:
-        answer = proved(report, answer, options.tries, options.python)
+    answer = tried_verdict(report, options)
     difference = report.difference
 
     @cache

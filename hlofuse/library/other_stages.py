@@ -16,7 +16,7 @@ from hlofuse.inputs.part import PartError
 from hlofuse.library.answer import Answer
 from hlofuse.library.heads import head_of
 from hlofuse.library.program import Program
-from hlofuse.library.proving import proved, with_candidates
+from hlofuse.library.proving import tried_verdict
 from hlofuse.library.questions import Explain
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.common.part import part_json, print_part
@@ -37,11 +37,7 @@ def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | 
         return None
     loaded, stage = report.loaded, report.identity.shown
     report.options.listener.note(loaded.device_note)
-    answer = report.verdict_as_it_is if name is None else None
-    if answer is not None and options.prove:
-        answer = proved(report, answer, options.tries, options.python)
-    elif answer is not None and answer.tiles is not None:
-        answer = with_candidates(report, answer)
+    answer = tried_verdict(report, options)
 
     @cache
     def fused() -> Fused:

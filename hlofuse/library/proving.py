@@ -19,6 +19,7 @@ from hlofuse.judge.judge import Judge
 from hlofuse.library.cache import place_of_content, read, write
 from hlofuse.library.opening import open as open_report
 from hlofuse.library.program import Program
+from hlofuse.library.questions import Explain
 from hlofuse.passes.common import make
 from hlofuse.pipelines.flags import joined
 from hlofuse.reports.advice.catalogue import WRITTEN
@@ -41,7 +42,17 @@ Candidate = tuple[Suggestion, "Module | None"]
 """A change that was not tried, and the module with it; None for a flag."""
 
 
-def with_candidates(report: Program, v: Verdict) -> Verdict:
+def tried_verdict(report: Program, options: Explain) -> Verdict | None:
+    """The verdict that `explain` shows, with what XLA compiled where that is asked for; None with a name."""
+    if options.name is not None:
+        return None
+    found = report.verdict
+    if options.prove:
+        return _proved(report, found, options.tries, options.python)
+    return found if found.tiles is None else _with_candidates(report, found)
+
+
+def _with_candidates(report: Program, v: Verdict) -> Verdict:
     """A TPU's verdict with the changes that may apply, not tried; `v` without the module before them."""
     try:
         written = report.before_optimizations("explain").module
@@ -53,7 +64,7 @@ def with_candidates(report: Program, v: Verdict) -> Verdict:
     return replace(v, untried=tuple(sorted(found.values(), key=lambda s: -s.touched)))
 
 
-def proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verdict:
+def _proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verdict:
     """The verdict with changes that XLA compiled, at most so many, and what they gain.
 
     Each is compared with the unchanged module, compiled in the same way. `Verdict.not_proved` says why none

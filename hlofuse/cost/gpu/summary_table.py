@@ -67,7 +67,7 @@ class _Visit:
         self.outputs = _outputs(root)
         self._updated = frozenset([o for o in _written_outputs(root) if o.opcode == "dynamic-update-slice"])
         self.atoms: dict[Instruction, Atom] = {}
-        """Those of all that was visited but for parameters, which are visited again."""
+        """Atoms of all that was visited but for parameters, which are visited again."""
         self.uses: dict[Instruction, _Uses] = {root: frozenset((0,))}
         self._numbers = {root: 0}
         self.evaluated = [1.0]

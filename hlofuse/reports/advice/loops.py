@@ -304,9 +304,10 @@ _short = _loops(lambda x: 1 < x.trips <= _WRITTEN_OUT // len(x.body.post_order()
 _searches = _loops(_is_search, "gpu", own=False)
 _conditionals = each(_is_small_choice, "conditional")
 _by = partial(partial, unrolled)
+_unroll = partial(Recipe, unrolls=True)
 
 LOOPS = (
-    Recipe(
+    _unroll(
         "unroll-the-scan",
         "Unroll the loop by 4 (a scan: 4 times its unroll)",
         _repeated,
@@ -316,9 +317,9 @@ LOOPS = (
             ("Unroll the loop by 8 (a scan: 8 times its unroll)", _by(times=8, nearest=False)),
         ),
     ),
-    Recipe("unroll-the-swap", "Pass unroll=2, so that a swap needs no copy", _loops(_swaps), _by(times=2)),
-    Recipe("unroll-the-short-loop", "Pass unroll=True to a short loop", _short, _by(times=None)),
-    Recipe("unroll-the-search", 'Pass method="scan_unrolled" to searchsorted', _searches, _by(times=None)),
+    _unroll("unroll-the-swap", "Pass unroll=2, so that a swap needs no copy", _loops(_swaps), _by(times=2)),
+    _unroll("unroll-the-short-loop", "Pass unroll=True to a short loop", _short, _by(times=None)),
+    _unroll("unroll-the-search", 'Pass method="scan_unrolled" to searchsorted', _searches, _by(times=None)),
     Recipe("vmap-not-map", "Use vmap: iterations do not depend on each other"),
     Recipe("hoist-the-product", "Multiply for all iterations at once, before the loop"),
     Recipe("sum-in-the-carry", "Sum in the carry, not over stacked results"),

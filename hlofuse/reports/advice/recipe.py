@@ -84,6 +84,8 @@ class Recipe:
 
     Without it the gain is that of a replay without `Finding.rule`.
     """
+    unrolls: bool = False
+    """A loop does several iterations in one."""
     flag: str = ""
     """The XLA flag that is the change; empty where the program is edited."""
     forms: tuple[tuple[str, Callable[..., bool]], ...] = ()

@@ -24,7 +24,7 @@ from hlofuse.pipelines.gpu.before_fusion import ALGSIMP_LAYOUTS, has_triton, pas
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import OPTION_FLAGS, TARGETS, before_fusion
 from hlofuse.reports.advice.catalogue import RECIPES, WRITTEN
-from hlofuse.reports.advice.loops import LOOPS, unrolled
+from hlofuse.reports.advice.loops import LOOPS
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation, Unoptimized
 from hlofuse.reports.advice.written import prepared
 from hlofuse.reports.common.facts import Facts, place_of
@@ -93,7 +93,7 @@ def of_recipes(
         elif (around := tried_around(recipe, findings, observed, cutter)) is not None:
             trial, findings = around
         touched = cutter.touched(findings) if trial is None else 0.0
-        if trial is not None and getattr(recipe.rewrite, "func", None) is unrolled:
+        if trial is not None and recipe.unrolls:
             trial = _of_unrolled(trial, situation.backend, situation.facts.account_replayed)
         yield _of_recipe(recipe, findings, trial or UNKNOWN, situation, touched)
 
