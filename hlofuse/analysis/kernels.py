@@ -89,7 +89,8 @@ class _Counter:
     """Values in a loop, as numbers or relative to its counter; outside of any loop, as numbers."""
 
     def __init__(self, loop: Instruction | None, types: set[str]) -> None:
-        self._loop, self._looked_at = loop, 0
+        self._loop = loop
+        self._looked_at = 0
         self.types = types
         """The element types that values have on their path; `source` and `linear` add to them."""
         self.index: int | None = None

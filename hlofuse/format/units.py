@@ -74,3 +74,8 @@ def listing(names: Sequence[str], most: int) -> str:
     """The first of some names, and the number of others: `a, b, … 4 more`."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f", … {rest:,} more" if rest > 0 else "")
+
+
+def signed(number: int) -> str:
+    """`−3`, `+1,800`, `±0`."""
+    return f"{'−' if number < 0 else '+'}{abs(number):,}" if number else "±0"

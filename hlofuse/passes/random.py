@@ -64,7 +64,8 @@ class _Op:
     """A value (`XlaOp`). Numbers, and scalars with arrays, are broadcast."""
 
     def __init__(self, b: _Builder, x: Instruction) -> None:
-        self.b, self.x = b, x
+        self.b = b
+        self.x = x
         self.sizes, self.type = x.shape.dimensions, x.shape.element_type
 
     def convert(self, element_type: str, opcode: str = "convert") -> _Op:

@@ -23,7 +23,8 @@ class Plot:
     """Elements at fixed positions; earlier ones lie below."""
 
     def __init__(self, title: str, description: str) -> None:
-        self.title, self.description = title, description
+        self.title = title
+        self.description = description
         self._svg: list[str] = []
         self._low, self._high = (math.inf, math.inf), (-math.inf, -math.inf)
 

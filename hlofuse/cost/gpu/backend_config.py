@@ -5,7 +5,7 @@ import json
 import math
 import re
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hlofuse.ir.graph import Instruction
 from hlofuse.releases import AROUND_FUSION, Release, Span
@@ -62,6 +62,12 @@ _AROUND: tuple[tuple[str, object, Span], ...] = (
     ("reification_cost", [], Span(since="0.6")),
     ("device_type", "DEVICE_TYPE_INVALID", Span(since="0.7")),
 )
+
+
+def gpu_config(call: Instruction, field: str) -> dict[str, Any]:
+    """A copy of one field of the `GpuBackendConfig` of a call."""
+    found: dict[str, Any] = json.loads(call.attributes.raw("backend_config") or "{}")[field]
+    return found
 
 
 def gpu_config_text(field: str, value: object, release: Release = AROUND_FUSION) -> str:

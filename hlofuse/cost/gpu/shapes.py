@@ -85,7 +85,7 @@ def reshape_is_bitcast(source: Shape, result: Shape, ignore_element_type: bool =
 
 def _follows(source: Shape, result: Shape) -> bool:
     """True if a step along each dimension of `source` is the same distance in memory in `result`."""
-    source_strides, result_strides = _strides(source), _strides(result)
+    source_strides, result_strides = strides_of(source), strides_of(result)
     logical = 1
     steps = [0] * source.rank
     for d in range(source.rank - 1, -1, -1):
@@ -103,8 +103,9 @@ def _follows(source: Shape, result: Shape) -> bool:
     return True
 
 
-def _strides(shape: Shape) -> list[int]:
-    strides, step = [0] * shape.rank, 1
+def strides_of(shape: Shape, step: int = 1) -> list[int]:
+    """The distance in memory of neighbours along each dimension, `step` being that of the most minor one."""
+    strides = [0] * shape.rank
     for d in shape.minor_to_major:
         strides[d] = step
         step *= shape.dimensions[d]

@@ -31,7 +31,9 @@ class _SingleAnalysis(FusionAnalysis):
 
     def __init__(self, instruction: Instruction, summary: Summary, mlir: bool) -> None:
         super().__init__(summary.roots, summary.features, summary.minor_of_transpose)
-        self._instruction, self._summary, self._mlir = instruction, summary, mlir
+        self._instruction = instruction
+        self._summary = summary
+        self._mlir = mlir
 
     def operands(self) -> Sequence[ShapeFacts]:
         return self._summary.operands

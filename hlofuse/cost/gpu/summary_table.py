@@ -89,7 +89,8 @@ class _Visit:
         self.across: list[Instruction] = []
         self.features = self.shared_memory = self.unnested_reductions = 0
         self.minor_of_transpose = UNBOUNDED_ELEMENTS
-        self.elementwise, self.significant_reduce = True, False
+        self.elementwise = True
+        self.significant_reduce = False
 
     def goes_on(self, order: list[Instruction]) -> bool:
         """Visit what is new; False if the visit has to begin at the root."""
@@ -142,7 +143,10 @@ class _Visit:
                         uses[operand] = present | use
             else:
                 self._add_uses(instruction, atom, often, int(copies))
-        self.flops, self.splits, self.ir_size, self._parameter_size = flops, splits, ir_size, parameter_size
+        self.flops = flops
+        self.splits = splits
+        self.ir_size = ir_size
+        self._parameter_size = parameter_size
         self._is_exact = self._is_exact and flops < self._granule * EXACT and ir_size < EXACT
         return self._is_exact
 

@@ -37,7 +37,8 @@ class Analysis:
 
     def __init__(self, view: FusionView, gaps: bool = False) -> None:
         """`gaps` are those that slices leave in rows (`size_and_stride`)."""
-        self.view, self._gaps = view, gaps
+        self.view = view
+        self._gaps = gaps
         self.sizes, self.first_parameter = self._parameters()
         self.conditions: list[Condition] = []
         self._joint: Condition = ALWAYS

@@ -43,7 +43,8 @@ class Expr:
         if lhs is None or rhs is None:
             self.order = (kind, value)
         else:
-            self.lhs, self.rhs = lhs, rhs
+            self.lhs = lhs
+            self.rhs = rhs
             self.order = (kind, lhs.order, rhs.order)
 
 

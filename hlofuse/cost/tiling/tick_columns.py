@@ -55,7 +55,8 @@ def nanoseconds(value: Number) -> Ticks:
 
 class KernelTimes:
     def __init__(self, device: DeviceDescription, release: Release) -> None:
-        self.device, self.release = device, release
+        self.device = device
+        self.release = release
         self._bandwidth = _F(device.memory_bandwidth)
         self._flops_per_core = flops_per_ns_and_fpu(device, release)
         self._per_block = _F(device.clock_rate_ghz) * _F(1e9) * _F(device.bytes_per_clock_and_core)

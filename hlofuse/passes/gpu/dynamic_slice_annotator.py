@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from hlofuse.analysis.slice_copies import copied_dynamic_slice, has_byte_strides, is_contiguous_slice
 from hlofuse.cost.gpu.backend_config import gpu_config_text
+from hlofuse.cost.gpu.shapes import strides_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.passes.base import Pass
@@ -61,7 +62,7 @@ def _place(i: Instruction) -> _Place | None:
     if not is_contiguous_slice(i) or not has_byte_strides(whole):
         return None
     offsets = i.operands[1:] if is_slice else i.operands[2:]
-    strides = _byte_strides(whole)
+    strides = strides_of(whole, (whole.bit_width + 7) // 8)
     moving = [(o, s) for o, s, a, b in zip(offsets, strides, sizes, whole.dimensions, strict=True) if a != b]
     constants = [(integer_of(o), s) for o, s in moving if o.opcode == "constant"]
     fixed = sum((value or 0) * s for value, s in constants)
@@ -128,14 +129,6 @@ def _counts_only(x: Instruction, counters: set[Instruction]) -> bool:
         else:
             work += current.operands
     return reads
-
-
-def _byte_strides(shape: Shape) -> list[int]:
-    strides, step = [0] * shape.rank, (shape.bit_width + 7) // 8
-    for d in shape.minor_to_major:
-        strides[d] = step
-        step *= shape.dimensions[d]
-    return strides
 
 
 _CONTEXT = Shape("u32")

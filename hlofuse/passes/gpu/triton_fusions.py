@@ -77,7 +77,8 @@ class _BlockLevelConfigs:
     """Backend configs of fusions that are no slower than their operations; equal bodies are tried once."""
 
     def __init__(self, device: DeviceDescription, release: Release) -> None:
-        self._device, self._release = device, release
+        self._device = device
+        self._release = release
         self._tables = SharedTables()
         self._tilings = TilingModel(device, release)
         self._called: dict[Computation, Hashable] = {}

@@ -145,7 +145,10 @@ class BufferConstraint:
             defined_by_array = self.buffer.instruction.shape.is_array
             if self.updates >= _MOST_UPDATES or not defined_by_array or priority <= self.priority:
                 return False
-        self.order, self.mandatory, self.dfs, self.priority = order, mandatory, dfs, priority
+        self.order = order
+        self.mandatory = mandatory
+        self.dfs = dfs
+        self.priority = priority
         self.updates += 1
         return True
 
@@ -175,7 +178,10 @@ class OperandConstraint:
         """Another layout is taken in only if it has to be, and not from a lower priority."""
         if same_layouts(self.shape, shape) or not mandatory or self.priority > priority:
             return False
-        self.shape, self.mandatory, self.dfs, self.priority = shape, mandatory, dfs, priority
+        self.shape = shape
+        self.mandatory = mandatory
+        self.dfs = dfs
+        self.priority = priority
         return True
 
 

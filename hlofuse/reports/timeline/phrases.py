@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from hlofuse.format.units import plural
+from hlofuse.format.units import plural, signed
 from hlofuse.matching.structure import TRIVIAL
 from hlofuse.reports.timeline.model import PassDump, PassTimeline, Replacement, Size, Step
 
@@ -53,7 +53,7 @@ def _parts(step: Step) -> Iterator[str]:
             yield f"{kind} {text}"
     if not has_details and step.opcodes:
         has_details = True
-        yield ", ".join(f"{delta(a - b)} {op}" for op, b, a in step.opcodes[:4])
+        yield ", ".join(f"{signed(a - b)} {op}" for op, b, a in step.opcodes[:4])
     telling = [(kind, n) for kind, n in step.changes if kind not in _FOLLOWING] or (
         [] if has_details else list(step.changes)
     )
@@ -86,11 +86,6 @@ def opcodes_text(opcodes: tuple[str, ...], limit: int = 3) -> str:
     counts = Counter(op for op in opcodes if op not in TRIVIAL) or Counter(opcodes)
     parts = [f"{op} ×{n}" if n > 1 else op for op, n in counts.most_common(limit)]
     return ", ".join([*parts, "…"] if len(counts) > limit else parts)
-
-
-def delta(number: int) -> str:
-    """`+3`, `−1,800`."""
-    return f"{'+' if number > 0 else '−'}{abs(number):,}"
 
 
 def seconds_text(seconds: float) -> str:

@@ -12,7 +12,7 @@ from hlofuse.account.replaying import final_account
 from hlofuse.compilation import Compilation
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import Rows, indented, print_command, print_more
-from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.format.units import bytes_text, plural, signed, us_text
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Module
 from hlofuse.judge.judge import Judge, Refused
@@ -100,7 +100,7 @@ def without_passes(
     for name in dict.fromkeys(n.partition("(")[0] for n in names):
         flags, seen = joined((*own, f"--{DISABLED}={name}")), "refused" if judge else ""
         with suppress(Refused):
-            seen = phrases.signed(judge.compile(module, flags).kernels - with_all) if judge else ""
+            seen = signed(judge.compile(module, flags).kernels - with_all) if judge else ""
         if (after := compiled(module, observed, flags)) is not None:
             trial = trial_of(base.totals, after.totals, f"replayed with --{DISABLED}={name}")
             rows.append(Change(name, seen, trial))
@@ -195,8 +195,8 @@ def _print_table(rows: Sequence[Change], v: Verdict, console: Console) -> None:
 
 
 def _figures(t: Trial, totals: Totals, with_memory: bool) -> Iterator[str]:
-    yield phrases.signed(-t.kernels_saved)
-    yield phrases.signed(-t.launches_saved)
+    yield signed(-t.kernels_saved)
+    yield signed(-t.launches_saved)
     yield phrases.delta(totals.cost.bytes_accessed, -t.bytes_saved, bytes_text)
     for total, saved in ((totals.us, t.us_saved), (totals.measured_us, t.scaled_us_saved)):
         if total is not None and totals.us is not None:

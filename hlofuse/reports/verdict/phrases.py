@@ -355,11 +355,6 @@ def kernel_cells(k: HotKernel, v: Verdict) -> tuple[str, str, str, str, str]:
     return figure, f"{100 * part:.0f}%", printable(name), printable(source), k.bound_by
 
 
-def signed(n: int) -> str:
-    """`−3`, `+1`, `±0`."""
-    return f"{'−' if n < 0 else '+'}{abs(n):,}" if n else "±0"
-
-
 def delta(old: float, change: float, text: Callable[[float], str]) -> str:
     """`−1.01 µs (−14%)`."""
     if round(change, 4) == 0:

@@ -1,13 +1,13 @@
 """Convolutions as calls of cuDNN: targets, configurations, layouts, and the pass that makes them
 (`xla/backends/gpu/transforms/conv_rewriter.cc`)."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.cost.gpu.backend_config import gpu_config_text
+from hlofuse.cost.gpu.backend_config import gpu_config, gpu_config_text
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.attributes.window import ConvolutionDimensionNumbers, Window, WindowDimension
@@ -46,11 +46,8 @@ DEFAULT: dict[str, Any] = {
 }
 
 
-def config_of(call: Instruction) -> dict[str, Any]:
-    """A copy of the call's configuration for the convolution."""
-    text = call.attributes.raw("backend_config") or "{}"
-    found: dict[str, Any] = json.loads(text)["cudnn_conv_backend_config"]
-    return found
+config_of = partial(gpu_config, field="cudnn_conv_backend_config")
+"""A copy of the call's configuration for the convolution."""
 
 
 def configure(call: Instruction, config: dict[str, Any]) -> None:

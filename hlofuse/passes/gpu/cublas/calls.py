@@ -1,13 +1,13 @@
 """Calls of cuBLAS, their configuration (`GemmBackendConfig`, `xla/service/gpu/backend_configs.proto`), and
 what they do with a product: a factor, a sum, an activation (`GemmRewriterVisitor`)."""
 
-import json
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from hlofuse.analysis.custom_calls import custom_call_target
-from hlofuse.cost.gpu.backend_config import gpu_config_text, printed_number
+from hlofuse.cost.gpu.backend_config import gpu_config, gpu_config_text, printed_number
 from hlofuse.ir.attributes.attributes import Attributes
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Instruction
@@ -29,11 +29,8 @@ def is_call(x: Instruction) -> bool:
     return custom_call_target(x) == TARGET
 
 
-def config_of(call: Instruction) -> dict[str, Any]:
-    """A copy of the call's configuration for the product."""
-    text = call.attributes.raw("backend_config") or "{}"
-    found: dict[str, Any] = json.loads(text)["gemm_backend_config"]
-    return found
+config_of = partial(gpu_config, field="gemm_backend_config")
+"""A copy of the call's configuration for the product."""
 
 
 def called_instead(dot: Instruction) -> Instruction:

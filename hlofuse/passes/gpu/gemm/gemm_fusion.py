@@ -57,7 +57,8 @@ class _Growing:
     """A fusion that grows from one dot, to its operands and then to its users."""
 
     def __init__(self, dot: Instruction, device: DeviceDescription, release: Release) -> None:
-        self._dot, self._device = dot, device
+        self._dot = dot
+        self._device = device
         self._into_sums = release.products_end_in_sums
         self._body = Computation(f"gemm_fusion_{dot.name}_computation")
         self._inputs: list[Instruction] = []
