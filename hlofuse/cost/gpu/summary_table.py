@@ -61,9 +61,9 @@ class _Visit:
     that grows goes on from there, as long as its sums are exact in single precision in any order.
     """
 
-    def __init__(self, body: Computation, table: AtomTable) -> None:
+    def __init__(self, body: Computation, atom_of: Callable[[Instruction], Atom]) -> None:
         root = self._root = body.root
-        self._body, self._atom = body, table.atom
+        self._body, self._atom_of = body, atom_of
         self.outputs = _outputs(root)
         self._updated = frozenset([o for o in _written_outputs(root) if o.opcode == "dynamic-update-slice"])
         self.atoms: dict[Instruction, Atom] = {}
@@ -87,10 +87,8 @@ class _Visit:
         self.found: list[Instruction] = []
         """Transposes and concatenates at which the search ends."""
         self.across: list[Instruction] = []
-        self.features = self.shared_memory = self.unnested_reductions = 0
-        self.minor_of_transpose = UNBOUNDED_ELEMENTS
-        self.elementwise = True
-        self.significant_reduce = False
+        self.kinds: dict[Atom, int] = {}
+        """The number of instructions of each kind."""
 
     def goes_on(self, order: list[Instruction]) -> bool:
         """Visit what is new; False if the visit has to begin at the root."""
@@ -99,6 +97,7 @@ class _Visit:
     def add(self, order: list[Instruction], goes_on: bool = False) -> bool:
         """Visit what is new of `order`, users first; False if sums would depend on the order."""
         atoms, uses, evaluated, emitted = self.atoms, self.uses, self.evaluated, self._emitted
+        clean, sought, kinds = self.clean, self.sought, self.kinds
         sums: dict[_Uses, tuple[float, float]] = {}
         flops, splits, ir_size = self.flops, self.splits, self.ir_size - self._parameter_size
         parameter_size = 0.0
@@ -118,22 +117,33 @@ class _Visit:
                     self._is_exact = self._is_exact and _are_exact(*[evaluated[number] for number in use])
             often, copies = cached
             ir_size = fp32(ir_size + copies)
-            self._set_clean(instruction)
+            is_clean = True
+            for user in instruction.users:
+                if not clean[user] or not (user.opcode == "tuple" or atoms[user].intermediate):
+                    is_clean = False
+                    break
+            clean[instruction] = is_clean
             if instruction.opcode == "parameter":
                 self.of_parameters[instruction] = cached
                 parameter_size += copies
                 continue
             if goes_on and not use:
                 return False  # it is not in the place of a parameter
-            atom = atoms[instruction] = self._atom(instruction)
+            atom = atoms[instruction] = self._atom_of(instruction)
+            kinds[atom] = kinds.get(atom, 0) + 1
             if atom.flops:
                 work = fp32(often * atom.flops)
                 flops = fp32(flops + work)
                 self._granule = min(self._granule, _lowest_bit(work))
             if atom.splits_block:
                 splits = fp32(splits + copies)
-            self._add_sums(instruction, atom)
-            self._search(instruction, atom)
+            if atom.transposes_minor:
+                self.across.append(instruction)
+            if atom.transpose is not None or atom.opcode == "concatenate":
+                self.found.append(instruction)
+            elif atom.intermediate and instruction in sought:
+                for operand in instruction.operands:
+                    sought[operand] = sought.get(operand, 0) | sought[instruction]
             if atom.passes_use:
                 for operand in instruction.operands:
                     present = uses.get(operand)
@@ -167,34 +177,6 @@ class _Visit:
             evaluated[number] = fp32(evaluated[number] + read)
             self._emitted[number] += copies
 
-    def _add_sums(self, instruction: Instruction, atom: Atom) -> None:
-        self.elementwise = self.elementwise and atom.elementwise
-        if atom.is_transparent:
-            return
-        self.features |= atom.features
-        self.minor_of_transpose = min(self.minor_of_transpose, atom.minor_of_transpose)
-        self.shared_memory += atom.shared_memory
-        self.unnested_reductions += atom.unnested_reductions
-        self.significant_reduce = self.significant_reduce or atom.significant_reduce
-        if atom.transposes_minor:
-            self.across.append(instruction)
-
-    def _set_clean(self, instruction: Instruction) -> None:
-        clean, atoms = self.clean, self.atoms
-        clean[instruction] = True
-        for user in instruction.users:
-            if not (user.opcode == "tuple" or atoms[user].intermediate) or not clean[user]:
-                clean[instruction] = False
-
-    def _search(self, instruction: Instruction, atom: Atom) -> None:
-        """Have the search for heroes go on to the operands, or end here."""
-        sought = self.sought.get(instruction, 0)
-        if atom.transpose is not None or atom.opcode == "concatenate":
-            self.found.append(instruction)
-        elif sought and atom.intermediate:
-            for operand in instruction.operands:
-                self.sought[operand] = self.sought.get(operand, 0) | sought
-
 
 def _are_exact(*summands: float) -> bool:
     """True if whole numbers have a sum that single precision holds."""
@@ -224,10 +206,15 @@ def summary_of_fusion(fusion: Instruction, visit: _Visit, facts: _Facts) -> Summ
     summary.parameter_uses = [visit.uses.get(p, _NOT_USED) for p in parameters]
     summary.root_utilization = visit.evaluated.copy()
     summary.written = int(_written_bytes(fusion, fusion.fused_root, facts))
-    summary.elementwise, summary.features = visit.elementwise, visit.features
-    summary.minor_of_transpose, summary.shared_memory = visit.minor_of_transpose, visit.shared_memory
-    summary.unnested_reductions = visit.unnested_reductions
-    summary.significant_reduce = visit.significant_reduce
+    summary.elementwise = all(kind.elementwise for kind in visit.kinds)
+    inside = [(kind, count) for kind, count in visit.kinds.items() if not kind.is_transparent]
+    summary.features = 0
+    for kind, _ in inside:
+        summary.features |= kind.features
+    summary.minor_of_transpose = min([a.minor_of_transpose for a, _ in inside], default=UNBOUNDED_ELEMENTS)
+    summary.shared_memory = sum([kind.shared_memory * count for kind, count in inside])
+    summary.unnested_reductions = sum([kind.unnested_reductions * count for kind, count in inside])
+    summary.significant_reduce = any(kind.significant_reduce for kind, _ in inside)
     across = [chain_end(i.operands[0]) for i in visit.across]
     summary.bad_transpose = any(end.opcode not in ("broadcast", "iota") for end in across)
     summary.clean = [visit.clean[p] for p in parameters]
@@ -340,7 +327,7 @@ class SummaryTable:
         order.reverse()
         visit = self._visits.pop(fusion, None)
         if visit is None or not visit.goes_on(order):
-            visit = _Visit(body, self._atoms)
+            visit = _Visit(body, self._atoms.atom)
             visit.add(order)
         if len(order) >= _WORTH_KEEPING:
             self._visits[fusion] = visit
@@ -386,7 +373,7 @@ class SummaryTable:
         )
         cached = self._by_key.get(key)
         if cached is None:
-            visit = _Visit(body, self._atoms)
+            visit = _Visit(body, atoms.__getitem__)
             visit.add(order[::-1])
             summary = summary_of_fusion(fusion, visit, self._facts)
             cached = self._by_key[key] = self._assign_number(summary, config)
