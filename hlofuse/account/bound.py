@@ -140,8 +140,8 @@ class ProgramFloor:
 def program_floor(
     account: Account, is_fused: Callable[[Instruction], bool], device: DeviceDescription | TpuDevice | None
 ) -> ProgramFloor:
-    """The floor of a final module: copies, collectives and launches of loops do not count, as changes
-    remove or hide them."""
+    """The floor of a final module: copies, collectives and launches do not count, as changes remove or hide
+    them."""
     moved = moved_once(account)
     if device is None:
         return ProgramFloor(moved)
@@ -149,7 +149,7 @@ def program_floor(
     for row in account.rows:
         kind = "" if row.kind == "kernel" and is_fused(row.instruction) else kind_of_work(row)
         if kind and row.runs:
-            us += row.total_us or 0.0
+            us += max((row.us or 0.0) - row.launch_us, 0.0) * row.runs
             keeps[kind] = None
             loops |= row.runs > 1
     moved_us = moved / device.memory_bandwidth * 1e6

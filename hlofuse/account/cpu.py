@@ -10,7 +10,7 @@ from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.elementwise import shape_size, without_views
 from hlofuse.analysis.kernels import is_kernel, is_small_call
 from hlofuse.cost.cpu.device import CpuDevice, chosen_cpu
-from hlofuse.cost.cpu.work import Work, add_work, at_levels, work_of
+from hlofuse.cost.cpu.work import Work, add_work, at_levels, sort_tasks, work_of
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.passes.cpu.calls import parallel_tasks
 from hlofuse.releases import Release, Span
@@ -19,11 +19,12 @@ from hlofuse.rules.settings import AS_XLA, first_verdict
 
 _COPIES_UPDATED_ARRAYS = Span(since="0.11.1", until="0.11.2")
 """An update in a loop that is compiled whole copies its array (jax-ml/jax#40101)."""
+_SORTS_ROWS_AT_ONCE = Span(since="0.11.1")
 _SLEEPS_AFTER = 10.0
 """Microseconds after which a waiting thread sleeps."""
 _CHEAP_FLOPS = 1000
 """FLOP below which XLA runs a program in the calling thread."""
-_THREADED = ("YNNPACK", "Eigen")
+_THREADED = ("YNNPACK", "Eigen", "DUCC FFT")
 """Libraries that use all threads."""
 _CONCURRENT, _LARGE_BUFFER = 8, 512
 """So many launches that are ready, and launches on smaller buffers, run one after the other."""
@@ -42,7 +43,7 @@ class _Touch:
 
     kernel: Instruction
     values: Mapping[object, float]
-    parts: int
+    parts: float
     passed: Mapping[object, float] = field(default_factory=dict)
     """The size of values of which each run reads or writes another part."""
 
@@ -54,8 +55,9 @@ class CpuTimes:
         """By the device that the environment chooses, unless one is given."""
         self.device = device or chosen_cpu()
         self._copies = _COPIES_UPDATED_ARRAYS.includes(release.name)
+        self._sorts_rows_at_once = _SORTS_ROWS_AT_ONCE.includes(release.name)
         self._costs = KernelCosts()
-        self._cached: dict[Instruction, tuple[Work | None, int, Cost]] = {}
+        self._cached: dict[Instruction, tuple[Work | None, float, Cost]] = {}
 
     def us(self, kernel: Instruction, shares: Shares | None = None) -> float | None:
         """Microseconds of one run without its launch; None where it is not known."""
@@ -86,18 +88,20 @@ class CpuTimes:
             return None
         return at_levels(work, shares or {self.device.caches.level(cost.bytes_accessed / parts): 1.0})
 
-    def _plain_work(self, kernel: Instruction) -> tuple[Work | None, int, Cost]:
+    def _plain_work(self, kernel: Instruction) -> tuple[Work | None, float, Cost]:
         """The amounts of one run wherever its bytes are, the number of its tasks, and its cost."""
         if kernel in self._cached:
             return self._cached[kernel]
         threads, caches = self.device.threads, self.device.caches
         operation = wrapped_operation(kernel) or kernel
-        inputs = threads, caches, _inputs_of_work(operation)
+        inputs = threads, caches, self._sorts_rows_at_once, _inputs_of_work(operation)
         if inputs not in _CACHE:
             if len(_CACHE) >= _MOST_CACHED:
                 _CACHE.clear()
             kind, cost = self.kind(kernel), self._costs.instruction(kernel)
-            tasks = threads if kind in _THREADED else parallel_tasks(operation, threads)
+            tasks: float = threads if kind in _THREADED else parallel_tasks(operation, threads)
+            if kind == "sort":
+                tasks = sort_tasks(operation, threads) if self._sorts_rows_at_once else 1
             _CACHE[inputs] = work_of(operation, kind, tasks, caches, cost.bytes_accessed), tasks, cost
         self._cached[kernel] = _CACHE[inputs]
         return _CACHE[inputs]
@@ -143,7 +147,7 @@ class CpuTimes:
         for x in computation.post_order():
             if is_kernel(x):
                 if is_small_call(x):
-                    tasks, cost = 1, self._costs.instruction(x)
+                    tasks, cost = 1.0, self._costs.instruction(x)
                 else:
                     _, tasks, cost = self._plain_work(x)
                 passed = _passed(x)
@@ -263,7 +267,7 @@ def _results(computation: Computation) -> Iterable[tuple[int, _Value]]:
     return enumerate(map(_value, root.operands if root.opcode == "tuple" else [root]))
 
 
-_CACHE: dict[object, tuple[Work | None, int, Cost]] = {}
+_CACHE: dict[object, tuple[Work | None, float, Cost]] = {}
 """The work of kernels by structure: a change of a module leaves most of them as they are."""
 _MOST_CACHED = 20_000
 _DECIDING = "lhs_contracting_dims lhs_batch_dims dim_labels window slice_sizes custom_call_target".split()

@@ -1,6 +1,7 @@
 """Measured times of a program and of its changes, by XLA:CPU on this machine with random inputs."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import cache
 
@@ -13,6 +14,8 @@ from hlofuse.judge.judge import Judge, Refused, Timed
 _SECONDS = 1.0
 """Time for the runs of a program; of a longer program there are five."""
 _ROUNDS = 4
+_COMPILING = 60.0
+"""Seconds after which no further changed module is compiled."""
 
 
 def measured_profile(module: Module, flags: Sequence[str] = ()) -> Profile:
@@ -35,23 +38,49 @@ def _measured(text: str, flags: tuple[str, ...]) -> Profile:
     }
     runs = len(timed.runs)
     source = ProfiledModule(module.name, None, times)
-    return Profile("this machine", (source,), (), run_us=timed.us, run_count=runs, noise=timed.noise)
+    return Profile(
+        "this machine",
+        (source,),
+        (),
+        run_us=timed.us,
+        fastest_us=min(timed.runs),
+        run_count=runs,
+        noise=timed.noise,
+    )
 
 
-def measured_flags(module: Module, own: Sequence[str], flags: Sequence[str]) -> Mapping[str, Timed]:
-    """Times of a module before optimizations with its own flags, under "", and with each of `flags` as well.
+def measured_changes(
+    module: Module,
+    own: Sequence[str],
+    flags: Sequence[str] = (),
+    changed: Iterable[Module] = (),
+) -> Mapping[str | int, Timed]:
+    """Times of a module before optimizations with its own flags, under "", and of its changes.
 
-    Each has a process, and they run alternately. A flag with which XLA does not compile it is missing.
+    The module with each of `flags` as well has the flag as its key, and each `changed` module its place. Each
+    flag has a process, and all run alternately. A change that XLA does not compile is missing.
     """
     with ExitStack() as stack:
-        judges = {}
+        judges: dict[str, Judge] = {}
+        keys: dict[str, int] = {}
         for flag in ("", *flags):
             judge = stack.enter_context(Judge(xla_flags=[*own, *flag.split()]))
             with suppress(Refused):
                 judge.compile(module)
                 judges[flag] = judge
-        runs: dict[str, list[float]] = {flag: [] for flag in judges}
+        end = time.monotonic() + _COMPILING
+        for place, other in enumerate(changed if "" in judges else ()):
+            if time.monotonic() > end:
+                break
+            with suppress(Refused):
+                judges[""].compile(other, key=f"change {place}")
+                keys[f"change {place}"] = place
+        runs: dict[str | int, list[float]] = {flag: [] for flag in judges}
+        runs |= {place: [] for place in keys.values()}
         for _ in range(_ROUNDS):
             for flag, judge in judges.items():
-                runs[flag] += judge.time(["a"], _SECONDS / _ROUNDS, profile=False)["a"].runs
-    return {flag: Timed(found, {}) for flag, found in runs.items()}
+                together = ["a"] if flag else ["a", *keys]
+                found = judge.time(together, _SECONDS / _ROUNDS * len(together), profile=False)
+                for key, timed in found.items():
+                    runs[keys.get(key, flag)] += timed.runs
+    return {key: Timed(found, {}) for key, found in runs.items()}

@@ -157,10 +157,10 @@ class Program:
             found = verdict(self.observed, self.facts, unoptimized=self.unoptimized)
         if not self.options.measure or (module := self.unoptimized()) is None:
             return found
-        from hlofuse.reports.verdict.measured import with_measured_flags
+        from hlofuse.reports.verdict.measured import with_measured_changes
 
         with self._listener.activity("measuring changes"):
-            return with_measured_flags(found, module, self.replay.config.build.flags)
+            return with_measured_changes(found, module, self.replay.config.build.flags)
 
     @cached_property
     def account_as_it_is(self) -> Account:

@@ -1,6 +1,7 @@
 """Times measured on this machine: a program's own, and those of flags that are tried on it."""
 
 import importlib.util
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,14 +9,16 @@ import pytest
 
 import hlofuse as library
 from hlofuse.ir import parse_module
+from hlofuse.ir.graph import Module
 from hlofuse.judge.judge import Timed
-from hlofuse.judge.measure import measured_flags, measured_profile
+from hlofuse.judge.measure import measured_changes, measured_profile
 from hlofuse.reports.verdict import measured
 from hlofuse.reports.verdict.model import Suggestion
 from hlofuse.reports.whatif.model import Trial
 
 from ..running import Run
 
+Times = Mapping[str | int, Timed]
 needs_jax = pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="needs jax")
 PROGRAM = """HloModule small
 ENTRY e {
@@ -27,11 +30,12 @@ ENTRY e {
 
 
 @needs_jax
-def test_a_program_has_the_time_of_its_fastest_run_and_of_its_kernels() -> None:
+def test_a_program_has_the_time_of_its_runs_and_of_its_kernels() -> None:
     found = measured_profile(parse_module(PROGRAM))
     (module,) = found.modules
     assert found.run_us is not None
     assert 0 < module.total_us < 10 * found.run_us
+    assert found.fastest_us <= found.run_us
     assert len(module.times) >= 2
     assert measured_profile(parse_module(PROGRAM)) is found
 
@@ -39,7 +43,7 @@ def test_a_program_has_the_time_of_its_fastest_run_and_of_its_kernels() -> None:
 @needs_jax
 def test_a_flag_that_does_not_compile_has_no_time() -> None:
     bad = "--xla_no_such_flag=true"
-    times = measured_flags(parse_module(PROGRAM), (), ["--xla_cpu_multi_thread_eigen=false", bad])
+    times = measured_changes(parse_module(PROGRAM), (), ["--xla_cpu_multi_thread_eigen=false", bad])
     assert set(times) == {"", "--xla_cpu_multi_thread_eigen=false"}
 
 
@@ -55,6 +59,49 @@ def test_a_flag_counts_above_the_noise_only(us: float, counts: bool, monkeypatch
     trial = Trial(None, "replayed", 5.0, 0, 0, 0)
     flag = Suggestion("flag", "Set it", "", (), 0, trial, flag="--a=b")
     times = {"": Timed([100.0] * 4, {}), "--a=b": Timed([us] * 4, {})}
-    monkeypatch.setattr(measured, "measured_flags", lambda *_: times)
-    found = measured.with_measured_flags(replace(verdict, suggestions=(flag,)), parse_module(PROGRAM), ())
+    monkeypatch.setattr(measured, "measured_changes", lambda *_: times)
+    found = measured.with_measured_changes(replace(verdict, suggestions=(flag,)), parse_module(PROGRAM), ())
     assert [s.trial.scaled_us_saved for s in found.suggestions] == ([100.0 - us] if counts else [])
+
+
+SORTED = """HloModule sorted
+less { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=LT }
+ENTRY e {
+  x = f32[64,512]{1,0} parameter(0)
+  y = f32[64,512]{1,0} sort(x), dimensions={1}, to_apply=less
+  z = f32[64,1]{1,0} slice(y), slice={[0:64],[511:512]}
+  ROOT r = f32[64]{0} reshape(z)
+}
+"""
+
+
+@pytest.mark.parametrize(("us", "found"), [(40.0, ["max-not-sort"]), (99.0, [])])
+def test_a_change_of_code_is_run(us: float, found: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(module: Module, own: Sequence[str], flags: Sequence[str], changed: Sequence[Module]) -> Times:
+        assert [[x.opcode for x in m.entry if x.opcode == "sort"] for m in (module, *changed)] == [
+            ["sort"],
+            [],
+        ]
+        return {"": Timed([100.0] * 4, {}), 0: Timed([us] * 4, {})}
+
+    monkeypatch.setattr(measured, "measured_changes", run)
+    verdict = replace(library.open(SORTED, target="cpu").verdict, suggestions=(), untried=())
+    verdict = measured.with_measured_changes(verdict, parse_module(SORTED), ())
+    assert [s.recipe for s in verdict.suggestions] == found
+    assert [s.trial.scaled_us_saved for s in verdict.suggestions] == [60.0] * len(found)
+
+
+@needs_jax
+def test_a_changed_module_is_run_in_turns_with_the_module() -> None:
+    sorted_, small = parse_module(SORTED), parse_module(PROGRAM)
+    times = measured_changes(sorted_, (), (), [small])
+    assert set(times) == {"", 0}
+    assert len(times[""].runs) == len(times[0].runs)
+
+
+def test_a_run_is_the_lower_quartile_and_its_noise_is_between_halves() -> None:
+    timed = Timed([9.0, 5.0, 6.0, 8.0, 7.0, 40.0, 6.5, 30.0], {})
+    assert timed.us == 6.5
+    assert timed.noise == pytest.approx(1.5 / 6.5)

@@ -15,7 +15,7 @@ from hlofuse.analysis.cost import Cost
 from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
 from hlofuse.reports.common.facts import Facts
-from hlofuse.reports.verdict import candidates
+from hlofuse.reports.verdict import candidates, phrases
 from hlofuse.reports.verdict import verdict as module
 from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
 from hlofuse.reports.whatif.model import Trial
@@ -205,3 +205,23 @@ def test_measured_parts_are_at_most_the_whole(run: float, whole: float) -> None:
     shares = (Share("sorts", 1, 5.0, 100, measured_us=7.0), Share("copies", 1, 1.0, 10, measured_us=3.0))
     found = replace(verdict_of(1.0, None, 1.0, None), shares=shares, totals=replace(BASE, measured_us=run))
     assert found.measured_whole == whole
+
+
+@pytest.mark.parametrize(
+    ("together", "us", "line"),
+    [
+        (100, 13.0, "launches 100.0 µs (67%), all in command buffers: 13.00 µs on an H200"),
+        (0, 600.0, "launches 100.0 µs (67%): up to 600.0 µs on an H200"),
+        (90, 71.7, "launches 100.0 µs (67%), 90 of 100 in command buffers: up to 71.70 µs on an H200"),
+        (None, None, "launches 100.0 µs (67%)"),
+    ],
+)
+def test_launches_take_the_time_of_the_place_where_they_run(
+    together: int | None, us: float | None, line: str
+) -> None:
+    share = Share("launches", 100, 100.0, 0, in_command_buffers=together)
+    assert share.h200_us == (us if us is None else pytest.approx(us))
+    observed, facts = observed_rms()
+    totals = Totals(100, Cost(), modelled_us=150.0, floor_us=0.0)
+    found = replace(module.verdict(observed, facts), totals=totals, shares=(share,))
+    assert phrases.shares_lines(found, 120) == [f"Time: {line}"]

@@ -90,6 +90,10 @@ def _alternatives(name: str) -> Iterator[tuple[str, float]]:
         if source == result:
             yield f"operation {source}", 1.0
         yield "convert s32>f32", factor
+    elif name == "absolute c64":
+        yield "divide c64", 1.0
+    elif name == "ynn batch":
+        yield "ynn call", 1.0
     elif name.endswith(" short"):
         yield name.removesuffix(" short"), 2.0
     elif not name.startswith("other "):

@@ -30,14 +30,16 @@ _FREE = frozenset(
 )
 _SLOW = frozenset(
     """
-    acos acosh asin asinh atan2 atanh cbrt cosh cosine divide erf exponential exponential-minus-one log
-    log-plus-one logistic power remainder rsqrt sine sinh sqrt tan tanh
+    absolute acos acosh asin asinh atan2 atanh cbrt cosh cosine divide erf exponential exponential-minus-one
+    log log-plus-one logistic power remainder rsqrt sine sinh sqrt tan tanh
     """.split()
 )
 _KINDS = {"u64": "s64", "pred": "s32", "c128": "c64"} | dict.fromkeys(
     ("u32", "u16", "u8", "s16", "s8", "u4", "s4"), "s32"
 )
 """Element types that have the rates of another one."""
+_BYTES = frozenset({"pred", "u8", "s8"})
+"""Element types that are converted at rates of their own."""
 _SETS = 64
 """Sets of the first cache: a page of lines."""
 _SET_BYTES = 16 * _LINE
@@ -81,7 +83,7 @@ def add_work(found: defaultdict[str, float], more: Mapping[str, float], times: f
 def work_of(
     kernel: Instruction,
     emitter: str,
-    parts: int,
+    parts: float,
     caches: Caches,
     moved: int,
 ) -> Work | None:
@@ -95,10 +97,12 @@ def work_of(
     if emitter in ("Eigen", "plain loops", "matrix-vector loop"):
         return _product(kernel, emitter, moved)
     if emitter == "sort":
-        return _sort(kernel)
+        return {name: amount / parts for name, amount in _sort(kernel).items()} | {"task": parts - 1}
     if emitter == "DUCC FFT":
         n = max(kernel.shape.element_count, kernel.operands[0].shape.element_count)
-        return {"fft": n * math.log2(max(n, 2)), "fft call": 1}
+        lengths = kernel.attributes.get("fft_length", ())
+        parts = max(1, min(parts, n // max(lengths, default=1)))
+        return {"fft": n * math.log2(max(math.prod(lengths), 2)) / parts, "fft call": 1}
     if emitter in ("memcpy", "memcpy kernel"):
         source, shape = kernel.operands[0].shape, kernel.shape
         prefix = "" if source.minor_to_major == shape.minor_to_major else "transposed "
@@ -203,8 +207,11 @@ class _Loops:
         if opcode == "get-tuple-element" or (is_elementwise(x) and opcode != "fusion"):
             if opcode not in _FREE:
                 kind = _kind(shape)
-                if opcode in ("convert", "compare", "bitcast-convert"):
-                    kind = _kind(operands[0].shape) + (f">{kind}" if opcode == "convert" else "")
+                if opcode == "convert":
+                    kind = f"{_converted(operands[0].shape)}>{_converted(shape)}"
+                elif opcode in ("compare", "bitcast-convert", "abs"):
+                    kind = _kind(operands[0].shape)
+                    opcode = "absolute" if opcode == "abs" and kind == "c64" else opcode  # a square root
                 is_easy = opcode in ("divide", "remainder") and _divides_by_constant(x)
                 self._operations["multiply" if is_easy else opcode, kind] += count
             is_part = opcode == "get-tuple-element"
@@ -334,6 +341,10 @@ def _kind(shape: Shape) -> str:
     return _KINDS.get(element, element)
 
 
+def _converted(shape: Shape) -> str:
+    return "s8" if shape.is_array and shape.element_type in _BYTES else _kind(shape)
+
+
 def _stride(shape: Shape, dimension: int) -> int:
     """Elements in memory between neighbours along a dimension."""
     size = 1
@@ -366,6 +377,8 @@ def _library(fusion: Instruction, moved: int) -> Work:
         kind = _kind(x.shape)
         if x.opcode in ("dot", "convolution"):
             add_work(found, _rated(x, f"ynn {x.opcode}"))
+            batch = math.prod(x.shape.dimensions[:-2]) if x.opcode == "dot" else 1
+            found["ynn batch"] += batch - 1
         elif x.opcode == "reduce":
             source = x.operands[0].shape
             along = source.minor_to_major[0] in x.dimensions if source.minor_to_major else True
@@ -407,6 +420,20 @@ def _rated(x: Instruction, name: str) -> Work:
     size = x.shape.dimensions[-2:] if x.shape.rank else ()
     short = min([summed, *size, *([1] if len(size) < 2 else [])]) < _SMALL_PRODUCT
     return {f"{name} {kind}{' short' if short else ''}": flops}
+
+
+_SORTED_TOGETHER = 32_768
+"""Elements that a thread sorts at a time (`sort_thunk.cc`)."""
+
+
+def sort_tasks(kernel: Instruction, threads: int) -> float:
+    """The factor by which threads that sort rows at once are faster than one (`SortThunk::Execute`)."""
+    shape = kernel.operands[0].shape
+    length = max(shape.dimensions[kernel.dimensions[0]], 1) if kernel.dimensions and shape.rank else 1
+    rows = shape.element_count // length
+    grain = max(1, _SORTED_TOGETHER // length)
+    own = grain * math.ceil(math.ceil(rows / grain) / threads)
+    return rows / min(rows, own) if rows else 1
 
 
 def _sort(kernel: Instruction) -> Work:

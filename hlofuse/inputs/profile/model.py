@@ -113,10 +113,11 @@ class Profile:
     """`TPU v5 lite`; empty for other devices and where it is not recorded."""
     hosts: int = 1
     run_us: float | None = None
-    """The fastest run of the program as its caller sees it; None where that was not measured."""
+    """The lower quartile of the program's runs as the caller sees them; None where that was not measured."""
+    fastest_us: float = 0.0
     run_count: int = 0
     noise: float = 0.0
-    """The part by which two measurements of the fastest run differ."""
+    """The part by which the two halves of the measurement differ."""
 
     @property
     def total_us(self) -> float:

@@ -10,8 +10,7 @@ from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.profile import profile_json
 from hlofuse.reports.verdict.changes import Change
 from hlofuse.reports.verdict.collectives import collectives_json
-from hlofuse.reports.verdict.measured import MEASURED
-from hlofuse.reports.verdict.model import Suggestion, Verdict
+from hlofuse.reports.verdict.model import MEASURED, Suggestion, Verdict
 from hlofuse.reports.whatif.model import Trial
 
 
@@ -24,7 +23,7 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
             "shares": [
                 fields(
                     s,
-                    "kind launches=count in_command_buffers time_us=us~ measured_us~ "
+                    "kind launches=count in_command_buffers time_us=us~ h200_us~ measured_us~ "
                     "bytes=bytes_accessed is_floor",
                 )
                 for s in v.shares

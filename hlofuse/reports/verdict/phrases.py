@@ -11,8 +11,7 @@ from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.head import Head
 from hlofuse.reports.common.phrases import times_text
 from hlofuse.reports.explain.model import HotKernel
-from hlofuse.reports.verdict.measured import MEASURED
-from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
+from hlofuse.reports.verdict.model import MEASURED, Share, Suggestion, Verdict
 from hlofuse.reports.whatif.model import Trial
 
 _NOTHING_LEFT = 0.02
@@ -47,7 +46,7 @@ def totals_line(t: Totals) -> str:
     """`2 kernels, 7.06 µs est., 16.8 MB moved`; launches where loops make them more."""
     launches = f", {plural(t.launches, 'launch', 'launches')}" if t.launches != t.kernels else ""
     time = f", {us_text(t.measured_us)} measured" if t.measured_us is not None else ""
-    time += f", {us_text(t.us, t.floors > 0)} est." if t.us is not None else ""
+    time += f", {us_text(t.us, t.floors + t.without_time > 0)} est." if t.us is not None else ""
     peak = f", {bytes_text(t.peak_temporary_bytes)} temporary" if t.peak_temporary_bytes else ""
     vmem = f"≥ {bytes_text(t.vmem_temporary_bytes)} VMEM"
     if t.vmem_temporary_bytes:
@@ -63,7 +62,7 @@ def totals_line(t: Totals) -> str:
 def times_lines(v: Verdict) -> Iterator[str]:
     """The CPU that the times are estimated for, and the kernels whose time is not known."""
     if v.cpu is not None:
-        yield f"Times: estimates for {cpu_title(v.cpu)}; hlofuse calibrate measures yours"
+        yield f"Times: estimates for {cpu_title(v.cpu, v.totals)}; hlofuse calibrate measures yours"
     unknown = [
         (k.open_end, printable(k.place.final or k.place.name))
         for k in v.hot_kernels
@@ -75,9 +74,10 @@ def times_lines(v: Verdict) -> Iterator[str]:
         yield f"Not estimated, measure: {'; '.join(parts)}"
 
 
-def cpu_title(cpu: CpuDevice) -> str:
-    """`xeon_2_threads (2 threads), total within 1.7×`."""
-    return f"{printable(cpu.name)} ({plural(cpu.threads, 'thread')}), total within {cpu.error('total'):.1f}×"
+def cpu_title(cpu: CpuDevice, t: Totals) -> str:
+    """`xeon_2_threads (2 threads), total within 1.7×`; of a part of it where the rest is not known."""
+    what = "estimated part" if t.without_time or t.per_iteration else "total"
+    return f"{printable(cpu.name)} ({plural(cpu.threads, 'thread')}), {what} within {cpu.error('total'):.1f}×"
 
 
 def counting_lines(t: Totals) -> Iterator[str]:
@@ -119,6 +119,8 @@ def _share(s: Share, total: float) -> str:
     if s.in_command_buffers:
         some = "all" if s.in_command_buffers == s.count else f"{s.in_command_buffers:,} of {s.count:,}"
         together = f", {some} in command buffers"
+    if s.h200_us is not None:
+        together += f": {'' if s.in_command_buffers == s.count else 'up to '}{us_text(s.h200_us)} on an H200"
     return f"{s.kind} {us_text(us, s.is_floor)}{_part(us, total)}{together}"
 
 
@@ -229,6 +231,8 @@ def suggestions_title(v: Verdict, shown: int) -> str:
         return "No suggestions: no recipe or flag that was tried saves anything"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
     tried = "replayed on this module" if v.is_ranked else "replayed around each place"
+    if any(s.trial.how == MEASURED for s in v.suggestions):
+        tried = f"{tried} where not measured"
     if v.compiled:
         tried = f"{plural(v.compiled, 'change')} {COMPILED}"
         more = more.replace("what-if", "--limit 0")

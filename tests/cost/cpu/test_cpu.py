@@ -249,3 +249,48 @@ def test_every_probe_is_a_module_of_its_own() -> None:
 def test_kernels_that_run_at_once_share_the_time() -> None:
     found = own_times([("a", 0.0, 4000.0), ("b", 2000.0, 4000.0), ("a", 5000.0, 6000.0)])
     assert found == {"a": (2, 4.0), "b": (1, 1.0)}
+
+
+ROWS = """HloModule m, is_scheduled=true
+less {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=LT
+}
+ENTRY e {
+  x = f32[ROWS,256]{1,0} parameter(0)
+  ROOT s = f32[ROWS,256]{1,0} sort(x), dimensions={1}, to_apply=less
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("release", "rows", "tasks"),
+    [("0.11.0", 512, 1), ("0.11.1", 128, 1), ("0.11.1", 160, 1.25), ("0.11.1", 384, 1.5), ("0.11.1", 512, 2)],
+)
+def test_threads_sort_rows_of_32768_elements_at_once_since_0_11_1(
+    release: str, rows: int, tasks: float
+) -> None:
+    sort = parse_module(ROWS.replace("ROWS", str(rows))).entry.root
+    work = times(release, 2).work(sort)
+    assert work is not None
+    assert work["sort one f32"] == rows * 256 * 8 / tasks
+    assert work["task"] == tasks - 1
+
+
+def test_a_transform_counts_its_own_length() -> None:
+    text = """HloModule m, is_scheduled=true
+    ENTRY e { x = c64[ROWS,64]{1,0} parameter(0)
+      ROOT y = c64[ROWS,64]{1,0} fft(x), fft_type=FFT, fft_length={64} }"""
+    found = [
+        times("0.11.1", 2).work(parse_module(text.replace("ROWS", rows)).entry.root) or {} for rows in "18"
+    ]
+    assert [w["fft"] for w in found] == [64 * 6, 8 * 64 * 6 / 2]
+
+
+def test_the_absolute_value_of_a_complex_number_is_a_slow_operation() -> None:
+    text = "HloModule m\nENTRY e { x = c64[64] parameter(0)\n  ROOT y = f32[64] abs(x) }"
+    work = times("0.11.1").work(parse_module(text).entry.root)
+    assert work is not None
+    assert work["absolute c64"] == 64
+    assert "operation f32" not in work
