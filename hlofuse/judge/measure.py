@@ -18,20 +18,20 @@ _COMPILING = 60.0
 """Seconds after which no further changed module is compiled."""
 
 
-def measured_profile(module: Module, flags: Sequence[str] = ()) -> Profile:
+def measured_profile(module: Module, flags: Sequence[str] = (), inputs: str | None = None) -> Profile:
     """The times of a module before optimizations, compiled with flags; raises `Refused`.
 
-    A program that was measured before is not run again.
+    `inputs` is an npz file with the arguments in order. A program that was measured before is not run again.
     """
-    return _measured(print_module(module), tuple(flags))
+    return _measured(print_module(module), tuple(flags), inputs)
 
 
 @cache
-def _measured(text: str, flags: tuple[str, ...]) -> Profile:
+def _measured(text: str, flags: tuple[str, ...], inputs: str | None) -> Profile:
     module = parse_module(text)
     with Judge() as judge:
         judge.compile(module, flags)
-        timed = judge.time(["a"], _SECONDS)["a"]
+        timed = judge.time(["a"], _SECONDS, inputs=inputs)["a"]
     times = {
         name: MeasuredTime(name, calls, us, us / calls, us / calls, us / calls)
         for name, (calls, us) in timed.kernels.items()
@@ -46,6 +46,7 @@ def _measured(text: str, flags: tuple[str, ...]) -> Profile:
         fastest_us=min(timed.runs),
         run_count=runs,
         noise=timed.noise,
+        inputs=f"inputs of {inputs}" if inputs is not None else "random inputs",
     )
 
 
@@ -54,6 +55,7 @@ def measured_changes(
     own: Sequence[str],
     flags: Sequence[str] = (),
     changed: Iterable[Module] = (),
+    inputs: str | None = None,
 ) -> Mapping[str | int, Timed]:
     """Times of a module before optimizations with its own flags, under "", and of its changes.
 
@@ -80,7 +82,8 @@ def measured_changes(
         for _ in range(_ROUNDS):
             for flag, judge in judges.items():
                 together = ["a"] if flag else ["a", *keys]
-                found = judge.time(together, _SECONDS / _ROUNDS * len(together), profile=False)
+                seconds = _SECONDS / _ROUNDS * len(together)
+                found = judge.time(together, seconds, profile=False, inputs=inputs)
                 for key, timed in found.items():
                     runs[keys.get(key, flag)] += timed.runs
     return {key: Timed(found, {}) for key, found in runs.items()}

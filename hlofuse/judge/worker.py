@@ -100,18 +100,22 @@ class Worker:
         self,
         keys: list[str],
         seconds: float,
-        seed: int,
         profile: bool,
+        inputs: str | None,
     ) -> dict[str, Any]:
-        """Times of programs in microseconds, run in turns on the same random inputs for so long.
+        """Times of programs in microseconds, run in turns on the same inputs for so long.
+
+        The inputs are random, or the arrays of an npz file, in their order.
 
         `runs` are those of each program. With `profile`, `kernels` has the launches of each instruction in
         one run, and their least time: from the start to the end that XLA reports, with its tasks.
         """
-        random = self.np.random.default_rng(seed)
+        random = self.np.random.default_rng(0)
         arrays = {}
         for key in keys:
-            values = [self._input(random, s, 0.1, 0) for s in self.programs[key][1]]
+            shapes = self.programs[key][1]
+            values = self._given(inputs, shapes) if inputs else []
+            values = values or [self._input(random, s, 0.1, 0) for s in shapes]
             arrays[key] = [self.jax.device_put(v, self.device) for v in values]
 
         def run(key: str) -> float:
@@ -157,6 +161,19 @@ class Worker:
         arrays = [self.jax.device_put(v, self.device) for v in values]
         results = self.programs[key][0].execute_sharded(arrays).disassemble_into_single_device_arrays()
         return [self.np.asarray(r[0]) for r in results]
+
+    def _given(self, file: str, shapes: list[Any]) -> list[Any]:
+        """The arrays of an npz file as inputs of these shapes; ValueError where they are others."""
+        with self.np.load(file) as read:
+            arrays = [read[name] for name in read.files]
+        kinds = [self.np.dtype(s.numpy_dtype()) for s in shapes]
+        if len(arrays) == len(kinds):  # an array of a type that numpy lacks is one of bytes
+            arrays = [a.view(k) if a.dtype.kind == "V" else a for a, k in zip(arrays, kinds, strict=True)]
+        found = [f"{a.dtype}{list(a.shape)}" for a in arrays]
+        expected = [f"{k}{list(s.dimensions())}" for k, s in zip(kinds, shapes, strict=True)]
+        if found != expected:
+            raise ValueError(f"{file} has {', '.join(found)}; the program takes {', '.join(expected)}")
+        return arrays
 
     def _input(
         self,

@@ -117,7 +117,8 @@ def _read_from(options: ReplayOptions) -> Iterator[object]:
         names = sorted(Companions(path, options.module).names)
         yield from (_state(folder / name) for name in names if name != path.name)
     yield from (_state(place / name) for place in (folder, above) for name in (STAMP, MANIFEST))
-    for named in (options.device, options.ids, options.xla_trace, options.profile, above / PROFILE):
+    given = (options.device, options.ids, options.xla_trace, options.profile, options.inputs)
+    for named in (*given, above / PROFILE):
         if named is not None:
             yield from _below(Path(named))
 

@@ -105,6 +105,8 @@ def read(
         chosen = ChosenTarget(defaults.target, defaults.evidence)
     if options.target is not None:
         chosen = requested_target(options.target)
+    if options.inputs is not None and not options.measure:
+        raise HlofuseError("--inputs is for the runs of --measure, which is missing")
     if options.measure and TARGETS[chosen.name].needs_device:
         raise HlofuseError(f"--measure runs on this CPU, and the module is for {chosen.name} (--target cpu)")
     profile = _profile(options, module)
@@ -194,7 +196,7 @@ def _measured_here(options: ReplayOptions, module: Module) -> Profile:
         raise HlofuseError("--measure needs the module before optimizations, or the dump directory with it")
     flags = parse_flags(options.xla_flags) if options.xla_flags is not None else ()
     with options.listener.activity("measuring"):
-        return measured_profile(load(str(source)) if source is not None else module, flags)
+        return measured_profile(load(str(source)) if source is not None else module, flags, options.inputs)
 
 
 def measured(options: ReplayOptions, read: Callable[[], Module]) -> Measured | None:

@@ -34,6 +34,7 @@ def open(
     xla_trace: str | None = None,
     profile: str | None = None,
     measure: bool = False,
+    inputs: str | None = None,
     strict: bool = False,
 ) -> Report:
     """A report on a module, read as the command line reads it; nothing is replayed before it is asked for.
@@ -46,7 +47,8 @@ def open(
     stage: what the dump is read to be unless given. order: source of ids and use-lists. set: knobs and
     numbers of the device, `{"launch_overhead_us": 2}` or `["NAME=VALUE"]`. disable, enable, passes:
     rules and passes other than XLA's. profile: a profile of the program, whose times its kernels have.
-    measure: compile and run a CPU module with the JAX of this Python, for such times.
+    measure: compile and run a CPU module with the JAX of this Python, for such times; inputs: an npz file
+    with its arguments in order, which are random else.
     strict: refuse attributes, fields, types and opcodes that are not known, perhaps of a newer XLA.
 
     HlofuseError says in a sentence what cannot be read, and which device is missing.
@@ -98,6 +100,7 @@ def open(
         tuple(enable),
         profile=profile,
         measure=measure,
+        inputs=inputs,
         strict=strict,
         given=given,
         listener=Listener(note=notes.append),

@@ -126,6 +126,12 @@ class ReplayOptions:
     measure: bool = flag(
         "--measure", "Compile and run a CPU module with this Python's JAX, and show measured times."
     )
+    inputs: str | None = _option(
+        "--inputs",
+        "FILE.npz",
+        "With --measure: the program's arguments, in order, as numpy.savez writes them.  [default: random]",
+        kind="path",
+    )
     given: Module | str | None = field(default=None, repr=False)
     """The module, or its text, in place of a file; `input` is then where it was read from, or `-`."""
     listener: Listener = field(default=SILENT, compare=False, repr=False)

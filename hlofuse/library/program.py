@@ -160,7 +160,7 @@ class Program:
         from hlofuse.reports.verdict.measured import with_measured_changes
 
         with self._listener.activity("measuring changes"):
-            return with_measured_changes(found, module, self.replay.config.build.flags)
+            return with_measured_changes(found, module, self.replay.config.build.flags, self.options.inputs)
 
     @cached_property
     def account_as_it_is(self) -> Account:

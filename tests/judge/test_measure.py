@@ -5,12 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hlofuse as library
 from hlofuse.ir import parse_module
 from hlofuse.ir.graph import Module
-from hlofuse.judge.judge import Timed
+from hlofuse.judge import measure
+from hlofuse.judge.judge import Judge, Refused, Timed
 from hlofuse.judge.measure import measured_changes, measured_profile
 from hlofuse.reports.verdict import measured
 from hlofuse.reports.verdict.model import Suggestion
@@ -29,6 +31,11 @@ ENTRY e {
 """
 
 
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(measure, "_SECONDS", 0.1)
+
+
 @needs_jax
 def test_a_program_has_the_time_of_its_runs_and_of_its_kernels() -> None:
     found = measured_profile(parse_module(PROGRAM))
@@ -38,6 +45,25 @@ def test_a_program_has_the_time_of_its_runs_and_of_its_kernels() -> None:
     assert found.fastest_us <= found.run_us
     assert len(module.times) >= 2
     assert measured_profile(parse_module(PROGRAM)) is found
+
+
+@needs_jax
+def test_a_program_is_run_with_the_arrays_of_a_file(tmp_path: Path) -> None:
+    module = parse_module("HloModule m\nENTRY e { x = f32[3] parameter(0)\n  ROOT y = f32[3] negate(x) }")
+    for dtype in ("f4", "f8"):
+        np.savez(tmp_path / dtype, np.ones(3, dtype))
+    good, bad = (str(tmp_path / f"{dtype}.npz") for dtype in ("f4", "f8"))
+    with Judge() as judge:
+        judge.compile(module)
+        assert len(judge.time(["a"], 0.01, profile=False, inputs=good)["a"].runs) >= 5
+        with pytest.raises(Refused, match=r"f8\.npz has float64\[3\]; the program takes float32\[3\]"):
+            judge.time(["a"], 0.01, profile=False, inputs=bad)
+
+
+def test_inputs_are_refused_without_measurement(hlofuse: Run, samples: Path) -> None:
+    result = hlofuse("explain", samples / "gpu" / "gpt2_block", "--inputs", "x.npz")
+    assert (result.status, result.out) == (2, "")
+    assert "--inputs is for the runs of --measure" in result.err
 
 
 @needs_jax
@@ -79,7 +105,9 @@ ENTRY e {
 
 @pytest.mark.parametrize(("us", "found"), [(40.0, ["max-not-sort"]), (99.0, [])])
 def test_a_change_of_code_is_run(us: float, found: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(module: Module, own: Sequence[str], flags: Sequence[str], changed: Sequence[Module]) -> Times:
+    def run(
+        module: Module, own: Sequence[str], flags: Sequence[str], changed: Sequence[Module], *_: object
+    ) -> Times:
         assert [[x.opcode for x in m.entry if x.opcode == "sort"] for m in (module, *changed)] == [
             ["sort"],
             [],

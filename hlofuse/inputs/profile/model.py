@@ -116,6 +116,8 @@ class Profile:
     """The lower quartile of the program's runs as the caller sees them; None where that was not measured."""
     fastest_us: float = 0.0
     run_count: int = 0
+    inputs: str = ""
+    """Random, or from a file: with `run_us`."""
     noise: float = 0.0
     """The part by which the two halves of the measurement differ."""
 

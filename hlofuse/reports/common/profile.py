@@ -34,7 +34,8 @@ def joined_line(m: Measured) -> str:
     if m.profile.run_us is not None:
         runs, fastest = plural(m.profile.run_count, "run"), us_text(m.profile.fastest_us)
         how = f"lower quartile of {runs}, fastest {fastest}, noise {_percent(m.profile.noise)}"
-        return f"Measured on this machine: {us_text(m.profile.run_us)} a run ({how}); random inputs"
+        how = f"{us_text(m.profile.run_us)} a run ({how}); {printable(m.profile.inputs)}"
+        return f"Measured on this machine: {how}"
     line = f"Profile: {plural(m.runs, 'run')} of {_label(m.source, m.profile.modules)}"
     line += f", {_percent(m.share)} of its time matched to kernels"
     if m.share < 1 and (lost := [t for t in m.unmatched if t.total_us >= _LEAST_SHARE * m.source.total_us]):

@@ -16,7 +16,9 @@ _MOST = 6
 """Flags that are run, and changes of code."""
 
 
-def with_measured_changes(v: Verdict, module: Module, own: Sequence[str]) -> Verdict:
+def with_measured_changes(
+    v: Verdict, module: Module, own: Sequence[str], inputs: str | None = None
+) -> Verdict:
     """The verdict with the changes that make the program faster, by so much; the others are left out.
 
     `module` is the one before optimizations, `own` its flags. Of the changes of code, those that can be made
@@ -27,7 +29,7 @@ def with_measured_changes(v: Verdict, module: Module, own: Sequence[str]) -> Ver
     code = sorted(_changed(given, module), key=lambda c: c[0] not in given)[:_MOST]
     if not flags and not code:
         return v
-    times = measured_changes(module, own, [s.flag for s in flags], [m for _, m in code])
+    times = measured_changes(module, own, [s.flag for s in flags], [m for _, m in code], inputs)
     if (base := times.get("")) is None:
         return v
     own_noise = max(_LEAST_NOISE, base.noise) * base.us
