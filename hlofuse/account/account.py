@@ -123,8 +123,13 @@ class Totals:
         return max(self.cost.bytes_accessed - (self.hbm_bytes or 0), 0)
 
     @property
+    def is_floor(self) -> bool:
+        """True if `us` is a lower bound: it has bounds in it, or leaves kernels out."""
+        return self.floors > 0 or self.without_time > 0
+
+    @property
     def us(self) -> float | None:
-        """Microseconds of all launches; a lower bound where `floors` is not 0."""
+        """Microseconds of all launches; a lower bound where `is_floor`."""
         if self.modelled_us is None or self.floor_us is None:
             return None
         return self.modelled_us + self.floor_us
@@ -269,7 +274,8 @@ class Account:
         return {"call": 1, "argument": arguments, "result byte": size, "iteration": iterations}
 
     @cached_property
-    def totals(self) -> Totals:
+    def sums(self) -> Totals:
+        """The totals without memory, which takes longer to work out."""
         totals = totals_of(self.rows, timed=self.launch_overhead_us is not None or self.times is not None)
         if self.times is not None and totals.modelled_us is not None:
             call = self.times.call_us(self.call_work, totals.cost.flops, totals.modelled_us)
@@ -280,11 +286,14 @@ class Account:
         if self.measured is not None:
             kernels_us = sum(r.measured_us or 0.0 for r in self.rows)
             totals = replace(totals, measured_us=self.measured.profile.run_us or kernels_us)
-        if not self._is_final:
-            return totals
+        return totals
 
+    @cached_property
+    def totals(self) -> Totals:
+        if not self._is_final:
+            return self.sums
         memory = self.memory
-        totals = replace(totals, peak_temporary_bytes=memory.temporary, memory_bytes=memory.total)
+        totals = replace(self.sums, peak_temporary_bytes=memory.temporary, memory_bytes=memory.total)
         return replace(totals, vmem_temporary_bytes=memory.vmem)
 
     @cached_property

@@ -84,8 +84,8 @@ def functions_of_each(*accounts: Account) -> list[Functions]:
 
     Where the modules name other files, functions go by their names alone.
     """
-    unit: Unit = "bytes" if any(a.totals.us is None for a in accounts) else "estimated"
-    unit = "measured" if all(a.totals.measured_us for a in accounts) else unit
+    unit: Unit = "bytes" if any(a.sums.us is None for a in accounts) else "estimated"
+    unit = "measured" if all(a.sums.measured_us for a in accounts) else unit
     launches, paths, sizes = [], [], []
     for account in accounts:
         rows = [row for row in account.rows if row.runs or row.measured_us]
@@ -222,6 +222,6 @@ def _share(file: str, name: str, own: Sequence[_Launch]) -> FunctionShare:
         totals.us,
         sum(measured) if measured else None,
         totals.cost.bytes_accessed,
-        totals.floors > 0,
+        totals.is_floor,
         directions,
     )

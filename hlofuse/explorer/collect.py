@@ -351,6 +351,7 @@ def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Ite
     """The launched kernels; `boxes` are those of the last step by name."""
     rows, module, costs = facts.account_after.rows, facts.replay.final, facts.costs
     device = costs.device if costs is not None else None
+    cpu = facts.account_after.times
     number = {row.instruction: n for n, row in enumerate(rows)}
     root = module.entry.root
     results = {through_views(x) for x in (root.operands if root.opcode == "tuple" else (root,))}
@@ -368,7 +369,11 @@ def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Ite
             floor_us(i, row.cost, device) + device.launch_overhead_us if device is not None else None,
             time,
             HotKernel(
-                place, time if not row.is_floor else None, single.total_us or 0.0, 0, row.is_floor
+                place,
+                time if not row.is_floor else None,
+                single.total_us or 0.0,
+                is_floor=row.is_floor,
+                estimate=cpu.kind_text(i) if cpu is not None else "",
             ).bound_by,
             hlo_text(i),
             row.measured.us if row.measured is not None else None,

@@ -177,6 +177,9 @@ def test_sums_count_each_run() -> None:
     assert (found.modelled_us, found.floor_us, found.floors) == (2 * 5 + 4, 21, 1)
     assert found.us == 35
     assert totals_of(rows, timed=False).us is None
+    assert found.is_floor
+    assert not totals_of([rows[0], launched("a", None, 0)], timed=True).is_floor  # never runs
+    assert totals_of([rows[0], launched("a", None)], timed=True).is_floor
 
 
 class _Rows:

@@ -431,3 +431,34 @@ def test_two_pictures_move_together(visit: Open) -> None:
     after = seen.page.evaluate(width)
     assert after[0] / before[0] == pytest.approx(after[1] / before[1])
     assert after[0] < before[0]
+
+
+TOO_WIDE = """[...document.querySelectorAll(".far-name")].filter((text) => {
+    const wide = text.getBoundingClientRect().width, room = Number(text.dataset.room) + 9;
+    return text.textContent && wide > room * text.getScreenCTM().a;
+}).map((text) => text.textContent)"""
+
+
+@pytest.mark.parametrize("width", [800, 1280, 1920])
+def test_a_line_shows_its_slowest_kernel_to_be_read(visit: Open, width: int) -> None:
+    seen = visit("gpu/gpt2_block", "#view=fusion")
+    seen.page.set_viewport_size({"width": width, "height": 620})
+    assert seen.page.evaluate(TOO_WIDE) == []
+    seen.page.fill("#search", "programs.py:305")
+    seen.page.keyboard.press("Enter")
+    slowest = seen.page.locator(".marked", has_text="gemm_fusion_dot.2").first
+    box, room = slowest.bounding_box(), seen.page.locator("#panes svg").first.bounding_box()
+    assert box is not None
+    assert room is not None
+    assert room["x"] <= box["x"]
+    assert box["x"] + box["width"] <= room["x"] + room["width"]
+    assert room["y"] <= box["y"]
+    assert box["y"] + box["height"] <= room["y"] + room["height"]
+    assert box["height"] >= 30
+
+
+def test_a_kernel_of_a_cpu_has_its_own_kind_of_code(visit: Open) -> None:
+    seen = visit("cpu/softmax")
+    rows = seen.page.locator("#panel .row .second").all_text_contents()
+    assert rows
+    assert all("YNNPACK" in row or "emitter" in row for row in rows)

@@ -69,7 +69,7 @@ class App {
   get run() { return this.data.runs[Number(this.view.run)]; }
 
   // What is drawn: what was asked for, else the step if one was chosen, else all of the module.
-  get drawn() { return this.view.view || (this.stepShown || this.run.regions.length < 2 ? "steps" : "fusion"); }
+  get drawn() { return this.view.view || (this.stepShown ? "steps" : "fusion"); }
 
   // The chosen colours; next to the program a colour for each kernel.
   get colour() { return this.view.colour || (document.body.classList.contains("program") ? "kernel" : "kind"); }
@@ -420,6 +420,7 @@ class App {
       const kernel = element.dataset.box === undefined ? run.kernelAt.get(box) : run.kernelOfBox(box);
       const chosen = run === this.run ? line?.kernels.has(kernel) || own === kernel : paired === kernel;
       element.classList.toggle("marked", Boolean(kernel && chosen));
+      if (kernel && chosen) element.dataset.us = totalUs(kernel);
       const different = this.view.split === "runs" ? differencesOf(this, run, kernel) : [];
       for (const name of DIFFERENCES) element.classList.toggle(name, different.includes(name));
     }));
@@ -475,8 +476,9 @@ class App {
       state = state.get(key);
     }
     const colours = colouring(run, this.colour), decision = own && step === this.state.at && this.stepShown && this.view.split === "one" ? step - 1 : NONE;
-    const marks = this.marks(run, own, decision), seen = `${number}:${step}:${marks.chosen}:${marks.op}:${this.hitAt}`, moved = pane.seen !== seen;
-    pane.seen = seen;
+    const marks = this.marks(run, own, decision), seen = `${number}:${step}:${marks.chosen}:${marks.op}:${this.hitAt}`, moved = pane.seen !== seen, chosen = `${marks.chosen}:${marks.op}`;
+    const near = marks.chosen !== NONE && pane.chosen !== chosen;
+    Object.assign(pane, { seen, chosen });
     pane.label.hidden = !label;
     const { room } = pane;
     if (this.drawn !== "steps") {
@@ -485,7 +487,8 @@ class App {
       if ((own && step === this.state.at) || !this.shownOutline) this.shownOutline = outline;
       const drawn = drawOutline(outline, colours, marks, this.act, room), after = anchor && placeIn(outline, anchor);
       if (before && after) pane.shift(after[0] - before[0], after[1] - before[1]);
-      pane.show(`${number}:${this.drawn}`, drawn.group, drawn.width, drawn.height, label, moved ? drawn.focus : undefined);
+      const key = `${number}:${this.drawn}`, isNew = !pane.views.has(key);
+      pane.show(key, drawn.group, drawn.width, drawn.height, label, moved || isNew ? drawn.focus : undefined, undefined, near);
       if (pane === this.panes.at(-1)) this.anchor = "";
       return;
     }

@@ -22,6 +22,13 @@ function textWidth(text, font = PLAIN) {
   return width;
 }
 
+// As much of a name as fits; empty for less than five letters.
+function fitText(name, room, font) {
+  let letters = name.length;
+  while (letters >= 5 && textWidth(shortName(name, letters), font) > room) letters--;
+  return letters < Math.min(5, name.length) ? "" : shortName(name, letters);
+}
+
 // Without its layout; of a tuple the first part and how many there are.
 function shapeText(shape) {
   const parts = shape.replace(/\/\*.*?\*\//g, "").replace(/\{[^}]*\}/g, "").replace(/^\((.*)\)$/, "$1").match(/\w+\[[^\]]*\]/g) ?? [];

@@ -69,12 +69,12 @@ function tripsText(run, computation) {
 
 function ratioText(times, around) { return times > around ? `× ${numberText(Math.round(times / around))}` : ""; }
 
-// Of a box its last operation, and how many of its operations were launched. The list of its members is another one
+// Of a box its last operation. The list of its members is another one
 // whenever they change.
 function contentOf(run, state, box) {
   const members = state.members[box], contents = run.contents ??= [];
   if (contents[box]?.members !== members)
-    contents[box] = { members, last: greatest(NONE, members), launched: members.reduce((sum, m) => sum + run.ops.launched[m], 0) };
+    contents[box] = { members, last: greatest(NONE, members) };
   return contents[box];
 }
 
@@ -183,18 +183,16 @@ class Outline {
     if (node.kind === "kernel") {
       const kernel = kernelOf(run, node.box, state.at), figures = figuresAt(run, state, node.box);
       node.kernels = 1;
-      node.before = contentOf(run, state, node.box).launched;
       node.us = totalUs(figures);
       node.floor = Boolean(figures?.floor);
       node.bytes = (figures?.bytes ?? 0) * (figures?.iterations ?? 1);
       node.final = kernel ? [kernel] : [];
       return;
     }
-    Object.assign(node, { kernels: 0, before: 0, us: 0, bytes: 0, floor: false, final: [] });
+    Object.assign(node, { kernels: 0, us: 0, bytes: 0, floor: false, final: [] });
     for (const child of node.children) {
       this.sum(child);
       node.kernels += child.kernels;
-      node.before += child.before;
       node.us += child.us;
       node.bytes += child.bytes;
       node.floor ||= child.floor;

@@ -1,6 +1,6 @@
 // A picture one can zoom and move.
 
-const TEXT = 12, UNREADABLE = 11, LETTER = 7.4;
+const TEXT = 12, UNREADABLE = 11, LINE = 15, NEAR = 0.55;
 
 class Pane {
   // `resized` draws anew what is laid out for the room there is; `letGo` is for a click beside everything.
@@ -42,7 +42,7 @@ class Pane {
   }
 
   // `focus` is what is to be seen, `begin` where to begin if not all can be; without both all of it is shown.
-  show(key, group, width, height, label, focus, begin) {
+  show(key, group, width, height, label, focus, begin, near = false) {
     this.size = [width, height];
     this.label.textContent = label;
     this.label.hidden = !label;
@@ -53,7 +53,7 @@ class Pane {
     if (active) [...group.querySelectorAll("[data-id]")].find((e) => e.dataset.id === active)?.focus({ preventScroll: true });
     if (this.views.has(key)) this.look(this.views.get(key));
     else this.start(focus, begin);
-    if (focus) this.reveal(focus);
+    if (focus) this.reveal(focus, near);
   }
 
   // All of it if that can be read, else a part of it at a size that can.
@@ -75,21 +75,26 @@ class Pane {
     return { ...view, x: along(view.x, view.w, width, 30), y: along(view.y, view.h, height, top) };
   }
 
-  // Moves the picture if the place is not in it.
-  reveal([x, y]) {
+  // Moves the picture if the place is not in it; with `near` also where names there could not be read.
+  reveal([x, y], near = false) {
+    if (near && this.box.width / this.views.get(this.key).w < NEAR) {
+      const w = this.box.width / READABLE, h = this.box.height / READABLE;
+      return this.look(this.within({ x: x - w / 2, y: y - h / 2, w, h }));
+    }
     const view = this.views.get(this.key), inX = Math.min(80, view.w / 8), inY = Math.min(50, view.h / 8);
     const shift = (at, from, size, edge) => (at < from + edge || at > from + size - edge ? at - size / 2 : from);
     const moved = { ...view, x: shift(x, view.x, view.w, inX), y: shift(y, view.y, view.h, inY) };
     if (moved.x !== view.x || moved.y !== view.y) this.look(this.within(moved));
   }
 
-  // The first marked box, if none is in view.
+  // The marked box with most time, if it is not in view.
   revealMarked() {
-    const marked = [...this.element.querySelectorAll(".marked")], room = this.svg.getBoundingClientRect();
+    const marked = [...this.element.querySelectorAll(".marked")].sort((a, b) => b.dataset.us - a.dataset.us), room = this.svg.getBoundingClientRect();
     const inView = (e) => { const r = e.getBoundingClientRect(); return r.top >= room.top && r.bottom <= room.bottom && r.left >= room.left && r.right <= room.right; };
-    if (!marked.length || marked.some(inView)) return;
+    if (!marked.length) return;
     const box = marked[0].getBBox(), moved = marked[0].transform.baseVal.consolidate()?.matrix;
-    this.reveal([box.x + box.width / 2 + (moved?.e ?? 0), box.y + box.height / 2 + (moved?.f ?? 0)]);
+    const place = [box.x + box.width / 2 + (moved?.e ?? 0), box.y + box.height / 2 + (moved?.f ?? 0)];
+    if (!inView(marked[0]) || this.box.width / this.views.get(this.key).w < NEAR) this.reveal(place, true);
   }
 
   // Whoever goes from box to box by Tab sees where.
@@ -122,11 +127,19 @@ class Pane {
   look(view) {
     this.views.set(this.key, view);
     const scale = this.box.width / view.w;
-    // Far away only names stay, in the size they can be read at and as long as their boxes have room.
+    // Far away names stay, and figures below them, in the size they can be read at and as long as their boxes have room.
     const far = this.svg.classList.toggle("far", scale * TEXT < UNREADABLE);
     this.svg.querySelectorAll(".far-name").forEach((text) => {
-      const { name, room } = text.dataset, letters = far ? Math.floor((room * scale) / LETTER) : 0;
-      text.textContent = letters < 5 ? "" : shortName(name, letters);
+      const { name, figures, room, height } = text.dataset;
+      const fitted = (words, font) => far && fitText(words, room * scale, font);
+      const two = height * scale > 2 * LINE + 4 ? fitted(figures, PLAIN) : "", first = fitted(name, BOLD);
+      const line = (words, dy, of) => svg("tspan", { x: text.getAttribute("x"), dy, class: of }, words);
+      text.replaceChildren(...(two ? [line(first, `${-LINE / 2 / scale}px`, ""), line(two, `${LINE / scale}px`, "figures")] : first ? [first] : []));
+    });
+    // Titles of containers within others would cover one another.
+    this.svg.querySelectorAll(".titles .name").forEach((text) => {
+      const { name, room, depth } = text.dataset, crowded = far && depth > 1 && HEAD * scale < TEXT + 2;
+      text.textContent = !far ? name : crowded ? "" : fitText(name, room * scale, BOLD);
     });
     this.svg.style.setProperty("--far-text", `${TEXT / scale}px`);
     if (view.w > 0 && view.h > 0) this.svg.setAttribute("viewBox", `${view.x} ${view.y} ${view.w} ${view.h}`);

@@ -17,10 +17,10 @@ function measureOutline(outline) {
       node.children = [...node.ops.values()];
       return Object.assign(node, { pad: ROOM_AROUND, head: HEAD, least: Math.max(textWidth(first, BOLD) + textWidth(third) + 60, 150) });
     }
-    const { kernels, before, us, bytes } = node;
+    const { kernels, us, bytes } = node;
     const title = `${node.kind === "while" ? "loop " : ""}${node.label}${node.trips ? ` ${node.trips}` : ""}`;
     node.text = {
-      title, first: shortName(title, 36), second: before > kernels ? `${numberText(before)} → ${countText(kernels, "kernel")}` : countText(kernels, "kernel"),
+      title, first: shortName(title, 36), second: countText(kernels, "kernel"),
       third: [us ? kernelTime(node) : "", bytes ? bytesText(bytes) : ""].filter(Boolean).join(" · "),
     };
     node.width = Math.max(170, 52 + textWidth(node.text.first, BOLD), 26 + textWidth(node.text.second), 26 + textWidth(node.text.third));
@@ -57,7 +57,7 @@ function drawOutline(outline, colours, marks, act, room) {
       frames.append(borderOf(outline, node, colours, marks, act));
       titles.append(titleOf(node, act));
     }
-    if (!node.opened) farNames.append(svg("text", { x: node.at[0] + 8, y: node.at[1] + node.height / 2, class: "far-name", "data-name": node.text.first, "data-room": node.width - 16 }));
+    if (!node.opened) farNames.append(svg("text", { x: node.at[0] + 8, y: node.at[1] + node.height / 2, class: "far-name", "data-name": node.text.first, "data-figures": node.text.third.split(" · ")[0], "data-room": node.width - 16, "data-height": node.height }));
     if (!node.opened) nodes.append(boxOf(outline, node, colours, marks, act, shareOf(node) / most));
     for (const [op, leaf] of node.ops ?? [])
       nodes.append(opNode(run, state, node.box, op, { x: leaf.at[0], y: leaf.at[1], width: leaf.width, height: leaf.height }, true, marks, act, colours));
@@ -148,7 +148,7 @@ function titleOf(node, act) {
   const { first } = node.text, loop = loopy(node), x = 14 + (loop ? 18 : 0);
   return svg("g", { class: loop ? "loop" : "", transform: `translate(${node.at[0]} ${node.at[1]})` },
     loop && svg("path", { class: "again", d: "M22 12.5a6 6 0 1 0 4.5 3.5m.5 -5v5h-5" }),
-    svg("text", { x, y: 22, class: "name" }, first),
+    svg("text", { x, y: 22, class: "name", "data-name": first, "data-room": node.width - x, "data-depth": node.depth }, first),
     svg("text", { x: x + textWidth(first, BOLD) + 10, y: 22, class: "words" }, figuresOf(node)),
     toggleOf(node, node.width - 16, 17, act));
 }

@@ -328,11 +328,11 @@ def figure_pairs(summary: Summary) -> list[tuple[str, str]]:
         same = accounts.devices[0] == accounts.devices[1]
         devices = accounts.devices[0] if same else f" {ARROW} ".join(accounts.devices)
         # What equal kernels take beyond their bounds cancels out.
-        is_open = (b.floors, b.floor_us) != (a.floors, a.floor_us)
-        bounds = b.floors > 0, a.floors > 0
+        is_open = (b.floors, b.floor_us, b.without_time) != (a.floors, a.floor_us, a.without_time)
+        bounds = b.is_floor, a.is_floor
         text = time_change_of(b.us, a.us, bounds=bounds, is_open=is_open)
         pairs.append((f"estimated time on {devices}", text))
-        if any(bounds):
+        if b.floors or a.floors:
             floors = time_change_of(b.floor_us or 0.0, a.floor_us or 0.0, bounds=bounds, is_open=is_open)
             pairs.append(("lower bounds included, outside XLA's model:", floors))
     return pairs

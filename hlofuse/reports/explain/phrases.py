@@ -36,7 +36,7 @@ def result_line(e: Explanation) -> str:
         f"{quantity(b.cost.flops)} → {quantity(a.cost.flops)} FLOP",
     ]
     if b.us is not None and a.us is not None:
-        parts.append(f"est. {us_text(b.us, b.floors > 0)} → {us_text(a.us, a.floors > 0)}")
+        parts.append(f"est. {us_text(b.us, b.is_floor)} → {us_text(a.us, a.is_floor)}")
     return "    ".join(parts)
 
 
@@ -72,7 +72,7 @@ def selection_line(s: Selection, e: Explanation) -> str:
     if e.after.us is not None:
         us = sum(k.us * k.runs for k in kernels if k.us is not None)
         own = us_text(us, any(k.is_floor for k in kernels))
-        return f"{line}, {own} of {us_text(e.after.us, e.after.floors > 0)}"
+        return f"{line}, {own} of {us_text(e.after.us, e.after.is_floor)}"
     moved = sum(k.bytes_accessed * k.runs for k in kernels)
     return f"{line}, {bytes_text(moved)} of {bytes_text(e.after.cost.bytes_accessed)} moved"
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from hlofuse.account import Account, KernelTimes
+from hlofuse.account.functions import functions_of
 from hlofuse.account.replaying import plain_account
 from hlofuse.analysis.async_ops import wrapped_operation
 from hlofuse.analysis.cost import Cost
@@ -76,6 +77,8 @@ def kernel_selection(
         replay is not None,
         what_if,
         tuple(found),
+        call_us=account.sums.call_us,
+        functions=functions_of(account),
     )
 
 

@@ -6,9 +6,11 @@ from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from hlofuse.account.functions import Functions
 from hlofuse.format.fields import fields
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.grouping import grouped
+from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.json import created_by_json, measured_json, time_kind
 from hlofuse.reports.common.model import CreatedBy, both_names
 from hlofuse.rules.catalogue import Rule
@@ -108,11 +110,16 @@ class KernelSelection:
     """The name that these are the kernels of; None where all are here."""
     launched: int = 0
     """Kernels of the module, also those that are left out."""
+    call_us: float = 0.0
+    """Microseconds of the call of the program and of its loops, on a CPU; part of the total."""
+    functions: Functions = field(default_factory=Functions)
+    """The shares of the user's functions; none of a selection."""
 
     def only(self, name: str, meant: Container[str]) -> KernelSelection:
         """The selection of the kernels that a name means, by their names at the end of fusion."""
         chosen = tuple(k for k in self.kernels if k.name in meant)
-        return replace(self, kernels=chosen, selected=name.strip(), launched=len(self.kernels))
+        own = replace(self, kernels=chosen, selected=name.strip(), launched=len(self.kernels))
+        return replace(own, call_us=0.0, functions=Functions())
 
     @property
     def runners(self) -> list[Runner]:
@@ -124,7 +131,7 @@ class KernelSelection:
                 len(own),
                 sum(times) if (times := [k.us * k.runs for k in own if k.us is not None]) else None,
                 sum((k.bytes_accessed or 0) * k.runs for k in own),
-                any(k.is_floor for k in own),
+                any(k.is_floor or k.us is None for k in own if k.runs),
             )
             for name, own in found.items()
         ]
@@ -150,6 +157,7 @@ def selection_json(s: KernelSelection) -> dict[str, Any]:
         "schema": SCHEMA,
         **fields(s, "module file target device release replayed what_if selected"),
         "runners": [fields(r, "run_by=name kernels us bytes_accessed") for r in s.runners],
+        "functions": functions_json(s.functions),
         "kernels": [_kernel(k) for k in s.kernels],
         "rules": {
             code: fields(r, "title asks=condition why advice run_by=runs")

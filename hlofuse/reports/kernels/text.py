@@ -8,6 +8,7 @@ from rich.text import Text
 from hlofuse.format.escape import printable
 from hlofuse.format.terminal import name_text, plain_table, print_more, print_rows
 from hlofuse.format.units import bytes_text, plural, us_text
+from hlofuse.reports.common.functions import function_table
 from hlofuse.reports.common.phrases import figures_text, headline, measured_text
 from hlofuse.reports.kernels.model import Choice, KernelSelection, Runner
 
@@ -28,9 +29,10 @@ def result_line(s: KernelSelection) -> str:
         line = f"{printable(s.selected)}: {own} {when}"
     times = [k.us * k.runs for k in s.kernels if k.us is not None]
     if times:
-        line += f"    est. {us_text(sum(times), any(k.is_floor for k in s.kernels))}"
+        is_floor = any(k.is_floor or k.us is None for k in s.kernels if k.runs)
+        line += f"    est. {us_text(sum(times) + s.call_us, is_floor)}"
         if len(times) < len(s.kernels):
-            line += f" without {len(s.kernels) - len(times)} that XLA does not estimate"
+            line += f" without {len(s.kernels) - len(times)} of unknown time"
     return line
 
 
@@ -86,7 +88,12 @@ def print_selection(s: KernelSelection, shown: Sequence[Choice], console: Consol
     for r in s.runners:
         figure = runner_figure(r) if r.us is not None or not timed else "–"
         table.add_row(Text(printable(r.name)), f"{r.kernels:,}", figure)
+    if s.call_us:
+        table.add_row("call of the program and its loops", "", us_text(s.call_us))
     console.print(table)
+    if s.functions.rows:
+        console.print()
+        console.print(function_table(s.functions, console.width))
     console.print()
     _print_kernels(shown, console, timed)
     print_more(console, len(s.kernels) - len(shown), indent=0)

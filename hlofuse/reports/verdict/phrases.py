@@ -46,7 +46,7 @@ def totals_line(t: Totals) -> str:
     """`2 kernels, 7.06 µs est., 16.8 MB moved`; launches where loops make them more."""
     launches = f", {plural(t.launches, 'launch', 'launches')}" if t.launches != t.kernels else ""
     time = f", {us_text(t.measured_us)} measured" if t.measured_us is not None else ""
-    time += f", {us_text(t.us, t.floors + t.without_time > 0)} est." if t.us is not None else ""
+    time += f", {us_text(t.us, t.is_floor)} est." if t.us is not None else ""
     peak = f", {bytes_text(t.peak_temporary_bytes)} temporary" if t.peak_temporary_bytes else ""
     vmem = f"≥ {bytes_text(t.vmem_temporary_bytes)} VMEM"
     if t.vmem_temporary_bytes:

@@ -234,4 +234,5 @@ def _share(kind: str, rows: Sequence[Launched], *, timed: bool) -> Share:
     moved = sum(r.cost.bytes_accessed * r.runs for r in rows)
     measured = [r.measured_us for r in rows if r.measured_us is not None]
     us = sum(r.total_us or 0.0 for r in with_time) - launches_us if timed else None
-    return Share(kind, runs, us, moved, any(r.is_floor for r in rows), sum(measured) if measured else None)
+    is_floor = any(r.is_floor or r.us is None for r in rows if r.runs)
+    return Share(kind, runs, us, moved, is_floor, sum(measured) if measured else None)
