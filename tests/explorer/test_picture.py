@@ -403,8 +403,9 @@ FAULTS = """async (size) => {
         a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom));
     const box = document.querySelector("#panes .group.kernel");
     box.dispatchEvent(new Event("pointerenter"));
-    await new Promise((done) => setTimeout(done, 100));
-    found.hlo = box.querySelector("title").textContent.includes(" = ");
+    const shown = () => box.querySelector("title").textContent.includes(" = ");
+    for (let k = 0; k < 50 && !shown(); k++) await new Promise((done) => setTimeout(done, 100));
+    found.hlo = shown();
     return found;
 }"""
 
