@@ -324,7 +324,8 @@ _READABLE = re.compile(
     r', metadata=\{\s*(?:\w+=(?:"(?:[^"\\\n]|\\.)*+"|\{[^{}\n]*+\}|\[[^\]\n]*+\]|[^\s"{}]++)[ ,]*+)*+\}'
 )
 _MLIR = re.compile(
-    r"^(?P<prefix>[>| \t]*)(?:module(?: @[\w.\"-]+)?(?: attributes \{.*\})? \{|func\.func .*\{)\s*$",
+    r"^(?P<prefix>[>| \t]*)(?:module(?: @[\w.\"-]+)?(?: attributes \{.*\})? \{|func\.func .*\{"
+    r"|\"builtin\.module\"\(.*\{)\s*$",
     re.MULTILINE,
 )
 _ALIAS = re.compile(r"#[\w-]+ ?= ?\S")

@@ -202,7 +202,8 @@ def _arrays(shape: bytes) -> Iterator[tuple[int, ...]]:
 MLIR, BYTECODE, PROTO = "StableHLO text", "StableHLO bytecode", "an HLO proto"
 _BYTECODE_MAGIC = b"ML\xefR"
 _MLIR_START = re.compile(
-    rb"\s*(?:(?://[^\n]*\n|#[\w-]+ ?=[^\n]*\n)\s*)*(?:(?:builtin\.)?module\b(?! \w|,)|func\.func\b)"
+    rb"\s*(?:(?://[^\n]*\n|#[\w-]+ ?=[^\n]*\n)\s*)*"
+    rb"(?:(?:builtin\.)?module\b(?! \w|,)|func\.func\b|\"builtin\.module\"\()"
 )
 
 

@@ -1,15 +1,12 @@
 """Answers about a module that is not replayed: a fused one, the dumps of a TPU, a part of a module."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 from hlofuse.account import KernelTimes
-from hlofuse.inputs import load
 from hlofuse.inputs.companions import companions_of
 from hlofuse.inputs.dump_directory import corpus_file, dumped_module
 from hlofuse.inputs.part import PartError
@@ -18,16 +15,16 @@ from hlofuse.library.heads import head_of
 from hlofuse.library.program import Program
 from hlofuse.library.proving import tried_verdict
 from hlofuse.library.questions import Explain
+from hlofuse.library.reasons import tpu_pair
 from hlofuse.reports.common.names import launched_in
 from hlofuse.reports.common.part import part_json, print_part
 from hlofuse.reports.fused.boundaries import explain_fused
 from hlofuse.reports.fused.json import fused_json
 from hlofuse.reports.fused.model import Fused
 from hlofuse.reports.fused.text import print_fused
-from hlofuse.reports.fused.tpu import TpuPair, compare_tpu, pair_json, print_tpu, tpu_files
+from hlofuse.reports.fused.tpu import pair_json, print_tpu
 from hlofuse.reports.verdict.json import verdict_json
 from hlofuse.reports.verdict.text import print_screen
-from hlofuse.reports.why.model import SCHEMA as WHY
 
 
 def answer_of_another_stage(report: Program, options: Explain) -> Answer[Any] | None:
@@ -115,33 +112,3 @@ def answer_about_part(command: str, error: PartError) -> Answer[Any]:
         entries_of=lambda data: data.fragments,
         prints_heads=True,
     )
-
-
-def tpu_reasons(report: Program, names: Sequence[str]) -> Answer[Any] | None:
-    """The pairs of a TPU's kernels that have these names, with learnt reasons; None for another input."""
-    if (pair := tpu_pair(report, names)) is None:
-        return None
-    return Answer(
-        " and ".join(names),
-        lambda: pair,
-        json=lambda data: {"schema": WHY, "about": "tpu", "asked": [*names], **pair_json(data)},
-        body=lambda console, limit=20, **_how: print_tpu(pair, console, limit=limit),
-        rows_of=lambda document: document["pairs"],
-        entries_of=lambda data: data.edges,
-        heads=[head_of(report.loaded, replayed=False)],
-    )
-
-
-def tpu_pair(report: Program, names: Sequence[str] = ()) -> TpuPair | None:
-    """The fusions of XLA:TPU in the input's dumps, or its pairs of these names; None where it has none."""
-    options = report.options
-    is_file = options.input != "-" and options.given is None and report.identity.backend.value == "tpu"
-    files = tpu_files(Path(options.input), options.module) if is_file else None
-    if files is None:
-        return None
-    with options.listener.activity("comparing"):
-        before = load(files[0])
-        pair = compare_tpu(before, load(files[1]))
-    named = [launched_in(before, name) for name in names]
-    edges = tuple(e for e in pair.edges if all({e.producer, e.consumer} & some for some in named))
-    return replace(pair, edges=edges, changes=(), changed=0) if names else pair

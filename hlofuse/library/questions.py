@@ -161,7 +161,7 @@ class Explain(
 @dataclass(eq=False, repr=False)
 class Why(
     Question["list[Found]"],
-    source="explaining:why",
+    source="reasons:why",
     shown={
         "limit": limit(20, "Decisions listed; 0 shows all."),
         "details": flag("--details", "Add every decision, and flags that disable a pass."),

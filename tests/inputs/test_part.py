@@ -282,6 +282,34 @@ def test_stablehlo_in_a_longer_text(text: str) -> None:
     assert module.lowered_from == "StableHLO text"
 
 
+GENERIC = """"builtin.module"() ({
+  "func.func"() <{function_type = (tensor<8xf32>) -> tensor<8xf32>, sym_name = "main"}> ({
+  ^bb0(%a: tensor<8xf32>):
+    %0 = "stablehlo.exponential"(%a) : (tensor<8xf32>) -> tensor<8xf32>
+    "func.return"(%0) : (tensor<8xf32>) -> ()
+  }) : () -> ()
+}) : () -> ()
+"""
+
+
+@needs_jaxlib
+@pytest.mark.parametrize("text", [GENERIC, f"Tested with\n\n```\n{GENERIC}```\nas above\n"])
+def test_stablehlo_in_its_generic_form(text: str) -> None:
+    assert [i.opcode for i in load_text(text).entry] == ["parameter", "exponential"]
+
+
+JSON = 'backend_config={\n    "fusion_config":{\n      "kind":"x"\n    }\n  }\n'
+
+
+def test_json_may_go_on_for_some_lines() -> None:
+    written = HLO.replace("exponential(%p)", f"exponential(%p), {JSON}".rstrip(), 1)
+    written = written.replace('}, metadata={op_name="jit(f)/exp" source_file="f.py"}', "}")
+    for text in (written, f"See\n\n```\n{written}```\nwhy\n"):
+        assert [i.name for i in load_text(text).entry] == ["p", "zero", "e", "r", "q", "n"]
+    found = part_of(written[: written.index("  %q")])
+    assert (found.contents, found.problem) == ("2 computations of a module", f"{INSIDE}, after line 17")
+
+
 # Reports.
 
 QUESTIONS = ("explain", "kernels", "stats", "what-if", "why")

@@ -1,0 +1,136 @@
+"""The answer of `why`, also under names of XLA's own run: a file without what `explain` imports."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from hlofuse.format.escape import printable
+from hlofuse.format.terminal import print_command
+from hlofuse.inputs import load
+from hlofuse.ir.errors import HlofuseError
+from hlofuse.library.answer import Answer
+from hlofuse.library.heads import head_of
+from hlofuse.library.loading import with_change
+from hlofuse.library.program import Program
+from hlofuse.library.questions import Why
+from hlofuse.reports.common.names import launched_in
+from hlofuse.reports.fused.tpu import TpuPair, compare_tpu, pair_json, print_tpu, tpu_files
+from hlofuse.reports.why import PairAnswer, Story
+from hlofuse.reports.why.model import SCHEMA as WHY
+from hlofuse.reports.why.model import answers_json
+from hlofuse.reports.why.story import Answer as Found
+from hlofuse.reports.why.story import answers, confirmed, in_the_input
+from hlofuse.reports.why.text import print_answers
+
+
+def why(report: Program, options: Why) -> Answer[Any]:
+    """The answer of `why`, confirmed by replays where a knob decides; for a TPU, learnt reasons."""
+    name, other = options.name, options.other
+    try:
+        observed = report.observed
+    except HlofuseError:
+        if (learnt := tpu_reasons(report, [n for n in (name, other) if n])) is None:
+            raise
+        return learnt
+    found = _by_own_names(report, name, other) or answers(
+        observed.replay, name, other, unoptimized=report.unoptimized, facts=report.facts
+    )
+    replayed = partial(with_change, report.options, observed)
+    found = confirmed(found, observed, replayed, report.facts)
+    found.sort(key=lambda a: -(a.us or 0.0) * a.runs if isinstance(a, Story) else 0.0)
+    queries = (name,) if other is None else (name, other)
+    arguments = report.options.input_arguments
+
+    def draw(console: Console, limit: int = 20, details: bool = False) -> None:
+        total = report.totals.kernels
+        print_answers(
+            found, queries, console, input_arguments=arguments, limit=limit, details=details, total=total
+        )
+        if not details:
+            console.print()
+            print_command(console, 0, "why", *arguments, *queries, "--details")
+
+    return Answer(
+        " and ".join(queries),
+        lambda: found,
+        json=lambda data: answers_json(data, queries),
+        body=draw,
+        rows_of=_decisions,
+        entries_of=lambda data: data,
+        note=observed.note,
+        heads=[head_of(report.replay, names=True)],
+        differences=[report.difference],
+    )
+
+
+def _decisions(document: dict[str, Any]) -> Iterable[dict[str, Any]]:
+    for answer in document.get("answers", [document]):
+        for part in ("decisions", "as_producer", "as_consumer", "rewrites"):
+            yield from answer.get(part, ())
+
+
+def _by_own_names(report: Program, name: str, other: str | None) -> list[Found]:
+    """The answer by names of the input, for names of XLA's own run that mean nothing under other settings.
+
+    A note says so. Empty where the names have an answer as they are.
+    """
+
+    observed = report.observed
+    if observed.xla is None:
+        return []
+    try:
+        if _has_answer(answers(observed.replay, name, other)):
+            return []
+    except HlofuseError:
+        pass
+    queries = (name,) if other is None else (name, other)
+    try:
+        names = observed.xla.replay.names_at_fusion
+        own = [names.get(n.strip().lstrip("%"), n) for n in queries]
+        translated = in_the_input(own, observed.xla.replay)
+        found = answers(observed.replay, *translated, costs=observed.costs)
+    except HlofuseError:
+        return []
+    if not _has_answer(found):
+        return []
+    shown = printable(" and ".join(translated))
+    report.options.listener.note(f"these settings change the numbers in fusion names; explaining {shown}")
+    return found
+
+
+def _has_answer(found: Sequence[Found]) -> bool:
+    return any(not isinstance(a, PairAnswer) or a.outcome != "apart" for a in found)
+
+
+def tpu_reasons(report: Program, names: Sequence[str]) -> Answer[Any] | None:
+    """The pairs of a TPU's kernels that have these names, with learnt reasons; None for another input."""
+    if (pair := tpu_pair(report, names)) is None:
+        return None
+    return Answer(
+        " and ".join(names),
+        lambda: pair,
+        json=lambda data: {"schema": WHY, "about": "tpu", "asked": [*names], **pair_json(data)},
+        body=lambda console, limit=20, **_how: print_tpu(pair, console, limit=limit),
+        rows_of=lambda document: document["pairs"],
+        entries_of=lambda data: data.edges,
+        heads=[head_of(report.loaded, replayed=False)],
+    )
+
+
+def tpu_pair(report: Program, names: Sequence[str] = ()) -> TpuPair | None:
+    """The fusions of XLA:TPU in the input's dumps, or its pairs of these names; None where it has none."""
+    options = report.options
+    is_file = options.input != "-" and options.given is None and report.identity.backend.value == "tpu"
+    files = tpu_files(Path(options.input), options.module) if is_file else None
+    if files is None:
+        return None
+    with options.listener.activity("comparing"):
+        before = load(files[0])
+        pair = compare_tpu(before, load(files[1]))
+    named = [launched_in(before, name) for name in names]
+    edges = tuple(e for e in pair.edges if all({e.producer, e.consumer} & some for some in named))
+    return replace(pair, edges=edges, changes=(), changed=0) if names else pair
