@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from hlofuse.format.escape import printable
 from hlofuse.format.units import bytes_text, plural, us_text
@@ -210,22 +210,22 @@ def _read_file(file: Path, into: Baseline) -> None:
         if data.get("version") != VERSION:
             raise ValueError(f"expected version = {VERSION} at the top")
         _check_names(data, {"version", "budget", "module"}, "the file")
-        into.budgets += [_budget(b) for b in _list(data.get("budget", []), "[[budget]]")]
-        for name, table in _table(data.get("module", {}), "[module]").items():
+        into.budgets += [_budget(b) for b in _checked(data.get("budget", []), list, "[[budget]]")]
+        for name, table in _checked(data.get("module", {}), dict, "[module]").items():
             if name in into.profiles:
                 raise ValueError(f"module {name} is also in another file")
-            into.profiles[name] = _profile(name, _table(table, f"module {name}"))
+            into.profiles[name] = _profile(name, _checked(table, dict, f"module {name}"))
     except ValueError as e:
         raise HlofuseError(f"{printable(str(file))}: not a baseline: {printable(str(e))}") from None
 
 
 def _budget(value: Any) -> Budget:
-    table = _table(value, "[[budget]]")
+    table = _checked(value, dict, "[[budget]]")
     _check_names(table, {"modules", "max-kernels", *_LIMITS}, "[[budget]]")
     most = table.get("max-kernels")
     if most is not None:
         most = _count(most, "max-kernels")
-    modules = _text(table.get("modules", "*"), "modules")
+    modules = _checked(table.get("modules", "*"), str, "modules")
     size, time, memory = map(table.get, _LIMITS)
     budget = Budget.of(most, size, time, memory, modules)
     if budget.is_empty:
@@ -245,21 +245,21 @@ def _profile(name: str, table: Mapping[str, Any]) -> Profile:
     count, moved = (_count(table.get(key), f"{key} of {where}") for key in ("kernels", "bytes"))
     memory = _count(table["memory"], f"memory of {where}") if "memory" in table else None
     figures = Figures(count, moved, us, measured_us, memory)
-    listed = [k for line in _list(table.get("list", []), f"list of {where}") for k in _kernels(line)]
+    listed = [k for line in _checked(table.get("list", []), list, f"list of {where}") for k in _kernels(line)]
     if len(listed) != figures.kernels:
         raise ValueError(f"the list of {where} has {len(listed)} kernels, but kernels = {figures.kernels}")
     return Profile(
         name,
-        _text(table.get("target"), f"target of {where}"),
-        _text(device, f"device of {where}") if device is not None else None,
-        _text(table.get("xla", ""), f"xla of {where}"),
+        _checked(table.get("target"), str, f"target of {where}"),
+        _checked(device, str, f"device of {where}") if device is not None else None,
+        _checked(table.get("xla", ""), str, f"xla of {where}"),
         figures,
         tuple(listed),
     )
 
 
 def _kernels(line: Any) -> list[BaselineKernel]:
-    found = _LINE.fullmatch(_text(line, "a line of a list"))
+    found = _LINE.fullmatch(_checked(line, str, "a line of a list"))
     if found is None or found[1] == "0":
         raise ValueError(f"expected a line `PLACE | KERNEL` or `2 × PLACE | KERNEL`, found {line!r}")
     place = _PLACE.fullmatch(found[2])
@@ -267,21 +267,13 @@ def _kernels(line: Any) -> list[BaselineKernel]:
     return [BaselineKernel(found[3], where if found[2] != "?" else Where())] * int(found[1] or 1)
 
 
-def _table(value: Any, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"{what} must be a table")
-    return value
+_Kind = TypeVar("_Kind", dict[str, Any], list[Any], str)
+_NOUNS: dict[type, str] = {dict: "a table", list: "a list", str: "a string"}
 
 
-def _list(value: Any, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(f"{what} must be a list")
-    return value
-
-
-def _text(value: Any, what: str) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{what} must be a string")
+def _checked(value: Any, kind: type[_Kind], what: str) -> _Kind:
+    if not isinstance(value, kind):
+        raise ValueError(f"{what} must be {_NOUNS[kind]}")
     return value
 
 
