@@ -159,18 +159,9 @@ def _unwrapped_marks(module: Module) -> Iterator[Shown]:
             yield releases_in(Span(until=_UNWRAPPED_UNTIL[i.opcode])), f"{i.opcode} is not wrapped"
 
 
-def file_marks(names: str) -> Iterator[Shown]:
+def _marks_of_names(group: str, names: str, text: str) -> Iterator[Shown]:
     """Evidence in the names of files, one a line."""
-    for mark in marks()["files"]:
-        if _shows(mark, names):
-            yield mark.releases, f"dumps are named {mark.name}"
-
-
-def missing_marks(names: str) -> Iterator[Shown]:
-    """Evidence from missing files."""
-    for mark in marks()["missing"]:
-        if _shows(mark, names):
-            yield mark.releases, f"has {mark.name}"
+    return ((mark.releases, f"{text} {mark.name}") for mark in marks()[group] if _shows(mark, names))
 
 
 def _shows(mark: Mark, text: str) -> bool:
@@ -239,13 +230,13 @@ def _groups(
 ) -> Iterator[tuple[Source, Iterator[Shown]]]:
     """All evidence, the strongest group first: names of passes and files outrank metadata."""
     names = "\n".join(files)
-    yield "directory", file_marks(names)
+    yield "directory", _marks_of_names("files", names, "dumps are named")
     finished = next((n for n in files if n.endswith(_FINISHED)), None) if folder is not None else None
     if folder is not None and finished is not None:
         yield "directory", finished_marks(_beginning(folder / finished), backend)
     for group in text_marks(module, backend):
         yield "text", group
-    yield "directory", missing_marks(names)
+    yield "directory", _marks_of_names("missing", names, "has")
 
 
 def _beginning(path: Path) -> str:

@@ -87,7 +87,7 @@ class ReduceWindowRewriter(Pass):
 
     def _in_blocks(self, x: Instruction) -> Instruction | None:
         """`TryOptimizeCumSumOrProd`."""
-        window = _window(x)
+        window: Window = x.attributes["window"]
         moved = [k for k, d in enumerate(window) if d != _TRIVIAL]
         if len(moved) != 1:
             return None
@@ -161,12 +161,6 @@ def _of_scalars(function: Computation, module: Module) -> Computation:
             body.append_parsed(clones[x])
     body.root = clones[function.root.operands[1]]
     return module.add_computation(body)
-
-
-def _window(x: Instruction) -> Window:
-    window = x.attributes["window"]
-    assert isinstance(window, Window)
-    return window
 
 
 def _blocks(shape: Shape, size: int) -> Shape:
@@ -281,7 +275,7 @@ def _of_two_dimensions(x: Instruction) -> Instruction:
     """`Replace1DReduceWindowWithReshape`."""
     operand, init = x.operands
     wider = make.reshape(x, _blocks(operand.shape, 1), operand)
-    window = Window((*_window(x).dimensions, _TRIVIAL))
+    window = Window((*x.attributes["window"].dimensions, _TRIVIAL))
     called = [("to_apply", x.called_computations[0])]
     new = make.add(x, "reduce-window", _blocks(x.shape, 1), [wider, init], called=called, window=window)
     return make.reshape(x, x.shape, new)

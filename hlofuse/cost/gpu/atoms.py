@@ -174,7 +174,8 @@ class AtomTable:
         atom.transpose = None
         atom.minor_of_transpose = UNBOUNDED_ELEMENTS
         if opcode == "transpose":
-            source, permutation = instruction.operands[0].shape, instruction.dimensions
+            source = instruction.operands[0].shape
+            permutation = instruction.dimensions
             describe = tiled_transpose if self._release.packed_transposes else bytewise_transpose
             describe = describe if mlir else llvm_transpose
             atom.transpose = describe(source, instruction.shape, permutation)
@@ -226,7 +227,8 @@ def is_strided(instruction: Instruction) -> bool:
 
 
 def _features(instruction: Instruction, release: Release) -> int:
-    opcode, shape = instruction.opcode, instruction.shape
+    opcode = instruction.opcode
+    shape = instruction.shape
     if opcode == "slice":
         return IS_STRIDED if is_strided(instruction) else 0
     if not release.mlir_emitters and opcode in _LLVM_KEEPS_ROLLED:

@@ -122,14 +122,17 @@ def fuse_root(root: Root, clean: bool, slot: int, producer: Root) -> Root:
         return producer if root.parameter == slot else root
     if producer.atom is None or not root.reached or not root.reached[slot]:
         return root
-    chain_end, chain_is_root = root.chain_end, root.chain_is_root
+    chain_end = root.chain_end
+    chain_is_root = root.chain_is_root
     if chain_end is not None and chain_end.intermediate_chain:
         # The chain went on to the parameter, there being no other way for it to end in such a one.
-        chain_end, chain_is_root = producer.chain_end, False
+        chain_end = producer.chain_end
+        chain_is_root = False
     update = root.update
     if root.updated_parameter == slot and producer.atom.opcode == "dynamic-update-slice":
         update = producer.update
-    transposes, concatenates = root.transposes, root.concatenates
+    transposes = root.transposes
+    concatenates = root.concatenates
     if producer.transposes or producer.concatenates:
         transposes += tuple([(a, c and clean) for a, c in producer.transposes])
         concatenates += tuple([(a, c and clean) for a, c in producer.concatenates])

@@ -89,7 +89,8 @@ def narrowest(operands: Sequence[ShapeFacts]) -> int:
 
 def launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:
     """Kind and launch dimensions where the backend config does not name the emitter."""
-    roots, heroes = kernel.roots, kernel.heroes
+    roots = kernel.roots
+    heroes = kernel.heroes
     if release.packed_elements_in_loops and min(kernel.input_bits, kernel.output_bits) < 8:
         return loop_launch(device, release, kernel)
     if len(roots) == 1:
@@ -345,7 +346,8 @@ def _reduction_launch(
 
 def llvm_launch_of(device: DeviceDescription, release: Release, kernel: FusionAnalysis) -> Launch:
     """Kind and launch dimensions (`HloFusionAnalysis::GetEmitterFusionKind`, `launch_dimensions`)."""
-    roots, heroes = kernel.roots, kernel.heroes
+    roots = kernel.roots
+    heroes = kernel.heroes
     if min(kernel.input_bits, kernel.output_bits) >= 8:
         first = first_reduction(kernel)
         if first is not None and first.reduction is not None and reductions_agree(kernel, first):

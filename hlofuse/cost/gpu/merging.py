@@ -60,7 +60,8 @@ class MergingModel(KernelModel):
     ) -> MergeTimes:
         """`EstimateRunTimes`; with `multi_output` the producer's result is also written."""
         first = self.run_time(producer)
-        written, flops = first.bytes_written, first.flops
+        written = first.bytes_written
+        flops = first.flops
         launch_ticks = self.device.launch_ticks
         unfused = launch_ticks * (len(consumers) + 1) + first.ticks
         fused = launch_ticks * len(consumers)

@@ -88,8 +88,10 @@ class KernelModel:
         The producer must be fusible into all of them.
         """
         own = self.cache[producer]
-        times, answers = own.times, own.answers
-        fused, unfused = 0, self.run_time(producer).ticks
+        times = own.times
+        answers = own.answers
+        fused = 0
+        unfused = self.run_time(producer).ticks
         for user in users:
             together = times.get(user) or self.pair_time(producer, user, answers.get(user))
             fused += together.ticks
@@ -103,7 +105,9 @@ class KernelModel:
         cache, found = self.cache, {}
         for producer in producers:
             own = cache[producer]
-            times, fused, unfused = own.times, 0, (own.run or self.run_time(producer)).ticks
+            times = own.times
+            fused = 0
+            unfused = (own.run or self.run_time(producer)).ticks
             for user in users:
                 if (together := times.get(user)) is not None:
                     fused += together.ticks
@@ -224,7 +228,8 @@ class KernelModel:
 
     def _run_pair(self, producer: Instruction, consumer: Instruction, pair: SummaryPair) -> Estimate:
         first, second = self.run_time(producer), self.run_time(consumer)
-        a, b = pair.producer, pair.consumer
+        a = pair.producer
+        b = pair.consumer
         bad = (a.bad_transpose and _reads_across(producer, a)) or (
             b.bad_transpose and _reads_across(consumer, b)
         )

@@ -55,7 +55,8 @@ class _PairAnalysis(FusionAnalysis):
         pair: SummaryPair,
         mlir: bool,
     ) -> None:
-        a, b = pair.producer, pair.consumer
+        a = pair.producer
+        b = pair.consumer
         minor = min(a.minor_of_transpose, b.minor_of_transpose)
         super().__init__(pair.roots, a.features | b.features, minor)
         self._parts, self._pair, self._mlir = (producer, consumer), pair, mlir
@@ -71,7 +72,9 @@ class _PairAnalysis(FusionAnalysis):
 
 
 def _arrays_read(pair: SummaryPair) -> list[ShapeFacts]:
-    a, b, slots = pair.producer, pair.consumer, pair.slots
+    a = pair.producer
+    b = pair.consumer
+    slots = pair.slots
     read = [o for k, o in enumerate(b.operands) if k not in slots]
     return read + [o for k, o in enumerate(a.operands) if k not in a.skipped]
 
@@ -103,7 +106,8 @@ class Launcher:
         """The launch of the producer fused into the consumer."""
         cached = pair.launch
         if cached is None:
-            a, b = pair.producer, pair.consumer
+            a = pair.producer
+            b = pair.consumer
             fusion = a.config if b.config is None else b.config
             if fusion is not None:
                 cached = self._named_emitter(fusion, b)

@@ -129,7 +129,8 @@ class SummaryPair:
     @property
     def merged_ir_size(self) -> int:
         """Instructions emitted after fusing, copies counted; each new block doubles them."""
-        a, b = self.producer, self.consumer
+        a = self.producer
+        b = self.consumer
         copies = b.parameter_ir_size[self.slot]
         size = a.ir_size * copies
         total = size + b.ir_size

@@ -96,8 +96,13 @@ class _Visit:
 
     def add(self, order: list[Instruction], goes_on: bool = False) -> bool:
         """Visit what is new of `order`, users first; False if sums would depend on the order."""
-        atoms, uses, evaluated, emitted = self.atoms, self.uses, self.evaluated, self._emitted
-        clean, sought, kinds = self.clean, self.sought, self.kinds
+        atoms = self.atoms
+        uses = self.uses
+        evaluated = self.evaluated
+        emitted = self._emitted
+        clean = self.clean
+        sought = self.sought
+        kinds = self.kinds
         sums: dict[_Uses, tuple[float, float]] = {}
         flops, splits, ir_size = self.flops, self.splits, self.ir_size - self._parameter_size
         parameter_size = 0.0
@@ -162,7 +167,8 @@ class _Visit:
 
     def _add_uses(self, instruction: Instruction, atom: Atom, often: float, copies: int) -> None:
         """Make each operand a root of element-wise use that is read by this instruction."""
-        uses, evaluated = self.uses, self.evaluated
+        uses = self.uses
+        evaluated = self.evaluated
         for slot, operand in enumerate(instruction.operands):
             number = self._numbers.get(operand, -1)
             if number < 0:

@@ -195,7 +195,8 @@ def _with_padded_input(c: Context, conv: Instruction) -> bool:
     pad, kernel = conv.operands
     if pad.opcode != "pad" or pad.operands[1].opcode != "constant" or not is_all(pad.operands[1], 0):
         return False
-    labels, config = labels_of(conv), _padding(pad)
+    labels = labels_of(conv)
+    config: PaddingConfig = pad.attributes["padding"]
     if any(config[d] != _NONE for d in (labels.input_batch_dimension, labels.input_feature_dimension)):
         return False
     window = []
@@ -216,7 +217,8 @@ def _with_dilated_filter(c: Context, conv: Instruction) -> bool:
     source, pad = conv.operands
     if pad.opcode != "pad" or not is_all(pad.operands[1], 0):
         return False
-    labels, config = labels_of(conv), _padding(pad)
+    labels = labels_of(conv)
+    config: PaddingConfig = pad.attributes["padding"]
     features = labels.kernel_input_feature_dimension, labels.kernel_output_feature_dimension
     if any(config[d] != _NONE for d in features):
         return False
@@ -230,12 +232,6 @@ def _with_dilated_filter(c: Context, conv: Instruction) -> bool:
             w = replace(w, window_dilation=1 + p.interior, size=kernel.shape.dimensions[d])
         window.append(w)
     return _change_window(c, conv, [source, kernel], window)
-
-
-def _padding(pad: Instruction) -> PaddingConfig:
-    config = pad.attributes["padding"]
-    assert isinstance(config, PaddingConfig)
-    return config
 
 
 def _swap_operands(c: Context, conv: Instruction) -> bool:
