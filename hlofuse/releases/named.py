@@ -207,6 +207,8 @@ class Release:
     slices_past_ones: bool = _around(since="0.12")
     slices_of_updates: bool = _around(since="0.12")
     filters_padded_whole: bool = _around(since="0.12")
+    undoes_squares_and_exponentials: bool = _around(until="0.10")
+    gathers_from_any_dimension: bool = _around(since="0.8")
     scatters_into_any_dimension: bool = _around(since="0.9", until="0.11")
     joins_unlike_loops: bool = _around(since="0.4.38")
     simplifies_conditionals: bool = _around(since="0.8")

@@ -223,6 +223,32 @@ CASES = {
         {"sine": 1, "broadcast": 1, "divide": 1},
         {"sine": 1, "broadcast": 2, "divide": 1, "multiply": 1},
     ),
+    "gathers_from_any_dimension": (
+        """HloModule m
+        ENTRY e {
+          p = f32[4,16,8] parameter(0)
+          i = s32[32,1] parameter(1)
+          q = f32[4,16,8] sine(p)
+          g = f32[4,32,8] gather(q, i), offset_dims={0,2}, collapsed_slice_dims={1}, start_index_map={1},
+            index_vector_dim=1, slice_sizes={4,1,8}
+          ROOT r = f32[4,32,8] negate(g)
+        }""",
+        {"sine": 1, "transpose": 2, "copy": 2, "gather": 1, "negate": 1},
+        {"sine": 1, "transpose": 1, "copy": 1, "gather": 1, "negate": 1},
+    ),
+    "undoes_squares_and_exponentials": (
+        """HloModule m
+        ENTRY e {
+          x = f32[64] parameter(0)
+          s = f32[64] multiply(x, x)
+          r = f32[64] sqrt(s)
+          e = f32[64] exponential(x)
+          l = f32[64] log(e)
+          ROOT t = (f32[64], f32[64]) tuple(r, l)
+        }""",
+        {"abs": 1},
+        {"multiply": 1, "sqrt": 1, "exponential": 1, "log": 1},
+    ),
     "scatters_into_any_dimension": (
         _SUM.join(
             (
@@ -242,6 +268,8 @@ CASES = {
     ),
 }
 _RELEASES = {
+    "gathers_from_any_dimension": ("0.7.2", "0.8.3"),
+    "undoes_squares_and_exponentials": ("0.10.2", "0.11.1"),
     "scatters_into_any_dimension": ("0.8.3", "0.9.2"),
     "ynn_reduces_at_length": ("0.9.2", "0.10.2"),
     "joins_unlike_loops": ("0.4.35", "0.4.38"),
@@ -286,6 +314,27 @@ def test_each_release_as_xla_answered(name: str) -> None:
     until = Stage.SCHEDULED if name in _AFTER_FUSION else Stage.INPUT
     assert opcodes(text, old, "", on_gpu, until) == opcodes(text, new, name, on_gpu, until) == earlier
     assert opcodes(text, new, "", on_gpu, until) == opcodes(text, old, name, on_gpu, until) == later
+
+
+def test_the_logarithm_of_a_power_is_a_product() -> None:
+    """Zero where the exponent is zero."""
+    text = """HloModule m
+    ENTRY e {
+      x = f32[64] parameter(0)
+      y = f32[64] parameter(1)
+      p = f32[64] power(x, y)
+      ROOT l = f32[64] log(p)
+    }"""
+    found = opcodes(text, "0.11.1")
+    assert {o: n for o, n in found.items() if o != "broadcast"} == dict.fromkeys(
+        ("abs", "log", "multiply", "compare", "select"), 1
+    )
+
+
+@pytest.mark.parametrize(("release", "transposes"), [("0.8.3", 3), ("0.9.2", 1), ("0.12.0.1", 1)])
+def test_scatters_on_cpus_put_dimensions_first_until_0_8(release: str, transposes: int) -> None:
+    text, *_ = CASES["scatters_into_any_dimension"]
+    assert opcodes(text, release)["transpose"] == transposes
 
 
 @pytest.mark.parametrize(

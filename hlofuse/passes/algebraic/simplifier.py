@@ -67,6 +67,7 @@ HANDLERS: dict[str, Handler] = {
     "reshape": reshape.handle_reshape,
     "reverse": pad_concatenate.handle_reverse,
     "rsqrt": unary.handle_rsqrt,
+    "sqrt": unary.handle_sqrt,
     "scatter": gather_scatter.handle_scatter,
     "select": compare_select.handle_select,
     "slice": slice.handle_slice,

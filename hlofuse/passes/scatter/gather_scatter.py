@@ -32,20 +32,33 @@ from hlofuse.passes.common.index_vectors import (
     without_dimensions,
 )
 from hlofuse.passes.common.make import reducer
-from hlofuse.passes.common.shapes import array, is_identity, numbers_of
+from hlofuse.passes.common.shapes import array, is_identity, numbers_of, permute
 from hlofuse.releases import AROUND_FUSION, Release
 from hlofuse.trace import Recorder
 
 
+@dataclass(frozen=True)
 class GatherSimplifier(RewritePass):
     """Gathers of indices in two dimensions that collapse nothing
     (`xla/hlo/transforms/simplifiers/gather_simplifier.cc`)."""
 
     name = "gather_simplifier"
     opcodes = ("gather",)
+    release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def handle(self, gather: Instruction) -> bool:
-        return not _is_simplified(gather) and substituted(gather, _simplified_gather(gather))
+        is_any = self.release.gathers_from_any_dimension
+        order = _indexed_first(gather.operands[0], numbers_of(gather, "start_index_map"), is_any)
+        if _is_simplified(gather) and is_identity(order):
+            return False
+        return substituted(gather, _simplified_gather(gather, order))
+
+
+def _indexed_first(array: Instruction, indexed: Sequence[int], is_any: bool) -> list[int]:
+    """The dimensions of the array, the indexed ones first unless `is_any`
+    (`MakeOperandStartIndexPermutations`)."""
+    dimensions = range(array.shape.rank)
+    return [*dimensions] if is_any else [*indexed, *(d for d in dimensions if d not in indexed)]
 
 
 def _is_simplified(gather: Instruction) -> bool:
@@ -62,7 +75,8 @@ def _is_simplified(gather: Instruction) -> bool:
     )
 
 
-def _simplified_gather(gather: Instruction) -> Instruction:
+def _simplified_gather(gather: Instruction, order: Sequence[int]) -> Instruction:
+    """A gather from the array with its dimensions in that order."""
     operand, indices = gather.operands
     sizes, offset = numbers_of(gather, "slice_sizes"), numbers_of(gather, "offset_dims")
     collapsed = numbers_of(gather, "collapsed_slice_dims")
@@ -78,18 +92,20 @@ def _simplified_gather(gather: Instruction) -> Instruction:
     attributes = (
         {"indices_are_sorted": "true"} if gather.attributes.raw("indices_are_sorted") == "true" else {}
     )
+    taken, mapped = permute(sizes, order), numbers_of(gather, "start_index_map")
     result = make.add(
         gather,
         "gather",
-        array(operand.shape.element_type, [flat.shape.dimensions[0], *sizes]),
-        [operand, flat],
+        array(operand.shape.element_type, [flat.shape.dimensions[0], *taken]),
+        [moved(operand, order), flat],
         offset_dims=make.numbers(range(1, operand.shape.rank + 1)),
         collapsed_slice_dims="{}",
-        start_index_map=make.numbers(numbers_of(gather, "start_index_map")),
+        start_index_map=make.numbers([order.index(d) for d in mapped]),
         index_vector_dim=1,
-        slice_sizes=make.numbers(sizes),
+        slice_sizes=make.numbers(taken),
         copied_attributes=attributes,
     )
+    result = moved(result, [0, *(d + 1 for d in inverse(tuple(order)))])
     if collapsed:
         result = without_dimensions(result, [d + 1 for d in collapsed])
     outer = [n for d, n in enumerate(indices.shape.dimensions) if d != vector]
@@ -206,15 +222,14 @@ class ScatterSimplifier(RewritePass):
 
     name = "scatter_simplifier"
     opcodes = ("scatter",)
+    into_any_dimension: bool = False
     release: Release = field(default=AROUND_FUSION, compare=False, repr=False)
 
     def handle(self, x: Instruction) -> bool:
         targets = numbers_of(x, "scatter_dims_to_operand_dims")
-        rank = x.operands[0].shape.rank
-        order = [*targets, *(d for d in range(rank) if d not in targets)]
-        if self.release.scatters_into_any_dimension:
-            order = [*range(rank)]
-        if not rank or (is_simplified_scatter(x) and is_identity(order)):
+        is_any = self.into_any_dimension or self.release.scatters_into_any_dimension
+        order = _indexed_first(x.operands[0], targets, is_any)
+        if not order or (is_simplified_scatter(x) and is_identity(order)):
             return False
         new = _simplified_scatter(x, order, targets)
         return substituted(x, new if is_identity(order) else _moved_back(new, inverse(tuple(order))))
