@@ -19,7 +19,7 @@ from hlofuse.inputs.module_lines import (
     module_lines,
     sections,
 )
-from hlofuse.inputs.part import Part, read_part, with_json_joined
+from hlofuse.inputs.part import Part, read_part, with_attributes_joined
 from hlofuse.inputs.suggest import did_you_mean
 from hlofuse.ir.errors import HlofuseError, HloParseError
 from hlofuse.ir.text.patterns import NAME
@@ -132,7 +132,7 @@ def _modules(text: str) -> tuple[list[ModuleLines], dict[int, int]]:
     """The modules in text order; offsets of their string literals by id."""
     found: list[ModuleLines] = []
     literals: dict[int, int] = {}
-    lines = with_json_joined(text.split("\n")) if "HloModule " in text else []
+    lines = with_attributes_joined(text.split("\n")) if "HloModule " in text else []
     pos = row = start = counted = 0  # the line that pos is in, where it begins, and how far was looked
     while (pos := text.find("HloModule ", pos)) >= 0:
         row += text.count("\n", counted, pos)

@@ -167,7 +167,7 @@ def read_part(lines: Sequence[str], first: int = 0, header: str = "") -> Part:
     shapes = ShapeCache(_lenient_shape)
     called: dict[str, None] = {}
     inside: Fragment | None = None
-    for number, line in enumerate(with_json_joined(lines), first):
+    for number, line in enumerate(with_attributes_joined(lines), first):
         written = _PREFIX.sub("", line, count=1)
         match = _LINE.search(written)
         if match is not None and match[3] in OPCODES:
@@ -205,11 +205,11 @@ def read_part(lines: Sequence[str], first: int = 0, header: str = "") -> Part:
     return found
 
 
-def with_json_joined(lines: Sequence[str]) -> list[str]:
-    """The lines; what an instruction's JSON spans is one of them, and empty ones follow."""
+def with_attributes_joined(lines: Sequence[str]) -> list[str]:
+    """The lines; what an instruction's attributes span is one of them, and empty ones follow."""
     found = list(lines)
     for n, line in enumerate(lines):
-        match = _LINE.search(line) if " = " in line and line.rstrip().endswith(("{", "[")) else None
+        match = _LINE.search(line) if " = " in line and line.rstrip().endswith(("{", "[", ",")) else None
         end = n
         while match is not None and end + 1 < len(lines) and _LINE.search(lines[end + 1]) is None:
             end += 1

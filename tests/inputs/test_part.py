@@ -310,6 +310,14 @@ def test_json_may_go_on_for_some_lines() -> None:
     assert (found.contents, found.problem) == ("2 computations of a module", f"{INSIDE}, after line 17")
 
 
+def test_a_test_of_a_compiler_is_no_mlir() -> None:
+    """Its comments speak of MLIR; attributes go on in the next line, and there is no header."""
+    text = f"// RUN: opt %s\n// CHECK: func.func @f\n\n{SUM}\n{ENTRY}".replace(
+        "dimensions={1}, ", "dimensions={1},\n    "
+    )
+    assert [i.name for i in load_text(text).entry] == ["p", "zero", "e", "r", "q", "n"]
+
+
 # Reports.
 
 QUESTIONS = ("explain", "kernels", "stats", "what-if", "why")
