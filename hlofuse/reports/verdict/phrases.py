@@ -104,7 +104,7 @@ def shares_lines(v: Verdict, width: int) -> list[str]:
         found = [s for s in v.shares if s.bytes_accessed or not moved]
         parts = [f"{s.kind} {bytes_text(s.bytes_accessed)}{_part(s.bytes_accessed, moved)}" for s in found]
     else:
-        parts = [_share(s, v.totals.us) for s in v.shares if s.us or not v.totals.us]
+        parts = [_share(s, v.totals.us) for s in v.shares if round(s.us or 0.0, 2) or not v.totals.us]
     measured, timed = bool(v.totals.measured_us), v.totals.us is not None
     lines = ["Measured: " if measured else "Time: " if timed else "Bytes: "]
     for part in parts:
@@ -162,8 +162,7 @@ def _headroom(v: Verdict) -> str:
         return f"Fusion can save at most {text(most)} of {text(total)} moved{share}{more}"
     if most <= _NOTHING_LEFT * total:
         if not v.covers_all or v.suggestions or v.untried:
-            end = ":" if v.suggestions else ""
-            return f"XLA fused all it can ({text(most)} left). To go faster, change the program{end}"
+            return f"XLA fused all it can ({text(most)} left). To go faster, change the program"
         if round(most, 2) == 0:
             return "Fusion has nothing left to save"
         return f"Fusion is near its optimum: at most {at_most} left to save{how}"
