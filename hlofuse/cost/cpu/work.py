@@ -291,7 +291,7 @@ class _Loops:
 
     def _read(self, shape: Shape, inner: int | None, count: float) -> None:
         """An input's elements are read `count` times, those of an inner loop along dimension `inner`."""
-        if inner is None or not shape.is_array or shape.dimensions[inner] <= 1:
+        if inner is None or inner >= shape.rank or shape.dimensions[inner] <= 1:
             return
         stride = _stride(shape, inner)
         if stride == 1:

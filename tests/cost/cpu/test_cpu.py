@@ -89,6 +89,23 @@ def test_an_update_in_a_whole_loop_copies_its_array_in_one_release(release: str,
     assert sum(n for name, n in work.items() if name.startswith("copy ")) == copies * 2 * 4096 * 4
 
 
+def test_operands_of_another_rank_are_read() -> None:
+    """XLA expands this; a text that holds it is still read."""
+    scale = "f32[8]{0} parameter"
+    text = f"""HloModule m
+ENTRY e {{
+  x = f32[4,16,16,8]{{3,2,1,0}} parameter(0)
+  a = {scale}(1)
+  b = {scale}(2)
+  c = {scale}(3)
+  d = {scale}(4)
+  ROOT n = f32[4,16,16,8]{{3,2,1,0}} batch-norm-inference(x, a, b, c, d), epsilon=0.001, feature_index=3
+}}
+"""
+    (row,) = Account(parse_module(text), backend="cpu", times=times()).rows
+    assert row.cost.bytes_accessed > 0
+
+
 def test_threads_divide_a_large_kernel_alone() -> None:
     text = KERNEL.replace("LAYOUT", "1,0")
     large = parse_module(text.replace("64,256", "1024,1024")).entry.root
