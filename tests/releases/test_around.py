@@ -504,3 +504,16 @@ def test_scatters_that_are_loops(element: str, release: str, on_gpu: bool, loops
 
 def test_every_behaviour_around_fusion_has_a_case() -> None:
     assert behaviours(around=True).keys() == CASES.keys()
+
+
+@pytest.mark.parametrize(("release", "kind"), [("0.6.2", "kInput"), ("0.11.1", "kCustom")])
+def test_sums_go_to_triton_after_fusion_since_0_7(release: str, kind: str) -> None:
+    text = """HloModule m
+    ENTRY e {
+      x = s32[200] parameter(0)
+      ROOT p = s32[] dot(x, x), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+    }"""
+    config = replay_config("gpu", "h100_sxm", xla=release)
+    given = CompilationInput(parse_module(text), stage=Stage.BEFORE)
+    final = compile(given, config, until=Stage.SCHEDULED).replayed_final
+    assert [i.attributes.raw("kind") for i in final.entry if i.opcode == "fusion"] == [kind]

@@ -9,6 +9,7 @@ from functools import partial
 
 from hlofuse.cost.gpu.backend_config import is_tuned_product
 from hlofuse.cost.gpu.device import DeviceDescription
+from hlofuse.ir.graph import Instruction
 from hlofuse.passes.base import FixedPoint, Pipeline, UnimplementedPass
 from hlofuse.passes.collectives import DEFAULT_BYTES, DEFAULT_COUNT, CollectiveCombiner, can_overlap
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
@@ -44,6 +45,12 @@ def _combiners(flags: tuple[str, ...]) -> list[CollectiveCombiner]:
     return combiners
 
 
+def _is_loop_transpose(x: Instruction) -> bool:
+    """True for what the rewriter may take until 0.6, where it takes slow transposes alone."""
+    kind = str(x.attributes.raw("kind"))
+    return kind == "kLoop" and x.fused_root.opcode == "transpose"
+
+
 def after_fusion(
     device: DeviceDescription | None, flags: tuple[str, ...] = (), release: Release = AROUND_FUSION
 ) -> tuple[Pipeline, ...]:
@@ -60,7 +67,11 @@ def after_fusion(
         "cse",
         "dce",
     )
-    dispatch = ("dce", "fusion-block-level-rewriter") if ampere else ()
+    blocks = (
+        until("0.6", UnimplementedPass("fusion-block-level-rewriter", ("fusion",), _is_loop_transpose)),
+        since("0.7", "fusion-block-level-rewriter"),
+    )
+    dispatch = ("dce", *blocks) if ampere else ()
     return (
         lists.pipeline("horizontal", until("0.6", FixedPoint(horizontal))),
         lists.pipeline(
