@@ -19,6 +19,7 @@ from hlofuse.reports.verdict import candidates, phrases
 from hlofuse.reports.verdict import verdict as module
 from hlofuse.reports.verdict.model import Share, Suggestion, Verdict
 from hlofuse.reports.whatif.model import Trial
+from hlofuse.reports.whatif.ranking import rank
 
 from .test_verdict import RMS
 
@@ -225,3 +226,22 @@ def test_launches_take_the_time_of_the_place_where_they_run(
     totals = Totals(100, Cost(), modelled_us=150.0, floor_us=0.0)
     found = replace(module.verdict(observed, facts), totals=totals, shares=(share,))
     assert phrases.shares_lines(found, 120) == [f"Time: {line}"]
+
+
+def test_a_trial_is_made_if_one_as_long_as_the_longest_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([0.0, 1.0, 5.0, 8.0, 8.0])
+    monkeypatch.setattr(candidates, "process_time", lambda: next(seconds))
+    budget = candidates.Budget(9.0)
+    assert [budget.allows() for _ in range(4)] == [True, True, False, False]
+    assert budget.skipped == 2
+
+
+def test_what_is_left_out_for_time_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hlofuse.reports.verdict.verdict._SECONDS", 0.0)
+    observed, facts = observed_rms()
+    found = module.verdict(observed, facts, unoptimized=lambda: parse_module(RMS))
+    assert found.skipped
+    assert found.suggestions == ()
+    assert phrases.suggestions_title(found, 0).startswith("No suggestions: trials take long here")
+    ranking = rank(observed.replay.input, observed.replay.config)
+    assert not module.verdict(observed, facts, ranking=ranking).skipped

@@ -272,6 +272,11 @@ def test_what_is_counted_for_one_iteration_has_gain_with_the_total(hlofuse: Run,
     total = next(n for n, line in enumerate(out) if " moved" in line)
     note = re.fullmatch(r"Loops of unknown length: (\d) kernels counted for one iteration", out[total + 1])
     assert note is not None
+    waits = "Each iteration waits for a copy of its condition to the host (time not known)"
+    assert out[total + 2] == waits
+    on_device = hlofuse("explain", path, *H100, "--xla-flags=--xla_gpu_enable_command_buffer=+WHILE").out
+    assert waits not in on_device
+    assert waits not in hlofuse("explain", path, "--target", "cpu").out
     kernels = out[next(n for n, line in enumerate(out) if line.startswith("Slowest")) + 1 :]
     assert sum("per iteration" in line for line in kernels) == int(note[1])
     named = hlofuse("explain", path, "loop_multiply_fusion", *H100, columns=200).out

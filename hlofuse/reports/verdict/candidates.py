@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import inf
+from time import process_time
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
 from hlofuse.account.measured import share
@@ -41,8 +43,6 @@ _KINDS = 8
 """Different places in which a change to a large module is tried."""
 _TOGETHER = 5
 """Suggestions that are tried together."""
-_FLAGS, _MOST_LOWERED = 3, 30_000
-"""Flags tried on the largest modules, and instructions lowered with all of them."""
 OPTIONAL = frozenset(
     """
     small-while-loop-hoisting simplify-while-loops while-loop-invariant-code-motion
@@ -58,20 +58,44 @@ _UNPROVED = 0.15  # of a CPU's time: estimated to save less, unrolled loops were
 UNKNOWN = Trial(None, "not tried", None, 0, 0, 0)
 
 
+class Budget:
+    """Seconds of processor time that trials may take."""
+
+    def __init__(self, seconds: float) -> None:
+        self.skipped = 0
+        """Trials that were not made."""
+        self._begun, self._longest = process_time(), 0.0
+        self._end = self._begun + seconds
+
+    def allows(self) -> bool:
+        """True if another trial fits in, if it takes as long as the longest one until now."""
+        now = process_time()
+        self._longest = max(self._longest, now - self._begun)
+        self._begun = now
+        fits = now + self._longest <= self._end
+        self.skipped += not fits
+        return fits
+
+
+_ALL = Budget(inf)
+
+
 def of_recipes(
-    situation: Situation, observed: Observed, ranking: Ranking | None, written: Module | None = None
+    situation: Situation,
+    observed: Observed,
+    written: Module | None,
+    budget: Budget | None,
 ) -> Iterator[Suggestion]:
-    """One for each recipe that applies; with a `ranking` it is tried, else on the kernels around its places.
+    """One for each recipe that applies; with a `budget` it is tried, else on the kernels around its places.
 
     Without a trial where nothing can be tried. `written` is the module before optimizations: no recipe
     applies to an operation that a pass created.
     """
-    relaxed = {r.rule.code: r for r in ranking.relaxed} if ranking is not None else {}
     cutter = Cutter(situation.facts)
     before = situation.facts.before
     in_program = {_of_size(x) for x in written.instructions()} if written is not None else None
     for recipe in (form for r in RECIPES for form in _forms(r)):
-        if recipe.name in WRITTEN and (written is not None or ranking is None):
+        if recipe.name in WRITTEN and (written is not None or budget is None):
             continue
         findings = list(recipe.find(situation))
         if in_program is not None:
@@ -80,17 +104,15 @@ def of_recipes(
         if not findings:
             continue
         trial = None
-        if ranking is not None:
+        if budget is not None and recipe.rewrite is not None and budget.allows():
             attempt = tried(observed.replay.input, observed.replay.config, recipe, findings, observed.cache)
             if attempt is not None:
                 changed, findings = final_account(attempt[0]), list(attempt[1])
                 accounts = situation.facts.account_replayed, changed
                 trial = trial_of(accounts[0].totals, changed.totals, "replayed", accounts)
-            elif recipe.rewrite is None and findings[0].rule in relaxed:
-                trial = relaxed[findings[0].rule].trial
-            elif recipe.rewrite is not None:
+            else:
                 continue
-        elif (around := tried_around(recipe, findings, observed, cutter)) is not None:
+        elif budget is None and (around := tried_around(recipe, findings, observed, cutter)) is not None:
             trial, findings = around
         touched = cutter.touched(findings) if trial is None else 0.0
         if trial is not None and recipe.unrolls:
@@ -106,14 +128,15 @@ def _of_unrolled(trial: Trial, backend: str, account: Account) -> Trial:
     return replace(trial, us_saved=None, has_more_code=True)
 
 
-def of_written(observed: Observed, facts: Facts, written: Module) -> Iterator[Suggestion]:
+def of_written(observed: Observed, facts: Facts, written: Module, budget: Budget) -> Iterator[Suggestion]:
     """The recipes that are changed in the module before optimizations, each compiled from there."""
-    for found, trial in _tried_in_written(observed, written, rewritten):
-        yield found.suggestion(replace(trial, roughly_timed=WRITTEN[found.recipe.name].rough))
+    for found, trial in _tried_in_written(observed, written, rewritten, budget):
+        rough = WRITTEN[found.recipe.name].rough
+        yield found.suggestion(replace(trial, roughly_timed=rough) if rough else trial)
 
 
 def with_loops_of_written(
-    suggestions: Sequence[Suggestion], observed: Observed, facts: Facts, written: Module
+    suggestions: Sequence[Suggestion], observed: Observed, facts: Facts, written: Module, budget: Budget
 ) -> list[Suggestion]:
     """The suggestions, each unrolled loop compiled from before optimizations.
 
@@ -123,14 +146,19 @@ def with_loops_of_written(
     if not texts:
         return list(suggestions)
     found = dict[tuple[str, str], Trial]()
-    for r, trial in _tried_in_written(observed, written, partial(_with_loops_changed, texts=texts)):
-        trial = _of_unrolled(trial, observed.replay.config.build.backend, facts.account_replayed)
-        found[r.recipe.name, r.recipe.text] = trial
+    changed, backend = partial(_with_loops_changed, texts=texts), observed.replay.config.build.backend
+    for r, trial in _tried_in_written(observed, written, changed, budget):
+        if trial is not UNKNOWN:
+            trial = _of_unrolled(trial, backend, facts.account_replayed)
+            found[r.recipe.name, r.recipe.text] = trial
     return [replace(s, trial=found.get((s.recipe, s.text), s.trial)) for s in suggestions]
 
 
 def _tried_in_written(
-    observed: Observed, written: Module, changed: Callable[[Module, str], Iterable[Rewritten]]
+    observed: Observed,
+    written: Module,
+    changed: Callable[[Module, str], Iterable[Rewritten]],
+    budget: Budget,
 ) -> Iterator[tuple[Rewritten, Trial]]:
     """The changes of a module before optimizations, each with its trial."""
     config = observed.replay.config
@@ -139,6 +167,9 @@ def _tried_in_written(
     start = prepared(written)
     base: Account | None = None
     for found in changed(start, config.build.backend):
+        if not budget.allows():
+            yield found, UNKNOWN
+            continue
         base = base or compiled(start, observed, config.build.flags)
         after = compiled(found.module, observed, config.build.flags)
         if base is not None and after is not None:
@@ -259,7 +290,7 @@ def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggest
 
 
 def of_flags(
-    observed: Observed, facts: Facts, unoptimized: Callable[[], Module | None]
+    observed: Observed, facts: Facts, unoptimized: Callable[[], Module | None], budget: Budget = _ALL
 ) -> Iterator[Suggestion]:
     """The flags about passes that had something to do here, each compiled and replayed with it.
 
@@ -271,7 +302,7 @@ def of_flags(
     if not before_fusion(target, config.device) or config.changes:
         return
     own = config.build.flags
-    base = compiled(module, observed, own)
+    base = compiled(module, observed, own) if budget.allows() else None
     if base is None or base.totals.kernels != facts.account_replayed.totals.kernels:
         return
     if module is not None:
@@ -281,9 +312,8 @@ def of_flags(
         effective = (f"--{DISABLED}=", f"--{YNN_KINDS}=")
         found = dict(_flags(observed, (), facts)).items()
         candidates = [(flag, text) for flag, text in found if flag.startswith(effective)]
-    size = sum(1 for _ in (module or observed.replay.input.module).instructions())
-    for flag, (text, rule) in candidates[: max(_FLAGS, _MOST_LOWERED // size)]:
-        after = compiled(module, observed, merged(own, (flag,)))
+    for flag, (text, rule) in candidates:
+        after = compiled(module, observed, merged(own, (flag,))) if budget.allows() else None
         if after is None:
             continue
         accounts = facts.account_replayed, after
@@ -354,7 +384,11 @@ def _compiled(module: Module | None, observed: Observed, flags: tuple[str, ...])
 
 
 def combined(
-    suggestions: Iterable[Suggestion], observed: Observed, before: Account, written: Module | None
+    suggestions: Iterable[Suggestion],
+    observed: Observed,
+    before: Account,
+    written: Module | None,
+    budget: Budget,
 ) -> tuple[tuple[int, ...], Trial] | None:
     """The changes that still help after others, and the gain of all; None for fewer than two.
 
@@ -363,7 +397,7 @@ def combined(
     able = [(n, s) for n, s in enumerate(suggestions, 1) if not s.trial.is_to_be_measured]
     early = [(n, s) for n, s in able if s.flag or s.recipe in WRITTEN]
     later = [(n, s, s.change) for n, s in able if s.change is not None and not s.flag]
-    if len(early) + len(later) < 2:
+    if len(early) + len(later) < 2 or not budget.allows():
         return None
     module = prepared(written) if early and written is not None else None
     own = flags = observed.replay.config.build.flags
@@ -381,11 +415,13 @@ def combined(
         if module is not None and not s.flag:
             changed = copy_module(module)
             _rewrite(changed, s.recipe)
-        found = _compiled(changed, observed, more)
+        found = _compiled(changed, observed, more) if budget.allows() else None
         if found is not None and helps(after := final_account(found)):
             module, flags, current, account = changed, more, found, after
             helpful.append(number)
     for number, _, (recipe, findings) in later[:_TOGETHER]:
+        if not budget.allows():
+            break
         if helpful and early:
             facts = Facts(current.replay, current.costs)
             refused = [r for b in blocking_rules_of(facts) for r in b.refusals]

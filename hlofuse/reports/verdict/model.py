@@ -119,6 +119,10 @@ class Verdict:
     """The shares of the user's functions."""
     compiled: int = 0
     """Changes that XLA compiled."""
+    host_reads_conditions: bool = False
+    """Each iteration of a loop without a trip count waits until the host has its condition."""
+    skipped: int = 0
+    """Trials that were left out because those before them took long."""
     not_proved: str = ""
     """Why XLA could not compile changes that were to be; empty without a reason."""
 

@@ -14,6 +14,7 @@ from hlofuse.reports.explain.model import HotKernel
 from hlofuse.reports.verdict.model import MEASURED, Share, Suggestion, Verdict
 from hlofuse.reports.whatif.model import Trial
 
+_SOON = ": trials take long here, and some were left out (what-if makes them all)"
 _NOTHING_LEFT = 0.02
 """The part of the time that is not worth looking for."""
 SCALED = "scaled to measured time"
@@ -80,10 +81,13 @@ def cpu_title(cpu: CpuDevice, t: Totals) -> str:
     return f"{printable(cpu.name)} ({plural(cpu.threads, 'thread')}), {what} within {cpu.error('total'):.1f}×"
 
 
-def counting_lines(t: Totals) -> Iterator[str]:
+def counting_lines(v: Verdict) -> Iterator[str]:
     """The kernels that count for one iteration, and those of which one branch counts."""
+    t = v.totals
     if t.per_iteration:
         yield f"Loops of unknown length: {plural(t.per_iteration, 'kernel')} counted for one iteration"
+    if v.host_reads_conditions:
+        yield "Each iteration waits for a copy of its condition to the host (time not known)"
     if t.in_branches:
         kernels = plural(t.in_branches, "kernel")
         yield f"Conditionals: {kernels} in branches; only the costliest branch counts"
@@ -224,18 +228,20 @@ def suggestions_title(v: Verdict, shown: int) -> str:
         return f"No change was simulated (XLA:TPU is closed); {how}"
     if not v.is_replayed and not v.compiled:
         return "No change was tried on this fused module; give the module before fusion"
+    if not v.suggestions and v.skipped:
+        return f"No suggestions{_SOON}"
     if not v.suggestions and not v.is_ranked:
         return "No suggestions: no recipe applies and saves anything (what-if tries rules)"
     if not v.suggestions:
         return "No suggestions: no recipe or flag that was tried saves anything"
     more = f" ({shown} of {len(v.suggestions)}; what-if shows all)" if shown < len(v.suggestions) else ""
-    tried = "replayed on this module" if v.is_ranked else "replayed around each place"
+    tried = "replayed on this module" if v.is_ranked or v.skipped else "replayed around each place"
     if any(s.trial.how == MEASURED for s in v.suggestions):
         tried = f"{tried} where not measured"
     if v.compiled:
         tried = f"{plural(v.compiled, 'change')} {COMPILED}"
         more = more.replace("what-if", "--limit 0")
-    return f"Suggestions, {tried}{more}"
+    return f"Suggestions, {tried}{_SOON if v.skipped else more}"
 
 
 def untried_lines(v: Verdict) -> Iterator[str]:

@@ -96,7 +96,7 @@ def figure_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
 def _share_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     """The totals and the share of each kind of kernel."""
     yield phrases.totals_line(v.totals), "bold"
-    yield from ((line, "") for line in phrases.counting_lines(v.totals))
+    yield from ((line, "") for line in phrases.counting_lines(v))
     yield from ((line, "") for line in phrases.shares_lines(v, width))
     yield from ((line, "") for line in phrases.times_lines(v))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
+from math import inf
 
 from hlofuse.account import Account, KernelTimes, Launched, Observed
 from hlofuse.account.bound import ProgramFloor, fusion_floor, kind_of_work, program_floor
@@ -20,6 +21,7 @@ from hlofuse.reports.common.model import TRIED_UP_TO, Place
 from hlofuse.reports.explain.explain import blocking_rules_of, grouped_kernels, hot_kernels
 from hlofuse.reports.verdict.candidates import (
     UNKNOWN,
+    Budget,
     combined,
     of_flags,
     of_recipes,
@@ -40,6 +42,8 @@ _KINDS = {
     "collective": "collectives",
     "host": "host",
 }
+_SECONDS = 30.0
+"""Of processor time for trials: a module of 60 instructions takes less than one."""
 _CONVERTS_LAUNCHES = Span(since="0.8")
 """Before, command buffers are calls in the final module."""
 _HAS_CONDITIONALS = Span(since="0.10.2")
@@ -62,27 +66,28 @@ def verdict(
     """
     unoptimized = cache(unoptimized)
     config, account = observed.replay.config, facts.account_after
+    budget = Budget(inf if ranking is not None else _SECONDS)
     fused = _may_change(config.build.backend, config.release)
     flops = sum(r.cost.flops * r.runs for r in facts.account_before.rows if fused(r.instruction))
     tries = len(facts.before) <= TRIED_UP_TO
-    if ranking is None and tries and about_all:
-        join = partial(share, facts.account_replayed.module)
-        ranking = rank(observed.replay.input, config, attach=join, cache=observed.cache)
     refused = blocking_rules_of(facts)
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
     written = (observed.replay.input.unoptimized or unoptimized()) if about_all else None
+    early = list(of_written(observed, facts, written, budget)) if written is not None and tries else []
     if about_all:
-        suggestions += of_recipes(situation, observed, ranking if tries else None, written)
-    if written is not None and tries:
-        tried = list(of_written(observed, facts, written))
-        names = {s.recipe for s in tried}
-        suggestions = [s for s in suggestions if s.recipe not in names or s.trial is not UNKNOWN] + tried
-    if ranking is not None and tries and about_all:
-        flags = list(of_flags(observed, facts, unoptimized))
+        suggestions += of_recipes(situation, observed, written, budget if tries else None)
+    names = {s.recipe for s in early}
+    suggestions = [s for s in suggestions if s.recipe not in names or s.trial is not UNKNOWN] + early
+    if tries and about_all:
+        flags = list(of_flags(observed, facts, unoptimized, budget))
         # Compiled with a flag, a module tells more than a recipe that imitates it.
         compiled = {s.flag for s in flags}
         suggestions = [s for s in suggestions if not s.flag or s.flag not in compiled] + flags
+        if ranking is None and budget.allows():
+            join = partial(share, facts.account_replayed.module)
+            input, tables = observed.replay.input, observed.cache
+            ranking = rank(input, config, attach=join, cache=tables, goes_on=budget.allows)
     if ranking is not None and about_all:
         suggestions += of_rules(ranking, suggestions)
     # A pass that is off may as well make matrix products slower as faster.
@@ -92,7 +97,9 @@ def verdict(
     untried.sort(key=lambda s: -s.touched)
     helpful = _rank(suggestions, facts.account_replayed)
     if written is not None and tries:
-        helpful = _rank(with_loops_of_written(helpful, observed, facts, written), facts.account_replayed)
+        helpful = with_loops_of_written(helpful, observed, facts, written, budget)
+        helpful = _rank(helpful, facts.account_replayed)
+    both = combined(helpful, observed, facts.account_replayed, written, budget) if tries else None
     best, best_of = _best(helpful, ranking)
     together = _in_command_buffers(account, config.release.name, config.build.flags)
     return Verdict(
@@ -105,14 +112,16 @@ def verdict(
         best,
         best_of,
         (len(ranking.relaxed) if ranking is not None else 0) + sum(s.kind != "report" for s in suggestions),
-        ranking is not None,
+        ranking is not None and not budget.skipped,
         tuple(untried),
         account.measured,
-        together=combined(helpful, observed, facts.account_replayed, written) if tries else None,
+        together=both,
         cpu=account.times.device if account.times is not None else None,
         collectives=collective_rows(account.collectives, facts.final_place),
         compile_time=tuple(compile_time_notes(written)) if tries and written is not None else (),
         functions=functions_of(account),
+        skipped=budget.skipped,
+        host_reads_conditions=_host_reads_conditions(account, config.build.flags),
     )
 
 
@@ -143,6 +152,7 @@ def verdict_as_it_is(
         tiles=tiles_of(account, where) if account.backend == "tpu" else None,
         collectives=collective_rows(account.collectives, where),
         functions=functions_of(account),
+        host_reads_conditions=_host_reads_conditions(account, flags),
     )
 
 
@@ -175,10 +185,13 @@ def _floor(
 def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggestion, ...]:
     """Suggestions with a gain, largest first; one for each rule and place, and for each result.
 
-    Of equal ones the later is first: the catalogue has special recipes after general ones.
+    Of equal ones the later is first: the catalogue has special recipes after general ones. Of equal
+    percentages a flag is last: it changes the whole program.
     """
     best: dict[object, Suggestion] = {}
-    for _, s in sorted(enumerate(suggestions), key=lambda pair: (*_place_in_list(pair[1]), -pair[0])):
+    whole = account.totals.us or inf
+    order = sorted(enumerate(suggestions), key=lambda pair: (*_place_in_list(pair[1], whole), -pair[0]))
+    for _, s in order:
         if s.trial.helps(account.totals):
             place = (s.rule or s.recipe, s.sources) if s.rule or s.recipe else s.text
             best.setdefault(s.trial.totals if s.flag else place, s)
@@ -186,8 +199,11 @@ def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggesti
     return tuple(reversed(results.values()))
 
 
-def _place_in_list(s: Suggestion) -> tuple[bool, bool, tuple[float, ...]]:
-    return s.kind == "report", s.trial.is_to_be_measured, tuple(-x for x in s.trial.gain)
+def _place_in_list(s: Suggestion, whole: float) -> tuple[bool, bool, int, bool, tuple[float, ...]]:
+    """The sort key; `whole` are the microseconds of all."""
+    percent = round(100 * s.trial.gain[0] / whole)
+    gain = tuple(-x for x in s.trial.gain)
+    return s.kind == "report", s.trial.is_to_be_measured, -percent, bool(s.flag), gain
 
 
 def _best(suggestions: Sequence[Suggestion], ranking: Ranking | None) -> tuple[Trial | None, str]:
@@ -209,6 +225,16 @@ def _in_command_buffers(account: Account, release: str, flags: Sequence[str]) ->
     if found is None:
         return None
     return sum(account.runs(i.computation) for own in found for i in own if i.computation is not None)
+
+
+def _host_reads_conditions(account: Account, flags: Sequence[str]) -> bool:
+    """True if a GPU's loops without a trip count run outside of command buffers.
+
+    Then each iteration copies the condition to the host and waits for it
+    (`WhileThunk::ExecuteOnStream`, `xla/backends/gpu/runtime/while_thunk.cc`).
+    """
+    is_open = bool(account.totals.per_iteration) and account.backend == "gpu"
+    return is_open and "WHILE" not in command_types(flags, COMMANDS)
 
 
 def _shares(account: Account, fused: Callable[[Instruction], bool], together: int | None) -> Iterable[Share]:

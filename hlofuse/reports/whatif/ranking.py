@@ -37,12 +37,13 @@ def rank(
     cache: SharedTables | None = None,
     progress: Progress | None = None,
     narrowed: Callable[[Observed], Explanation] | None = None,
+    goes_on: Callable[[], bool] = lambda: True,
 ) -> Ranking:
     """Relax every rule that refused something, one at a time; rules that refused nothing are left out.
 
     `attach` joins the kernels of the replay with all rules to a profile; `cache` is an earlier replay's.
     `narrowed` explains the kernels alone that the question is about: then only the rules count that keep
-    another kernel apart from these.
+    another kernel apart from these. It ends where `goes_on` says so.
 
     A rule that says no only where another has, or only cause another, comes out as saving nothing.
     """
@@ -67,6 +68,8 @@ def rank(
     for done, code in enumerate(relaxable):
         if progress is not None:
             progress(done, len(relaxable))
+        if not goes_on():
+            break
         settings = replace(config.settings, disabled=config.settings.disabled | {code})
         without = replace(base, settings=settings)
         same = start if family_of(code) == _OF_JOINS and input.record is None else None
