@@ -120,6 +120,31 @@ ENTRY e {{
 """
 
 
+GATHERED = """  k = s32[2]{0} convert(x)
+  rows = f32[2,3]{1,0} gather(w, k), offset_dims={1}, collapsed_slice_dims={0},
+    start_index_map={0}, index_vector_dim=1, slice_sizes={1,3}
+  k0 = s32[1]{0} slice(k), slice={[0:1]}
+  place = s32[] reshape(k0)
+  one_of_w = f32[1,3]{1,0} dynamic-slice(w, place, none), dynamic_slice_sizes={1,3}
+  sum = f32[3]{0} reduce(rows, c), dimensions={0}, to_apply=plus
+  one_row = f32[3]{0} reshape(one_of_w)
+  p = f32[3]{0} add(sum, one_row)
+  small = f32[2]{0} sort(x), dimensions={0}, to_apply=less
+  numbers = s32[2]{0} iota(), iota_dimension=0
+  found = (f32[2]{0}, s32[2]{0}) sort(x, numbers), dimensions={0}, to_apply=less_of_two
+  order = s32[2]{0} get-tuple-element(found), index=1
+  order_value = f32[2]{0} convert(order)
+  y = f32[2]{0} add(small, order_value)
+"""
+LESS = """less { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT l = pred[] compare(a, b), direction=LT }
+less_of_two { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  i = s32[] parameter(2)
+  j = s32[] parameter(3)
+  ROOT l = pred[] compare(a, b), direction=LT }
+"""
 WRITES = """  row = f32[1,2]{1,0} reshape(y)
   out = f32[5,2]{1,0} dynamic-update-slice(ys, row, i, none)"""
 PRODUCT = """  two = f32[2,2]{1,0} broadcast(x), dimensions={1}
@@ -163,6 +188,17 @@ def chain(columns: int) -> str:
   c = f32[8,{columns}]{{1,0}} parameter(2)
   ab = f32[8,8]{{1,0}} dot(a, b), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
 {product("ab", "c", "1", "0", 8, columns)}"""
+
+
+def batched_chain(columns: int) -> str:
+    """(q·k)·v for two heads."""
+    return f"""  q = f32[2,8,4]{{2,1,0}} parameter(0)
+  k = f32[2,8,4]{{2,1,0}} parameter(1)
+  v = f32[2,8,{columns}]{{2,1,0}} parameter(2)
+  s = f32[2,8,8]{{2,1,0}} dot(q, k), lhs_batch_dims={{0}}, lhs_contracting_dims={{2}},
+    rhs_batch_dims={{0}}, rhs_contracting_dims={{2}}
+  ROOT r = f32[2,8,{columns}]{{2,1,0}} dot(s, v), lhs_batch_dims={{0}}, lhs_contracting_dims={{2}},
+    rhs_batch_dims={{0}}, rhs_contracting_dims={{1}}"""
 
 
 def small_products(count: int) -> str:
@@ -378,7 +414,13 @@ CASES = {
     "take-first": (rows(4, 16), rows(5, 16)),
     "vmap-not-map": (
         loop(f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} tanh(p)\n{WRITES}"),
-        loop(f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} add(p, h)\n{WRITES}"),
+        loop(f"{PRODUCT}  y = f32[2]{{0}} tanh(x)\n  new = f32[3]{{0}} divide(p, h)\n{WRITES}"),
+    ),
+    "vmap-not-map (sums)": (
+        loop(f"{GATHERED}  new = f32[3]{{0}} add(h, p)\n{WRITES}").replace("test {", f"{LESS}test {{"),
+        loop(
+            f"{PRODUCT}  y = f32[2]{{0}} slice(h), slice={{[0:2]}}\n  new = f32[3]{{0}} add(p, h)\n{WRITES}"
+        ),
     ),
     "associative-scan": (
         loop(recurrence("multiply"), "f32[2]{0}"),
@@ -403,6 +445,7 @@ CASES = {
         summed_product("t"),
     ),
     "multiply-the-small-first": (chain(2), chain(4)),
+    "multiply-the-small-first (heads)": (batched_chain(1), batched_chain(8)),
     "add-the-small-products": (small_products(8), small_products(9)),
     "sum-once": (terms(4), terms(5)),
     "triangular-cumsum": (cumulative(512), cumulative(513)),

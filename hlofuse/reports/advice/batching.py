@@ -14,7 +14,11 @@ from hlofuse.passes.common import make
 from hlofuse.passes.common.calls import drop, replace_parameter
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.literals import integer_of
-from hlofuse.passes.common.shapes import numbers_of, ranges_of, with_dimensions
+from hlofuse.passes.common.shapes import (
+    numbers_of,
+    ranges_of,
+    with_dimensions,
+)
 from hlofuse.passes.loop.parts import (
     body_of,
     condition_of,
@@ -30,7 +34,8 @@ from hlofuse.reports.advice.matching import (
     is_product,
     only_reader,
 )
-from hlofuse.reports.advice.written import Rewriting
+from hlofuse.reports.advice.restated import fold, terms_of
+from hlofuse.reports.advice.written import Rewriting, gather_rows
 
 _VIEWS = frozenset("broadcast reshape convert transpose dynamic-slice slice iota constant".split())
 """Operations of which the loop may as well do its part."""
@@ -110,8 +115,11 @@ class Batch:
             part = self.written(k)
             value = x if part is None else part
             if value not in self.computed and value not in self.fixed:
-                return False
-            if part is not None:
+                total = self._total(k) if part is None else None
+                if total is None:
+                    return False
+                state[k] = total
+            elif part is not None:
                 state[k] = make.reshape(self.loop, x.shape, self.over_all(part))
             elif x in self.fixed:
                 state[k] = self.fixed[x]
@@ -133,6 +141,8 @@ class Batch:
         return make.slice_of(self.loop, x, [start, *[0] * len(rest)], [limit, *rest])
 
     def _leading(self, shape: Shape) -> Shape:
+        if shape.is_tuple:
+            return Shape.tuple_of([self._leading(s) for s in shape.tuple_shapes])
         return with_dimensions(shape, [self.trips, *shape.dimensions])
 
     def _add(self, x: Instruction) -> Instruction:
@@ -169,10 +179,16 @@ class Batch:
             return self._slices(x)
         if x.opcode == "dot":
             return self._product(x)
+        if x.opcode == "gather":
+            return self._gather(x)
+        if x.opcode == "get-tuple-element":
+            return make.get_tuple_element(self.loop, self.computed[x.operands[0]], x.tuple_index)
         if x.opcode in ELEMENTWISE_OPCODES:
             return self._add(x.clone([self.over_all(o) for o in x.operands], shape=shape))
         if x.opcode == "concatenate":
             return make.concatenate(self.loop, [self.over_all(o) for o in x.operands], x.dimensions[0] + 1)
+        if x.opcode == "sort" or (x.opcode == "reduce" and x.shape.is_tuple):
+            return self._of_several(x)
         if x.opcode not in ("reshape", "broadcast", "transpose", "slice", "reduce"):
             return None
         first = self.over_all(x.operands[0])
@@ -186,20 +202,60 @@ class Batch:
             ranges = [(0, self.trips, 1), *((r.start, r.limit, r.stride) for r in ranges_of(x))]
             starts, limits, strides = zip(*ranges, strict=True)
             return make.slice_of(self.loop, first, starts, limits, strides)
-        if x.shape.is_tuple or x.operands[1] not in self.fixed:
+        if x.operands[1] not in self.fixed:
             return None
         dimensions = [d + 1 for d in x.dimensions]
         return make.reduce(self.loop, first, self.fixed[x.operands[1]], dimensions, x.called_computations[0])
 
+    def _copy(self, x: Instruction, operands: Sequence[Instruction], **attributes: str) -> Instruction:
+        new = x.clone(operands, shape=self._leading(x.shape))
+        new.attributes = new.attributes.without("indices_are_sorted").updated(**attributes)
+        return self._add(new)
+
+    def _of_several(self, x: Instruction) -> Instruction | None:
+        arrays = x.operands[: len(x.operands) // 2] if x.opcode == "reduce" else x.operands
+        init = [self.fixed[o] for o in x.operands[len(arrays) :] if o in self.fixed]
+        operands = [*map(self.over_all, arrays), *init]
+        dimensions = make.numbers(d + 1 for d in x.dimensions)
+        return self._copy(x, operands, dimensions=dimensions) if len(operands) == len(x.operands) else None
+
     def _slices(self, x: Instruction) -> Instruction | None:
-        """The array of which each iteration reads its own part."""
+        """The array of which each iteration reads its own part, or one element along a dimension."""
         whole = self.fixed.get(x.operands[0])
         place = self._place(x.operands[1:])
-        if whole is None or not place or whole.shape.dimensions != (self.trips, *x.shape.dimensions[1:]):
+        if whole is None:
             return None
+        if not place or whole.shape.dimensions != (self.trips, *x.shape.dimensions[1:]):
+            along = [d for d, o in enumerate(x.operands[1:]) if integer_of(o) != 0]
+            sizes = [1 if d in along else n for d, n in enumerate(whole.shape.dimensions)]
+            if len(along) != 1 or sizes != list(x.shape.dimensions):
+                return None
+            rows = gather_rows(self.loop, whole, self.over_all(x.operands[1 + along[0]]), along[0])
+            return make.reshape(self.loop, self._leading(x.shape), rows)
         if place < 0:
             whole = make.add(self.loop, "reverse", whole.shape, [whole], dimensions="{0}")
         return make.reshape(self.loop, self._leading(x.shape), whole)
+
+    def _gather(self, x: Instruction) -> Instruction | None:
+        table, names = self.fixed.get(x.operands[0]), ("offset_dims", "start_indices_batching_dims")
+        texts = {n: make.numbers(d + 1 for d in numbers_of(x, n)) for n in names if n in x.attributes}
+        texts["index_vector_dim"] = str(int(x.attributes.raw("index_vector_dim") or 0) + 1)
+        return self._copy(x, [table, self.over_all(x.operands[1])], **texts) if table is not None else None
+
+    def _total(self, k: int) -> Instruction | None:
+        """An element of the state to which each iteration adds what is known; None for others."""
+        x = self.body.root.operands[k]
+        rest = [t for t in terms_of(x) if not is_element(t, self.given, k)]
+        readers = [u for element in self.given.users if element.tuple_index == k for u in element.users]
+        is_computed = all(t in self.computed or t in self.fixed for t in rest)
+        if x.opcode != "add" or len(x.users) > 1:
+            return None
+        if len(readers) != 1 or not is_computed:
+            return None
+        kind = x.shape.element_type
+        add, zero = make.reducer(self.loop, "total", "add", kind), make.zero(self.loop, kind)
+        totals = [make.reduce(self.loop, self.over_all(t), zero, [0], add) for t in rest]
+        return fold(self.loop, "add", [self.init[k], *totals])
 
     def _product(self, x: Instruction) -> Instruction:
         """One product: the iterations are rows of it where only one operand differs, else its batch."""

@@ -14,7 +14,12 @@ from hlofuse.ir.grouping import grouped
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
 from hlofuse.passes.common.dots import DotDimensions, new_dot
-from hlofuse.passes.common.literals import highest, integer_of, lowest, values_of
+from hlofuse.passes.common.literals import (
+    highest,
+    integer_of,
+    lowest,
+    values_of,
+)
 from hlofuse.passes.common.shapes import (
     array,
     numbers_of,
@@ -23,7 +28,13 @@ from hlofuse.passes.common.shapes import (
     with_dimensions,
     without_ones,
 )
-from hlofuse.reports.advice.matching import MIN_ELEMENTS, combines_by, is_below_zero, is_constant, source
+from hlofuse.reports.advice.matching import (
+    MIN_ELEMENTS,
+    combines_by,
+    is_below_zero,
+    is_constant,
+    source,
+)
 from hlofuse.reports.advice.written import Rewriting, replace, spread
 
 
@@ -87,26 +98,34 @@ def _sum_first(x: Instruction) -> bool:
 def _reorder(x: Instruction) -> bool:
     """(A·B)·C becomes A·(B·C) where that takes at most half of the operations."""
     dims = DotDimensions.of(x)
+    batch = [*range(len(dims.lhs_batch))]
     for side in (0, 1):
-        inner, other = x.operands[side], x.operands[1 - side]
-        if inner.opcode != "dot" or len(inner.users) > 1 or len(dims.lhs_contracting) != 1:
+        inner, other, sums = x.operands[side], x.operands[1 - side], dims.contracting(side)
+        if inner.opcode != "dot" or len(inner.users) > 1 or list(dims.batch(side)) != batch:
             continue
         own = DotDimensions.of(inner)
-        ranks = {o.shape.rank for o in (*inner.operands, inner, other)}
-        if own.lhs_batch or dims.lhs_batch or ranks != {2}:
+        free = [own.free(k, o.shape.rank) for k, o in enumerate(inner.operands)]
+        numbers = [(k, d) for k in (0, 1) for d in free[k]]
+        summed = [numbers[d - len(batch)] for d in sums]
+        near = summed[0][0] if summed else 0
+        if len(own.lhs_batch) != len(batch) or sorted(summed) != [(near, d) for d in free[near]]:
             continue
-        near = dims.contracting(side)[0]
         b, a = inner.operands[near], inner.operands[1 - near]
-        rows = other.shape.element_count // other.shape.dimensions[dims.contracting(1 - side)[0]]
-        of_inner = a.shape.element_count * inner.shape.dimensions[near]
-        old = of_inner + inner.shape.element_count * rows
-        if 2 * (a.shape.element_count + b.shape.element_count) * rows > old:
+        contracting = [[d for _, d in summed], list(dims.contracting(1 - side))]
+        batches = [own.batch(near), dims.batch(1 - side)]
+        first = new_dot(x, [b, other], batches, contracting, x.shape.element_type, x)
+        terms, inside = (
+            prod(b.shape.dimensions[d] for d in ds) for ds in (free[near], own.contracting(near))
+        )
+        old = inner.shape.element_count * inside + x.shape.element_count * terms
+        if 2 * (first.shape.element_count * terms + x.shape.element_count * inside) > old:
             continue
+        pairs = sorted(zip(own.contracting(near), own.contracting(1 - near), strict=True))
         order = slice(None, None, -1 if side else 1)
-        sums = [list(own.free(near, 2)), list(dims.contracting(1 - side))]
-        first = _product(x, [b, other][order], sums[order])
-        sums = [list(own.contracting(1 - near)), [side]]
-        return replace(x, _product(x, [a, first][order], sums[order]))
+        contracting = [[d for _, d in pairs], [len(batch) + k for k in range(len(pairs))]]
+        batches = [own.batch(1 - near), tuple(batch)]
+        new = [a, first][order], batches[order], contracting[order]
+        return replace(x, new_dot(x, *new, x.shape.element_type, x))
     return False
 
 

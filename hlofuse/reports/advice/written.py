@@ -78,7 +78,7 @@ def _onehot(x: Instruction) -> tuple[Instruction, int] | None:
     return None
 
 
-def _gather(
+def gather_rows(
     at: Instruction, table: Instruction, indices: Instruction, along: int, batch: Sequence[int] = ()
 ) -> Instruction:
     """Elements of `table` along a dimension; of the others all, or those of the batch."""
@@ -113,7 +113,7 @@ def _take(x: Instruction) -> bool:
         found = _onehot(x.operands[side])
         if found is None or dims.lhs_batch or dims.contracting(side) != (found[1],):
             continue
-        rows = _gather(x, x.operands[1 - side], found[0], dims.contracting(1 - side)[0])
+        rows = gather_rows(x, x.operands[1 - side], found[0], dims.contracting(1 - side)[0])
         if side:
             labels = found[0].shape.rank
             rank = rows.shape.rank
@@ -173,7 +173,7 @@ def _pick(x: Instruction) -> bool:
             continue
         labels, classes = found
         batch = [d for d in range(values.shape.rank) if d != classes]
-        picked = _gather(x, values, labels, classes, batch)
+        picked = gather_rows(x, values, labels, classes, batch)
         rest = [batch.index(d) for d in x.dimensions if d != classes]
         if rest:
             picked = make.reduce(x, picked, x.operands[1], rest, x.called_computations[0])
@@ -208,7 +208,7 @@ def _rows(x: Instruction, indices: Instruction, done: dict[Instruction, Instruct
     elif not dims.lhs_batch and 0 not in dims.lhs_contracting:
         new = dot_like(x, shape, _rows(x.operands[0], indices, done), x.operands[1], dims)
     else:
-        new = _gather(x, x, indices, 0)
+        new = gather_rows(x, x, indices, 0)
     done[x] = new
     return new
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf
 from time import process_time
 
 from hlofuse.account import Account, Observed, Totals, observed_replay
@@ -63,7 +62,6 @@ class Budget:
 
     def __init__(self, seconds: float) -> None:
         self.skipped = 0
-        """Trials that were not made."""
         self._begun, self._longest = process_time(), 0.0
         self._end = self._begun + seconds
 
@@ -75,9 +73,6 @@ class Budget:
         fits = now + self._longest <= self._end
         self.skipped += not fits
         return fits
-
-
-_ALL = Budget(inf)
 
 
 def of_recipes(
@@ -128,7 +123,11 @@ def _of_unrolled(trial: Trial, backend: str, account: Account) -> Trial:
     return replace(trial, us_saved=None, has_more_code=True)
 
 
-def of_written(observed: Observed, facts: Facts, written: Module, budget: Budget) -> Iterator[Suggestion]:
+def of_written(
+    observed: Observed,
+    written: Module,
+    budget: Budget,
+) -> Iterator[Suggestion]:
     """The recipes that are changed in the module before optimizations, each compiled from there."""
     for found, trial in _tried_in_written(observed, written, rewritten, budget):
         rough = WRITTEN[found.recipe.name].rough
@@ -136,7 +135,11 @@ def of_written(observed: Observed, facts: Facts, written: Module, budget: Budget
 
 
 def with_loops_of_written(
-    suggestions: Sequence[Suggestion], observed: Observed, facts: Facts, written: Module, budget: Budget
+    suggestions: Sequence[Suggestion],
+    observed: Observed,
+    facts: Facts,
+    written: Module,
+    budget: Budget,
 ) -> list[Suggestion]:
     """The suggestions, each unrolled loop compiled from before optimizations.
 
@@ -290,7 +293,10 @@ def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggest
 
 
 def of_flags(
-    observed: Observed, facts: Facts, unoptimized: Callable[[], Module | None], budget: Budget = _ALL
+    observed: Observed,
+    facts: Facts,
+    unoptimized: Callable[[], Module | None],
+    budget: Budget,
 ) -> Iterator[Suggestion]:
     """The flags about passes that had something to do here, each compiled and replayed with it.
 

@@ -43,7 +43,6 @@ _KINDS = {
     "host": "host",
 }
 _SECONDS = 30.0
-"""Of processor time for trials: a module of 60 instructions takes less than one."""
 _CONVERTS_LAUNCHES = Span(since="0.8")
 """Before, command buffers are calls in the final module."""
 _HAS_CONDITIONALS = Span(since="0.10.2")
@@ -74,7 +73,7 @@ def verdict(
     situation = Situation(facts, [r for b in refused for r in b.refusals])
     suggestions: list[Suggestion] = []
     written = (observed.replay.input.unoptimized or unoptimized()) if about_all else None
-    early = list(of_written(observed, facts, written, budget)) if written is not None and tries else []
+    early = list(of_written(observed, written, budget)) if written is not None and tries else []
     if about_all:
         suggestions += of_recipes(situation, observed, written, budget if tries else None)
     names = {s.recipe for s in early}
@@ -97,8 +96,8 @@ def verdict(
     untried.sort(key=lambda s: -s.touched)
     helpful = _rank(suggestions, facts.account_replayed)
     if written is not None and tries:
-        helpful = with_loops_of_written(helpful, observed, facts, written, budget)
-        helpful = _rank(helpful, facts.account_replayed)
+        looped = with_loops_of_written(helpful, observed, facts, written, budget)
+        helpful = _rank(looped, facts.account_replayed)
     both = combined(helpful, observed, facts.account_replayed, written, budget) if tries else None
     best, best_of = _best(helpful, ranking)
     together = _in_command_buffers(account, config.release.name, config.build.flags)
@@ -185,8 +184,7 @@ def _floor(
 def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggestion, ...]:
     """Suggestions with a gain, largest first; one for each rule and place, and for each result.
 
-    Of equal ones the later is first: the catalogue has special recipes after general ones. Of equal
-    percentages a flag is last: it changes the whole program.
+    Of equal ones the later is first: the catalogue has special recipes after general ones.
     """
     best: dict[object, Suggestion] = {}
     whole = account.totals.us or inf
@@ -200,7 +198,7 @@ def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggesti
 
 
 def _place_in_list(s: Suggestion, whole: float) -> tuple[bool, bool, int, bool, tuple[float, ...]]:
-    """The sort key; `whole` are the microseconds of all."""
+    """The sort key; `whole` are the microseconds of all. Of equal percentages a flag is last."""
     percent = round(100 * s.trial.gain[0] / whole)
     gain = tuple(-x for x in s.trial.gain)
     return s.kind == "report", s.trial.is_to_be_measured, -percent, bool(s.flag), gain
@@ -228,11 +226,7 @@ def _in_command_buffers(account: Account, release: str, flags: Sequence[str]) ->
 
 
 def _host_reads_conditions(account: Account, flags: Sequence[str]) -> bool:
-    """True if a GPU's loops without a trip count run outside of command buffers.
-
-    Then each iteration copies the condition to the host and waits for it
-    (`WhileThunk::ExecuteOnStream`, `xla/backends/gpu/runtime/while_thunk.cc`).
-    """
+    """True if each iteration of a loop without a trip count waits (`WhileThunk::ExecuteOnStream`)."""
     is_open = bool(account.totals.per_iteration) and account.backend == "gpu"
     return is_open and "WHILE" not in command_types(flags, COMMANDS)
 
