@@ -42,6 +42,7 @@ from hlofuse.matching.kernels import contents
 from hlofuse.matching.pairs import match
 from hlofuse.pipelines import TARGETS
 from hlofuse.pipelines.stage import Stage
+from hlofuse.plot.bars import plot_memory
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.common.functions import functions_json
 from hlofuse.reports.common.head import identity_line, missing_lines, not_repeated_in
@@ -470,6 +471,7 @@ class _Collector:
         )
         before = boxes.kernels
         decisions = tuple(self._decisions(boxes))
+        memory = self.facts.account_after.memory
         return Run(
             self.label,
             self._headline(),
@@ -482,7 +484,8 @@ class _Collector:
                 for k in self.verdict.hot_kernels[:_SLOWEST]
             ),
             functions_json(self.verdict.functions),
-            memory_json(memory_use(replay.final, self.facts.account_after.memory)),
+            memory_json(memory_use(replay.final, memory)),
+            plot_memory(replay.final, memory, "").to_svg(),
             tuple(printable(c.name) for c in self.computations),
             operations,
             tuple(p.name for p in replay.passes),

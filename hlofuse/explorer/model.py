@@ -192,6 +192,8 @@ class Run:
     functions: dict[str, Any]
     memory: dict[str, Any]
     """As in the JSON of `hlofuse memory`."""
+    memory_plot: str
+    """The SVG of `hlofuse plot --kind memory`."""
     computations: tuple[str, ...]
     operations: tuple[Operation, ...]
     passes: tuple[str, ...]

@@ -44,7 +44,7 @@ def page_html(page: Page) -> str:
     style = "".join(_part(f"{name}.css") for name in _STYLES)
     policy = (
         f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)};"
-        " base-uri 'none'; form-action 'none'"
+        " img-src data:; base-uri 'none'; form-action 'none'"
     )
     parts = {
         "{{policy}}": policy,
@@ -117,7 +117,7 @@ def _lines(text: str) -> str:
 
 def _run(r: Run, s: Strings) -> dict[str, Any]:
     return {
-        **fields(r, "label headline notes verdict boxes kernels_before functions memory"),
+        **fields(r, "label headline notes verdict boxes kernels_before functions memory memory_plot"),
         **fields(r, "before after", totals_json),
         "slowest": [[printable(cell) for cell in cells] for cells in r.slowest],
         "computations": [s(c) for c in r.computations],

@@ -89,13 +89,18 @@ class Assignment:
         return sorted(found, key=lambda array: -array.bytes)
 
 
-def assign(module: Module, backend: str, device: DeviceDescription | None = None) -> Assignment:
+def assign(
+    module: Module,
+    backend: str,
+    device: DeviceDescription | None = None,
+    other: Assignment | None = None,
+) -> Assignment:
     """The memory of a module in the order of its schedule, or, without one, in post-order.
 
     `backend` is `cpu`, `gpu` or `tpu`; the rules of a GPU's kernels need its `device`. For TPUs it is that
-    of HBM; `vmem` has the rest.
+    of HBM; `vmem` has the rest. With `other`, which is in another order, arrays die as early as they can.
     """
-    return _Assigner(module, backend, device).result()
+    return _Assigner(module, backend, device, other).result()
 
 
 @dataclass(eq=False, slots=True)
@@ -127,14 +132,20 @@ class _Allocation:
 
 
 class _Assigner:
-    def __init__(self, module: Module, backend: str, device: DeviceDescription | None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        backend: str,
+        device: DeviceDescription | None,
+        other: Assignment | None,
+    ) -> None:
         self._module = module
         self._backend = backend
         self._info = AliasInfo(AROUND_FUSION)
         if backend == "gpu" and device is not None:
             self._info = GpuAliasInfo(device, AROUND_FUSION)
         self._alignment = _ALIGNMENT.get(backend, _CPU_ALIGNMENT)
-        self._alias = HloAlias(module, self._info)
+        self._alias = HloAlias(module, self._info) if other is None else other.live.alias
         self._dataflow = self._alias.dataflow
         self._sizes = self._alias.sizes()
         self._buffers = list(self._sizes)
@@ -144,7 +155,14 @@ class _Assigner:
             # The tuple of an asynchronous start takes no memory there.
             tuples = [b for b in self._buffers if any(v.shape.is_tuple for v in b.values)]
             self._sizes.update(dict.fromkeys(tuples, 0))
-        self._live = live_ranges(module, self._alias, self._info, backend, self._sizes)
+        self._live = live_ranges(
+            module,
+            self._alias,
+            self._info,
+            backend,
+            self._sizes,
+            for_memory=other is not None,
+        )
         self._spaces = {b: _space(b) for b in self._buffers}
         root = self._dataflow.values_of(module.entry.root)
         self._results = {self._alias.buffer_of(v) for v in root if v is not None}

@@ -12,9 +12,7 @@ from hlofuse.analysis.hlo_alias import HloAlias, HloBuffer
 from hlofuse.analysis.hlo_dataflow import HloDataflow
 from hlofuse.analysis.hlo_value import HloValue
 from hlofuse.ir.graph import Computation, Instruction, Module
-from hlofuse.ir.grouping import grouped
 from hlofuse.memory.heap import HeapSimulation, LiveRanges
-from hlofuse.releases.named import AROUND_FUSION
 
 _GIVEN = frozenset({"parameter", "constant"})
 _Sizes: TypeAlias = Mapping[HloBuffer, int]
@@ -26,8 +24,15 @@ def live_ranges(
     info: AliasInfo,
     backend: str,
     sizes: _Sizes,
+    *,
+    for_memory: bool = False,
 ) -> LiveRanges:
-    """The live ranges in the order of the schedule, or else in the order that XLA's scheduler finds."""
+    """The live ranges in the order of the schedule, or else in the order that XLA's scheduler finds.
+
+    With `for_memory` in that of the scheduler that lets arrays die early.
+    """
+    if for_memory:
+        return _with_least_memory(module, alias, info, sizes)
     if module.is_scheduled:
         return LiveRanges(module, alias, lambda c: c.instructions)
     if backend == "cpu":
@@ -35,17 +40,6 @@ def live_ranges(
     if backend != "gpu":
         return LiveRanges(module, alias, Computation.post_order)
     return _with_least_memory(module, alias, info, sizes)
-
-
-def schedule_for_memory(module: Module) -> None:
-    """Put a module for a CPU in the order of its memory scheduler."""
-    info = AliasInfo(AROUND_FUSION)
-    alias = HloAlias(module, info)
-    live = _with_least_memory(module, alias, info, alias.sizes())
-    for computation, order in grouped((x.computation, x) for x in live.order).items():
-        if computation is not None:
-            computation.reorder(order)
-    module.attributes = module.attributes.updated(is_scheduled="true")
 
 
 def _with_least_memory(module: Module, alias: HloAlias, info: AliasInfo, sizes: _Sizes) -> LiveRanges:

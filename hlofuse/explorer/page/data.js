@@ -52,7 +52,7 @@ class Run {
     const texts = (column) => column.map(text);
     Object.assign(this, {
       label: json.label, headline: json.headline, before: json.before, after: json.after, notes: json.notes,
-      verdict: json.verdict, slowest: json.slowest, functions: json.functions, memory: json.memory,
+      verdict: json.verdict, slowest: json.slowest, functions: json.functions, memory: json.memory, memoryPlot: json.memory_plot,
       boxes: json.boxes, kernelsBefore: json.kernels_before,
       computations: texts(json.computations), passes: texts(json.passes), names: texts(json.names),
       endsAs: summed(json.ends_as),

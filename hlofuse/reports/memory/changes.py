@@ -17,7 +17,7 @@ from hlofuse.format.units import listing
 from hlofuse.ir.copy import copy_module
 from hlofuse.ir.errors import HlofuseError
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.memory.schedule import schedule_for_memory
+from hlofuse.memory import assign
 from hlofuse.pipelines.flags import DISABLED, value_of
 from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import Span
@@ -85,16 +85,16 @@ def _without_passes(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
 
 def _in_memory_order(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
     """The program on a CPU with the scheduler that lets arrays die early."""
-    replay, config = observed.replay, observed.replay.config
+    config = observed.replay.config
     is_chosen = value_of(config.build.flags, _SCHEDULER) is not None
     if config.target != "cpu" or is_chosen or not _HAS_SCHEDULERS.includes(config.release.name):
         return
-    module = copy_module(replay.at(Stage.SCHEDULED))
-    schedule_for_memory(module)
-    after = account_of(replay, observed.costs, module, is_final=True).totals
+    account = facts.account_replayed
+    memory = assign(account.module, "cpu", None, account.memory)
+    before = account.totals  # with the same kernels
+    after = replace(before, peak_temporary_bytes=memory.temporary, memory_bytes=memory.total)
     flag = f"--{_SCHEDULER}=CPU_SCHEDULER_TYPE_MEMORY_OPTIMIZED"
-    trial = trial_of(facts.account_replayed.totals, after, "replayed")
-    yield MemoryChange(f"XLA_FLAGS={flag}", trial, flag=flag)
+    yield MemoryChange(f"XLA_FLAGS={flag}", trial_of(before, after, "replayed"), flag=flag)
 
 
 def _edited(observed: Observed, facts: Facts) -> Iterator[MemoryChange]:
