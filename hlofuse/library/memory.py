@@ -60,6 +60,7 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         raise HlofuseError(
             "memory needs the module that runs: give its dump after optimizations, or all dumps"
         )
+    changes = () if report.is_fused else memory_changes(report.observed, report.facts, lambda: report.verdict)
     found = replace(
         memory_use(account.module, account.memory, _creating_pass(report)),
         **_available(report.loaded.device or account.machine, options),
@@ -67,12 +68,8 @@ def memory(report: Program, options: Memory) -> Answer[MemoryUse]:
         is_estimated=report.counted == "replayed",
         recorded_temporary=companions_of(report.module).temporary_bytes,
         recorded_total=companions_of(report.module).memory_bytes,
+        changes=changes,
     )
-    if not report.is_fused:
-        found = replace(
-            found,
-            changes=memory_changes(report.observed, report.facts, lambda: report.verdict),
-        )
 
     def draw(console: Console, limit: int = 20) -> None:
         print_memory(found, console, limit=limit)

@@ -14,7 +14,7 @@ from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.shape import Shape
 from hlofuse.memory.heap import Block, HeapSimulation, LiveRanges, Range, pack
-from hlofuse.memory.schedule import live_ranges
+from hlofuse.memory.schedule import live_ranges, with_least_memory
 from hlofuse.passes.copy_insertion.buffer_alias import GpuAliasInfo
 from hlofuse.releases import AROUND_FUSION
 
@@ -155,14 +155,10 @@ class _Assigner:
             # The tuple of an asynchronous start takes no memory there.
             tuples = [b for b in self._buffers if any(v.shape.is_tuple for v in b.values)]
             self._sizes.update(dict.fromkeys(tuples, 0))
-        self._live = live_ranges(
-            module,
-            self._alias,
-            self._info,
-            backend,
-            self._sizes,
-            for_memory=other is not None,
-        )
+        if other is None:
+            self._live = live_ranges(module, self._alias, self._info, backend, self._sizes)
+        else:
+            self._live = with_least_memory(module, self._alias, self._info, self._sizes)
         self._spaces = {b: _space(b) for b in self._buffers}
         root = self._dataflow.values_of(module.entry.root)
         self._results = {self._alias.buffer_of(v) for v in root if v is not None}

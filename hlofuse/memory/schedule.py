@@ -24,25 +24,18 @@ def live_ranges(
     info: AliasInfo,
     backend: str,
     sizes: _Sizes,
-    *,
-    for_memory: bool = False,
 ) -> LiveRanges:
-    """The live ranges in the order of the schedule, or else in the order that XLA's scheduler finds.
-
-    With `for_memory` in that of the scheduler that lets arrays die early.
-    """
-    if for_memory:
-        return _with_least_memory(module, alias, info, sizes)
+    """The live ranges in the order of the schedule, or else in the order that XLA's scheduler finds."""
     if module.is_scheduled:
         return LiveRanges(module, alias, lambda c: c.instructions)
     if backend == "cpu":
         return LiveRanges(module, alias, breadth_first)
     if backend != "gpu":
         return LiveRanges(module, alias, Computation.post_order)
-    return _with_least_memory(module, alias, info, sizes)
+    return with_least_memory(module, alias, info, sizes)
 
 
-def _with_least_memory(module: Module, alias: HloAlias, info: AliasInfo, sizes: _Sizes) -> LiveRanges:
+def with_least_memory(module: Module, alias: HloAlias, info: AliasInfo, sizes: _Sizes) -> LiveRanges:
     """The live ranges in the best of three orders, the first of equals (`DefaultMemoryScheduler`)."""
     order = _Order(alias.dataflow)
     orders = order.by_bytes_freed, order.depth_first, Computation.post_order

@@ -31,7 +31,8 @@ def test_the_tutorial(hlofuse: Run) -> None:
     out = hlofuse("memory", ROOT / "samples/tutorial/slow/loss", columns=120).out
     assert "13.4 MB: arguments 4.46 MB, results 4 B, temporaries 8.91 MB, constants 4 B" in out
     assert "8.91 MB alive at the peak: 3 arrays" in out
-    row = next(line for line in out.splitlines() if "8.39 MB" in line)
+    assert "94% of the peak: 8.39 MB at loss.py:21, f32[512,4096]" in out
+    row = next(line for line in out.splitlines() if line.split()[:2] == ["8.39", "MB"])
     assert row.split() == [
         *("8.39", "MB", "ynn_fusion.2", "f32[512,4096]", "loss.py:21"),
         *("broadcast_select_fusion", "at", "loss.py:22"),
@@ -149,6 +150,44 @@ def test_what_a_loop_keeps_for_its_backward_loop(
     (largest,) = (a for a in found["alive"] if a["name"] == "loop.1" and a["bytes"] == 32_768)
     expected = "each iteration keeps a part for the backward loop loop.2; jax.checkpoint around the body"
     assert ((largest["reason"] or "").startswith(expected)) == is_named
+    texts = [u["text"] for u in found["not_simulated"] if u["bytes"] == 32_768]
+    assert any(t.startswith("Put jax.checkpoint around the loop's body") for t in texts) == is_named
+
+
+WIDE = """HloModule m, is_scheduled=true
+
+sum { a = f32[] parameter(0) b = f32[] parameter(1) ROOT c = f32[] add(a, b) }
+
+up { p = bf16[64,512]{1,0} parameter(0) ROOT q = f32[64,512]{1,0} convert(p) }
+
+ENTRY main {
+  w = bf16[64,COLUMNS]{1,0} parameter(0)
+  logits = bf16[64,512]{1,0} custom-call(w), custom_call_target="product"
+  high = f32[64,512]{1,0} fusion(logits), kind=kLoop, calls=up, metadata={op_name="jvp()/convert"}
+  zero = f32[] constant(0)
+  ROOT all = f32[] reduce(high, zero), dimensions={0,1}, to_apply=sum, metadata={op_name="HOW/reduce"}
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("columns", "how", "texts"),
+    [
+        (512, "transpose(jvp())", {"Put", "Compute", "Keep"}),
+        (513, "transpose(jvp())", {"Put", "Keep"}),
+        (512, "transpose(jvp())/rematted_computation", {"Compute", "Keep"}),
+        (513, "jvp()", {"Keep"}),
+    ],
+)
+def test_changes_that_no_replay_shows(
+    hlofuse: Run, tmp_path: Path, columns: int, how: str, texts: set[str]
+) -> None:
+    """`high` has 131,072 bytes, twice those of `w` with 512 columns."""
+    text = WIDE.replace("COLUMNS", str(columns)).replace("HOW", how)
+    (tmp_path / "m.hlo").write_text(text, encoding="utf-8")
+    found = json.loads(hlofuse("memory", tmp_path / "m.hlo", "--target", "cpu", "--format", "json").out)
+    assert {u["text"].partition(" ")[0] for u in found["not_simulated"]} == texts
+    assert {u["bytes"] for u in found["not_simulated"]} == {131_072}
 
 
 def test_it_fits_or_not(hlofuse: Run) -> None:

@@ -1,14 +1,15 @@
 """The memory of a module by XLA's buffer assignment, and the reasons why arrays have places of their own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from hlofuse.analysis.hlo_value import HloValue
 from hlofuse.analysis.kernels import computed_in, kernel_source, trip_count_of
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import source_text
 from hlofuse.ir.graph import Instruction, Module
+from hlofuse.ir.grouping import grouped
 from hlofuse.ir.opcodes import with_trait
 from hlofuse.memory import Assignment, LiveArray
 from hlofuse.reports.memory.changes import MemoryChange, argument_name
@@ -16,7 +17,7 @@ from hlofuse.reports.memory.changes import MemoryChange, argument_name
 _ORDER = frozenset({"transpose", "copy", "reshape", "bitcast"})
 _SILENT = with_trait("free")
 _LARGE = 0.1
-"""The part of the largest array's bytes from which an array needs a reason."""
+"""The part of the largest array's bytes from which an array needs a reason, of the peak's a change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,14 @@ class AliveArray:
     last_reader_source: str | None
     reason: str = ""
     """The reason for a place of its own; empty where the module shows none."""
+
+
+class Untried(NamedTuple):
+    """A change of the program that no replay can show, and the bytes at the peak that it is about."""
+
+    text: str
+    sources: tuple[str, ...]
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +82,8 @@ class MemoryUse:
     without an estimate of each."""
     changes: tuple[MemoryChange, ...] = field(default=(), repr=False)
     """Changes that need less temporary memory, the largest saving first."""
+    untried: Sequence[Untried] = ()
+    """Changes of the program that no replay can show, those of most bytes first."""
 
     @property
     def fits(self) -> bool | None:
@@ -101,8 +112,7 @@ def memory_use(
         x, last = array.instruction, array.readers[-1] if array.readers else None
         name = last.name if last is not None else None
         shape = array.shape.text_without_layout
-        is_large = array.bytes >= _LARGE * largest
-        why = reason(array, assigned, at, creating_pass) if is_large else ""
+        why = reason(array, assigned, at, creating_pass) if array.bytes >= _LARGE * largest else ""
         return AliveArray(x.name, array.index, x.opcode, shape, array.bytes, line(x), name, line(last), why)
 
     largest = max((a.bytes for a in assigned.peak), default=0)
@@ -118,7 +128,50 @@ def memory_use(
         assigned.total,
         max(assigned.over_time),
         tuple(map(alive, assigned.peak)),
+        untried=_ideas(module, assigned, line),
     )
+
+
+def _ideas(module: Module, assigned: Assignment, line: Callable[[Instruction], str | None]) -> list[Untried]:
+    """Changes about a good part of the bytes at the peak, the most first."""
+    given = [*module.entry.parameters, module.entry.root]
+    most = max((s.byte_size for x in given for _, s in x.shape.leaves() if s.is_array), default=0)
+    rows = []
+    for text, arrays in grouped((t, a) for a in assigned.peak for t in _changes_of(a, most)).items():
+        sources = dict.fromkeys(s for a in arrays if (s := line(a.instruction)))
+        size = sum(a.bytes for a in arrays)
+        rows.append(Untried(text, tuple(sources), size))
+    least = _LARGE * max(assigned.over_time)
+    return sorted((r for r in rows if r.bytes >= least), key=lambda r: -r.bytes)
+
+
+def _changes_of(array: LiveArray, most: int) -> Iterator[str]:
+    """Changes about one array; `most` are the bytes of the largest argument or result."""
+    x, readers = array.instruction, array.readers[-1:]
+    sums = (p for r in readers for p in _parts(r) if p.opcode == "reduce")
+    if any((p.op_name or "").endswith("dot_general") for p in sums):
+        return  # parts of a product that XLA splits
+    if _stacked(array, lambda loop: ""):
+        yield "Put jax.checkpoint around the loop's body: each iteration keeps it for the backward loop"
+    elif "jvp(" in (x.op_name or "") and not _is_backward(x) and any(map(_is_backward, readers)):
+        yield "Put jax.checkpoint around a part of the forward pass, which keeps it for the backward pass"
+    if x.computation is None or not x.computation.is_entry or x.opcode not in ("fusion", "custom-call"):
+        return
+    if array.bytes >= 2 * most:
+        yield "Compute it in parts (jax.lax.map): it is larger than any argument and result"
+    whole = array.shape.element_count
+    if array.shape.element_type != "f32":
+        return
+    for o in x.operands:
+        own = o.shape
+        if own.is_array and own.element_count == whole and 2 * own.byte_size <= array.bytes:
+            kind = own.text_without_layout
+            yield f"Keep it in a narrower type, if that is precise enough: it is computed from {kind}"
+            break
+
+
+def _is_backward(x: Instruction) -> bool:
+    return "transpose(" in (x.op_name or "") and "rematted_computation" not in (x.op_name or "")
 
 
 def reason(
@@ -246,4 +299,5 @@ def memory_json(m: MemoryUse) -> dict[str, Any]:
             }
             for c in m.changes
         ],
+        "not_simulated": [fields(u, "text sources bytes") for u in m.untried],
     }
