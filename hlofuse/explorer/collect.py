@@ -1,7 +1,6 @@
 """From a replay to what the page shows."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -359,7 +358,8 @@ def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Ite
     for row in rows:
         i, place = row.instruction, facts.final_place(row.instruction)
         time = costs.kernel(i) if costs is not None else None
-        single = replace(row, runs=1)
+        us, estimated = row.us or 0.0, time if not row.is_floor else None
+        kind = cpu.kind_text(i) if cpu is not None else ""
         yield Kernel(
             row,
             place,
@@ -369,13 +369,7 @@ def page_kernels(facts: Facts, boxes: dict[str, int], files: SourceFiles) -> Ite
             i in results,
             floor_us(i, row.cost, device) + device.launch_overhead_us if device is not None else None,
             time,
-            HotKernel(
-                place,
-                time if not row.is_floor else None,
-                single.total_us or 0.0,
-                is_floor=row.is_floor,
-                estimate=cpu.kind_text(i) if cpu is not None else "",
-            ).bound_by,
+            HotKernel(place, estimated, us, is_floor=row.is_floor, estimate=kind).bound_by,
             hlo_text(i),
             row.measured.us if row.measured is not None else None,
         )

@@ -78,7 +78,6 @@ def _by_own_names(report: Program, name: str, other: str | None) -> list[Found]:
 
     A note says so. Empty where the names have an answer as they are.
     """
-
     observed = report.observed
     if observed.xla is None:
         return []

@@ -94,7 +94,6 @@ def _on_cpu(kernel: Instruction, module: Module, cost: Cost) -> Choice:
 
 
 def _on_gpu(device: DeviceDescription, release: Release) -> Callable[[Instruction, Module, Cost], Choice]:
-
     model = model_of(device, release)
 
     def choose(kernel: Instruction, module: Module, cost: Cost) -> Choice:
