@@ -1,7 +1,5 @@
-"""hlofuse: read XLA HLO dumps, replay XLA's fusion decisions, explain them.
-
-`hlofuse.open` is the entrance. Importing `hlofuse` loads nothing heavy.
-"""
+"""hlofuse: read XLA HLO dumps, replay XLA's fusion decisions, explain them. `hlofuse.open` is the entrance.
+Importing `hlofuse` loads nothing heavy."""
 
 import importlib
 import sys

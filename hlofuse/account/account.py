@@ -251,10 +251,8 @@ class Account:
 
     @cached_property
     def bounded_work(self) -> Counter[tuple[str, ...]]:
-        """Kernels with matrix products or without XLA's estimate: the library or opcode, and shapes.
-
-        Where they differ, times of two modules cannot be compared: these times are too rough.
-        """
+        """Kernels with matrix products or without XLA's estimate: the library or opcode, and shapes. Where
+        they differ, times of two modules cannot be compared: these times are too rough."""
         from hlofuse.account.floor import products  # loads devices, needed only here
 
         rows = (r.instruction for r in self.rows if r.is_floor or products(r.instruction))

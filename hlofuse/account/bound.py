@@ -194,10 +194,8 @@ def open_end(row: Launched) -> str:
 
 
 def moved_once(account: Account) -> int:
-    """Bytes of the inputs that one kernel reads at least, and of the results; each once.
-
-    A result that holds an input, changed in place or not, does not count.
-    """
+    """Bytes of the inputs that one kernel reads at least, and of the results; each once. A result that holds
+    an input, changed in place or not, does not count."""
     entry, read, passed = account.module.entry, 0, set[Index]()
     flow = _Flow(account.module)
     for parameter in entry.parameters:
@@ -234,10 +232,8 @@ class _Flow:
     def readers(
         self, source: Instruction, at: Index, results: set[Index]
     ) -> Iterator[tuple[Instruction, Instruction, bool]]:
-        """Instructions that compute with the value, their operand, and whether it was changed before.
-
-        Indices of the program's results that hold the value are added to `results`.
-        """
+        """Instructions that compute with the value, their operand, and whether it was changed before. Indices
+        of the program's results that hold the value are added to `results`."""
         stack, seen = [(source, at, False)], set[tuple[Instruction, Index, bool]]()
         while stack:
             place = stack.pop()

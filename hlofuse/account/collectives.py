@@ -211,10 +211,8 @@ class Collective:
 
     @property
     def exposed(self) -> tuple[float, bool] | None:
-        """Microseconds of all runs that no kernel hides; True for an estimate, False for a lower bound.
-
-        None without a time.
-        """
+        """Microseconds of all runs that no kernel hides; True for an estimate, False for a lower bound. None
+        without a time."""
         if self.overlap is None or self.overlap.exposed_us is None:
             return None
         us = self.overlap.exposed_us if self.hides_exactly else 0.0
@@ -268,10 +266,8 @@ def collectives_of(
 
 
 def argument_shardings(entry: Computation) -> dict[Instruction, str | None]:
-    """The sharding of the arguments from which each instruction is computed, if all have the same.
-
-    Replicated arguments do not count.
-    """
+    """The sharding of the arguments from which each instruction is computed, if all have the same. Replicated
+    arguments do not count."""
     found: dict[Instruction, set[str]] = {}
     for i in entry.post_order():
         own = {i.attributes.raw("sharding") or ""} if i.opcode == "parameter" else set()

@@ -60,9 +60,7 @@ def products(kernel: Instruction) -> list[tuple[int, str]]:
 
 def modelled_product_us(kernel: Instruction, device: DeviceDescription) -> float | None:
     """Microseconds of one matrix product by XLA's measured rates (float32 in TF32), or of cuDNN's attention.
-
-    None without rates.
-    """
+    None without rates."""
     if custom_call_target(kernel).startswith(_ATTENTION):
         return _attention_us(kernel, device)
     found = [x for x in _computing_instructions(kernel) if _product_flops(x)]

@@ -45,10 +45,8 @@ class Measured:
 
 
 def attach(module: Module, profile: Profile) -> None:
-    """Join a final module with its times in the profile; raises `HlofuseError` where there are none.
-
-    Of several programs of that name, the one with most time in common is used.
-    """
+    """Join a final module with its times in the profile; raises `HlofuseError` where there are none. Of
+    several programs of that name, the one with most time in common is used."""
     # A profile without XLA's ranges has names of kernels alone.
     same = [m for m in profile.modules if m.name in (module.name, "")] or [profile.pick(module.name)]
     joins = [_join(module, profile, source) for source in same]

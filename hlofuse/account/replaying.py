@@ -138,10 +138,8 @@ class Costs(KernelTimes):
         return None if max(unfused, fused) >= INFINITE else (us(unfused), us(fused))
 
     def at_stake(self, producer: Instruction) -> float | None:
-        """Microseconds saved by fusing a kernel into its users if no rule forbade it.
-
-        None without an estimate: library calls on either side of every edge.
-        """
+        """Microseconds saved by fusing a kernel into its users if no rule forbade it. None without an
+        estimate: library calls on either side of every edge."""
         release = self.model.release
         if not may_be_fused(producer, release):
             return None
@@ -362,9 +360,7 @@ def compiled(
     module: Module, config: ReplayConfig, flags: tuple[str, ...], cache: SharedTables | None = None
 ) -> Observed:
     """A module before optimizations, lowered and replayed with these XLA flags in place of the config's own.
-
-    HlofuseError where it cannot be lowered.
-    """
+    HlofuseError where it cannot be lowered."""
     changed = replay_config(config.target, config.device, xla=config.release.name, xla_flags=flags)
     lowered = Compilation.of(module, Stage.BEFORE, changed).fusion_input
     return observed_replay(lowered, changed, cache=cache, totals_only=True)
@@ -392,10 +388,8 @@ def final_account(observed: Observed, *, with_peak: bool = True) -> Account:
 
 
 def running(module: Module, identity: Identity, device: DeviceDescription | None) -> tuple[Account, Account]:
-    """The accounts of the module that is launched, and of `module` itself; with times on a GPU.
-
-    A module without replayed passes (another backend, or a GPU without a device) counts as it is.
-    """
+    """The accounts of the module that is launched, and of `module` itself; with times on a GPU. A module
+    without replayed passes (another backend, or a GPU without a device) counts as it is."""
     target = identity.backend.value
     if target in TARGETS:
         target = target_by_flags(target, identity.replayed, identity.flags)

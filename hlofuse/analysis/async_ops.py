@@ -34,10 +34,8 @@ def wrapped_opcode(opcode: str) -> str | None:
 
 
 def wrapped_operation(start: Instruction) -> Instruction | None:
-    """The operation that a short form starts, free-standing, with the same operands; None for any other.
-
-    The shape of a start is a tuple of the operands, the result and a context.
-    """
+    """The operation that a short form starts, free-standing, with the same operands; None for any other. The
+    shape of a start is a tuple of the operands, the result and a context."""
     opcode = wrapped_opcode(start.opcode)
     if opcode is None or not start.shape.is_tuple or len(start.shape.tuple_shapes) < 2:
         return None

@@ -61,10 +61,8 @@ def has_output_fusible_operand(instruction: Instruction) -> bool:
 
 
 def is_softmax_shift(instruction: Instruction) -> bool:
-    """Feeds both a row maximum and the shift of an exponential (`IsCoupledReductionShiftExpProducer`).
-
-    The maximum and the shifted value must see bit for bit the same number, or exp() overflows.
-    """
+    """Feeds both a row maximum and the shift of an exponential (`IsCoupledReductionShiftExpProducer`). The
+    maximum and the shifted value must see bit for bit the same number, or exp() overflows."""
     if instruction.opcode == "fusion" or not is_elementwise(instruction):
         return False
     reduce = next((u for u in instruction.users if _is_maximum_of(u, instruction)), None)

@@ -1,7 +1,5 @@
-"""Arithmetic of single operations (`HloCostAnalysis`, `xla/service/hlo_cost_analysis.cc`).
-
-A fused multiply-add counts as two. Transcendental operations are counted apart from flops.
-"""
+"""Arithmetic of single operations (`HloCostAnalysis`, `xla/service/hlo_cost_analysis.cc`). A fused
+multiply-add counts as two. Transcendental operations are counted apart from flops."""
 
 import math
 import re
@@ -56,10 +54,8 @@ def _numbers(text: str | None) -> list[int]:
 
 
 def convolution_flops(instruction: Instruction) -> int:
-    """Multiply-adds that touch real input, padding and dilation holes left out (`GetConvolutionFlops`).
-
-    A call of cuDNN takes the numbers of the forward convolution, whichever of its arrays it computes.
-    """
+    """Multiply-adds that touch real input, padding and dilation holes left out (`GetConvolutionFlops`). A
+    call of cuDNN takes the numbers of the forward convolution, whichever of its arrays it computes."""
     numbers = dimension_numbers(instruction)
     if numbers is None or len(instruction.operands) < 2:
         return 0
@@ -224,10 +220,8 @@ def _parameter_bytes(parameter: Instruction) -> int:
 
 
 def read_bytes(value: Instruction, depth: int = 0) -> int:
-    """The bytes of a fusion's parameter that are read (`FusionParameterReadBytes`).
-
-    A slice reads its own size; other users share one read of the whole.
-    """
+    """The bytes of a fusion's parameter that are read (`FusionParameterReadBytes`). A slice reads its own
+    size; other users share one read of the whole."""
     size = shape_size(value.shape)
     total = 0
     shared = False

@@ -123,10 +123,8 @@ def _leaves(x: Instruction, at: Index, source: Instruction, index: Index) -> lis
 
 
 class HloDataflow:
-    """The values of a module, a snapshot.
-
-    Of fusions only those bodies count that `includes` names: elsewhere nothing asks what is inside.
-    """
+    """The values of a module, a snapshot. Of fusions only those bodies count that `includes` names: elsewhere
+    nothing asks what is inside."""
 
     def __init__(self, module: Module, calls: CallSites, includes: Iterable[Computation] = ()) -> None:
         self.module = module

@@ -32,9 +32,7 @@ class _Linear:
 
 def counted_trips(loop: Instruction) -> int | None:
     """The iterations of a loop that counts by a constant from a constant to a constant; None for any other.
-
-    Copies, conversions, tuples, fusions and calls may stand between; XLA's analysis stops at some of them.
-    """
+    Copies, conversions, tuples, fusions and calls may stand between; XLA's analysis stops at some of them."""
     called = dict(loop.called)
     if len(called) != 2:  # a text that is cut
         return None
@@ -269,10 +267,8 @@ def source_line(text: str) -> SourceLine | None:
 
 
 def kernel_source(instruction: Instruction, module: Module) -> SourceLocation | None:
-    """The source line of an instruction; None where the dump has none.
-
-    Passes that create a fusion may omit its source. Then the last operation stands for the whole.
-    """
+    """The source line of an instruction; None where the dump has none. Passes that create a fusion may omit
+    its source. Then the last operation stands for the whole."""
     source = module.source_of(instruction)
     if source is None and instruction.opcode == "fusion" and instruction.called:
         inside = (module.source_of(i) for i in reversed(list(instruction.fused_computation)))
@@ -343,10 +339,8 @@ def trip_count_of(loop: Instruction) -> int | None:
 
 
 def count_runs(own: dict[Computation, tuple[float, int]]) -> tuple[dict[Computation, int], set[Computation]]:
-    """The runs of each computation, and the computations in loops without a trip count, counted once.
-
-    `own` has microseconds and bytes of each without its callees; callees come first, the entry last.
-    """
+    """The runs of each computation, and the computations in loops without a trip count, counted once. `own`
+    has microseconds and bytes of each without its callees; callees come first, the entry last."""
     weights, order = dict(own), list(own)
     for c in order:
         us, moved = own[c]

@@ -85,10 +85,8 @@ _BITS_OF_A_BYTE = 8
 
 
 def _of_cpu(instruction: Instruction) -> Launch | None:
-    """By `EmitHloInstruction` (`xla/service/cpu/thunk_emitter.cc`).
-
-    Nothing runs in fusions and in other computations that a launched instruction calls.
-    """
+    """By `EmitHloInstruction` (`xla/service/cpu/thunk_emitter.cc`). Nothing runs in fusions and in other
+    computations that a launched instruction calls."""
     opcode = instruction.opcode
     if opcode in CONTROL_FLOW:
         return _KERNEL if is_small_call(instruction) else None
@@ -321,10 +319,8 @@ def _fit(x: Instruction, commands: Container[str]) -> _Fit:
 
 
 def _apart(order: Sequence[Instruction], fits: Mapping[Instruction, _Fit]) -> set[Instruction]:
-    """Asynchronous operations and their ends with something between them that is no command.
-
-    A buffer has both ends or none (`CheckAsyncRegion`).
-    """
+    """Asynchronous operations and their ends with something between them that is no command. A buffer has
+    both ends or none (`CheckAsyncRegion`)."""
     place = {x: k for k, x in enumerate(order)}
     found: set[Instruction] = set()
     for x in order:

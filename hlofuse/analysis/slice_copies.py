@@ -57,9 +57,7 @@ def has_constant_offset(slicing: Instruction) -> bool:
 
 def is_contiguous_slice(slice_: Instruction) -> bool:
     """True if the slicing instruction reads or writes one contiguous range of memory.
-
-    `IsContiguousStaticSlice`, and `IsContiguousSlice` of `xla/service/gpu/ir_emission_utils.cc`.
-    """
+    `IsContiguousStaticSlice`, and `IsContiguousSlice` of `xla/service/gpu/ir_emission_utils.cc`."""
     whole = slice_.operands[0].shape
     part = slice_.operands[1].shape if slice_.opcode == "dynamic-update-slice" else slice_.shape
     strides = slice_.attributes["slice"].strides if slice_.opcode == "slice" else (1,) * whole.rank

@@ -92,10 +92,8 @@ class Item:
 
     @contextmanager
     def local(self, limit: int) -> Iterator[str]:
-        """The path to open: the files themselves, or copies of those that are elsewhere.
-
-        HlofuseError for a file of more than `limit` bytes, compressed ones counted as they are stored.
-        """
+        """The path to open: the files themselves, or copies of those that are elsewhere. HlofuseError for a
+        file of more than `limit` bytes, compressed ones counted as they are stored."""
         storage, folder = _storage(self.folder)
         if "file" in storage.protocol:
             yield str(Path(folder, self.opened))

@@ -1,7 +1,5 @@
-"""The folder of a run: parts as they come, then one file a table. A killed run goes on from its parts.
-
-A part is one file a table. Its modules are written last, so what they name is whole.
-"""
+"""The folder of a run: parts as they come, then one file a table. A killed run goes on from its parts. A part
+is one file a table. Its modules are written last, so what they name is whole."""
 
 from __future__ import annotations
 
@@ -31,10 +29,8 @@ class Store:
     """The folder of a run while it is written."""
 
     def __init__(self, folder: Path) -> None:
-        """HlofuseError for a folder that cannot be written, or without the packages that write it.
-
-        The folder is created with the first part. Parts of other schemas stay and are not read.
-        """
+        """HlofuseError for a folder that cannot be written, or without the packages that write it. The folder
+        is created with the first part. Parts of other schemas stay and are not read."""
         if ":/" in str(folder):
             raise HlofuseError(f"{printable(str(folder))} is in a store; write a folder here, then copy it")
         self.folder = folder
@@ -115,9 +111,7 @@ def opened(
     folder: Path, link: duckdb.DuckDBPyConnection | None = None, prefix: str = ""
 ) -> duckdb.DuckDBPyConnection:
     """A database with the tables of a finished run as views; those of a second run need a `prefix`.
-
-    HlofuseError for a folder that is none, or whose tables are of another version.
-    """
+    HlofuseError for a folder that is none, or whose tables are of another version."""
     name = printable(str(folder))
     try:
         info = json.loads((folder / "run.json").read_text())

@@ -1,15 +1,11 @@
 """Sorts the files of a dump into a folder for each module, laid out like a corpus.
 
-before_optimizations.hlo    as the front end wrote it
-before.hlo                  as it enters the fusion passes
-NN-PASS.hlo                 after each pass that changed it
-after.hlo                   as it leaves them
-after_optimizations.hlo     as code is generated from it
-before.hlo.pb               (gpu) the ids of PriorityFusion's input
-before_optimizations.hlo.pb (gpu) the ids of the module before optimizations
-priority_fusion.txtpb       (gpu) XLA's fusion log
-gpu_target_config.pbtxt     (gpu) the device
-hlofuse.json                the compiler: jaxlib, backend, device and flags
+before_optimizations.hlo    as the front end wrote it before.hlo                  as it enters the fusion
+passes NN-PASS.hlo                 after each pass that changed it after.hlo                   as it leaves
+them after_optimizations.hlo     as code is generated from it before.hlo.pb               (gpu) the ids of
+PriorityFusion's input before_optimizations.hlo.pb (gpu) the ids of the module before optimizations
+priority_fusion.txtpb       (gpu) XLA's fusion log gpu_target_config.pbtxt     (gpu) the device hlofuse.json
+the compiler: jaxlib, backend, device and flags
 """
 
 import re

@@ -12,9 +12,7 @@ import jax
 
 class _Profiler:
     """Profiles the script into a folder: its own traces, or without any all from its first compilation on.
-
-    JAX has one trace at a time. One that the script begins ends this one, and its files are copied.
-    """
+    JAX has one trace at a time. One that the script begins ends this one, and its files are copied."""
 
     def __init__(self, folder: str) -> None:
         self._folder, self._log = Path(folder), Path()

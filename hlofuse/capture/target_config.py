@@ -24,10 +24,8 @@ _Value = str | int | float | dict[str, Any]
 
 
 def target_config_of(device: str) -> tuple[DeviceDescription, str]:
-    """The device of that name or file, and its target configuration.
-
-    A text proto is passed on unchanged. Raises `HlofuseError` for an unknown device, or one without CUDA.
-    """
+    """The device of that name or file, and its target configuration. A text proto is passed on unchanged.
+    Raises `HlofuseError` for an unknown device, or one without CUDA."""
     try:
         description = load_device(device)
     except DeviceError as error:

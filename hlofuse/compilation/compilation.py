@@ -106,10 +106,8 @@ class CompilationInput:
 
 @dataclass(slots=True)
 class Compilation:
-    """A compilation of `input`, as far as it has run; later stages run when they are first read.
-
-    Modules of earlier stages are never changed by later passes.
-    """
+    """A compilation of `input`, as far as it has run; later stages run when they are first read. Modules of
+    earlier stages are never changed by later passes."""
 
     input: CompilationInput = field(repr=False)
     config: ReplayConfig

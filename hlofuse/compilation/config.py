@@ -109,9 +109,7 @@ def replay_config(
 
 def release_for(target: str, xla: str | None) -> str:
     """The named release that is repeated for a version that is asked for, or for none (None, `auto`).
-
-    HlofuseError for text that is no version, and for a target that is for another release.
-    """
+    HlofuseError for text that is no version, and for a target that is for another release."""
     passes_of(target, AROUND_FUSION)  # refuses an unknown target
     only = TARGETS[target].release
     if xla is None or xla == "auto":

@@ -303,9 +303,7 @@ class SourceFiles:
 
     def __init__(self, folder: str | None = None) -> None:
         """`folder` is where the files are; `auto` for the working directory; None embeds nothing.
-
-        HlofuseError for a folder that is not there.
-        """
+        HlofuseError for a folder that is not there."""
         if folder is not None and folder != AUTO and not Path(folder).is_dir():
             raise HlofuseError(f"--source: {printable(folder)} is no folder")
         self._root = None if folder is None else Path.cwd() if folder == AUTO else Path(folder)

@@ -73,10 +73,8 @@ _NO_SCOPE = re.compile(
 
 @lru_cache(maxsize=4096)
 def layer_of(op_name: str | None) -> str:
-    """`jit(f)/transpose(jvp(Net))/layer_0/Dense_1/dot_general` → `Net/layer_0/Dense_1, backward`.
-
-    The scopes that a framework's modules, or `jax.named_scope`, open around an operation; empty without.
-    """
+    """`jit(f)/transpose(jvp(Net))/layer_0/Dense_1/dot_general` → `Net/layer_0/Dense_1, backward`. The scopes
+    that a framework's modules, or `jax.named_scope`, open around an operation; empty without."""
     shown, direction = scopes_of(op_name)
     return "/".join(shown) + (", backward" if shown and direction in ("backward", "recomputed") else "")
 
@@ -105,10 +103,8 @@ def scopes_of(op_name: str | None) -> tuple[tuple[str, ...], Direction]:
 
 
 def has_part(op_name: str, part: str) -> bool:
-    """True if the components of `part` are consecutive in `op_name`.
-
-    `softmax` also matches `transpose(jvp(softmax))`. XLA joins the names of merged operations with `;`.
-    """
+    """True if the components of `part` are consecutive in `op_name`. `softmax` also matches
+    `transpose(jvp(softmax))`. XLA joins the names of merged operations with `;`."""
     wanted = [c for c in _segments(part) if c]
     if not wanted or wanted[-1] not in op_name:
         return False

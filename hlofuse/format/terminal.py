@@ -21,10 +21,8 @@ GAP = 2
 
 
 def plain_table(*columns: tuple[str, str]) -> Table:
-    """A table of (heading, kind) columns: figures (`right`) and names (`name`) stay on one line.
-
-    Empty headings are not printed. A figure without room ends in `…`, since cut digits would change it.
-    """
+    """A table of (heading, kind) columns: figures (`right`) and names (`name`) stay on one line. Empty
+    headings are not printed. A figure without room ends in `…`, since cut digits would change it."""
     table = Table(box=None, padding=(0, GAP, 0, 0), header_style="dim", pad_edge=False)
     table.show_header = any(heading for heading, _ in columns)
     for heading, kind in columns:

@@ -1,7 +1,5 @@
-"""The environment: an episode runs passes on a module, and less of it is a reward.
-
-What it shows are opcode counts, or the graph in arrays of a fixed size.
-"""
+"""The environment: an episode runs passes on a module, and less of it is a reward. What it shows are opcode
+counts, or the graph in arrays of a fixed size."""
 
 from __future__ import annotations
 

@@ -188,10 +188,8 @@ class Companions:
         return self._next_to("before_optimizations.txt", "before_optimizations.hlo")
 
     def fusion_result(self, target: str) -> tuple[Path, bool] | None:
-        """XLA's own result next to a module before or at the input of fusion; None without one.
-
-        The second value is True for the module after all passes, where that after fusion was not dumped.
-        """
+        """XLA's own result next to a module before or at the input of fusion; None without one. The second
+        value is True for the module after all passes, where that after fusion was not dumped."""
         if self.path is None:
             return None
         if self.path.name.startswith(("before.hlo", "before_optimizations.hlo")):
@@ -225,10 +223,8 @@ class Companions:
 
     @property
     def memory_bytes(self) -> int | None:
-        """Bytes of all allocations by XLA's memory usage report next to the final module.
-
-        None without the report, and where it has several memory spaces.
-        """
+        """Bytes of all allocations by XLA's memory usage report next to the final module. None without the
+        report, and where it has several memory spaces."""
         found = _TOTAL.findall(self._about_memory("memory-usage-report"))
         return int(found[0]) if len(found) == 1 else None
 
@@ -252,9 +248,7 @@ class Companions:
 
     def _next_to(self, ending: str, *corpus_names: str, any_of_case: bool = False) -> Path | None:
         """The file with that ending of a dump, or the first of these names in the folder of a corpus program.
-
-        Next to `before.hlo` only, unless they are about `any_of_case`: all modules of the program.
-        """
+        Next to `before.hlo` only, unless they are about `any_of_case`: all modules of the program."""
         if self.path is None:
             return None
         names: Sequence[str] = ()

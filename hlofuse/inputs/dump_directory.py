@@ -89,9 +89,7 @@ class DumpedModule:
         self, target: str = "cpu", passes: Sequence[str] | None = None
     ) -> tuple[Path, list[tuple[str, Path]]]:
         """The fusion passes' input, and the dump after each fusion pass that changed the module, in order.
-
-        `passes` names the passes of the requested dumps, if not the target's usual ones.
-        """
+        `passes` names the passes of the requested dumps, if not the target's usual ones."""
         stage = FUSION_STAGES.get(target)
         if stage is None:
             raise HlofuseError(f"dump directories of target {target!r} are not supported")
@@ -214,10 +212,8 @@ def _is_proto(name: str) -> bool:
 
 
 class DumpDirectory:
-    """The modules found in a directory, in the order XLA numbered them.
-
-    Those of the first host in a directory of hosts, where each has a folder with the same modules.
-    """
+    """The modules found in a directory, in the order XLA numbered them. Those of the first host in a
+    directory of hosts, where each has a folder with the same modules."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Raises `HlofuseError` where the directory cannot be read or has no module dumps."""

@@ -112,9 +112,7 @@ class FusionStage:
         number: int,
     ) -> str:
         """The name of the `number`th run of a pass within a pipeline, counted over all pipelines: `cse-3`.
-
-        `passes` are those of all pipelines in order; a pass that runs once has its plain name.
-        """
+        `passes` are those of all pipelines in order; a pass that runs once has its plain name."""
         first = dict(self.more_pipelines).get(pipeline, "")
         before = list(passes).index(first) if first in passes else 0
         return f"{name}-{passes[:before].count(name) + number}" if passes.count(name) > 1 else name

@@ -1,7 +1,5 @@
-"""HLO text inside other text: logs, Markdown, saved graphs, string literals, several modules, cut dumps.
-
-A text that is only a module is recognized by its first and last line, and is not changed.
-"""
+"""HLO text inside other text: logs, Markdown, saved graphs, string literals, several modules, cut dumps. A
+text that is only a module is recognized by its first and last line, and is not changed."""
 
 import re
 from collections.abc import Iterator, Sequence

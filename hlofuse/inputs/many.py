@@ -332,10 +332,8 @@ _ALIAS = re.compile(r"#[\w-]+ ?= ?\S")
 
 
 def plain(text: str) -> str:
-    """The text without colours, HTML's escapes, look-alikes of spaces and quotes, and a diff's old side.
-
-    The number of lines stays.
-    """
+    """The text without colours, HTML's escapes, look-alikes of spaces and quotes, and a diff's old side. The
+    number of lines stays."""
     if "\x1b" in text or _COLOUR.search(text):
         text = _COLOUR.sub("", text)
     if _ESCAPE.search(text):
@@ -382,10 +380,8 @@ def without_unreadable_metadata(text: str) -> tuple[str, int]:
 
 
 def mlir_in(text: str) -> str | None:
-    """The MLIR module, or the function without one, in a longer text; None where there is none.
-
-    Lines that name locations or attributes belong to it, before it and after its end.
-    """
+    """The MLIR module, or the function without one, in a longer text; None where there is none. Lines that
+    name locations or attributes belong to it, before it and after its end."""
     start = _MLIR.search(text)
     if start is None:
         return None

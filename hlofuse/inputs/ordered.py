@@ -28,9 +28,7 @@ from hlofuse.pipelines.stage import Stage
 
 def restore_unread_elements(module: Module, ids: UniqueIds | None) -> None:
     """Add elements to a module before optimizations: those in `ids`, without them all that must have existed.
-
-    Every element follows its tuple.
-    """
+    Every element follows its tuple."""
     for computation in module.computations:
         ids_here = ids.computations.get(computation.name) if ids is not None else None
         order: list[Instruction] = []
@@ -298,9 +296,7 @@ def replay_input(
 
 def lowering_from_dump(module: Module, config: ReplayConfig) -> Compilation | None:
     """XLA's passes before fusion, repeated on the module before optimizations next to a dump of their result.
-
-    None where nothing depends on the order, where there is no such module, and where it cannot be lowered.
-    """
+    None where nothing depends on the order, where there is no such module, and where it cannot be lowered."""
     if not TARGETS[config.target].has_history or module.order_source == "replayed":
         return None
     source = companions_of(module).before_optimizations

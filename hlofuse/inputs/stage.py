@@ -130,10 +130,8 @@ def doubt(module: Module, name: str, target: str = "cpu") -> str | None:
 
 
 def require_input_stage(module: Module, target: str = "cpu", stage: ShownStage | None = None) -> ShownStage:
-    """The stage of a module that fusion can be replayed from; StageError for any other.
-
-    `stage` is that of the module, where it is known.
-    """
+    """The stage of a module that fusion can be replayed from; StageError for any other. `stage` is that of
+    the module, where it is known."""
     stage = stage or stage_of(module, target)
     foreign = stage.foreign_to(target)
     if stage.name == INPUT and not foreign:

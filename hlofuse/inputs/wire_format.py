@@ -229,9 +229,7 @@ class ForeignError(HlofuseError):
 
 def hlo_text(data: bytes, form: str, name: str) -> str:
     """HLO text of a module in another form; raises `HlofuseError` without jaxlib, or where jaxlib refuses it.
-
-    `name` is the input's name in messages.
-    """
+    `name` is the input's name in messages."""
     try:
         import jaxlib._hlo
         import jaxlib._jax
@@ -259,10 +257,8 @@ _LOCAL = (1 << 32) - 1
 
 
 def unique_ids_for(module: Module, choice: str | None = None) -> UniqueIds | None:
-    """The ids for replaying a loaded module: those in the file `choice`, else in a proto next to the text.
-
-    A proto of another module there is ignored; as `choice` it is an error.
-    """
+    """The ids for replaying a loaded module: those in the file `choice`, else in a proto next to the text. A
+    proto of another module there is ignored; as `choice` it is an error."""
     if choice is not None:
         ids = read_unique_ids(Path(choice))
         if not ids.fit(module):

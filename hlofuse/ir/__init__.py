@@ -1,7 +1,5 @@
-"""XLA's graph in XLA's terms: modules, computations, instructions, shapes; reading and printing them.
-
-Each name is imported when it is first used: most of the command line needs `hlofuse.ir.errors` only.
-"""
+"""XLA's graph in XLA's terms: modules, computations, instructions, shapes; reading and printing them. Each
+name is imported when it is first used: most of the command line needs `hlofuse.ir.errors` only."""
 
 import importlib
 from typing import TYPE_CHECKING, Any

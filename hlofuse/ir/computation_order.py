@@ -141,10 +141,8 @@ class OnlineOrder:
 
 
 def order_of_front_end(module: Module) -> OnlineOrder:
-    """The order of computations in a module before optimizations.
-
-    A front end creates callees first: as the HLO proto lists them, else by the numbers in their names.
-    """
+    """The order of computations in a module before optimizations. A front end creates callees first: as the
+    HLO proto lists them, else by the numbers in their names."""
     written = module.computation_post_order()
     place = {c: k for k, c in enumerate(module.processing_order)}
     if len(place) < len(written):

@@ -17,9 +17,7 @@ from hlofuse.ir.shape import Shape
 
 def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruction:
     """A fusion holding a clone of `consumer`, added to its computation (`HloInstruction::CreateFusion`).
-
-    `consumer` keeps its uses; `fuse_in_place_of` moves them. The name is `<prefix>fusion`.
-    """
+    `consumer` keeps its uses; `fuse_in_place_of` moves them. The name is `<prefix>fusion`."""
     computation = computation_of(consumer)
     body = _body_around(consumer)
     attributes, called = _attributes_around(consumer, kind, body), [("calls", body)]
@@ -29,10 +27,8 @@ def create_fusion(consumer: Instruction, kind: str, prefix: str = "") -> Instruc
 
 
 def convert_to_fusion(instruction: Instruction, kind: str) -> None:
-    """Make it a fusion of what it is, as `fuse_in_place_of` does, without a new instruction.
-
-    Who uses what stays as it is: the new one would take the place of the old one in every list of users.
-    """
+    """Make it a fusion of what it is, as `fuse_in_place_of` does, without a new instruction. Who uses what
+    stays as it is: the new one would take the place of the old one in every list of users."""
     computation, operands, called = computation_of(instruction), instruction.operands, instruction.called
     body = _body_around(instruction)
     attributes, sharding = _attributes_around(instruction, kind, body), instruction.attributes.raw("sharding")
@@ -79,10 +75,8 @@ def _attributes_around(instruction: Instruction, kind: str, body: Computation) -
 def fuse_in_place_of(
     consumer: Instruction, kind: str, has_side_effect: Callable[[Instruction], bool], prefix: str = ""
 ) -> Instruction:
-    """A fusion that takes `consumer`'s place, or `consumer` itself if it is one, set to `kind`.
-
-    Mirrors `InstructionFusion::AddFusionInstruction`.
-    """
+    """A fusion that takes `consumer`'s place, or `consumer` itself if it is one, set to `kind`. Mirrors
+    `InstructionFusion::AddFusionInstruction`."""
     if consumer.opcode == "fusion":
         set_fusion_kind(consumer, kind)
         return consumer
@@ -122,10 +116,8 @@ def append_producer(fusion: Instruction, producer: Instruction, *, add_output: b
 
 
 def merge_fusion_into_multi_output(fusion: Instruction, other: Instruction) -> None:
-    """Take in a whole fusion, its outputs becoming further outputs; `other` is removed.
-
-    Mirrors `HloFusionInstruction::MergeFusionInstructionIntoMultiOutput`.
-    """
+    """Take in a whole fusion, its outputs becoming further outputs; `other` is removed. Mirrors
+    `HloFusionInstruction::MergeFusionInstructionIntoMultiOutput`."""
     parent = computation_of(fusion)
     body = other.fused_computation
     clones: dict[Instruction, Instruction] = {}
@@ -295,10 +287,8 @@ def unfuse(caller: Instruction) -> None:
 
 
 def inline_calls(module: Module, chosen: Callable[[Instruction], bool]) -> bool:
-    """Inline all `chosen` calls, nested ones included; True if there was one.
-
-    Raises `HlofuseError` for excessive growth.
-    """
+    """Inline all `chosen` calls, nested ones included; True if there was one. Raises `HlofuseError` for
+    excessive growth."""
     most = instruction_limit(module)
     changed, pending = False, True
     while pending:

@@ -1,7 +1,5 @@
-"""XLA's graph: instructions in computations in a module (`hlo_{instruction,computation,module}.h`).
-
-One file, because each class holds the other two.
-"""
+"""XLA's graph: instructions in computations in a module (`hlo_{instruction,computation,module}.h`). One file,
+because each class holds the other two."""
 
 from __future__ import annotations
 
@@ -60,10 +58,9 @@ class GraphListener(typing.Protocol):
 class Instruction:
     """An operation with its operands and users.
 
-    `operands` and `users` are read freely but changed only through the methods here and in
-    `Computation`, which keep both ends in step. `users` is ordered and holds each user once; its
-    order follows XLA's bookkeeping (a removed user is replaced by the last one), because XLA's
-    decisions depend on it.
+    `operands` and `users` are read freely but changed only through the methods here and in `Computation`,
+    which keep both ends in step. `users` is ordered and holds each user once; its order follows XLA's
+    bookkeeping (a removed user is replaced by the last one), because XLA's decisions depend on it.
     """
 
     __slots__ = (
@@ -601,10 +598,8 @@ class Computation:
         return parameter
 
     def fill_parameter(self, number: int, source: Instruction) -> Instruction:
-        """The parameter of that number becomes a copy of `source` that reads nothing yet.
-
-        It is as if a copy had been added and had taken over the parameter's uses, for that to be removed.
-        """
+        """The parameter of that number becomes a copy of `source` that reads nothing yet. It is as if a copy
+        had been added and had taken over the parameter's uses, for that to be removed."""
         filled = self.parameters[number]
         self.vacate(filled)
         filled.become(source)
@@ -625,10 +620,8 @@ class Computation:
             self.renew_parameters(parameters, number)
 
     def renew_parameters(self, parameters: Sequence[Instruction | None], first: int) -> None:
-        """Move the parameters from number `first` on to the end under their numbers, like new ones.
-
-        None is a parameter that will be removed, whose name is never visible.
-        """
+        """Move the parameters from number `first` on to the end under their numbers, like new ones. None is a
+        parameter that will be removed, whose name is never visible."""
         slots = self._slots
         if len(slots) > self._most_slots:
             self.reorder(self.instructions)
@@ -648,10 +641,8 @@ class Computation:
             slots.append(parameter)
 
     def remove_instruction(self, instruction: Instruction) -> None:
-        """Remove an instruction without users.
-
-        Passes that fuse ignore control dependencies and fail here, as XLA's do: `HlofuseError`.
-        """
+        """Remove an instruction without users. Passes that fuse ignore control dependencies and fail here, as
+        XLA's do: `HlofuseError`."""
         if instruction.users or instruction is self.root:
             raise ValueError(f"{instruction.name} is still in use")
         control = instruction._control
@@ -809,10 +800,8 @@ class Module:
         return [c for c in self.computation_post_order() if c.fusion is None]
 
     def computation_post_order(self) -> list[Computation]:
-        """Callees before callers, as XLA's passes go through them (`MakeComputationPostOrder`).
-
-        That is the order it prints them in, unless passes have changed it.
-        """
+        """Callees before callers, as XLA's passes go through them (`MakeComputationPostOrder`). That is the
+        order it prints them in, unless passes have changed it."""
         if self.computation_order is not None:
             return self.computation_order.post_order()
         return self.printed_order()

@@ -38,10 +38,8 @@ OPCODES = frozenset(OPCODE_FACTS)
 
 
 def with_trait(trait: str) -> frozenset[str]:
-    """The opcodes that have a trait, such as `elementwise`; ValueError for a trait that none has.
-
-    Two lists of XLA's that differ are two traits, or one of them stays where it is used.
-    """
+    """The opcodes that have a trait, such as `elementwise`; ValueError for a trait that none has. Two lists
+    of XLA's that differ are two traits, or one of them stays where it is used."""
     found = frozenset(opcode for opcode, facts in OPCODE_FACTS.items() if trait in facts.traits)
     if not found:
         raise ValueError(f"no opcode has the trait {trait!r}")

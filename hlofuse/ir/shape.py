@@ -117,9 +117,7 @@ def _tiles(suffix: str) -> tuple[tuple[int, ...], ...]:
 
 def padded_dimensions(dimensions: Sequence[int], tiles: Sequence[Sequence[int]]) -> list[int]:
     """Sizes in memory, most major first, once each tile divides the last ones (`Tile` in `xla/layout.h`).
-
-    `dimensions` are in the order of the layout, most major first.
-    """
+    `dimensions` are in the order of the layout, most major first."""
     sizes = list(dimensions)
     for tile in tiles:
         sizes = [1] * (len(tile) - len(sizes)) + sizes

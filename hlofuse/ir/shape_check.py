@@ -1,7 +1,5 @@
-"""Checks that dimensions fit together, as XLA's verifier does (`xla/service/hlo_verifier.cc`).
-
-Layouts and the precision of floating-point numbers are not compared; unlisted opcodes may have any shape.
-"""
+"""Checks that dimensions fit together, as XLA's verifier does (`xla/service/hlo_verifier.cc`). Layouts and
+the precision of floating-point numbers are not compared; unlisted opcodes may have any shape."""
 
 import re
 from collections.abc import Callable, Sequence

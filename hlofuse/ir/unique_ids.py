@@ -49,10 +49,8 @@ class UniqueIds:
         module.processing_order = sorted((c for c, _ in existing), key=lambda c: place[c.name])
 
     def give_metadata(self, module: Module) -> None:
-        """Give get-tuple-elements folded into operands the metadata of their operands.
-
-        Separate from `apply`, since restoring users relies on what the text says.
-        """
+        """Give get-tuple-elements folded into operands the metadata of their operands. Separate from `apply`,
+        since restoring users relies on what the text says."""
         for computation in module.computations:
             ids = self.computations.get(computation.name)
             described = (

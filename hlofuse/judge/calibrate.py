@@ -68,10 +68,8 @@ class Sample:
 def calibrate(
     name: str, python: str | None = None, report: Callable[[int, int], None] = lambda done, whole: None
 ) -> CpuDevice:
-    """The device of this machine, with the threads that this process may use.
-
-    `report` is called with the number of programs that ran, and of all. Raises `HlofuseError` without JAX.
-    """
+    """The device of this machine, with the threads that this process may use. `report` is called with the
+    number of programs that ran, and of all. Raises `HlofuseError` without JAX."""
     texts = probes()
     samples: list[Sample] = []
     with Judge(python) as judge:

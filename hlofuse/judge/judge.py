@@ -164,10 +164,8 @@ class Judge(AbstractContextManager["Judge", None]):
     def time(
         self, keys: Sequence[str], seconds: float = 0.2, *, profile: bool = True, inputs: str | None = None
     ) -> dict[str, Timed]:
-        """Times of compiled programs by key, run alternately for so many seconds; raises `Refused`.
-
-        `inputs` is an npz file with their arguments in order, which are random else.
-        """
+        """Times of compiled programs by key, run alternately for so many seconds; raises `Refused`. `inputs`
+        is an npz file with their arguments in order, which are random else."""
         how = {"seconds": seconds, "profile": profile, "inputs": inputs}
         answer = self._request(do="time", keys=list(keys), **how)
         return {k: Timed(answer["runs"][k], answer["kernels"].get(k, {})) for k in keys}

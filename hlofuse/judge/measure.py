@@ -19,10 +19,8 @@ _COMPILING = 60.0
 
 
 def measured_profile(module: Module, flags: Sequence[str] = (), inputs: str | None = None) -> Profile:
-    """The times of a module before optimizations, compiled with flags; raises `Refused`.
-
-    `inputs` is an npz file with the arguments in order. A program that was measured before is not run again.
-    """
+    """The times of a module before optimizations, compiled with flags; raises `Refused`. `inputs` is an npz
+    file with the arguments in order. A program that was measured before is not run again."""
     return _measured(print_module(module), tuple(flags), inputs)
 
 

@@ -29,9 +29,7 @@ _SHAPE = re.compile(r"[a-z]\w*\[([\d,]+)\]")
 
 class Reduction:
     """A module that shrinks; `text` is the smallest that is valid and meets the condition so far.
-
-    HlofuseError where the module itself does not.
-    """
+    HlofuseError where the module itself does not."""
 
     def __init__(self, module: Module, condition: Condition) -> None:
         self._condition = condition

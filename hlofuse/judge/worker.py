@@ -1,7 +1,5 @@
-"""Compiles and runs modules in the user's Python: the standard library, numpy and jax only.
-
-Each line of standard input is a request in JSON, answered by a line on standard output.
-"""
+"""Compiles and runs modules in the user's Python: the standard library, numpy and jax only. Each line of
+standard input is a request in JSON, answered by a line on standard output."""
 
 import json
 import math
@@ -236,10 +234,8 @@ Launches = list[tuple[str, float, float]]
 
 
 def launched(lines: Any, containers: Any) -> dict[Any, Launches]:
-    """By run: the instruction of each launch, its start and its end in nanoseconds; `lines` are threads.
-
-    XLA reports an end on the thread that finishes the last task, after all that this thread starts then.
-    """
+    """By run: the instruction of each launch, its start and its end in nanoseconds; `lines` are threads. XLA
+    reports an end on the thread that finishes the last task, after all that this thread starts then."""
     begun: list[Any] = []
     ended: dict[Any, tuple[float, int]] = {}
     starts: list[list[float]] = []

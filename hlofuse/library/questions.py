@@ -131,9 +131,8 @@ class Explain(
     NAME selects kernels: a final name (as in a profiler), a name at the fusion input or before
     optimizations, a source line, model.py:42, or a part of an op_name, jit(f)/softmax.
 
-    A fused module: its kernels, and why each pair of them was not fused.
-    A module before optimizations: an approximate replay, marked as such.
-    A TPU dump: what was fused, its time, and its memory.
+    A fused module: its kernels, and why each pair of them was not fused. A module before optimizations: an
+    approximate replay, marked as such. A TPU dump: what was fused, its time, and its memory.
     """
 
     name: str | None = argument("[NAME]", None)
@@ -265,9 +264,8 @@ class TraceOp(
     """Follow one operation through every pass to its final kernel.
 
     NAME is an instruction of any dump, with or without %; it is looked up in the first dump that has it and
-    followed in both directions. A source line, model.py:42, or part of an op_name,
-    jit(f)/softmax, selects every operation that has it. Instructions are matched by structure; a match by
-    op_name alone is marked.
+    followed in both directions. A source line, model.py:42, or part of an op_name, jit(f)/softmax, selects
+    every operation that has it. Instructions are matched by structure; a match by op_name alone is marked.
     """
 
     name: str = argument("NAME")
@@ -317,8 +315,7 @@ class Optimize(Question[Any], source="optimizing:optimized", reading="search", o
     """Search for passes and flags that make the module in INPUT faster than XLA's defaults.
 
     Every candidate is replayed to the final kernels and measured there: kernels, bytes, time with lower
-    bounds for library calls. The result has no superfluous move. It is XLA's default if nothing
-    is better.
+    bounds for library calls. The result has no superfluous move. It is XLA's default if nothing is better.
     """
 
     space: str = option(

@@ -13,10 +13,8 @@ from hlofuse.matching.key import Keys, Strictness, payload, result
 
 
 class KernelKeys(Keys):
-    """Keys of fusions by what is inside, and of everything else outside fusions.
-
-    `output_order` is false where the order of a multi-output fusion's results does not count.
-    """
+    """Keys of fusions by what is inside, and of everything else outside fusions. `output_order` is false
+    where the order of a multi-output fusion's results does not count."""
 
     def __init__(self, strictness: Strictness = Strictness.PROGRAM, *, output_order: bool = True) -> None:
         super().__init__(strictness)
@@ -131,10 +129,8 @@ class ModuleKeys:
         return grouped((key, x.name) for x, key in self.keys.items() if x.opcode == "fusion")
 
     def first_missing_in(self, other: ModuleKeys) -> Instruction | None:
-        """The first instruction, operands before users, that has no equal in `other`.
-
-        Kernels go first: a constant too many follows from a kernel that absorbed another one's.
-        """
+        """The first instruction, operands before users, that has no equal in `other`. Kernels go first: a
+        constant too many follows from a kernel that absorbed another one's."""
         order = (x for c in self.module.computation_post_order() for x in self.orders.get(c, ()))
         first = None
         for x in unmatched(((self.keys[x], x) for x in order), Counter(other.keys.values())):

@@ -190,10 +190,8 @@ def _match_across(pairing: _Pairing) -> None:
 
 @no_collection()
 def match(before: Module, after: Module, anchors: Iterable[tuple[Instruction, Instruction]] = ()) -> Pairs:
-    """The instructions of two modules that compute the same. Neither module is changed.
-
-    `anchors` are pairs that need no search, such as those of a replay by origin.
-    """
+    """The instructions of two modules that compute the same. Neither module is changed. `anchors` are pairs
+    that need no search, such as those of a replay by origin."""
     keys = Keys(Strictness.WRITTEN)
     return Pairs(match_graphs(Graph(before, keys), Graph(after, keys), anchors))
 

@@ -1,12 +1,11 @@
 """Pairs by structure: values of BEFORE and AFTER that are computed or used the same way.
 
 After the idea of GumTree (Falleri et al., 2014), as XLA's own `hlo_diff` uses it: certain pairs first, then
-the pairs that follow from them. Identical subgraphs come first; since a value's number stands
-for the whole subgraph below it, that is one pass from the leaves up (`up`), and it takes the
-tallest along with the rest. A second pass from the root down (`down`) finds values that are used in the
-same way although something below them changed. Both are repeated with the pairs found as fixed
-points, and with less strictness, and each takes only pairs that are the only ones possible.
-The rest is left to similarity (`similarity.py`).
+the pairs that follow from them. Identical subgraphs come first; since a value's number stands for the whole
+subgraph below it, that is one pass from the leaves up (`up`), and it takes the tallest along with the rest. A
+second pass from the root down (`down`) finds values that are used in the same way although something below
+them changed. Both are repeated with the pairs found as fixed points, and with less strictness, and each takes
+only pairs that are the only ones possible. The rest is left to similarity (`similarity.py`).
 """
 
 from __future__ import annotations

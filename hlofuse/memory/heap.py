@@ -209,10 +209,8 @@ class HeapSimulation:
 
 
 def pack(blocks: Collection[Block], alignment: int) -> int:
-    """Give every block its offset, and return the bytes of all together (`ChooseBestHeapAlgorithm`).
-
-    Of two orders, the largest or the longest lived first, the one that needs less counts.
-    """
+    """Give every block its offset, and return the bytes of all together (`ChooseBestHeapAlgorithm`). Of two
+    orders, the largest or the longest lived first, the one that needs less counts."""
     placed = [b for b in blocks if b.size]
     best: list[int] | None = None
     least = 0
@@ -254,10 +252,8 @@ class _Occupied:
         self._count = new.stop
 
     def best_fit(self, block: Block, size: int) -> int:
-        """The begin of the smallest gap of at least `size` among the chunks of the same time.
-
-        Before a begin that as many ends precede as begins, nothing is occupied.
-        """
+        """The begin of the smallest gap of at least `size` among the chunks of the same time. Before a begin
+        that as many ends precede as begins, nothing is occupied."""
         firsts, lasts = self._firsts[: self._count], self._lasts[: self._count]
         is_used = np.zeros(self._count, bool)
         for first, last in zip(block.starts, block.ends, strict=True):

@@ -73,10 +73,8 @@ def is_clone(computation: Computation) -> bool:
 
 
 def constants_of_program(computation: Computation) -> frozenset[Instruction]:
-    """The constants that the front end may have created: without an op_name, or with their reader's.
-
-    In a loop or a branch a constant got the op_name of an inlined call around it.
-    """
+    """The constants that the front end may have created: without an op_name, or with their reader's. In a
+    loop or a branch a constant got the op_name of an inlined call around it."""
     named = (x for x in computation if x.op_name and not is_constant(x) and is_of_program(x))
     depth = min((loops_around(x) for x in named if not is_named_around_loop(x)), default=0)
     return frozenset(

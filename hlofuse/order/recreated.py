@@ -176,10 +176,8 @@ _CERTAINTY = {
 
 
 def phases_by_number(phases: Phases) -> Phases:
-    """The phases of instructions that passes named after the opcode, such that no stem's numbers fall.
-
-    The candidates are compared by their agreement with the neighbours.
-    """
+    """The phases of instructions that passes named after the opcode, such that no stem's numbers fall. The
+    candidates are compared by their agreement with the neighbours."""
     iterations = [*_CERTAINTY]
 
     def may_be_dated(x: Instruction) -> bool:

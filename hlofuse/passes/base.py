@@ -1,7 +1,5 @@
-"""Passes as small values whose fields are their options; lists of passes are passes too.
-
-Many visit a computation and replace instructions (`xla/hlo/ir/dfs_hlo_visitor_with_default.h`).
-"""
+"""Passes as small values whose fields are their options; lists of passes are passes too. Many visit a
+computation and replace instructions (`xla/hlo/ir/dfs_hlo_visitor_with_default.h`)."""
 
 from __future__ import annotations
 
@@ -134,10 +132,8 @@ class FixedPoint(_Combined):
 
 @dataclass(frozen=True)
 class UnimplementedPass(Pass):
-    """The place of one of XLA's passes that is not implemented: it leaves every module as it is.
-
-    It records the instructions outside fusions that XLA's pass would work on.
-    """
+    """The place of one of XLA's passes that is not implemented: it leaves every module as it is. It records
+    the instructions outside fusions that XLA's pass would work on."""
 
     name: str
     opcodes: tuple[str, ...] = field(default=(), compare=False)
@@ -159,10 +155,8 @@ class UnimplementedPass(Pass):
 
 
 class NotRepresentable(Exception):
-    """XLA's replacement cannot be represented here; the message has the reason.
-
-    It never leaves a pass: `attempt` catches it.
-    """
+    """XLA's replacement cannot be represented here; the message has the reason. It never leaves a pass:
+    `attempt` catches it."""
 
 
 @dataclass(frozen=True)
@@ -215,10 +209,8 @@ def rewrite_each(
     recorder: Recorder,
     explained: Explained | None = None,
 ) -> bool:
-    """Attempt `handle` on every instruction of these opcodes outside fusions; True if any call was.
-
-    Operands come before users, as a computation stands at first: what a handler puts in is not visited.
-    """
+    """Attempt `handle` on every instruction of these opcodes outside fusions; True if any call was. Operands
+    come before users, as a computation stands at first: what a handler puts in is not visited."""
     attempted = attempt(handle, recorder, explained)
     changed = False
     for computation in module.non_fusion_computations():

@@ -369,10 +369,8 @@ def _is_collective_start(x: Instruction) -> bool:
 
 
 def can_overlap(start: Instruction) -> bool:
-    """True for the start of a collective with work that could run before its done.
-
-    Other collectives are no such work: XLA lets none of them keep the two parts separate.
-    """
+    """True for the start of a collective with work that could run before its done. Other collectives are no
+    such work: XLA lets none of them keep the two parts separate."""
     computation = start.computation
     if computation is None or not _is_collective_start(start):
         return False

@@ -190,10 +190,8 @@ _FIXPOINT = re.compile(r"\s*fixpoint\s*\((.*)\)\s*", re.DOTALL)
 
 
 def split_passes(text: str) -> tuple[str, ...]:
-    """The passes of a list, in order; commas within parentheses belong to a pass's options.
-
-    HlofuseError for unbalanced parentheses or an empty list.
-    """
+    """The passes of a list, in order; commas within parentheses belong to a pass's options. HlofuseError for
+    unbalanced parentheses or an empty list."""
     parts, depth, start = [], 0, 0
     for at, character in enumerate(text):
         depth += (character == "(") - (character == ")")
@@ -237,10 +235,8 @@ def places_of(target: str) -> dict[str, str]:
 
 
 def pass_class(name: str, target: str = "") -> type[Pass] | None:
-    """The class of XLA's pass of this name as `target` has it, imported now; None if there is none.
-
-    The empty target has the passes that depend on no backend.
-    """
+    """The class of XLA's pass of this name as `target` has it, imported now; None if there is none. The empty
+    target has the passes that depend on no backend."""
     where = places_of(target).get(name)
     if where is None:
         return None
@@ -287,10 +283,8 @@ def until(release: str, *steps: str | Pass) -> OfReleases:
 
 @dataclass(frozen=True)
 class PassLists:
-    """Builds XLA's own lists of passes for a target; a text stands for the pass that it describes.
-
-    A pass takes from `context` what it has a field for. ValueError for a text that describes no pass.
-    """
+    """Builds XLA's own lists of passes for a target; a text stands for the pass that it describes. A pass
+    takes from `context` what it has a field for. ValueError for a text that describes no pass."""
 
     target: str
     context: Mapping[str, Any]

@@ -169,10 +169,8 @@ def _before_fusion(release: Release, starts: frozenset[str]) -> tuple[Pipeline, 
 def before_fusion(
     device: DeviceDescription | None, flags: tuple[str, ...] = (), release: Release = AROUND_FUSION
 ) -> tuple[Pipeline, ...]:
-    """The pipelines of a release before fusion, the same for every device.
-
-    A flag chooses the operations that YNNPACK computes.
-    """
+    """The pipelines of a release before fusion, the same for every device. A flag chooses the operations that
+    YNNPACK computes."""
     kinds = ynn_kinds(flags) if _YNN_SINCE.includes(release.name) else ()
     return _before_fusion(release, frozenset(o for kind in kinds for o in _YNN_OPCODES.get(kind, ())))
 

@@ -1,7 +1,5 @@
-"""XLA flags that change which passes run, as a dump or a call gives them.
-
-A flag is text, `--name=value`. Without a value it is `true`.
-"""
+"""XLA flags that change which passes run, as a dump or a call gives them. A flag is text, `--name=value`.
+Without a value it is `true`."""
 
 import shlex
 from collections.abc import Iterable
@@ -137,10 +135,8 @@ def not_honoured(flags: Iterable[str]) -> tuple[str, ...]:
 
 
 def not_modelled(flags: Iterable[str], backend: str, *, is_lowered: bool) -> tuple[str, ...]:
-    """Flags that may change the figures of a report on this backend in a way that nothing here follows.
-
-    In a module that is lowered, as XLA's fusion passes get it, flags of earlier passes have had their effect.
-    """
+    """Flags that may change the figures of a report on this backend in a way that nothing here follows. In a
+    module that is lowered, as XLA's fusion passes get it, flags of earlier passes have had their effect."""
     foreign = tuple(f"xla_{name}_" for name in ("cpu", "gpu", "tpu") if name != backend)
     ignored = (*_WITHOUT_EFFECT, *foreign, *(_BEFORE_FUSION if is_lowered else ()))
     return tuple(f for f in not_honoured(flags) if not _name(f).startswith(ignored))
@@ -173,9 +169,7 @@ def disabled_passes(flags: Iterable[str]) -> frozenset[str]:
 
 def ynn_kinds(flags: Iterable[str]) -> frozenset[str]:
     """The operations that YNNPACK's fusions may start at, as XLA calls the kinds: `reduce`, `individual_dot`.
-
-    `-reduce` takes one from the default, `+dot` adds one, a list without signs replaces all.
-    """
+    `-reduce` takes one from the default, `+dot` adds one, a list without signs replaces all."""
     value = value_of(flags, YNN_KINDS)
     kinds = _chosen(value.lower() if value is not None else None, DEFAULT_KINDS, "library_fusion_type_")
     return kinds - {"invalid"}
@@ -205,10 +199,8 @@ def _name(flag: str) -> str:
 
 
 def from_debug_options(text: str) -> tuple[str, ...]:
-    """The flags in a dump's `debug_options`, which lists those not at their default.
-
-    A flag that stands there several times is a list.
-    """
+    """The flags in a dump's `debug_options`, which lists those not at their default. A flag that stands there
+    several times is a list."""
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")

@@ -90,10 +90,8 @@ def bar_chart(
 
 
 def plot_memory(module: Module, memory: Assignment, title: str, alerts: Sequence[str] = ()) -> Plot:
-    """Bytes of temporary arrays alive at each instruction in the order of execution.
-
-    Of more instructions than fit, the most of each part is drawn.
-    """
+    """Bytes of temporary arrays alive at each instruction in the order of execution. Of more instructions
+    than fit, the most of each part is drawn."""
     bytes_alive = memory.over_time[: memory.live.end] or [0]
     most = max(bytes_alive)
     at_peak = bytes_alive.index(most)

@@ -160,10 +160,8 @@ def _area(at: Position, name: str = "") -> _Area:
 def _labels(
     dots: Iterable[tuple[Position, str]], taken: list[_Area]
 ) -> list[tuple[Position, str, list[Position]]]:
-    """Names next to their dots, of dots in one place in one line, without overlaps.
-
-    With each is the line from its dot. A name without room is left to the dot's tooltip.
-    """
+    """Names next to their dots, of dots in one place in one line, without overlaps. With each is the line
+    from its dot. A name without room is left to the dot's tooltip."""
     groups: list[tuple[Position, list[str]]] = []
     for at, name in dots:
         near = (names for other, names in groups if math.dist(at, other) < SMALL)

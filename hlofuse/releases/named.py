@@ -50,10 +50,8 @@ before and after fusion are repeated."""
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Releases from `since` to `until`, both included; an empty text is an open end.
-
-    A bound is a release or a series: until 0.8 means until the last of 0.8.
-    """
+    """Releases from `since` to `until`, both included; an empty text is an open end. A bound is a release or
+    a series: until 0.8 means until the last of 0.8."""
 
     since: str = ""
     until: str = ""

@@ -208,10 +208,8 @@ class Part:
 def divide(
     units: Sequence[Instruction], wanted: int, users_of: Callable[[Instruction], Iterable[Instruction]]
 ) -> list[Part]:
-    """`units` (operands first) in about `wanted` parts, in the order of their first instructions.
-
-    `users_of` gives the units that wait for a unit, past instructions without a box.
-    """
+    """`units` (operands first) in about `wanted` parts, in the order of their first instructions. `users_of`
+    gives the units that wait for a unit, past instructions without a box."""
     index = {u: n for n, u in enumerate(units)}
     operands = [[index[o] for o in users_of(u) if o in index] for u in units]
     scopes = _scopes(units, operands)
@@ -262,10 +260,8 @@ def _crossings(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) 
 
 
 def _scopes(units: Sequence[Instruction], operands: Sequence[Sequence[int]]) -> list[tuple[str, ...]]:
-    """Each unit's scope in the user's program, from `op_name` without the operation itself.
-
-    A unit without one takes that of an operand, or else of a user: XLA created it for them.
-    """
+    """Each unit's scope in the user's program, from `op_name` without the operation itself. A unit without
+    one takes that of an operand, or else of a user: XLA created it for them."""
     found: list[tuple[str, ...] | None] = []
     for n, unit in enumerate(units):
         op_name = unit.op_name
@@ -422,10 +418,8 @@ def levels(
 def convex(
     order: Sequence[int], operands: Sequence[Sequence[int]], group: Mapping[int, Hashable]
 ) -> dict[int, Hashable]:
-    """`group` with the groups on a cycle split up; the others are unchanged.
-
-    `order` has the nodes operands first, `group` the group of every node (a single node has its own).
-    """
+    """`group` with the groups on a cycle split up; the others are unchanged. `order` has the nodes operands
+    first, `group` the group of every node (a single node has its own)."""
     result: dict[int, Hashable] = dict(group)
     guilty = _cyclic_groups(order, operands, result)
     if guilty:

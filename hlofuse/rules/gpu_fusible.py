@@ -1,7 +1,5 @@
-"""Operations allowed in a GPU fusion at all, independent of its partner.
-
-Mirrors predicates of `xla/backends/gpu/transforms/priority_fusion.cc` and `xla/service/gpu/gpu_fusible.cc`.
-"""
+"""Operations allowed in a GPU fusion at all, independent of its partner. Mirrors predicates of
+`xla/backends/gpu/transforms/priority_fusion.cc` and `xla/service/gpu/gpu_fusible.cc`."""
 
 from hlofuse.analysis.elementwise import (
     ELEMENTWISE_OPCODES,

@@ -1,7 +1,5 @@
 """Rules of GPU multi-output fusion (`xla/backends/gpu/transforms/multi_output_fusion.cc`): codes GM….
-
-`SIBLING_RULES`, `PRODUCER_RULES` and `CONSUMER_RULES` are the orders in which it asks.
-"""
+`SIBLING_RULES`, `PRODUCER_RULES` and `CONSUMER_RULES` are the orders in which it asks."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

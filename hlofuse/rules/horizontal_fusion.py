@@ -1,7 +1,5 @@
-"""Rules of HorizontalLoopFusion and HorizontalInputFusion: codes HF….
-
-Both join small kernels that have nothing to do with each other but feed the same consumer.
-"""
+"""Rules of HorizontalLoopFusion and HorizontalInputFusion: codes HF…. Both join small kernels that have
+nothing to do with each other but feed the same consumer."""
 
 from hlofuse.analysis.elementwise import is_elementwise
 from hlofuse.cost.gpu.model import KernelModel

@@ -90,10 +90,8 @@ def is_always_duplicable(instruction: Instruction) -> bool:
 
 
 def recomputation(pair: CandidatePair) -> Figures | None:
-    """An expensive producer whose elements the consumer reads more than once, in figures; else None.
-
-    Targets define where it applies.
-    """
+    """An expensive producer whose elements the consumer reads more than once, in figures; else None. Targets
+    define where it applies."""
     producer, state = pair.producer, pair.state
     if not state.is_expensive(producer) or producer not in state.reused.of(pair.consumer):
         return None

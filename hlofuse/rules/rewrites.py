@@ -16,10 +16,8 @@ def rewrites(
     allows: bool = True,
     essential: bool = False,
 ) -> Rule:
-    """A rewrite by a pass, which `--xla_disable_hlo_passes` can disable.
-
-    Without an `essential` pass, the program would be compiled to something else, or not at all.
-    """
+    """A rewrite by a pass, which `--xla_disable_hlo_passes` can disable. Without an `essential` pass, the
+    program would be compiled to something else, or not at all."""
     flag = "" if essential else f"--xla_disable_hlo_passes={pass_name}"
     return outcome(code, title, allows=allows, essential=essential, pass_name=pass_name, flag=flag)
 

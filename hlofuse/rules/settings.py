@@ -1,7 +1,5 @@
-"""Changes of a what-if run: values of knobs, disabled and added rules. Empty for XLA as it is.
-
-Passes evaluate their rules with these settings, in order (`in_force`, `first_verdict`).
-"""
+"""Changes of a what-if run: values of knobs, disabled and added rules. Empty for XLA as it is. Passes
+evaluate their rules with these settings, in order (`in_force`, `first_verdict`)."""
 
 from __future__ import annotations
 
@@ -43,10 +41,8 @@ def parse_settings(
     *,
     extra_names: Iterable[str] = (),
 ) -> Settings:
-    """The settings; raises for unknown names and codes, with suggestions.
-
-    `extra_names` are further names for `--set`: the device's numbers.
-    """
+    """The settings; raises for unknown names and codes, with suggestions. `extra_names` are further names for
+    `--set`: the device's numbers."""
     overrides, disabled = tuple(overrides), tuple(disabled)
     if not overrides and not disabled:
         return AS_XLA

@@ -38,10 +38,8 @@ class _Tie(Protocol):
 
 @given_fields_of(register)
 def condition(rule: Rule) -> _Tie:
-    """Enter a rule into the catalogue and tie it to its predicate.
-
-    The predicate returns the figures when the rule settles the question, None to pass it on.
-    """
+    """Enter a rule into the catalogue and tie it to its predicate. The predicate returns the figures when the
+    rule settles the question, None to pass it on."""
 
     def tie(predicate: Callable[[Q], Figures | None]) -> Callable[[Q], Verdict | None]:
         @wraps(predicate)

@@ -20,10 +20,8 @@ def counts_array(counts: Counter[str], computations: int, steps: int) -> np.ndar
 
 
 def load_policy(file: str) -> Policy:
-    """The likeliest action of a MaskablePPO on opcode counts, as its `save` wrote it.
-
-    HlofuseError without sb3-contrib, for a file that is none, and for one of other actions or observations.
-    """
+    """The likeliest action of a MaskablePPO on opcode counts, as its `save` wrote it. HlofuseError without
+    sb3-contrib, for a file that is none, and for one of other actions or observations."""
     try:
         from sb3_contrib import MaskablePPO
     except ImportError as error:

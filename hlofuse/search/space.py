@@ -253,10 +253,8 @@ class Space:
         return applies and self.module((*moves, move)) is not before
 
     def value(self, moves: Moves) -> float:
-        """The minimized figure; infinite where XLA could not compile.
-
-        Raises `SpentBudget` after the limit of time or tries.
-        """
+        """The minimized figure; infinite where XLA could not compile. Raises `SpentBudget` after the limit of
+        time or tries."""
         self._proposed += 1
         spent = self.evaluations >= self.most_evaluations or self._proposed > _REPEATS * self.most_evaluations
         if spent or time.monotonic() > self.deadline:
@@ -321,9 +319,7 @@ class Space:
 
     def default(self) -> Score:
         """XLA's own compilation to compare with; for the objective `ops` with what its order leaves.
-
-        HlofuseError where the module cannot be compiled as it is.
-        """
+        HlofuseError where the module cannot be compiled as it is."""
         score = self.score(())
         if score is None:
             raise HlofuseError(f"{self.start.name} cannot be lowered for {self.config.target}")

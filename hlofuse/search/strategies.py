@@ -1,7 +1,5 @@
-"""Ways to look for a good sequence of moves: each asks the space for values until the time is over.
-
-Greedy appends moves, evolution changes whole sequences, a policy has learned what to append.
-"""
+"""Ways to look for a good sequence of moves: each asks the space for values until the time is over. Greedy
+appends moves, evolution changes whole sequences, a policy has learned what to append."""
 
 import math
 import time
@@ -56,10 +54,8 @@ def search(
     seed: int = 0,
     policy: Policy | None = None,
 ) -> Found:
-    """The best sequence that `method` finds in a time or number of tries, never worse than XLA's default.
-
-    The same for the same seed and number of tries. `policy` is for the method of this name.
-    """
+    """The best sequence that `method` finds in a time or number of tries, never worse than XLA's default. The
+    same for the same seed and number of tries. `policy` is for the method of this name."""
     began = time.monotonic()
     space.deadline, space.most_evaluations = began + seconds, tries
     try:

@@ -1,7 +1,5 @@
-"""XLA's fusion log of PriorityFusion: `….priority_fusion_dump.txt`, a `FusionProcessDumpProto` as text.
-
-XLA writes it with its dumps when the pass is dumped (`--xla_dump_hlo_pass_re=priority-fusion`).
-"""
+"""XLA's fusion log of PriorityFusion: `….priority_fusion_dump.txt`, a `FusionProcessDumpProto` as text. XLA
+writes it with its dumps when the pass is dumped (`--xla_dump_hlo_pass_re=priority-fusion`)."""
 
 import re
 from collections.abc import Iterator

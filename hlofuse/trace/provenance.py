@@ -215,9 +215,7 @@ def _is_in(instruction: Instruction, module: Module) -> bool:
 
 def final_instructions(result: Iterable[Instruction]) -> dict[str, Instruction]:
     """By the names of a run's input, the instruction of its result that stands for each, if there is one.
-
-    That is the instruction itself, else a clone or new one in its place, else one that took over its uses.
-    """
+    That is the instruction itself, else a clone or new one in its place, else one that took over its uses."""
     found: dict[str, Instruction] = {}
     ranks: dict[str, int] = {}
     for x in result:

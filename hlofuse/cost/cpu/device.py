@@ -1,7 +1,5 @@
-"""CPUs by what was measured on them: rates of the amounts in `work.py`, and errors by kind of kernel.
-
-A file in `devices/`, or one that `hlofuse calibrate` writes, is about one machine and number of threads.
-"""
+"""CPUs by what was measured on them: rates of the amounts in `work.py`, and errors by kind of kernel. A file
+in `devices/`, or one that `hlofuse calibrate` writes, is about one machine and number of threads."""
 
 import os
 import tomllib

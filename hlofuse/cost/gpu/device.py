@@ -163,10 +163,8 @@ def _load_packaged(path: Path) -> DeviceDescription:
 
 
 def device_from_text_proto(text: str, name: str = "device", *, source: str = "") -> DeviceDescription:
-    """The device in the text of a `GpuTargetConfigProto` or `GpuDeviceInfoProto`.
-
-    `name` is used where the text has none; an error calls the text `source`.
-    """
+    """The device in the text of a `GpuTargetConfigProto` or `GpuDeviceInfoProto`. `name` is used where the
+    text has none; an error calls the text `source`."""
     source = source or name
     try:
         config = parse_text_proto(text)

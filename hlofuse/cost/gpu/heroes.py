@@ -88,10 +88,8 @@ def root_of_output(
     reached: Sequence[bool],
     facts: Callable[[Shape], ShapeFacts],
 ) -> Root:
-    """The root for an output; `clean` is True for instructions that only intermediate operations use.
-
-    The search from the output ended at the transposes and concatenates `found`, and at parameters `reached`.
-    """
+    """The root for an output; `clean` is True for instructions that only intermediate operations use. The
+    search from the output ended at the transposes and concatenates `found`, and at parameters `reached`."""
     result = facts(output.shape)
     if output.opcode == "parameter":
         return Root(result, None, parameter=output.parameter_number)
@@ -114,10 +112,8 @@ def root_of_output(
 
 
 def fuse_root(root: Root, clean: bool, slot: int, producer: Root) -> Root:
-    """The consumer's root after the producer's root has replaced a parameter.
-
-    `clean` is the consumer's entry for that parameter. Returns `root` if nothing changes.
-    """
+    """The consumer's root after the producer's root has replaced a parameter. `clean` is the consumer's entry
+    for that parameter. Returns `root` if nothing changes."""
     if root.atom is None:
         return producer if root.parameter == slot else root
     if producer.atom is None or not root.reached or not root.reached[slot]:

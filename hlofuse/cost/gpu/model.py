@@ -37,10 +37,8 @@ class KernelModel:
         tiled: Callable[[Instruction], Estimate] | None = None,
         shared: SharedTables | None = None,
     ) -> None:
-        """`tiled` estimates generic Triton fusions; without it they count as if emitted otherwise.
-
-        `shared` holds results of models of this class, and receives those of this one.
-        """
+        """`tiled` estimates generic Triton fusions; without it they count as if emitted otherwise. `shared`
+        holds results of models of this class, and receives those of this one."""
         self.device = device
         self.release = release
         self.timing = Timing(device, release)
@@ -84,9 +82,7 @@ class KernelModel:
 
     def times(self, producer: Instruction, users: Iterable[Instruction]) -> tuple[int, int]:
         """Ticks of all users with the producer fused into each, and of the producer and all users unfused.
-
-        The producer must be fusible into all of them.
-        """
+        The producer must be fusible into all of them."""
         own = self.cache[producer]
         times = own.times
         answers = own.answers

@@ -1,7 +1,5 @@
-"""Reductions that have an emitter of their own, and their launches.
-
-Mirrors `xla/service/gpu/reduction_utils.cc` and `xla/backends/gpu/codegen/emitters/reduction.cc`.
-"""
+"""Reductions that have an emitter of their own, and their launches. Mirrors
+`xla/service/gpu/reduction_utils.cc` and `xla/backends/gpu/codegen/emitters/reduction.cc`."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -19,10 +17,8 @@ _RACE_FREE_BATCH = 8
 
 
 class Reduction(NamedTuple):
-    """Kind and sizes of a reduction (`ReductionDimensions`), major to minor.
-
-    A row reduction reduces the first and the last of its sizes, a column reduction the middle one.
-    """
+    """Kind and sizes of a reduction (`ReductionDimensions`), major to minor. A row reduction reduces the
+    first and the last of its sizes, a column reduction the middle one."""
 
     is_row: bool
     sizes: tuple[int, int, int]
@@ -101,10 +97,8 @@ def is_race_free(device: DeviceDescription, reduction: Reduction) -> bool:
 
 
 def shared_memory_of_reduction(reduction: Reduction, element_bytes: int, vectors: bool) -> int:
-    """Bytes (`SharedMemoryUsageNoCache`); `element_bytes` sums over the reduce's inputs.
-
-    A column reduction exchanges rows of `vectors`, or single elements in four tiles.
-    """
+    """Bytes (`SharedMemoryUsageNoCache`); `element_bytes` sums over the reduce's inputs. A column reduction
+    exchanges rows of `vectors`, or single elements in four tiles."""
     column = 32 * (4 * 32 + 1) if vectors else 4 * 32 * 33
     return (32 if reduction.is_row else column) * element_bytes
 
@@ -112,10 +106,8 @@ def shared_memory_of_reduction(reduction: Reduction, element_bytes: int, vectors
 def reduction_launch(
     device: DeviceDescription, reduction: Reduction, input_bits: int, output_bits: int, has_complex: bool
 ) -> tuple[int, int]:
-    """Blocks (for one group of roots) and threads of a block (`CreateReductionFusion`).
-
-    `input_bits` and `output_bits` are the smallest widths among the kernel's parameters and roots.
-    """
+    """Blocks (for one group of roots) and threads of a block (`CreateReductionFusion`). `input_bits` and
+    `output_bits` are the smallest widths among the kernel's parameters and roots."""
     outer, remaining, minor = reduction.sizes
     if reduction.is_row:
         if (multi_row := _multi_row_launch(device, reduction, input_bits, output_bits)) is not None:

@@ -130,10 +130,8 @@ def _physical(shape: Shape) -> tuple[int, ...]:
 def normalized_transpose(
     source: Shape, result: Shape, permutation: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-    """Result dimensions and permutation without size-1 dimensions, contiguous neighbours merged.
-
-    None for layouts other than the default. Mirrors `ShapeUtil::GetNormalizedLogicalTransposeShape`.
-    """
+    """Result dimensions and permutation without size-1 dimensions, contiguous neighbours merged. None for
+    layouts other than the default. Mirrors `ShapeUtil::GetNormalizedLogicalTransposeShape`."""
     if not source.is_row_major or not result.is_row_major:
         return None
     dropped, count = [], 0

@@ -99,9 +99,7 @@ _MOST_SPLITS = 32
 @dataclass(slots=True, init=False, eq=False)
 class SummaryPair:
     """The structures of two instructions and their shared operands: equal pairs fuse to equal fusions.
-
-    Results for one pair of instructions are cached here for all equal pairs.
-    """
+    Results for one pair of instructions are cached here for all equal pairs."""
 
     producer: Summary
     consumer: Summary

@@ -73,10 +73,8 @@ class Timing:
         element_bytes: int,
         blocks: int,
     ) -> int:
-        """`ReadTimeWithDRAMHeuristic` of reading `total` bytes of a buffer of `size`.
-
-        `element_bytes` is 0 for coalesced reads; `blocks` at most `saturating_blocks`.
-        """
+        """`ReadTimeWithDRAMHeuristic` of reading `total` bytes of a buffer of `size`. `element_bytes` is 0
+        for coalesced reads; `blocks` at most `saturating_blocks`."""
         key = (size, total, element_bytes, blocks)
         ticks = self._reads.get(key)
         if ticks is None:

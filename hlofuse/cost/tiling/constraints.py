@@ -93,10 +93,8 @@ class Operation:
 
 
 class NotTiled(Exception):
-    """Ends an analysis. `parts` are texts, printable objects, and `Operation`s.
-
-    The parts name operations by number, so that they hold for every fusion of the same structure.
-    """
+    """Ends an analysis. `parts` are texts, printable objects, and `Operation`s. The parts name operations by
+    number, so that they hold for every fusion of the same structure."""
 
     def __init__(self, *parts: object, is_status: bool = False) -> None:
         super().__init__("not tiled")

@@ -228,9 +228,7 @@ class Collector:
         long: Ints,
     ) -> None:
         """Add events of one line: for each the index of its key, its start and duration in picoseconds.
-
-        Devices come before hosts: a host's events of a module that ran on a device are its launches.
-        """
+        Devices come before hosts: a host's events of a module that ran on a device are its launches."""
         kind = kind_of(plane)
         if kind == "cpu":
             counts = [k.op == k.kernel != "" and k.module not in self._on_device for k in keys]

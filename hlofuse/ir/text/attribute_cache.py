@@ -58,10 +58,8 @@ _ONE_DIMENSION = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """The fast path's rule for an opcode: kind, operand count (or one of the two above), attributes.
-
-    `check` compares operands and result as XLA does (`HloParserImpl::CreateInstruction`).
-    """
+    """The fast path's rule for an opcode: kind, operand count (or one of the two above), attributes. `check`
+    compares operands and result as XLA does (`HloParserImpl::CreateInstruction`)."""
 
     opcode: str
     kind: int

@@ -1,7 +1,5 @@
-"""XLA's checks of an instruction during parsing, beyond spelling: operands, attributes, values.
-
-Shapes are compared, not inferred: XLA infers them only where the text leaves them out.
-"""
+"""XLA's checks of an instruction during parsing, beyond spelling: operands, attributes, values. Shapes are
+compared, not inferred: XLA infers them only where the text leaves them out."""
 
 from __future__ import annotations
 

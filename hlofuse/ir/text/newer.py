@@ -41,10 +41,8 @@ _SHORT, _LONG = 6, 12
 
 
 def misspelt(name: str, vocabulary: Iterable[str]) -> str | None:
-    """The known name that `name` is a slip of the pen away from; None where it is a name of its own.
-
-    Short names of one family differ at their end: `erf` and `erfc`, `sine` and `sinh`.
-    """
+    """The known name that `name` is a slip of the pen away from; None where it is a name of its own. Short
+    names of one family differ at their end: `erf` and `erfc`, `sine` and `sinh`."""
     slips = 2 if len(name) >= _LONG else 1
     numbered = name.rstrip("0123456789")
     found: list[tuple[int, bool, str]] = []
@@ -279,10 +277,8 @@ def _make_opaque(x: Instruction, opcode: str, raw: dict[str, str]) -> None:
 
 
 def read_newer(text: str, read: Callable[[str], Module], filename: str | None) -> Module | None:
-    """The module of a text with parts that are not known; None where all are known, or not read so.
-
-    `read` parses a text of known parts. HloParseError for that, and for names that are misspelt.
-    """
+    """The module of a text with parts that are not known; None where all are known, or not read so. `read`
+    parses a text of known parts. HloParseError for that, and for names that are misspelt."""
     text = text.replace("\r\n", "\n")
     try:
         masked = _Masked(text)
@@ -332,10 +328,8 @@ _ANY_FIELD = re.compile(r'"([A-Za-z_]\w*+)" ?:', re.ASCII)
 
 
 def unknown_config_fields(text: str) -> Iterator[tuple[int, str]]:
-    """Offset and name of each field of a backend_config that is not known.
-
-    A custom call has its own; it counts where it has one of XLA's fields as well.
-    """
+    """Offset and name of each field of a backend_config that is not known. A custom call has its own; it
+    counts where it has one of XLA's fields as well."""
     vocabulary = _config_fields()
     if "backend_config={" not in text or vocabulary.issuperset(_ANY_FIELD.findall(text)):
         return

@@ -338,9 +338,7 @@ class GrammarFallback:
 @no_collection()
 def parse_module(text: str, filename: str | None = None, *, strict: bool = True) -> Module:
     """Read a dump; raises `HloParseError` for text that is not HLO (`ParseAndReturnUnverifiedModule`).
-
-    Without `strict`, parts that the grammar does not know stay as written; `module.unknown` lists them.
-    """
+    Without `strict`, parts that the grammar does not know stay as written; `module.unknown` lists them."""
     try:
         module = read_fast(text, GrammarFallback())
     except FastPathMiss:

@@ -1,7 +1,5 @@
-"""Operands and attributes of each opcode (`HloParserImpl::CreateInstruction`).
-
-The union over the supported releases: an attribute that XLA has dropped since is still allowed.
-"""
+"""Operands and attributes of each opcode (`HloParserImpl::CreateInstruction`). The union over the supported
+releases: an attribute that XLA has dropped since is still allowed."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -48,10 +46,8 @@ _ASYNC = ("start", "update", "done")
 
 @cache
 def signature(opcode: str) -> Signature | None:
-    """The signature of `opcode`; None for an unknown one.
-
-    `dot-start` and similar ones are async operations around a dot: a start takes the dot's attributes too.
-    """
+    """The signature of `opcode`; None for an unknown one. `dot-start` and similar ones are async operations
+    around a dot: a start takes the dot's attributes too."""
     if (facts := OPCODE_FACTS.get(opcode)) is not None:
         count = VARIADIC if facts.operands == "*" else int(facts.operands)
         must = values(facts.required)

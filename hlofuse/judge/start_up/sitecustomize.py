@@ -1,7 +1,5 @@
-"""Run by the user's Python at its start: XLA:CPU takes modules of hlofuse in place of its own.
-
-HLOFUSE_RUN_AS names a folder with the modules (`*.hlo`); results are added to `events` there.
-"""
+"""Run by the user's Python at its start: XLA:CPU takes modules of hlofuse in place of its own. HLOFUSE_RUN_AS
+names a folder with the modules (`*.hlo`); results are added to `events` there."""
 
 import importlib
 import os

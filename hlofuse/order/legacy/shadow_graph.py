@@ -154,10 +154,8 @@ class ShadowGraph:
             node.operands = []
 
     def visit(self, action: Callable[[Node], None]) -> None:
-        """Visit depth first, operands before users: dead nodes first, then from the root.
-
-        Mirrors `DfsHloRewriteVisitor`: `action` may add nodes to `visited` to skip them.
-        """
+        """Visit depth first, operands before users: dead nodes first, then from the root. Mirrors
+        `DfsHloRewriteVisitor`: `action` may add nodes to `visited` to skip them."""
         unused = [x for x in self.nodes if not x.dead and not x.users and x is not self.root]
         self._traverse([*unused, self.root], action)
 

@@ -72,10 +72,8 @@ MOST_FOLDED = 45_000_000
 
 
 class _UnknownElements:
-    """Constants whose elements the dump leaves out because those of an operand are not known, either.
-
-    XLA merges the equal ones; no text shows which are, so the results of equal operations are one constant.
-    """
+    """Constants whose elements the dump leaves out because those of an operand are not known, either. XLA
+    merges the equal ones; no text shows which are, so the results of equal operations are one constant."""
 
     def __init__(self) -> None:
         self._keys = Keys()

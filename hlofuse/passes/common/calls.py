@@ -13,10 +13,8 @@ from hlofuse.passes.common.literals import scalar_of
 
 
 def clone_computation(original: Computation, suffix: str = "clone") -> Computation:
-    """A copy in the same module that calls the same computations (`HloComputation::Clone`).
-
-    Instructions are as old among themselves as those of the original, and users stand in the same order.
-    """
+    """A copy in the same module that calls the same computations (`HloComputation::Clone`). Instructions are
+    as old among themselves as those of the original, and users stand in the same order."""
     return module_of(original).add_computation(filled(Computation(f"{original.name}.{suffix}"), original))
 
 
@@ -65,10 +63,8 @@ def set_called(caller: Instruction, called: Sequence[tuple[str, Computation]]) -
 
 
 def replace_parameter(computation: Computation, shape: Shape) -> tuple[Instruction, Instruction]:
-    """The old parameter, still read by everything, and a new one of another shape.
-
-    The caller gives the users something else to read and then calls `drop`.
-    """
+    """The old parameter, still read by everything, and a new one of another shape. The caller gives the users
+    something else to read and then calls `drop`."""
     old = computation.parameters[0]
     new = Instruction(old.name, shape, "parameter", attributes=old.attributes, payload="0")
     computation.parameters = []
@@ -158,10 +154,8 @@ def chosen_branch(conditional: Instruction) -> int | None:
 def make_asynchronous(
     x: Instruction, name: str, context: Sequence[Shape] = (), **attributes: str
 ) -> tuple[Instruction, Instruction]:
-    """The start and the done that take the place of `x` (`HloComputation::CreateAsyncInstructions`).
-
-    The attributes are those of the start alone.
-    """
+    """The start and the done that take the place of `x` (`HloComputation::CreateAsyncInstructions`). The
+    attributes are those of the start alone."""
     computation = computation_of(x)
     module = module_of(computation)
     body = Computation("async_computation")

@@ -1,7 +1,5 @@
-"""The result of an operation on constants (`xla/hlo/evaluator/hlo_evaluator.cc`).
-
-Elementwise operations (`elementwise.py`) and those that only move elements.
-"""
+"""The result of an operation on constants (`xla/hlo/evaluator/hlo_evaluator.cc`). Elementwise operations
+(`elementwise.py`) and those that only move elements."""
 
 import itertools
 import math

@@ -1,5 +1,4 @@
-"""Conditionals that choose less, or need not
-(`xla/hlo/transforms/simplifiers/conditional_simplifier.cc`)."""
+"""Conditionals that choose less, or need not (`xla/hlo/transforms/simplifiers/conditional_simplifier.cc`)."""
 
 from hlofuse.analysis.custom_calls import has_side_effect, is_inlined
 from hlofuse.analysis.elementwise import is_elementwise

@@ -275,10 +275,8 @@ def _clean_up(module: Module) -> None:
 
 @dataclass(frozen=True)
 class PostSchedulingCopyInsertion(Pass):
-    """Removes copies that the schedule makes needless and adds those for read-only memory again.
-
-    XLA runs it as a function and not as a pass. A module without a schedule is taken to run in post order.
-    """
+    """Removes copies that the schedule makes needless and adds those for read-only memory again. XLA runs it
+    as a function and not as a pass. A module without a schedule is taken to run in post order."""
 
     name = "post-scheduling-copy-insertion"
     alias_info: Callable[[], AliasInfo] = field(default=partial(AliasInfo, AROUND_FUSION), compare=False)

@@ -30,10 +30,8 @@ _CYCLES_OF_BYTE, _CYCLES_OF_TRANSCENDENTAL = 10, 2
 
 @dataclass(frozen=True)
 class ParallelTaskAssigner(Pass):
-    """`cpu-parallel-task-assigner`: the entry and what it runs through control flow.
-
-    It changes neither kernels nor names: a kernel only says into how many parts it is divided.
-    """
+    """`cpu-parallel-task-assigner`: the entry and what it runs through control flow. It changes neither
+    kernels nor names: a kernel only says into how many parts it is divided."""
 
     name = "cpu-parallel-task-assigner"
     threads: int = 1

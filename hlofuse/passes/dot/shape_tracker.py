@@ -149,10 +149,8 @@ class NotTracked(Exception):
 
 
 class ShapeTracker:
-    """From an array of the sizes `source` to one of the sizes `result`; layouts do not count.
-
-    `views` are transposes with a copy between any two. An array of one element needs none.
-    """
+    """From an array of the sizes `source` to one of the sizes `result`; layouts do not count. `views` are
+    transposes with a copy between any two. An array of one element needs none."""
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.source = self.result = tuple(sizes)

@@ -105,9 +105,7 @@ class FusionDriver:
 
     def should_fuse_multi_output(self, consumer: Instruction, operand_index: int) -> Verdict:
         """Whether the producer, refused as a plain fusion, may become a further output of the consumer.
-
-        Mirrors `IsConsumerSuitableForMultiOutputFusion` and `ShouldFuseOperandIntoMultiOutputFusion`.
-        """
+        Mirrors `IsConsumerSuitableForMultiOutputFusion` and `ShouldFuseOperandIntoMultiOutputFusion`."""
         return Verdict(MULTI_OUTPUT_UNSUPPORTED)
 
     def fuse_instruction(self, fusion: Instruction, producer: Instruction) -> None:

@@ -31,9 +31,7 @@ class _Place(NamedTuple):
 
 class DynamicSliceAnnotator(Pass):
     """`dynamic-slice-annotator`: constant offsets, and those that grow evenly with the loop's counter.
-
-    Offsets worked out in another computation than the loop's body are not followed.
-    """
+    Offsets worked out in another computation than the loop's body are not followed."""
 
     name = "dynamic-slice-annotator"
 

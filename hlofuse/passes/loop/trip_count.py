@@ -148,8 +148,7 @@ def trip_count(loop: Instruction) -> int | None:
 
 
 def induction_variable(loop: Instruction) -> int | None:
-    """The one element the condition depends on, if it follows from itself
-    (`GetLoopInductionVarTupleIdx`)."""
+    """The one element the condition depends on, if it follows from itself (`GetLoopInductionVarTupleIdx`)."""
     condition, body = condition_of(loop), body_of(loop)
     read = _elements_read(condition.root, condition.parameters[0])
     if read is None or len(read) != 1 or body.root.opcode != "tuple":

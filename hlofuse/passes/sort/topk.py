@@ -157,10 +157,8 @@ def _decompose(topk: Instruction) -> None:
 
 
 def _comparator(computation: Computation, types: list[str], direction: str) -> Computation:
-    """Compares the first of the sorted arrays, floats in total order (`CreateScalarGtComputation`).
-
-    XLA's builder numbers the names of what it builds, which begins with 1.
-    """
+    """Compares the first of the sorted arrays, floats in total order (`CreateScalarGtComputation`). XLA's
+    builder numbers the names of what it builds, which begins with 1."""
     body = Computation("compare-greater-than.1" if direction == "GT" else "compare-less-than.1")
     sides = []
     for k, element_type in enumerate(types):

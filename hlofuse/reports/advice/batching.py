@@ -338,9 +338,7 @@ def carry(
     loop: Instruction, first: Sequence[Instruction]
 ) -> tuple[list[Instruction], list[Instruction], Instruction]:
     """Further elements of the state: these within the body, all after the loop, and the body's new root.
-
-    Iterations pass them on as they are until the root has others.
-    """
+    Iterations pass them on as they are until the root has others."""
     size, body = len(loop.shape.tuple_shapes), body_of(loop)
     init = make.tuple_of(loop, [*loop.operands[0].operands, *first])
     for part in (condition_of(loop), body):

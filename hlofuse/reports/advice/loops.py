@@ -37,10 +37,8 @@ from hlofuse.trace import OnlySkipped
 
 
 def unrolled(loop: Instruction, times: int | None, nearest: bool = True) -> bool:
-    """Have the loop do so many iterations in one, as `jax.lax.scan` does; None for all, without a loop.
-
-    With `nearest` one more or one less where the trip count asks for that.
-    """
+    """Have the loop do so many iterations in one, as `jax.lax.scan` does; None for all, without a loop. With
+    `nearest` one more or one less where the trip count asks for that."""
     counter, body = plain_counter(loop), body_of(loop)
     if counter is None or any(x.control_predecessors for x in body):
         return False

@@ -465,9 +465,7 @@ def _before_widening(x: Instruction) -> Instruction:
 
 def _attend(scores: Instruction) -> bool:
     """Products around a softmax become cuDNN's attention, and those of its gradient become its gradient.
-
-    cuDNN takes float16 and bfloat16, heads of at most 256.
-    """
+    cuDNN takes float16 and bfloat16, heads of at most 256."""
     operands = [_before_widening(o) for o in scores.operands]
     dims, head = DotDimensions.of(scores), 1
     for d in dims.lhs_contracting:

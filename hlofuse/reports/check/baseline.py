@@ -291,9 +291,7 @@ def _check_names(table: Mapping[str, Any], names: set[str], what: str) -> None:
 
 def updated_files(path: Path, profiles: Iterable[Profile]) -> dict[Path, str]:
     """The texts that `--update` writes, by file; modules that are not among `profiles` stay as they are.
-
-    HlofuseError for a baseline that is there and cannot be read: nothing is lost by overwriting it.
-    """
+    HlofuseError for a baseline that is there and cannot be read: nothing is lost by overwriting it."""
     wanted = {p.name: p for p in profiles}
     if path.is_dir() or (not path.exists() and path.suffix == ""):
         files = {path / f"{_file_name(name)}.toml": [p] for name, p in wanted.items()}

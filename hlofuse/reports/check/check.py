@@ -204,10 +204,8 @@ def _finding(
 
 
 def _groups(before: Sequence[BaselineKernel], now: Sequence[BaselineKernel]) -> Iterator[_Group]:
-    """Kernels that are not the same on both sides, those that came of one another together.
-
-    The same are: equal operations in the same function, then equal operations anywhere (code moves).
-    """
+    """Kernels that are not the same on both sides, those that came of one another together. The same are:
+    equal operations in the same function, then equal operations anywhere (code moves)."""
     old, new = list(before), list(now)
     keys: tuple[Callable[[BaselineKernel], object], ...] = (
         lambda k: (k.what, k.where),

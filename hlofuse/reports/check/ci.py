@@ -185,10 +185,8 @@ _ICONS = {Level.ERROR: "❌", Level.WARNING: "⚠️", Level.NOTE: "ℹ️"}
 
 
 def check_markdown(check: Check, most: int = MOST_BYTES) -> str:
-    """The verdict, a table of all modules, and the findings; what does not fit is counted at the end.
-
-    `most` is in bytes of UTF-8. Modules that broke come first, so that what is cut matters least.
-    """
+    """The verdict, a table of all modules, and the findings; what does not fit is counted at the end. `most`
+    is in bytes of UTF-8. Modules that broke come first, so that what is cut matters least."""
     modules = sorted(check.modules, key=lambda m: (not m.failed, not m.findings))
     head = f"## hlofuse check: {verdict(check)}\n"
     if check.what_if:

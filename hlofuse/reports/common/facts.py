@@ -115,10 +115,8 @@ class Facts:
         return {i.name: i for i in self.replay.final.instructions()}
 
     def created_after_fusion(self, added: Instruction) -> tuple[CreatedBy, ...]:
-        """The rewrites after fusion that added an instruction.
-
-        Empty where XLA's own final module has another instruction of this name.
-        """
+        """The rewrites after fusion that added an instruction. Empty where XLA's own final module has another
+        instruction of this name."""
         own, sources = self._final.get(added.name), tuple(o.name for o in added.operands)
         if own is None or sources != tuple(o.name for o in own.operands):
             return ()
@@ -129,10 +127,8 @@ class Facts:
         )
 
     def created_by(self, name: str, other: str | None = None) -> tuple[CreatedBy, ...]:
-        """The rewrites before fusion of the content of an instruction or a kernel; each rule once.
-
-        For two, those of both; without any, those of either.
-        """
+        """The rewrites before fusion of the content of an instruction or a kernel; each rule once. For two,
+        those of both; without any, those of either."""
         if not self._explained_before_fusion:
             return ()
         of_one = self._explained_of(name)

@@ -18,10 +18,8 @@ _UNITS = {"measured": "measured", "estimated": "est.", "bytes": "bytes"}
 
 
 def function_table(f: Functions, width: int, most: int | None = None) -> Table:
-    """A row for each function: its figure, its part, its name, the part of each direction.
-
-    `most` bounds the rows; the heading then says how many there are. Names are shortened to fit `width`.
-    """
+    """A row for each function: its figure, its part, its name, the part of each direction. `most` bounds the
+    rows; the heading then says how many there are. Names are shortened to fit `width`."""
     shown = f.rows[:most]
     heading = f"function ({len(shown)} of {len(f.rows)})" if len(shown) < len(f.rows) else "function"
     columns = [d for d in _DIRECTIONS if f.directions.get(d)]
@@ -39,10 +37,8 @@ def function_table(f: Functions, width: int, most: int | None = None) -> Table:
 
 
 def changes(before: Functions, after: Functions) -> list[tuple[str, float, float, tuple[bool, bool]]]:
-    """The name of each function whose figure changed, with both figures, largest change first.
-
-    The last two say which figures are lower bounds. Empty where one side names no functions.
-    """
+    """The name of each function whose figure changed, with both figures, largest change first. The last two
+    say which figures are lower bounds. Empty where one side names no functions."""
     old, new = ({_name(f, row): row for row in f.rows} for f in (before, after))
     found = []
     for name in old | new if old and new else ():

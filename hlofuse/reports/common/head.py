@@ -138,10 +138,8 @@ def head_lines(heads: Sequence[Head]) -> list[str]:
 
 
 def with_heads(document: dict[str, Any], heads: Sequence[Head]) -> dict[str, Any]:
-    """A JSON report that begins with its head; of several modules `inputs` has the head of each.
-
-    The head of several modules has the values that all of them share, and null for the others.
-    """
+    """A JSON report that begins with its head; of several modules `inputs` has the head of each. The head of
+    several modules has the values that all of them share, and null for the others."""
     if not heads:
         return document
     each = [h.to_json() for h in heads]

@@ -244,10 +244,8 @@ class Names:
         return alive or list(found.values())
 
     def _to_fusion(self, module: Module) -> tuple[Provenance, dict[str, str]]:
-        """The provenance of the passes before fusion on a module before optimizations.
-
-        Also the input's names for their results, where XLA ran them and numbers names otherwise.
-        """
+        """The provenance of the passes before fusion on a module before optimizations. Also the input's names
+        for their results, where XLA ran them and numbers names otherwise."""
         replay = self.facts.replay
         lowering = replay.input.lowering
         if lowering is None or lowering.input.module is not module:

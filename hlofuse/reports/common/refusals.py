@@ -19,10 +19,8 @@ KernelNames = tuple[str, str | None]
 
 
 def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
-    """The final verdicts, one for each pair, greatest value first.
-
-    A refusal does not count if its pair was fused later, or its producer or consumer was removed.
-    """
+    """The final verdicts, one for each pair, greatest value first. A refusal does not count if its pair was
+    fused later, or its producer or consumer was removed."""
     key: KernelNames
     last: dict[KernelNames, tuple[Event, str | None]] = {}
     """The event and the consumer it speaks of, under the name that had then."""
@@ -65,10 +63,8 @@ def refusals(events: Sequence[Event], facts: Facts) -> tuple[Refusal, ...]:
 def _of_other_users(
     producer: str, e: Event, last: Mapping[KernelNames, tuple[Event, str | None]], facts: Facts
 ) -> Iterator[Refusal]:
-    """Priority fusion takes a producer into all its users or none: a verdict about one holds for all.
-
-    `last` says for which of them that is known.
-    """
+    """Priority fusion takes a producer into all its users or none: a verdict about one holds for all. `last`
+    says for which of them that is known."""
     instruction = facts.after.get(producer)
     users = list(instruction.users) if instruction is not None else []
     if e.producer is not None and e.producer != producer:

@@ -155,10 +155,8 @@ def compare_builds(first: Observed, second: Observed) -> Comparison:
 def _details(
     edges: Iterable[EdgeNames], between: dict[EdgeNames, EdgeNames | None], facts: Facts
 ) -> dict[EdgeNames, PairAnswer | None]:
-    """The decision about each edge, or about the two kernels that hold its ends (`between`).
-
-    Kernels without a decision about them are removed from `between`: the decision was about the edge.
-    """
+    """The decision about each edge, or about the two kernels that hold its ends (`between`). Kernels without
+    a decision about them are removed from `between`: the decision was about the edge."""
     answers = _answers([between[edge] or edge for edge in edges], facts)
     early = [edge for edge in edges if (kernels := between[edge]) is not None and answers[kernels] is None]
     between |= dict.fromkeys(early)

@@ -72,10 +72,8 @@ def diff_many(
     compare: Callable[[str], tuple[ModuleDiff, Accounts]],
     progress: Callable[[int, int], None],
 ) -> BatchDiff:
-    """Compare what has the same name on both sides; one module at a time is in memory.
-
-    A module that cannot be read is reported in its row, not raised. HlofuseError where no name matches.
-    """
+    """Compare what has the same name on both sides; one module at a time is in memory. A module that cannot
+    be read is reported in its row, not raised. HlofuseError where no name matches."""
     before, after = old.files, new.files
     both = [name for name in before if name in after]
     if not both:

@@ -243,10 +243,8 @@ def grouped_kernels(
     time_of: Callable[[Instruction], KernelTime | None] | None,
     cpu: CpuTimes | None = None,
 ) -> tuple[HotKernel, ...]:
-    """Kernels that are alike together: longest measured, then estimated, then by bytes.
-
-    They have the same line, kind, shapes of results and operands, costs and estimate.
-    """
+    """Kernels that are alike together: longest measured, then estimated, then by bytes. They have the same
+    line, kind, shapes of results and operands, costs and estimate."""
     groups: dict[object, list[HotKernel]] = {}
     for row, place in rows:
         kernel = time_of(row.instruction) if time_of is not None and not row.is_floor else None
@@ -287,9 +285,7 @@ def grouped_kernels(
 
 def group_fused(groups: Sequence[FusedGroup]) -> list[FusedGroup]:
     """One group for all that took in the same operations by the same rules; `equivalents` names the others.
-
-    Their savings are about the same; that of the greatest stands for each.
-    """
+    Their savings are about the same; that of the greatest stands for each."""
     first: dict[object, FusedGroup] = {}
     others: dict[object, list[str]] = {}
     for g in groups:
@@ -349,9 +345,7 @@ def record_check(observed: Observed) -> RecordCheck | None:
 
 def selected(e: Explanation, name: str, names: Names) -> Explanation:
     """The explanation with only what is about the kernels that `name` means; the totals stay the module's.
-
-    HlofuseError where nothing that is launched has the name.
-    """
+    HlofuseError where nothing that is launched has the name."""
     facts, meant = names.facts, names.launched(name)
     kernels = tuple(
         SelectedKernel(k, kernel_time_of(k.place.name, facts), operations, facts.created_by(k.place.name))

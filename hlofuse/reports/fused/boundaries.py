@@ -2,8 +2,7 @@
 
 Priority fusion decides about finished fusions, too, so its rules are asked about the kernels as they stand.
 The order is that of `PriorityFusionQueue::CalculateProducerPriority`
-(`xla/backends/gpu/transforms/priority_fusion.cc`): may all users of the producer take it in, and does it
-pay?
+(`xla/backends/gpu/transforms/priority_fusion.cc`): may all users of the producer take it in, and does it pay?
 
 `InstructionFusion` hardly decides about finished fusions: it works from the last consumer back, so that a
 producer is still a single instruction when it is considered. There the fusions are taken apart and made
@@ -55,10 +54,8 @@ def explain_fused(
     stage: ShownStage,
     device: DeviceDescription | None = None,
 ) -> Fused:
-    """The boundaries between the kernels of a fused module.
-
-    No reason is known for another compiler's module, such as XLA:TPU's, and for a GPU's without a device.
-    """
+    """The boundaries between the kernels of a fused module. No reason is known for another compiler's module,
+    such as XLA:TPU's, and for a GPU's without a device."""
     if stage.backend in NO_TARGET:
         backend = str(stage.backend).upper()
         reason = f"{backend}'s fusion passes are not public"
@@ -223,10 +220,8 @@ _UNTOLD = with_trait("free") - {"parameter"}
 
 
 def split_fusions(module: Module) -> tuple[Module, dict[str, str]]:
-    """A copy without the fusions that fusion passes make, copies of one operation merged again.
-
-    Also the names there of the operations of `module`.
-    """
+    """A copy without the fusions that fusion passes make, copies of one operation merged again. Also the
+    names there of the operations of `module`."""
     unfused = copy_module(module)
     unfused.begin_run()
     unfused.attributes = unfused.attributes.without("is_scheduled")

@@ -23,10 +23,8 @@ def fused_json(
     counted: Counted,
     time_of: Callable[[Instruction], KernelTime | None],
 ) -> dict[str, Any]:
-    """The document of `explain`, with `boundaries`: the pairs of kernels and what keeps them apart.
-
-    `final` is what runs of the module, `as_it_is` the module itself.
-    """
+    """The document of `explain`, with `boundaries`: the pairs of kernels and what keeps them apart. `final`
+    is what runs of the module, `as_it_is` the module itself."""
     kernels = kernels_as_they_are(final, None if f.selected is None else {k.name for k in f.kernels})
     rows = {k.place.name: final.by_name[k.place.name] for k in kernels}
     hot = grouped_kernels(((rows[k.place.name], k.place) for k in kernels), time_of)

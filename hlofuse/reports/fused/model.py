@@ -99,10 +99,8 @@ def _opcodes_inside(kernel: Instruction) -> Iterator[str]:
 
 
 def edges(module: Module) -> list[tuple[Instruction, Instruction, Instruction, int]]:
-    """(producer, value, consumer, bytes): `value` is the producer or a view of it, as it is read.
-
-    The producer may run in another computation: one that a call runs, or the caller.
-    """
+    """(producer, value, consumer, bytes): `value` is the producer or a view of it, as it is read. The
+    producer may run in another computation: one that a call runs, or the caller."""
     launched = set(kernels(module))
     found = []
     for consumer in launched:
@@ -114,10 +112,8 @@ def edges(module: Module) -> list[tuple[Instruction, Instruction, Instruction, i
 
 
 def _producers(value: Instruction) -> Iterator[Instruction]:
-    """The instructions that compute a value, through views and calls; each once.
-
-    A parameter has those of each call's operand.
-    """
+    """The instructions that compute a value, through views and calls; each once. A parameter has those of
+    each call's operand."""
     stack: list[tuple[Instruction, tuple[int, ...]]] = [(value, ())]
     seen = set()
     while stack:

@@ -60,10 +60,8 @@ def contents(k: FusedKernel) -> str:
 
 
 def print_fused(f: Fused, console: Console, *, limit: int = 10, better: Sequence[str] = ()) -> None:
-    """Print the module, its kernels, then the rule at each boundary.
-
-    `better` are the words for `hlofuse explain` of the dump before fusion, if it is in the same directory.
-    """
+    """Print the module, its kernels, then the rule at each boundary. `better` are the words for `hlofuse
+    explain` of the dump before fusion, if it is in the same directory."""
     for line, style in head_lines(f):
         console.print(Text(printable(line), style=style))
     if better:

@@ -1,7 +1,5 @@
-"""XLA:TPU, whose fusion passes are closed: what they did is read off the dumps before and after.
-
-Why they did it is not known; conditions learnt from other programs give likely reasons.
-"""
+"""XLA:TPU, whose fusion passes are closed: what they did is read off the dumps before and after. Why they did
+it is not known; conditions learnt from other programs give likely reasons."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -96,10 +96,8 @@ def memory_use(
     assigned: Assignment,
     creating_pass: Callable[[Instruction], str] = lambda x: "",
 ) -> MemoryUse:
-    """The memory of a final module and its arrays at the peak.
-
-    `creating_pass` names the pass after fusion that made an instruction write more arrays.
-    """
+    """The memory of a final module and its arrays at the peak. `creating_pass` names the pass after fusion
+    that made an instruction write more arrays."""
 
     def line(x: Instruction | None) -> str | None:
         source = kernel_source(x, module) if x is not None else None

@@ -155,10 +155,8 @@ class DumpSequence:
 def dump_sequences(
     path: str | os.PathLike[str], module: str | None = None, *, every: bool = True
 ) -> list[DumpSequence]:
-    """The modules of a dump directory or of a capture; only the one called `module` if given.
-
-    HlofuseError where there are none; without `every`, also where none of several is the main one.
-    """
+    """The modules of a dump directory or of a capture; only the one called `module` if given. HlofuseError
+    where there are none; without `every`, also where none of several is the main one."""
     folder = Path(path)
     if not folder.is_dir():
         what = "is a single dump" if folder.is_file() else "does not exist"
@@ -251,10 +249,8 @@ Watch = Callable[[int, ModuleDiff], None]
 def timeline(
     sequence: DumpSequence, progress: Callable[[int, int], None] | None = None, watch: Watch | None = None
 ) -> PassTimeline:
-    """The changes of each pass.
-
-    A dump that cannot be read is a step with a problem; the next is compared with the last readable one.
-    """
+    """The changes of each pass. A dump that cannot be read is a step with a problem; the next is compared
+    with the last readable one."""
     times, why_none = written_at(sequence)
     steps: list[Step] = []
     last: tuple[PassDump, str, Module] | None = None

@@ -32,10 +32,8 @@ _MOVES_ONLY = frozenset(
 
 
 def follow(sequence: DumpSequence, text: str) -> Provenance:
-    """Follow any name through all dumps: back to where it was created, on to where it ends.
-
-    HlofuseError where no dump has it. Dumps that cannot be read are passed over and listed.
-    """
+    """Follow any name through all dumps: back to where it was created, on to where it ends. HlofuseError
+    where no dump has it. Dumps that cannot be read are passed over and listed."""
     query = Query(text)
     unreadable: list[PassDump] = []
     dumps = _distinct(sequence, unreadable)
@@ -87,10 +85,8 @@ def _distinct(sequence: DumpSequence, unreadable: list[PassDump]) -> Iterator[tu
 def _begin(
     modules: Sequence[tuple[PassDump, Module]], found: Instruction, steps: Callable[[int], ModuleDiff]
 ) -> Trail:
-    """A trail up to the last of `modules`, where it was found; its way there is looked up backwards.
-
-    `steps` is asked for what changed from the module in front of a number to that module.
-    """
+    """A trail up to the last of `modules`, where it was found; its way there is looked up backwards. `steps`
+    is asked for what changed from the module in front of a number to that module."""
     place = modules[-1][1].source_of(found)
     trail = Trail(found.name, found.opcode, source_text(place) if place else "", found.op_name or "")
     events: list[Event] = []
@@ -224,10 +220,8 @@ class Query:
         self.line = source_line(text)
 
     def find(self, module: Module) -> Sequence[Instruction]:
-        """The instructions meant; of a line or `op_name` those that compute, or all where none does.
-
-        A fusion is no operation of its own: contents stands for it.
-        """
+        """The instructions meant; of a line or `op_name` those that compute, or all where none does. A fusion
+        is no operation of its own: contents stands for it."""
         named = module.find(self.query)
         if named is not None:
             return _values(named)
@@ -287,10 +281,8 @@ def is_applied(i: Instruction) -> bool:
 
 
 def with_replayed_passes(sequence: DumpSequence, config: ReplayConfig) -> DumpSequence:
-    """The sequence with the module before optimizations and XLA's final one, if they lie in its folder.
-
-    XLA's passes before fusion are repeated on the former; those after fusion where the latter is missing.
-    """
+    """The sequence with the module before optimizations and XLA's final one, if they lie in its folder. XLA's
+    passes before fusion are repeated on the former; those after fusion where the latter is missing."""
     dumps = sequence.dumps
     first = Companions(dumps[0].path).before_optimizations
     if first is not None and first not in {d.path for d in dumps}:

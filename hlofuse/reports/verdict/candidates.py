@@ -141,10 +141,8 @@ def with_loops_of_written(
     written: Module,
     budget: Budget,
 ) -> list[Suggestion]:
-    """The suggestions, each unrolled loop compiled from before optimizations.
-
-    There XLA chooses layouts, and what leaves a loop, after it is unrolled.
-    """
+    """The suggestions, each unrolled loop compiled from before optimizations. There XLA chooses layouts, and
+    what leaves a loop, after it is unrolled."""
     texts = {s.text for s in suggestions if s.recipe in {r.name for r in LOOPS}}
     if not texts:
         return list(suggestions)
@@ -204,10 +202,8 @@ class Rewritten:
 
 
 def rewritten(start: Module, backend: str, *, loops: bool = False) -> Iterator[Rewritten]:
-    """`start`, as `prepared` leaves it, with the change of each recipe that applies, one at a time.
-
-    With `loops` also with loops unrolled.
-    """
+    """`start`, as `prepared` leaves it, with the change of each recipe that applies, one at a time. With
+    `loops` also with loops unrolled."""
     opcodes = {x.opcode for x in start.instructions()}
     for recipe in RECIPES:
         rewriting = WRITTEN.get(recipe.name)
@@ -277,10 +273,8 @@ def _of_recipe(
 
 
 def of_rules(ranking: Ranking, others: Iterable[Suggestion]) -> Iterator[Suggestion]:
-    """The rules whose absence would save time, where no change of the program is known that avoids them.
-
-    None without times: then fewer kernels may be slower.
-    """
+    """The rules whose absence would save time, where no change of the program is known that avoids them. None
+    without times: then fewer kernels may be slower."""
     if ranking.after.us is None:
         return
     suggested = {s.rule for s in others}
@@ -370,10 +364,8 @@ def with_own(flag: str, own: tuple[str, ...]) -> str:
 
 
 def compiled(module: Module | None, observed: Observed, flags: tuple[str, ...]) -> Account | None:
-    """The account with these flags, compiled from before optimizations; for None from the fusion input.
-
-    None where it cannot be compiled.
-    """
+    """The account with these flags, compiled from before optimizations; for None from the fusion input. None
+    where it cannot be compiled."""
     found = _compiled(module, observed, flags)
     return final_account(found) if found is not None else None
 
@@ -396,10 +388,8 @@ def combined(
     written: Module | None,
     budget: Budget,
 ) -> tuple[tuple[int, ...], Trial] | None:
-    """The changes that still help after others, and the gain of all; None for fewer than two.
-
-    First those of `written`, the module before optimizations, and flags, then those at the input of fusion.
-    """
+    """The changes that still help after others, and the gain of all; None for fewer than two. First those of
+    `written`, the module before optimizations, and flags, then those at the input of fusion."""
     able = [(n, s) for n, s in enumerate(suggestions, 1) if not s.trial.is_to_be_measured]
     early = [(n, s) for n, s in able if s.flag or s.recipe in WRITTEN]
     later = [(n, s, s.change) for n, s in able if s.change is not None and not s.flag]
@@ -450,10 +440,8 @@ def tried(
     findings: Sequence[Finding],
     cache: SharedTables,
 ) -> tuple[Observed, tuple[Finding, ...]] | None:
-    """The replay of the module with the change in all places, and those where it could be made.
-
-    None where it could be made in none.
-    """
+    """The replay of the module with the change in all places, and those where it could be made. None where it
+    could be made in none."""
     if recipe.rewrite is None:
         return None
     module = copy_module(input.module)
@@ -478,10 +466,8 @@ def _with_module(input: CompilationInput, module: Module) -> CompilationInput:
 def tried_around(
     recipe: Recipe, findings: Sequence[Finding], observed: Observed, cutter: Cutter
 ) -> tuple[Trial, list[Finding]] | None:
-    """The trial of a change on the kernels around its places, and the places where it helps.
-
-    One of several places in equal kernels is replayed. None where nothing could be replayed.
-    """
+    """The trial of a change on the kernels around its places, and the places where it helps. One of several
+    places in equal kernels is replayed. None where nothing could be replayed."""
     config, cache, account = observed.replay.config, observed.cache, cutter.facts.account_replayed
     changed, helped = account.totals, list[Finding]()
     scaled: float | None = 0.0

@@ -64,10 +64,8 @@ def with_module(before: Account, other: Observed, path: str) -> Change:
 
 
 def with_flags(observed: Observed, before: Account, flags: str, unoptimized: Module | None) -> Change:
-    """The row of XLA flags, compiled from before optimizations where that is at hand.
-
-    HlofuseError for flags that no replay follows.
-    """
+    """The row of XLA flags, compiled from before optimizations where that is at hand. HlofuseError for flags
+    that no replay follows."""
     given = parse_flags(flags)
     if not given or (unknown := not_honoured(given)):
         raise HlofuseError(f"the replay does not model {' '.join(unknown) if given else flags}")
@@ -82,10 +80,8 @@ def with_flags(observed: Observed, before: Account, flags: str, unoptimized: Mod
 def without_passes(
     observed: Observed, names: list[str], module: Module, judge: Judge | None
 ) -> tuple[Totals, list[Change]]:
-    """The totals of `module`, before optimizations, and a row without each pass, what earns most first.
-
-    `all` is every pass that changes it. A row's title is the change of kernels that `judge` sees.
-    """
+    """The totals of `module`, before optimizations, and a row without each pass, what earns most first. `all`
+    is every pass that changes it. A row's title is the change of kernels that `judge` sees."""
     config = observed.replay.config
     own = config.build.flags
     base = compiled(module, observed, own)

@@ -65,10 +65,8 @@ class Share:
 
     @property
     def h200_us(self) -> float | None:
-        """Microseconds of the launches as measured on an H200; None for other kinds.
-
-        At most so many where some are outside command buffers: a long kernel hides the wait for the host.
-        """
+        """Microseconds of the launches as measured on an H200; None for other kinds. At most so many where
+        some are outside command buffers: a long kernel hides the wait for the host."""
         if self.in_command_buffers is None or self.us is None:
             return None
         by_host = self.count - self.in_command_buffers

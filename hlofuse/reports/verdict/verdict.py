@@ -182,10 +182,8 @@ def _floor(
 
 
 def _rank(suggestions: Iterable[Suggestion], account: Account) -> tuple[Suggestion, ...]:
-    """Suggestions with a gain, largest first; one for each rule and place, and for each result.
-
-    Of equal ones the later is first: the catalogue has special recipes after general ones.
-    """
+    """Suggestions with a gain, largest first; one for each rule and place, and for each result. Of equal ones
+    the later is first: the catalogue has special recipes after general ones."""
     best: dict[object, Suggestion] = {}
     whole = account.totals.us or inf
     order = sorted(enumerate(suggestions), key=lambda pair: (*_place_in_list(pair[1], whole), -pair[0]))

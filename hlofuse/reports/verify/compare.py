@@ -133,13 +133,12 @@ def verify_module(
 ) -> Verdict:
     """Replay `before` and compare with XLA's `after`, and with its modules after single passes.
 
-    `after_passes` holds (pass, module) for the passes that changed something, in order, as XLA dumps
-    them: for none of them to have done so it is empty. None compares the end alone. `recorded` names
-    the passes whose dumps are among them if they left one, where not all were kept; `after` is then the
-    module after the last of those. Unless `complete`, a pass without a dump may have changed the module,
-    too: only the modules that are there are compared. `record` are XLA's own steps of PriorityFusion;
-    `ties_from_record` takes its choice among equal priorities, so that a difference is no echo of ids that
-    are not known.
+    `after_passes` holds (pass, module) for the passes that changed something, in order, as XLA dumps them:
+    for none of them to have done so it is empty. None compares the end alone. `recorded` names the passes
+    whose dumps are among them if they left one, where not all were kept; `after` is then the module after the
+    last of those. Unless `complete`, a pass without a dump may have changed the module, too: only the modules
+    that are there are compared. `record` are XLA's own steps of PriorityFusion; `ties_from_record` takes its
+    choice among equal priorities, so that a difference is no echo of ids that are not known.
     """
     input = CompilationInput(before, ids, record if ties_from_record else None)
     start = time.perf_counter()

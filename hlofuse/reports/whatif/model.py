@@ -119,9 +119,7 @@ class Trial:
 
     def helps(self, totals: Totals) -> bool:
         """Better than `totals` by a thousandth of the time; without times by a launch, or so many bytes.
-
-        Where times are not comparable, by a launch. A quarter of the temporary memory is a gain, too.
-        """
+        Where times are not comparable, by a launch. A quarter of the temporary memory is a gain, too."""
         if self.saves_memory(totals):
             return True
         if self.scaled_us_saved is not None:

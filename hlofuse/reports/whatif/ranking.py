@@ -140,10 +140,8 @@ def sweep(
     *,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Every combination of the axes' values on every device: several axes make a grid.
-
-    HlofuseError for an unknown knob, a value that is none, or more than `MOST_POINTS` combinations.
-    """
+    """Every combination of the axes' values on every device: several axes make a grid. HlofuseError for an
+    unknown knob, a value that is none, or more than `MOST_POINTS` combinations."""
     grid = list(product(*axes.values()))
     total = len(grid) * len(devices)
     if total > MOST_POINTS:

@@ -56,9 +56,8 @@ def answers(
     """The story of everything that `name` means, or what was decided about `name` and `other`.
 
     `common/names.py` says what a name is. Of two names with several meanings the pairs that are neighbours
-    are answered. `unoptimized` loads the module before optimizations; `facts` are those
-    of the replay, where they are at hand.
-    HlofuseError with suggestions for a name without any meaning.
+    are answered. `unoptimized` loads the module before optimizations; `facts` are those of the replay, where
+    they are at hand. HlofuseError with suggestions for a name without any meaning.
     """
     facts = facts or Facts(replay, costs)
     resolver = Names(facts, unoptimized)
@@ -242,9 +241,7 @@ def _call_of(name: str, facts: Facts) -> Place | None:
 
 def in_the_input(names: Sequence[str], xla: Compilation) -> list[str]:
     """Each name, or the operation of the input for it: the result of a producer, what reads it of a consumer.
-
-    Fusions are numbered as they come, so that the same number is another fusion in another run.
-    """
+    Fusions are numbered as they come, so that the same number is another fusion in another run."""
     before = {i.name: i for i in xla.before.instructions()}
     lineage = Lineage(xla.before, xla.after, xla.events)
     plain = [name.strip().lstrip("%") for name in names]
@@ -270,10 +267,8 @@ Pair: TypeAlias = tuple[Named, Named]
 
 
 def neighbours(first: Sequence[Named], second: Sequence[Named], facts: Facts) -> list[Pair]:
-    """The pairs of which one reads the other: kernels, and operations of one kernel, one pair of each.
-
-    Where there is no such pair, operations that are neighbours at the input of fusion; else the first ones.
-    """
+    """The pairs of which one reads the other: kernels, and operations of one kernel, one pair of each. Where
+    there is no such pair, operations that are neighbours at the input of fusion; else the first ones."""
     if len(first) == len(second) == 1 and first[0].name != second[0].name:
         return [(first[0], second[0])]
     pairs = [*_between(first, second, facts), *_inside(first, second, facts)]
@@ -334,10 +329,8 @@ def _related(instruction: Instruction) -> Iterable[Instruction]:
 def confirmed(
     found: Sequence[Answer], observed: Observed, replayed: Callable[[str], Observed], facts: Facts
 ) -> list[Answer]:
-    """The answers with only those flips that `replayed`, given `NAME=VALUE`, decides as they say.
-
-    `facts` are those of the replay.
-    """
+    """The answers with only those flips that `replayed`, given `NAME=VALUE`, decides as they say. `facts` are
+    those of the replay."""
     if len(facts.before) > TRIED_UP_TO:
         return list(found)
     cache: dict[str, Facts] = {}

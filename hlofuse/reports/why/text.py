@@ -202,10 +202,8 @@ def print_why(
 
 
 def _print_kernel(s: Story, console: Console, seen: set[object]) -> None:
-    """A kernel's time, the rule that keeps it apart from most bytes, and what helps.
-
-    `seen` are the pairs and rules that earlier answers have shown.
-    """
+    """A kernel's time, the rule that keeps it apart from most bytes, and what helps. `seen` are the pairs and
+    rules that earlier answers have shown."""
     console.print(Text(story_headline(s), style="bold"))
     where = printable(origin(s.described)) or printable(s.described.opcode)
     indented(console, Text(f"{where} {_shape_text(s.described.shape, 40)}", style="dim"))
@@ -445,9 +443,7 @@ def _few(steps: list[int]) -> str:
 
 def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidden: bool = False) -> None:
     """The sums, the three kernels they come from, what the kernel would read, and what would turn it.
-
-    `forbidden`: a rule keeps the two apart, whatever they cost.
-    """
+    `forbidden`: a rule keeps the two apart, whatever they cost."""
 
     indented(console, costs.cost_heading(forbidden=forbidden), 2, "bold cyan")
     indented(console, costs.worth_text(d), 4)

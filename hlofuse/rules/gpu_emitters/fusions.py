@@ -1,7 +1,5 @@
 """Fusions: those that are copies, those whose config says who runs them, and those XLA writes code for.
-
-`NOTES` tell what became of a matrix product of the program that is not a library call.
-"""
+`NOTES` tell what became of a matrix product of the program that is not a library call."""
 
 from typing import Any
 

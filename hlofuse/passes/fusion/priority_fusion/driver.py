@@ -26,10 +26,8 @@ _ID_BITS = 32
 
 
 class PriorityQueue:
-    """Entries that were changed or removed stay in the heap until they come to its top.
-
-    One that has become a fusion since comes with its new id, which is greater, ahead of its old one.
-    """
+    """Entries that were changed or removed stay in the heap until they come to its top. One that has become a
+    fusion since comes with its new id, which is greater, ahead of its old one."""
 
     def __init__(self, choose: Chooser | None = None) -> None:
         self.waiting: dict[Instruction, int] = {}

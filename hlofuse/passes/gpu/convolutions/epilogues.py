@@ -55,10 +55,8 @@ _IN_GRAPH = frozenset("abs add clamp compare convert divide maximum multiply red
 
 
 def _read_narrow(element: Instruction) -> bool:
-    """`F8GraphConv`: a convolution of widened floats of 8 bits reads them as they are.
-
-    NotRepresentable where cuDNN might take over what scales an operand or reads the result.
-    """
+    """`F8GraphConv`: a convolution of widened floats of 8 bits reads them as they are. NotRepresentable where
+    cuDNN might take over what scales an operand or reads the result."""
     if element.opcode != "get-tuple-element" or element.tuple_index or not _is_call(element.operands[0]):
         return False
     call = element.operands[0]

@@ -1,7 +1,5 @@
-"""The memory of an array, split by dimensions of a dot's operand or result.
-
-Mirrors `DimensionOrder` (`xla/service/gpu/triton_tiling_propagation.cc`). None is XLA's refusal.
-"""
+"""The memory of an array, split by dimensions of a dot's operand or result. Mirrors `DimensionOrder`
+(`xla/service/gpu/triton_tiling_propagation.cc`). None is XLA's refusal."""
 
 from __future__ import annotations
 
