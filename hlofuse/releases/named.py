@@ -208,6 +208,7 @@ class Release:
     undoes_squares_and_exponentials: bool = _around(until="0.10")
     gathers_from_any_dimension: bool = _around(since="0.8")
     scatters_into_any_dimension: bool = _around(since="0.9", until="0.11")
+    places_one_update_anywhere: bool = _around(since="0.12")
     joins_unlike_loops: bool = _around(since="0.4.38")
     simplifies_conditionals: bool = _around(since="0.8")
     products_end_in_sums: bool = _around(since="0.10")

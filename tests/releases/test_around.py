@@ -40,6 +40,15 @@ ENTRY e {{
   ROOT r = f32[{n}] get-tuple-element(w), index=1
 }}"""
 
+_PLACED = {
+    **dict.fromkeys(("sine", "concatenate", "and", "reduce", "add", "select"), 1),
+    "broadcast": 2,
+    "compare": 2,
+    "dynamic-slice": 1,
+    "dynamic-update-slice": 1,
+}
+"""What a scatter of one update becomes."""
+
 CASES = {
     "floats_reassociated": (
         """HloModule m
@@ -266,8 +275,26 @@ CASES = {
         {"sine": 1, "transpose": 3, "scatter": 1},
         {"sine": 1, "transpose": 1, "scatter": 1},
     ),
+    "places_one_update_anywhere": (
+        _SUM.join(
+            (
+                "HloModule m\n",
+                """ENTRY e {
+          p = f32[8,41] parameter(0)
+          i = s32[1] parameter(1)
+          u = f32[8,1] parameter(2)
+          q = f32[8,41] sine(p)
+          ROOT r = f32[8,41] scatter(q, i, u), update_window_dims={0,1}, inserted_window_dims={},
+            scatter_dims_to_operand_dims={1}, index_vector_dim=0, to_apply=s
+        }""",
+            )
+        ),
+        _PLACED,
+        {**_PLACED, "broadcast": 3, "iota": 1, "multiply": 1},
+    ),
 }
 _RELEASES = {
+    "places_one_update_anywhere": ("0.8.3", "0.12.0.1"),
     "gathers_from_any_dimension": ("0.7.2", "0.8.3"),
     "undoes_squares_and_exponentials": ("0.10.2", "0.11.1"),
     "scatters_into_any_dimension": ("0.8.3", "0.9.2"),
@@ -287,6 +314,7 @@ _ON_GPU = (
     "products_end_in_sums",
     "weighs_merged_products",
     "scatters_into_any_dimension",
+    "places_one_update_anywhere",
     *_AFTER_FUSION,
 )
 _NOTHING = ("parameter", "constant", "bitcast", "tuple", "get-tuple-element")

@@ -228,6 +228,7 @@ class ScatterSimplifier(RewritePass):
     def handle(self, x: Instruction) -> bool:
         targets = numbers_of(x, "scatter_dims_to_operand_dims")
         is_any = self.into_any_dimension or self.release.scatters_into_any_dimension
+        is_any |= self.release.places_one_update_anywhere and _is_chosen(x, 0)
         order = _indexed_first(x.operands[0], targets, is_any)
         if not order or (is_simplified_scatter(x) and is_identity(order)):
             return False
