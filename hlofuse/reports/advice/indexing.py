@@ -45,6 +45,8 @@ INDEXING = (
     Recipe("reshape-not-segments", "Reshape equal segments"),
     Recipe("one-segment-sum", "Stack what is summed over the same segments"),
     Recipe("triangular-cumsum", "Sum by a triangular matrix"),
+    Recipe("scan-not-cumsum", "Sum row by row in a scan, not by cumsum"),
+    Recipe("compute-in-float32", "Compute in float32: float32 values become float64 here"),
     Recipe("max-not-sort", "Use max, min, argmax or argmin, not sort"),
     Recipe("max-with-argmax", "Take max(x), not x at argmax(x)", each(_maximum, "gather"), _read_maximum),
 )

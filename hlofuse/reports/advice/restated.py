@@ -8,8 +8,8 @@ from math import prod
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
 from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
-from hlofuse.ir.fusing import computation_of
-from hlofuse.ir.graph import Instruction
+from hlofuse.ir.fusing import computation_of, module_of
+from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.shape import FLOATING_TYPES, Shape
 from hlofuse.passes.common import make
@@ -31,6 +31,7 @@ from hlofuse.passes.common.shapes import (
 from hlofuse.reports.advice.matching import (
     MIN_ELEMENTS,
     combines_by,
+    has,
     is_below_zero,
     is_constant,
     source,
@@ -210,25 +211,109 @@ def fold(at: Instruction, opcode: str, parts: list[Instruction]) -> Instruction:
     return reduce(lambda total, part: make.binary(at, opcode, total, part), parts)
 
 
-def _cumulate_by_product(x: Instruction) -> bool:
-    """A cumulative sum over a short dimension becomes a product with a triangle of ones."""
+def _cumulated(x: Instruction) -> tuple[int, bool] | None:
+    """The dimension along which a window of all elements is cumulated, and whether from the first on."""
     window = list(window_of(x))
     along = [d for d, w in enumerate(window) if w.size > 1]
-    if len(along) != 1 or x.shape.element_type not in FLOATING_TYPES or not combines_by(x, "add"):
-        return False
-    (d,), n = along, x.shape.dimensions[along[0]]
-    w = window[d]
+    if len(along) != 1:
+        return None
+    w, n = window[along[0]], x.shape.dimensions[along[0]]
     is_plain = w.size == n and {w.padding_low, w.padding_high} == {0, n - 1} and w.stride == 1
-    if not is_plain or n > 512 or x.shape.element_count < MIN_ELEMENTS or not is_constant(x.operands[1], 0):
+    return (along[0], w.padding_low > 0) if is_plain else None
+
+
+def _cumulate_by_product(x: Instruction) -> bool:
+    """A cumulative sum over a short dimension becomes a product with a triangle of ones."""
+    found = _cumulated(x)
+    if found is None or x.shape.element_type not in FLOATING_TYPES or not combines_by(x, "add"):
+        return False
+    d, is_forward = found
+    n = x.shape.dimensions[d]
+    if n > 512 or x.shape.element_count < MIN_ELEMENTS or not is_constant(x.operands[1], 0):
         return False
     square = array("s32", [n, n])
-    direction = "LE" if w.padding_low else "GE"
+    direction = "LE" if is_forward else "GE"
     test = make.compare(x, direction, make.iota(x, square, 0), make.iota(x, square, 1))
     ones = make.convert(x, test, x.shape.element_type)
     total = _product(x, [x.operands[0], ones], [[d], [0]])
     last = total.shape.rank - 1
     order = [*range(d), last, *range(d, last)]
     return replace(x, make.transpose(x, total, order) if d != last else total)
+
+
+_LEAST_ROW = 32
+"""Elements of a row: a loop over shorter ones was slower (jaxlib 0.11.1, CPU)."""
+
+
+def _cumulate_by_rows(x: Instruction) -> bool:
+    """A cumulative sum over rows becomes a loop that adds a row in each iteration."""
+    found, root = _cumulated(x), x.called_computations[0].root
+    if found is None or [o.opcode for o in root.operands] != ["parameter"] * 2:
+        return False
+    (d, is_forward), n = found, x.shape.dimensions[found[0]]
+    row = [1 if k == d else size for k, size in enumerate(x.shape.dimensions)]
+    if prod(row[d:]) < _LEAST_ROW:
+        return False
+    start = make.broadcast(x, with_dimensions(x.shape, row), x.operands[1], ())
+    whole = make.broadcast(x, x.shape, x.operands[1], ())
+    init = make.tuple_of(x, [make.scalar(x, "s32", 0), start, x.operands[0], whole])
+    parts = Computation("condition"), Computation("body")
+    for part in parts:
+        part.root = Instruction("state", init.shape, "parameter", payload="0")
+        part.append_parsed(part.root)
+        module_of(computation_of(x)).add_computation(part)
+    state = parts[0].root
+    number = make.get_tuple_element(state, state, 0)
+    parts[0].root = make.compare(state, "LT", number, make.scalar(state, "s32", n))
+    state = parts[1].root
+    number, total, given, found_rows = make.elements(state, range(4))
+    last = make.scalar(state, "s32", n - 1)
+    place = number if is_forward else make.binary(state, "subtract", last, number)
+    starts = [place if k == d else make.scalar(state, "s32", 0) for k in range(x.shape.rank)]
+    total = make.binary(state, root.opcode, total, make.dynamic_slice(state, given, starts, row))
+    rows = make.dynamic_update_slice(state, found_rows, total, starts)
+    number = make.binary(state, "add", number, make.scalar(state, "s32", 1))
+    parts[1].root = make.tuple_of(state, [number, total, given, rows])
+    called = [("body", parts[1]), ("condition", parts[0])]
+    loop = make.add(x, "while", init.shape, [init], called=called, condition="", body="")
+    return replace(x, make.get_tuple_element(x, loop, 3))
+
+
+_AS_IT_IS = ("custom-call", "bitcast-convert", "rng-bit-generator", "infeed", "outfeed")
+"""Operations that hang on the type of what they read or return."""
+
+
+def _compute_narrow(x: Instruction) -> bool:
+    """All that is computed in float64 from float32 is computed in float32."""
+    module = module_of(computation_of(x))
+    entry = module.entry
+    wide = [i for i in module.instructions() if _narrower(i.shape) != i.shape]
+    given = [i for i in wide if i in entry.parameters]
+    if x.shape.element_type != "f64" or x.operands[0].shape.element_type != "f32":
+        return False
+    if any(p.shape.rank for p in given) or any(has([i, *i.operands], *_AS_IT_IS) for i in wide):
+        return False
+    root = entry.root
+    results = list(root.operands) if root.opcode == "tuple" else [root]
+    types = [r.shape.element_type for r in results]
+    for i in wide:
+        if i not in given:
+            i.shape = _narrower(i.shape)
+    for p in given:
+        users = list(p.users)
+        narrow = make.convert(p, p, "f32")
+        for user in users:
+            p.replace_use_with(user, narrow)
+    found = [make.convert(root, r, kind) for r, kind in zip(results, types, strict=True)]
+    entry.root = make.tuple_of(root, found) if root.opcode == "tuple" else found[0]
+    return True
+
+
+def _narrower(shape: Shape) -> Shape:
+    if shape.is_tuple:
+        return Shape.tuple_of([_narrower(s) for s in shape.tuple_shapes])
+    types = {"f64": "f32", "c128": "c64"}
+    return shape.with_element_type(types.get(shape.element_type, shape.element_type))
 
 
 def _extreme(x: Instruction) -> bool:
@@ -523,6 +608,8 @@ RESTATED = {
     "add-the-small-products": Rewriting("dot", _add_products, "cpu"),
     "sum-once": Rewriting("add", _sum_once),
     "triangular-cumsum": Rewriting("reduce-window", _cumulate_by_product),
+    "scan-not-cumsum": Rewriting("reduce-window", _cumulate_by_rows, "cpu"),
+    "compute-in-float32": Rewriting("convert", _compute_narrow),
     "max-not-sort": Rewriting("sort", _extreme),
     "reshape-not-segments": Rewriting("scatter", _segments),
     "window-not-scatter": Rewriting("scatter gather", _window),
