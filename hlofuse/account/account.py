@@ -339,7 +339,12 @@ class Account:
         time, per_run = self.measured.times.get(name), self.measured.us_per_run(name)
         return replace(row, measured=time, measured_us=per_run)
 
-    def _time(self, instruction: Instruction, kind: LaunchKind, cost: Cost) -> tuple[float | None, bool]:
+    def _time(
+        self,
+        instruction: Instruction,
+        kind: LaunchKind,
+        cost: Cost,
+    ) -> tuple[float | None, bool]:
         """Microseconds of one run with its launch, None without times; True if they are a lower bound."""
         if self.times is not None:
             return self.times.us(instruction, self.reuse.get(instruction)), False

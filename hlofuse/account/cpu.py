@@ -208,7 +208,12 @@ class CpuTimes:
         """Microseconds of one launch, as `launch_work`."""
         return self.device.us(self.launch_work(runs, together)) or 0.0
 
-    def call_us(self, call: Work, flops: int, kernels_us: float) -> float:
+    def call_us(
+        self,
+        call: Work,
+        flops: int,
+        kernels_us: float,
+    ) -> float:
         """Microseconds of a call (`Account.call_work`) of a program whose kernels take so long."""
         return self.device.us(call | handoff_work(flops, kernels_us)) or 0.0
 

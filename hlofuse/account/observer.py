@@ -61,7 +61,12 @@ class CostObserver(PassObserver):
     def begin(self, model: CombinedModel) -> None:
         self.model = model
 
-    def fusing(self, producer: Instruction, consumers: Sequence[Instruction], is_tied: Condition) -> None:
+    def fusing(
+        self,
+        producer: Instruction,
+        consumers: Sequence[Instruction],
+        is_tied: Condition,
+    ) -> None:
         self._now, self._tied = {}, ()
         model = self.model
         if model is None or is_fusible_bitcast(producer, model.release):
@@ -79,7 +84,12 @@ class CostObserver(PassObserver):
             near.sort(key=lambda x: -x.id)
             self._tied = tuple([x.name for x in near])
 
-    def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
+    def fused(
+        self,
+        fusion: Instruction,
+        producer: str,
+        consumer: str,
+    ) -> None:
         estimates = self._now.get(consumer)
         if estimates is not None:
             self._estimates[self.fusions] = estimates
@@ -100,7 +110,12 @@ class MomentObserver(PassObserver):
     def begin(self, model: CombinedModel) -> None:
         self._model = model
 
-    def fusing(self, producer: Instruction, consumers: Sequence[Instruction], is_tied: Condition) -> None:
+    def fusing(
+        self,
+        producer: Instruction,
+        consumers: Sequence[Instruction],
+        is_tied: Condition,
+    ) -> None:
         model = self._model
         if model is None or is_fusible_bitcast(producer, model.release):
             return
@@ -109,14 +124,29 @@ class MomentObserver(PassObserver):
             if model.cached_pair_time(producer, consumer) is not None:
                 self._see(("fuse", self._fusions + place), producer, [consumer])
 
-    def fused(self, fusion: Instruction, producer: str, consumer: str) -> None:
+    def fused(
+        self,
+        fusion: Instruction,
+        producer: str,
+        consumer: str,
+    ) -> None:
         self._fusions += 1
 
-    def priority(self, producer: Instruction, us_fused: float, us_unfused: float) -> None:
+    def priority(
+        self,
+        producer: Instruction,
+        us_fused: float,
+        us_unfused: float,
+    ) -> None:
         self._see(("priority", self._priorities), producer, producer.users)
         self._priorities += 1
 
-    def _see(self, moment: Moment, producer: Instruction, consumers: Sequence[Instruction]) -> None:
+    def _see(
+        self,
+        moment: Moment,
+        producer: Instruction,
+        consumers: Sequence[Instruction],
+    ) -> None:
         looks, model = self._looks.pop(moment, ()), self._model
         if not looks or model is None:
             return

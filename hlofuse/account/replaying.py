@@ -55,7 +55,12 @@ if TYPE_CHECKING:
 class KernelTimes:
     """Estimates of kernels on one device."""
 
-    def __init__(self, device: DeviceDescription, release: Release, model: KernelModel | None = None) -> None:
+    def __init__(
+        self,
+        device: DeviceDescription,
+        release: Release,
+        model: KernelModel | None = None,
+    ) -> None:
         """By the model of a release, unless `model` is at hand."""
         self.device = device
         self.model = model or model_of(device, release)
@@ -185,7 +190,12 @@ class Costs(KernelTimes):
         """Fuse events in full, or a priority's data on one consumer, by its name then."""
         found: dict[int, PairDetail | None] = {}
 
-        def look(k: int, model: KernelModel, producer: Instruction, consumers: Sequence[Instruction]) -> None:
+        def look(
+            k: int,
+            model: KernelModel,
+            producer: Instruction,
+            consumers: Sequence[Instruction],
+        ) -> None:
             chosen = next((c for c in consumers if requests[k][1] in (None, c.name)), None)
             if chosen is not None:
                 found[k] = pair_detail(model, producer, chosen)
@@ -375,7 +385,13 @@ def account_of(
     return plain_account(module, replay.config.build.backend, replay.config.release, is_final=is_final)
 
 
-def plain_account(module: Module, backend: str, release: Release, *, is_final: bool = False) -> Account:
+def plain_account(
+    module: Module,
+    backend: str,
+    release: Release,
+    *,
+    is_final: bool = False,
+) -> Account:
     """Launches of a module without a GPU: with times on a CPU, and without them elsewhere."""
     if backend == "cpu":
         return Account(module, backend="cpu", is_final=is_final, times=CpuTimes(release))

@@ -20,7 +20,13 @@ _HBM, _HOST = 0, 5
 
 
 class TpuAccount(Account):
-    def __init__(self, module: Module, device: str | None, *, is_final: bool = False) -> None:
+    def __init__(
+        self,
+        module: Module,
+        device: str | None,
+        *,
+        is_final: bool = False,
+    ) -> None:
         """With times on the device of that name; without on another."""
         super().__init__(module, backend="tpu", is_final=is_final)
         self.tpu = tpu_devices().get(device or "")
@@ -57,7 +63,12 @@ class TpuAccount(Account):
         work = sum(flops / self.tpu.peak(kind) for flops, kind in products(instruction))
         return hbm_bytes(instruction) / self.tpu.memory_bandwidth * 1e6, work * 1e6
 
-    def _time(self, instruction: Instruction, kind: LaunchKind, cost: Cost) -> tuple[float | None, bool]:
+    def _time(
+        self,
+        instruction: Instruction,
+        kind: LaunchKind,
+        cost: Cost,
+    ) -> tuple[float | None, bool]:
         """The estimate where XLA:TPU wrote one; else bytes of HBM and products, as a lower bound.
 
         A copy within the TPU takes its bytes' time at the full bandwidth, as an estimate; a scalar operation

@@ -23,7 +23,12 @@ Order: TypeAlias = Callable[[Computation], Sequence[Instruction]]
 class LiveRanges:
     """The moments of a module's instructions, and between which of them its values live."""
 
-    def __init__(self, module: Module, alias: HloAlias, order: Order) -> None:
+    def __init__(
+        self,
+        module: Module,
+        alias: HloAlias,
+        order: Order,
+    ) -> None:
         self.order: list[Instruction] = []
         """All instructions that run, one moment each, those of a called computation before their caller."""
         self.ranges: dict[HloValue, Range] = {}

@@ -35,7 +35,12 @@ def live_ranges(
     return with_least_memory(module, alias, info, sizes)
 
 
-def with_least_memory(module: Module, alias: HloAlias, info: AliasInfo, sizes: _Sizes) -> LiveRanges:
+def with_least_memory(
+    module: Module,
+    alias: HloAlias,
+    info: AliasInfo,
+    sizes: _Sizes,
+) -> LiveRanges:
     """The live ranges in the best of three orders, the first of equals (`DefaultMemoryScheduler`)."""
     order = _Order(alias.dataflow)
     orders = order.by_bytes_freed, order.depth_first, Computation.post_order
@@ -59,7 +64,12 @@ def _predecessor_counts(computation: Computation) -> dict[Instruction, int]:
     return {x: len(set(x.operands)) + len(x.control_predecessors) for x in computation}
 
 
-def _minimum_memory(alias: HloAlias, info: AliasInfo, live: LiveRanges, sizes: _Sizes) -> int:
+def _minimum_memory(
+    alias: HloAlias,
+    info: AliasInfo,
+    live: LiveRanges,
+    sizes: _Sizes,
+) -> int:
     """The most bytes alive at once, without gaps (`HeapSimulator::MinimumMemoryForModule`)."""
     values = [v for v in live.ranges if v.instruction.opcode != "constant"]
     changes: Counter[int] = Counter()
