@@ -101,7 +101,7 @@ def test_an_operation_that_is_computed_again_keeps_a_donated_argument(hlofuse: R
 def test_arguments_with_results_of_their_shapes_can_be_donated(hlofuse: Run, tmp_path: Path) -> None:
     found, out = memory(hlofuse, tmp_path, MOMENTUM, "--device", "h100_sxm")
     (change,) = found["changes"]
-    assert change["text"] == "Donate state (donate_argnames) if the caller no longer needs it"
+    assert change["text"] == "Donate state (donate_argnums) if the caller no longer needs it"
     assert (found["memory"]["total"], change["memory_bytes"]) == (20_496, 12_304)
     assert "20.5 kB → 12.3 kB in all" in out
     header = "momentum, input_output_alias={ {0}: (0, {}, may-alias), {1}: (1, {}, may-alias) }"

@@ -117,7 +117,7 @@ def _edits(facts: Facts) -> Iterator[tuple[str, list[Instruction], _Edit]]:
     given = _donations(module)
     if given:
         names = dict.fromkeys(re.split(r"[\[.]", argument_name(p))[0] for p in given)
-        text = f"Donate {listing(list(names), 3)} (donate_argnames) if the caller no longer needs it"
+        text = f"Donate {listing(list(names), 3)} (donate_argnums) if the caller no longer needs it"
         yield text, [], partial(_donate, given.values())
     least = _LEAST * (facts.account_replayed.totals.peak_temporary_bytes or 0)
     for x in islice(_reordered(module, least), _TRIES):
@@ -162,7 +162,8 @@ def _reordered(module: Module, least: float) -> Iterator[Instruction]:
             continue
         (x,) = p.users
         is_moved = x.opcode == "transpose" or (x.opcode == "copy" and x.shape != p.shape)
-        if is_moved and x.shape.byte_size >= least:
+        is_default = _order(x) == tuple(range(x.shape.rank))
+        if is_moved and not is_default and x.shape.byte_size >= least:
             found.append(x)
     yield from sorted(found, key=lambda x: -x.shape.byte_size)
 
