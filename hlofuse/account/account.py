@@ -147,10 +147,8 @@ class Account:
         times: CpuTimes | None = None,
     ) -> None:
         """`device` and `estimate` together give times on a GPU, `times` on a CPU; else there are none.
-
         `backend` is `cpu` or `gpu` and decides the kinds of launches; empty if unknown. With `is_final`, the
-        totals have the peak of temporary memory.
-        """
+        totals have the peak of temporary memory."""
         self.module = module
         self._device = device
         self._estimate = estimate if device is not None else None

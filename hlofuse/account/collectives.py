@@ -35,11 +35,9 @@ class Exchange:
 
 
 def exchange_of(instruction: Instruction, module: Module) -> Exchange | None:
-    """The communication that an instruction performs or starts; None for any other.
-
-    A device in a ring of n sends 2(n−1)/n of an array for an all-reduce, (n−1)/n of the whole for an
-    all-gather, a reduce-scatter and an all-to-all, and the whole for a permute.
-    """
+    """The communication that an instruction performs or starts; None for any other. A device in a ring of n
+    sends 2(n−1)/n of an array for an all-reduce, (n−1)/n of the whole for an all-gather, a reduce-scatter and
+    an all-to-all, and the whole for a permute."""
     operation = wrapped_operation(instruction) or instruction
     kind = operation.opcode.removesuffix("-start")
     if kind not in _KINDS:

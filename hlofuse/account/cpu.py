@@ -105,11 +105,9 @@ class CpuTimes:
         return _CACHE[inputs]
 
     def reuse(self, computations: Iterable[Computation]) -> dict[Instruction, Shares]:
-        """The parts of each kernel's bytes by the cache that holds them when it runs.
-
-        A value is as far as what was moved since it was last read or written. `computations` stand after
-        those that they call, and each runs over and over.
-        """
+        """The parts of each kernel's bytes by the cache that holds them when it runs. A value is as far as
+        what was moved since it was last read or written. `computations` stand after those that they call, and
+        each runs over and over."""
         found: dict[Instruction, Shares] = {}
         sizes: dict[Computation, float] = {}
         for computation in computations:
@@ -219,11 +217,8 @@ class CpuTimes:
 
 
 def handoff_work(flops: int, kernels_us: float) -> Work:
-    """The handing over of a program to another thread.
-
-    XLA runs a program of few FLOP in the calling thread (`PjRtCpuRawLoadedExecutable::Execute`). For
-    another the caller waits, which costs more once it sleeps.
-    """
+    """The handing over of a program to another thread. XLA runs a program of few FLOP in the calling thread
+    (`PjRtCpuRawLoadedExecutable::Execute`). For another the caller waits, which costs more once it sleeps."""
     return {"handoff": min(1.0, kernels_us / _SLEEPS_AFTER) if flops >= _CHEAP_FLOPS else 0.0}
 
 

@@ -1,8 +1,6 @@
-"""A lower bound for the time of a kernel: bytes over the bandwidth, operations over the peak.
-
-It replaces XLA's estimate where XLA has none (library calls, sorts, matrix products on devices and of types
-that XLA did not measure), and where XLA's estimate is impossibly low.
-"""
+"""A lower bound for the time of a kernel: bytes over the bandwidth, operations over the peak. It replaces
+XLA's estimate where XLA has none (library calls, sorts, matrix products on devices and of types that XLA did
+not measure), and where XLA's estimate is impossibly low."""
 
 import json
 import math

@@ -71,11 +71,9 @@ _UNNAMED: Node = ("", "")
 
 
 def functions_of(account: Account) -> Functions:
-    """The launches of an account by function: each counts once, for the function of its own operation.
-
-    A function that takes more than a third is split into those that it calls, unless most of that is in
-    helpers which others call as well.
-    """
+    """The launches of an account by function: each counts once, for the function of its own operation. A
+    function that takes more than a third is split into those that it calls, unless most of that is in helpers
+    which others call as well."""
     return functions_of_each(account)[0]
 
 

@@ -189,11 +189,9 @@ _OF_THE_PROGRAM = re.compile(r"(?!wide\.)[\w\-]+\.(\d+)")
 
 
 def creation_order(module: Module) -> list[Computation]:
-    """All computations in creation order (`HloModule::computations`).
-
-    A text prints callees first instead. Computations of the program have numbers that show it, as long as no
-    pass has replaced them; those that passes add come after them, in the order of `module.computations`.
-    """
+    """All computations in creation order (`HloModule::computations`). A text prints callees first instead.
+    Computations of the program have numbers that show it, as long as no pass has replaced them; those that
+    passes add come after them, in the order of `module.computations`."""
     own: dict[Computation, int] = {}
     for computation in module.computations:
         number = _OF_THE_PROGRAM.fullmatch(computation.name)

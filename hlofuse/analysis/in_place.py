@@ -72,11 +72,9 @@ def _use_of_parameter(number: int, root: Instruction, uses: dict[Instruction, Us
 
 
 class ReusedOperands:
-    """The reused operands of each consumer, worked out once and carried along by fusions.
-
-    XLA does not recompute them after a fusion, and the difference shows in its decisions.
-    Mirrors `InstructionFusion::ReusedOperandsOf` and `UpdateReusedOperandsForFusion`.
-    """
+    """The reused operands of each consumer, worked out once and carried along by fusions. XLA does not
+    recompute them after a fusion, and the difference shows in its decisions. Mirrors
+    `InstructionFusion::ReusedOperandsOf` and `UpdateReusedOperandsForFusion`."""
 
     def __init__(self) -> None:
         self._of: dict[Instruction, set[Instruction]] = {}

@@ -1,8 +1,6 @@
-"""Evaluations of an operand's elements inside a fusion (`FusionNodeIndexingEvaluation`).
-
-XLA's emitters compute an element once for each index under which it is requested. An operation that changes
-the index starts a new count; one that keeps it passes on the counts of its users.
-"""
+"""Evaluations of an operand's elements inside a fusion (`FusionNodeIndexingEvaluation`). XLA's emitters
+compute an element once for each index under which it is requested. An operation that changes the index starts
+a new count; one that keeps it passes on the counts of its users."""
 
 from hlofuse.ir.graph import Instruction
 

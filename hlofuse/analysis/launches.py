@@ -34,11 +34,9 @@ _COLLECTIVE, _HOST = Launch("collective"), Launch("host")
 
 
 def launch_of(instruction: Instruction, backend: str) -> Launch | None:
-    """The launch of `instruction` when its computation runs; None for none.
-
-    Views, constants and parameters launch nothing, nor do instructions that run other computations: the
-    launches of a loop are those of its body.
-    """
+    """The launch of `instruction` when its computation runs; None for none. Views, constants and parameters
+    launch nothing, nor do instructions that run other computations: the launches of a loop are those of its
+    body."""
     if backend in ("cpu", "gpu"):
         return _of_cpu(instruction) if backend == "cpu" else _of_gpu(instruction)
     if not is_kernel(instruction):

@@ -1,8 +1,6 @@
-"""Fusions that only copy one contiguous piece of an array, which XLA:GPU runs as a memcpy.
-
-Mirrors `xla/backends/gpu/transforms/dynamic_slice_copy.cc` and what it asks of `dynamic_slice_fusion.cc`.
-A lone slice counts as the fusion that XLA wraps it in.
-"""
+"""Fusions that only copy one contiguous piece of an array, which XLA:GPU runs as a memcpy. Mirrors
+`xla/backends/gpu/transforms/dynamic_slice_copy.cc` and what it asks of `dynamic_slice_fusion.cc`. A lone
+slice counts as the fusion that XLA wraps it in."""
 
 from hlofuse.analysis.elementwise import without_views
 from hlofuse.ir.graph import Instruction
@@ -26,11 +24,9 @@ def copied_slice(kernel: Instruction) -> Instruction | None:
 
 
 def copied_dynamic_slice(kernel: Instruction) -> Instruction | None:
-    """The dynamic-slice or dynamic-update-slice, if all the kernel does is move its piece.
-
-    Only where XLA worked out the offset as a function of a loop's counter and noted it in the
-    instruction's backend config (`AnalyzeDynamicSliceCopyFusion`).
-    """
+    """The dynamic-slice or dynamic-update-slice, if all the kernel does is move its piece. Only where XLA
+    worked out the offset as a function of a loop's counter and noted it in the instruction's backend config
+    (`AnalyzeDynamicSliceCopyFusion`)."""
     root = _root(kernel)
     if root is None:
         return None

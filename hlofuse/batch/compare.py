@@ -27,11 +27,9 @@ ByModule: TypeAlias = dict[tuple[str, str], list[Row]]
 
 
 def compared(before: Path, after: Path, tolerance: float = 0.0, strict: bool = False) -> Answer[Check]:
-    """The changes from one run to another, worst first; modules without a change are counted only.
-
-    Modules are paired by their path in the source and their name, whatever device and release they are for.
-    `tolerance` is in percent. HlofuseError for a folder that is no finished run.
-    """
+    """The changes from one run to another, worst first; modules without a change are counted only. Modules
+    are paired by their path in the source and their name, whatever device and release they are for.
+    `tolerance` is in percent. HlofuseError for a folder that is no finished run."""
     link = opened(before, prefix="a_")
     opened(after, link, "b_")
     link.execute(document("queries")["pairs"])

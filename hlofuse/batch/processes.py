@@ -119,11 +119,9 @@ def run(
     workers: int = 1,
     progress: Callable[[int, int], None] = lambda done, of: None,
 ) -> tuple[int, int]:
-    """Work on everything in the sources and write the tables into `out`; the units worked out, and all.
-
-    What an earlier run into `out` has worked out with the same options is taken from there. HlofuseError for
-    wrong options, sources that hold nothing, a missing package and a folder that cannot be written.
-    """
+    """Work on everything in the sources and write the tables into `out`; the units worked out, and all. What
+    an earlier run into `out` has worked out with the same options is taken from there. HlofuseError for wrong
+    options, sources that hold nothing, a missing package and a folder that cannot be written."""
     is_for_one = task.request.get("target") or task.request.get("device")
     request = {**task.request, **({} if is_for_one else {"target": "gpu", "option": None})}
     read(ReplayOptions("-", given=_MODULE, **request), any_stage=True)

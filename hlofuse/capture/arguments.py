@@ -29,10 +29,8 @@ _EXAMPLE = 'expected shapes such as "f32[128,512], s32[]", also in lists, tuples
 
 def parse_arguments(text: str) -> list[dict[str, Any]]:
     """The arguments as plain data for the compiling process; raises `HlofuseError` for invalid ones.
-
     `{"array": {"dtype", "shape"}}`, by dimension with the names of `axes` if any is divided, `{"dict": [[key,
-    value], …]}`, `{"list": […]}`, `{"tuple": […]}` or `{"value": a number, text, boolean or null}`.
-    """
+    value], …]}`, `{"list": […]}`, `{"tuple": […]}` or `{"value": a number, text, boolean or null}`."""
     if not text.strip():
         return []
     # `f32[]` is no Python, and separators may be left out: "f32[2] s32[]".

@@ -248,11 +248,9 @@ def _check_partitions(text: str, destination: Destination) -> None:
 def capture_command(
     command: Sequence[str], out: Path, *, target: str | None = None, flags: str = "", python: str = ""
 ) -> Capture:
-    """Run a program and store every module that JAX compiles in it; a script by `python`, with a profile.
-
-    It runs on the existing devices; with `target` cpu, on the CPU. Raises `CaptureError` where it compiled
-    nothing; a failing program is captured up to the failure, with a warning.
-    """
+    """Run a program and store every module that JAX compiles in it; a script by `python`, with a profile. It
+    runs on the existing devices; with `target` cpu, on the CPU. Raises `CaptureError` where it compiled
+    nothing; a failing program is captured up to the failure, with a warning."""
     name = printable(command[0])
     if python and not Path(command[0]).is_file():
         raise CaptureError(f"{name}: no such script")

@@ -24,11 +24,8 @@ _BEFORE_PRIORITY_FUSION = ("variadic-op-splitter", "sort-iota-fusion")
 
 
 def collect(dump: Path, capture: Capture) -> dict[str, str]:
-    """Sort the modules in `dump` into folders of `capture.folder`, and add them to `capture`.
-
-    Modules of another target are omitted. Returns modules that only ran during the compilation, with the
-    reason.
-    """
+    """Sort the modules in `dump` into folders of `capture.folder`, and add them to `capture`. Modules of
+    another target are omitted. Returns modules that only ran during the compilation, with the reason."""
     try:
         modules = DumpDirectory(dump).modules
     except HlofuseError:

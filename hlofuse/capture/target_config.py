@@ -1,8 +1,6 @@
-"""A device as the text of the `GpuTargetConfigProto` for XLA's ahead-of-time compilation.
-
-The cost models' numbers come from the device's file. XLA reads little of the rest (limits on threads in a
-dimension, versions of libraries) before code is generated; there every CUDA device is described alike.
-"""
+"""A device as the text of the `GpuTargetConfigProto` for XLA's ahead-of-time compilation. The cost models'
+numbers come from the device's file. XLA reads little of the rest (limits on threads in a dimension, versions
+of libraries) before code is generated; there every CUDA device is described alike."""
 
 import tomllib
 from operator import itemgetter

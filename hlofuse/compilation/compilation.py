@@ -318,11 +318,9 @@ def _names_at_fusion(after: Module, final: Module) -> dict[str, str]:
 
 @dataclass(slots=True)
 class Checkpoint:
-    """A compilation in its state before one of the fusion passes.
-
-    The first run that is given it stores itself here. Later runs of the same module go on from here; that is
-    right only if the passes before would do the same again.
-    """
+    """A compilation in its state before one of the fusion passes. The first run that is given it stores
+    itself here. Later runs of the same module go on from here; that is right only if the passes before would
+    do the same again."""
 
     before_pass: str
     """A pass as the list of passes has it."""

@@ -145,11 +145,9 @@ def device_numbers(target: str) -> tuple[str, ...]:
 
 
 def with_enabled(target: str, passes: tuple[str, ...], names: Iterable[str]) -> tuple[str, ...]:
-    """`passes` with the passes asked for at the end.
-
-    A name is an addition of the target (`Target.additions`), a pass in one, or the code of a rule that
-    only such a pass asks. HlofuseError for any other.
-    """
+    """`passes` with the passes asked for at the end. A name is an addition of the target
+    (`Target.additions`), a pass in one, or the code of a rule that only such a pass asks. HlofuseError for
+    any other."""
     for name in names:
         passes = _with(target, passes, name)
     return passes

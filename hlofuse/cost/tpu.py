@@ -1,8 +1,6 @@
-"""TPUs, and the times of their kernels: XLA:TPU's own estimates in cycles, else a lower bound.
-
-XLA:TPU writes `estimated_cycles` into the configuration of a final module's fusions, products and copies. A
-device's clock makes a time of them.
-"""
+"""TPUs, and the times of their kernels: XLA:TPU's own estimates in cycles, else a lower bound. XLA:TPU writes
+`estimated_cycles` into the configuration of a final module's fusions, products and copies. A device's clock
+makes a time of them."""
 
 from __future__ import annotations
 

@@ -254,11 +254,8 @@ def _shape_texts(kind: Kind, one: Shape, other: Shape) -> tuple[str, str]:
 
 @no_collection()
 def diff(before: Module, after: Module, *, metadata: bool = False) -> ModuleDiff:
-    """The differences of `after` from `before`.
-
-    Names, numbers and the order of the text are never a difference; op_name and source lines are one with
-    `metadata`. Neither module is changed.
-    """
+    """The differences of `after` from `before`. Names, numbers and the order of the text are never a
+    difference; op_name and source lines are one with `metadata`. Neither module is changed."""
     pairs = match(before, after)
     m = pairs.matching
     edits = tuple(Changes(m, metadata=metadata).edits())

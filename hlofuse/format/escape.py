@@ -6,10 +6,8 @@ from collections.abc import Iterable, Sequence
 
 
 def printable(text: str) -> str:
-    r"""`text` on one line with control sequences, line ends and invisible characters spelled out.
-
-    An escape character becomes the four characters `\x1b`, so a name cannot control the terminal.
-    """
+    r"""`text` on one line with control sequences, line ends and invisible characters spelled out. An escape
+    character becomes the four characters `\x1b`, so a name cannot control the terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -7,11 +7,9 @@ from typing import Any
 
 
 def fields(thing: object, spec: str, form: Callable[[Any], Any] | None = None) -> dict[str, Any]:
-    """The attributes named by `spec`, tuples as lists: `"kind runs=count rule=rule.code"`.
-
-    `source?` is None where the attribute is empty; `us_saved~` is in microseconds, rounded. `form` makes a
-    JSON value of each attribute, or of each element of a tuple; None stays None.
-    """
+    """The attributes named by `spec`, tuples as lists: `"kind runs=count rule=rule.code"`. `source?` is None
+    where the attribute is empty; `us_saved~` is in microseconds, rounded. `form` makes a JSON value of each
+    attribute, or of each element of a tuple; None stays None."""
     found = {key: convert(read(thing)) for key, read, convert in _parse_spec(spec)}
     return found if form is None else {key: _apply_form(value, form) for key, value in found.items()}
 

@@ -42,11 +42,9 @@ def fit_columns(
     width: int,
     drop: Sequence[int] = (),
 ) -> tuple[list[int], dict[int, int], bool]:
-    """The columns that fit, the width of each, and False if even these are too wide.
-
-    Columns in `drop` are dropped one by one while there is no room. Names and figures keep all characters,
-    words their longest word; a name wider than the screen is shortened.
-    """
+    """The columns that fit, the width of each, and False if even these are too wide. Columns in `drop` are
+    dropped one by one while there is no room. Names and figures keep all characters, words their longest
+    word; a name wider than the screen is shortened."""
     lines = [
         [line for cell in (heading, *column) for line in str(cell).split("\n")]
         for (heading, _), *column in zip(columns, *rows, strict=True)
@@ -86,11 +84,9 @@ def print_rows(
     drop: Sequence[int] = (),
     indent: int = 0,
 ) -> None:
-    """Print a plain table without cutting figures, names or words.
-
-    Without room, the columns of `drop` go first, in that order. Then each row's words move below its names
-    and figures; without room for these, names stand above the figures.
-    """
+    """Print a plain table without cutting figures, names or words. Without room, the columns of `drop` go
+    first, in that order. Then each row's words move below its names and figures; without room for these,
+    names stand above the figures."""
     width = console.width - indent
     shown, widths, fits = fit_columns(columns, rows, width, drop)
     side = list(shown)

@@ -98,11 +98,8 @@ def _target_of_folder(companions: Companions) -> ChosenTarget | None:
 def choose_target(
     companions: Companions, *, device: bool = False, read: Module | None = None
 ) -> ChosenTarget:
-    """The target for a module with these files next to it; `read` is the module, if loaded.
-
-    Evidence in order of strength: names of dumps, the module's contents, a given device (`device`), the
-    file's own name.
-    """
+    """The target for a module with these files next to it; `read` is the module, if loaded. Evidence in order
+    of strength: names of dumps, the module's contents, a given device (`device`), the file's own name."""
     named = target_of_files(companions)
     if named is not None and not (device and named.name == "cpu"):
         return named

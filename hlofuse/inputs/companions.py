@@ -49,11 +49,9 @@ class Stamp:
 
 
 class Companions:
-    """Files of the same program next to a module: XLA's dumps, those of a corpus, a capture's stamp.
-
-    `path` is the module's own file or a directory with it, where `module` is its name; a text, a pipe and
-    None have no companions. Every property is looked up when it is asked for, and once.
-    """
+    """Files of the same program next to a module: XLA's dumps, those of a corpus, a capture's stamp. `path`
+    is the module's own file or a directory with it, where `module` is its name; a text, a pipe and None have
+    no companions. Every property is looked up when it is asked for, and once."""
 
     def __init__(
         self, path: str | os.PathLike[str] | None, module: str | None = None, given: Path | None = None
@@ -338,11 +336,9 @@ _GFX = re.compile(r"(?<![a-z0-9])gfx[0-9a-f]{3,4}(?![0-9a-z])", re.IGNORECASE)
 
 
 def device_of_names(names: Iterable[str]) -> RecordedDevice | None:
-    """The device of the architecture in file names such as `sm_9.0_gpu_after_optimizations`.
-
-    The first of several devices with that architecture, as the note states. Raises `HlofuseError` for an
-    architecture without a device.
-    """
+    """The device of the architecture in file names such as `sm_9.0_gpu_after_optimizations`. The first of
+    several devices with that architecture, as the note states. Raises `HlofuseError` for an architecture
+    without a device."""
     from hlofuse.cost.gpu.device import device_names, load_device
 
     for name in names:

@@ -1,8 +1,6 @@
 """Parts of a dump file's name (`xla/service/dump.cc`).
-
 `module_0042.jit_step.0017.fusion.after_priority-fusion.before_cse.txt`: module 42, jit_step, the 18th file of
-this compilation, pipeline `fusion`, between two passes.
-"""
+this compilation, pipeline `fusion`, between two passes."""
 
 import re
 from collections.abc import Sequence

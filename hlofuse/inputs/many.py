@@ -62,11 +62,9 @@ class Many:
 
 
 def modules_at(path: Path) -> Many:
-    """The modules of a corpus, a dump directory, or a directory of text dumps, as they run.
-
-    It is XLA's module after all passes, else the latest that is there. A directory of plain files has no
-    stages: all files are used. Raises `HlofuseError` for one without modules.
-    """
+    """The modules of a corpus, a dump directory, or a directory of text dumps, as they run. It is XLA's
+    module after all passes, else the latest that is there. A directory of plain files has no stages: all
+    files are used. Raises `HlofuseError` for one without modules."""
     found = Many(are_final=True)
     cases = [path] if is_corpus_case(path) else corpus_cases(path)
     if cases:

@@ -150,11 +150,8 @@ _ROOT = re.compile(r"\s*ROOT [^=\n]*= (.*?) [a-z][a-z0-9\-]*\(", re.ASCII)
 
 
 def lacks_entry(module: ModuleLines) -> bool:
-    """True if the end of the entry is not among the lines.
-
-    Without the word ENTRY the last computation is the entry, as for XLA's parser, unless a printer wrote it:
-    printers write the word.
-    """
+    """True if the end of the entry is not among the lines. Without the word ENTRY the last computation is the
+    entry, as for XLA's parser, unless a printer wrote it: printers write the word."""
     last = module.lines[module.heads[-1] :]
     if module.has_entry:
         return module.is_open and last[0].lstrip().startswith("ENTRY ")

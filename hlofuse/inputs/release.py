@@ -80,11 +80,9 @@ _UNWRAPPED_UNTIL = dict.fromkeys(
 
 
 def text_marks(module: Module, backend: str) -> Iterator[Iterator[Shown]]:
-    """Releases and evidence in the module itself, the most certain group first.
-
-    Text without metadata and header attributes has no evidence: people write such by hand. A module that was
-    converted has that of its own bytes.
-    """
+    """Releases and evidence in the module itself, the most certain group first. Text without metadata and
+    header attributes has no evidence: people write such by hand. A module that was converted has that of its
+    own bytes."""
     if "release_marks" in module.findings:
         yield iter(module.findings["release_marks"])
         return
@@ -194,11 +192,9 @@ def written_by(
     backend: str = "",
     folder: Path | None = None,
 ) -> Written:
-    """The writer of a module; `files` are the names of dumps of the same module in a folder.
-
-    Evidence that contradicts stronger evidence is ignored, with all of its group; a group that contradicts
-    itself shows nothing. Without any, all releases are possible.
-    """
+    """The writer of a module; `files` are the names of dumps of the same module in a folder. Evidence that
+    contradicts stronger evidence is ignored, with all of its group; a group that contradicts itself shows
+    nothing. Without any, all releases are possible."""
     if stamp is not None and (stamped := _release_of_stamp(stamp)) is not None:
         return stamped
     left = frozenset(NAMES)

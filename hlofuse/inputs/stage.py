@@ -80,11 +80,9 @@ def stage_of(module: Module, target: str = "cpu", given: Given = NOTHING_GIVEN) 
 
 
 def _by_contents(module: Module, target: str, backend: str | None, given: Given) -> tuple[Stage, str]:
-    """The stage by the module's contents alone: before the fusion passes, or their input.
-
-    If repeating the passes before fusion changes a module, it was not their result. The reverse holds only
-    nearly, as XLA's passes are not idempotent: instructions that only passes create are tested first.
-    """
+    """The stage by the module's contents alone: before the fusion passes, or their input. If repeating the
+    passes before fusion changes a module, it was not their result. The reverse holds only nearly, as XLA's
+    passes are not idempotent: instructions that only passes create are tested first."""
     if backend == "tpu":
         return INPUT, "it has no fusions"
     if backend in FRONT_ENDS:
@@ -216,11 +214,8 @@ _RENAMED = re.compile(r".*\.\d+\.0")
 
 
 def _unoptimized_evidence(module: Module) -> str | None:
-    """Evidence that XLA never leaves in a module at the fusion input.
-
-    Operations that may be recreated, as constants are when a loop body is copied, prove nothing next to a
-    bitcast, which only passes create.
-    """
+    """Evidence that XLA never leaves in a module at the fusion input. Operations that may be recreated, as
+    constants are when a loop body is copied, prove nothing next to a bitcast, which only passes create."""
     weak_evidence, has_bitcast = None, False
     for computation in module.computations:
         if computation.fusion is not None:

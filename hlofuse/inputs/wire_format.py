@@ -69,11 +69,9 @@ def varint(data: bytes | mmap, at: int) -> tuple[int, int]:
 
 
 def module_proto(data: bytes, wrappings: int = _WRAPPINGS) -> bytes:
-    """The HloModuleProto in `data`: itself, or that of an HloProto or HloSnapshot.
-
-    Raises `ValueError` or `IndexError` for other data. Field 1 goes first: the buffer assignment of an
-    HloProto can look like computations, the name of a module does not look like a module.
-    """
+    """The HloModuleProto in `data`: itself, or that of an HloProto or HloSnapshot. Raises `ValueError` or
+    `IndexError` for other data. Field 1 goes first: the buffer assignment of an HloProto can look like
+    computations, the name of a module does not look like a module."""
     inner = next((v for n, v in fields(data) if n == _MODULE_OF_PROTO and isinstance(v, bytes)), None)
     if inner is not None and wrappings > 1:
         with suppress(ValueError, IndexError):

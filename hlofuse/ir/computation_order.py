@@ -1,8 +1,6 @@
-"""The order of a module's computations while passes add and remove some (`xla/online_topsort.h`).
-
-XLA keeps a topological order with the two-way search of Bender et al. (ACM TALG 12(2), 2015), sections 2 and
-4: computations have a level and an index, and what is new or changed comes first on its level.
-"""
+"""The order of a module's computations while passes add and remove some (`xla/online_topsort.h`). XLA keeps a
+topological order with the two-way search of Bender et al. (ACM TALG 12(2), 2015), sections 2 and 4:
+computations have a level and an index, and what is new or changed comes first on its level."""
 
 from __future__ import annotations
 

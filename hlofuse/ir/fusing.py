@@ -250,11 +250,9 @@ def check_growth(module: Module, most: int) -> None:
 
 
 def unfuse(caller: Instruction) -> None:
-    """Replace a fusion or a call by its instructions, which keep their names.
-
-    Inlining does not undo all of fusing: an instruction copied into several fusions stays copied, and use
-    lists follow the order of inlining.
-    """
+    """Replace a fusion or a call by its instructions, which keep their names. Inlining does not undo all of
+    fusing: an instruction copied into several fusions stays copied, and use lists follow the order of
+    inlining."""
     body = caller.called_computations[0]
     computation = computation_of(caller)
     module = module_of(computation)

@@ -380,11 +380,8 @@ class Instruction:
 
 
 class Computation:
-    """Instructions in the order they were added, and a root.
-
-    An instruction's `id` is its slot in the list; a removed one leaves a hole, so that ids keep
-    telling age as they do in XLA.
-    """
+    """Instructions in the order they were added, and a root. An instruction's `id` is its slot in the list; a
+    removed one leaves a hole, so that ids keep telling age as they do in XLA."""
 
     __slots__ = (
         "__weakref__",
@@ -490,11 +487,9 @@ class Computation:
         but_for: Iterable[Instruction] = (),
         starts: Iterable[Instruction | None] | None = None,
     ) -> list[Instruction]:
-        """Operands and control predecessors before their users (`MakeInstructionPostOrder`).
-
-        The order is XLA's to the last instruction, because passes and printing follow it. `but_for`: leaves
-        to omit. `starts`: the instructions without users, if known.
-        """
+        """Operands and control predecessors before their users (`MakeInstructionPostOrder`). The order is
+        XLA's to the last instruction, because passes and printing follow it. `but_for`: leaves to omit.
+        `starts`: the instructions without users, if known."""
         whole = not but_for and starts is None
         if whole and self._order is not None:
             return self._order.copy()
@@ -685,11 +680,9 @@ def _waits_for(instruction: Instruction) -> Iterator[Instruction]:
 
 
 class Module:
-    """Computations, one of them the entry, with the header's attributes and the source tables.
-
-    `computations` is XLA's processing order for a freshly read dump (callees first), later
-    additions at the end; `computation_post_order` works the order out again.
-    """
+    """Computations, one of them the entry, with the header's attributes and the source tables. `computations`
+    is XLA's processing order for a freshly read dump (callees first), later additions at the end;
+    `computation_post_order` works the order out again."""
 
     entry: Computation
     """Set by the reader; reading it earlier is an AttributeError."""

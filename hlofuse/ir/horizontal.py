@@ -15,11 +15,8 @@ _PREFIX = "horizontally_fused_computation"
 def join_fusions(
     fusions: Sequence[Instruction], has_side_effect: Callable[[Instruction], bool], *, sliced: bool
 ) -> Instruction:
-    """One fusion that replaces several with equally many results each.
-
-    With `sliced`, results are flattened and concatenated, and users read slices; otherwise they stay
-    separate.
-    """
+    """One fusion that replaces several with equally many results each. With `sliced`, results are flattened
+    and concatenated, and users read slices; otherwise they stay separate."""
     computation = computation_of(fusions[0])
     module = module_of(computation)
     body = _joined_body(fusions, sliced)

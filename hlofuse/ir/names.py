@@ -1,8 +1,6 @@
-"""Unique names, as XLA makes them (`xla/service/name_uniquer.cc`), and the origins of instructions.
-
-A run names every instruction of its input after itself. A clone has the origin of its source. A replacement
-has its own origin and that of the instruction that it replaces. Instructions share these immutable values.
-"""
+"""Unique names, as XLA makes them (`xla/service/name_uniquer.cc`), and the origins of instructions. A run
+names every instruction of its input after itself. A clone has the origin of its source. A replacement has its
+own origin and that of the instruction that it replaces. Instructions share these immutable values."""
 
 from __future__ import annotations
 
@@ -43,11 +41,8 @@ def _new_root(name: str) -> _Root:
 
 
 class NameUniquer:
-    """Hands out unique names.
-
-    A trailing `.digits` requests a number. A free one is granted; otherwise the search for the smallest free
-    number continues from the last one found.
-    """
+    """Hands out unique names. A trailing `.digits` requests a number. A free one is granted; otherwise the
+    search for the smallest free number continues from the last one found."""
 
     __slots__ = ("_parameters", "_reserved", "_roots", "_taken")
 

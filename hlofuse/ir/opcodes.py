@@ -1,8 +1,6 @@
-"""Opcodes by name with their traits, and the few facts about them that the graph itself needs.
-
-The names are those of XLA's text (`hlo/ir/hlo_opcode.h`); `ragged-dot` and others came with
-later releases, so the set is the union over the releases hlofuse reads.
-"""
+"""Opcodes by name with their traits, and the few facts about them that the graph itself needs. The names are
+those of XLA's text (`hlo/ir/hlo_opcode.h`); `ragged-dot` and others came with later releases, so the set is
+the union over the releases hlofuse reads."""
 
 from __future__ import annotations
 

@@ -29,11 +29,9 @@ def remove_with_unused_operands(
     *,
     ignore_control_dependencies: bool = False,
 ) -> list[str]:
-    """Remove a dead instruction and operands that die with it; returns the removed names.
-
-    A fusion's parameter is removed together with the fusion's operand, which may die in turn. With
-    `ignore_control_dependencies`, predecessors of a removed instruction then precede its successors.
-    """
+    """Remove a dead instruction and operands that die with it; returns the removed names. A fusion's
+    parameter is removed together with the fusion's operand, which may die in turn. With
+    `ignore_control_dependencies`, predecessors of a removed instruction then precede its successors."""
     computation = instruction.computation
     if computation is None or not is_dead(instruction):
         raise ValueError(f"{instruction.name} is still in use")

@@ -64,11 +64,9 @@ UNBOUNDED = -1
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Memory layout of an array (`xla::Layout`): dimension numbers from minor to major, and extras.
-
-    `suffix` has every further property in XLA's own notation, in the order XLA prints them, without the
-    leading colon: `T(8,128)(2,1)S(1)`.
-    """
+    """Memory layout of an array (`xla::Layout`): dimension numbers from minor to major, and extras. `suffix`
+    has every further property in XLA's own notation, in the order XLA prints them, without the leading colon:
+    `T(8,128)(2,1)S(1)`."""
 
     minor_to_major: tuple[int, ...]
     suffix: str = ""
@@ -137,11 +135,9 @@ def padded_dimensions(dimensions: Sequence[int], tiles: Sequence[Sequence[int]])
 
 @dataclass(frozen=True, slots=False, eq=True)
 class Shape:
-    """An array, tuple, token, opaque or buffer shape (`xla::Shape`).
-
-    Arrays have `dimensions` (a bound for dynamic ones, `UNBOUNDED` for unknown sizes) and may have a
-    layout; tuples and buffers have `tuple_shapes`.
-    """
+    """An array, tuple, token, opaque or buffer shape (`xla::Shape`). Arrays have `dimensions` (a bound for
+    dynamic ones, `UNBOUNDED` for unknown sizes) and may have a layout; tuples and buffers have
+    `tuple_shapes`."""
 
     element_type: str
     dimensions: tuple[int, ...] = ()
@@ -233,22 +229,17 @@ class Shape:
 
     @cached_property
     def byte_size(self) -> int:
-        """Bytes of the array, whole bytes for each element (`ShapeUtil::ByteSizeOf`).
-
-        A tuple counts as the sum of its leaves, without XLA's table of pointers. An unbounded array has no
-        size.
-        """
+        """Bytes of the array, whole bytes for each element (`ShapeUtil::ByteSizeOf`). A tuple counts as the
+        sum of its leaves, without XLA's table of pointers. An unbounded array has no size."""
         if self.tuple_shapes:
             return sum(s.byte_size for s in self.tuple_shapes)
         return max(self.element_count, 0) * ((self.bit_width + 7) // 8)
 
     @cached_property
     def buffer_size(self) -> int:
-        """Bytes of one buffer of this shape (`CpuExecutable::ShapeSizeBytes`, `ShapeUtil::ByteSizeOf`).
-
-        A tuple is its table of pointers, without the arrays. A packed array (`E(4)` in the layout) takes
-        whole bytes in sum only; a dynamic one has an int32 for each dimension. A tiled one is padded.
-        """
+        """Bytes of one buffer of this shape (`CpuExecutable::ShapeSizeBytes`, `ShapeUtil::ByteSizeOf`). A
+        tuple is its table of pointers, without the arrays. A packed array (`E(4)` in the layout) takes whole
+        bytes in sum only; a dynamic one has an int32 for each dimension. A tiled one is padded."""
         if self.is_tuple:
             return POINTER_SIZE * len(self.tuple_shapes)
         if self.element_type == "opaque":

@@ -1,8 +1,6 @@
-"""The tables at the top of a dump with the source locations of operations.
-
-Mirrors `StackFrameIndexProto` (`xla/service/hlo.proto`): file names, function names, locations and frames,
-each referring to the one before by its number, counted from 1; 0 is none.
-"""
+"""The tables at the top of a dump with the source locations of operations. Mirrors `StackFrameIndexProto`
+(`xla/service/hlo.proto`): file names, function names, locations and frames, each referring to the one before
+by its number, counted from 1; 0 is none."""
 
 from __future__ import annotations
 
@@ -76,11 +74,9 @@ class StackFrames:
             frame_id = _caller(self.frames.get(frame_id, {}))
 
     def join(self, outer: int, inner: int) -> int:
-        """The frame `inner` with its callers, all called from `outer`; added if missing.
-
-        Mirrors `StackFrames::Concatenate` (`xla/hlo/ir/stack_frames.cc`). Returns `inner` itself where it is
-        called from `outer` already, or the tables lack that.
-        """
+        """The frame `inner` with its callers, all called from `outer`; added if missing. Mirrors
+        `StackFrames::Concatenate` (`xla/hlo/ir/stack_frames.cc`). Returns `inner` itself where it is called
+        from `outer` already, or the tables lack that."""
         callers = [*self.with_callers(inner)]
         if outer not in self.frames or outer in callers:
             return inner

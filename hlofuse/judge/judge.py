@@ -66,11 +66,8 @@ class Timed:
 
     @property
     def us(self) -> float:
-        """The lower quartile of the runs.
-
-        The fastest run is a rare one, in which no thread had to be woken; a machine with other work moves
-        the median.
-        """
+        """The lower quartile of the runs. The fastest run is a rare one, in which no thread had to be woken;
+        a machine with other work moves the median."""
         return _lower_quartile(self.runs)
 
     @property

@@ -55,11 +55,9 @@ def measured_changes(
     changed: Iterable[Module] = (),
     inputs: str | None = None,
 ) -> Mapping[str | int, Timed]:
-    """Times of a module before optimizations with its own flags, under "", and of its changes.
-
-    The module with each of `flags` as well has the flag as its key, and each `changed` module its place. Each
-    flag has a process, and all run alternately. A change that XLA does not compile is missing.
-    """
+    """Times of a module before optimizations with its own flags, under "", and of its changes. The module
+    with each of `flags` as well has the flag as its key, and each `changed` module its place. Each flag has a
+    process, and all run alternately. A change that XLA does not compile is missing."""
     with ExitStack() as stack:
         judges: dict[str, Judge] = {}
         keys: dict[str, int] = {}

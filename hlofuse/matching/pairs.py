@@ -244,11 +244,8 @@ class Pairs:
 
     @cached_property
     def names(self) -> dict[str, str]:
-        """The names in BEFORE of the instructions of AFTER, those in paired fusions included.
-
-        An instruction has at most one name of either module. Copies and wrappers that later passes added
-        have none.
-        """
+        """The names in BEFORE of the instructions of AFTER, those in paired fusions included. An instruction
+        has at most one name of either module. Copies and wrappers that later passes added have none."""
         names = {new.name: old.name for new, old in self.one_to_one.items()}
         for new, old in self.one_to_one.items():
             if new.opcode == "fusion" and new.called and old.called:
@@ -341,11 +338,9 @@ def _outline(kernel: Instruction) -> tuple[object, ...]:
 
 
 def counterparts(one: Module, other: Module) -> dict[Instruction, Instruction] | None:
-    """The instruction of `other` for each of `one`; None as soon as the modules differ.
-
-    Parameters and roots correspond, and so do their operands. Dead instructions are matched by their
-    operands. Unread get-tuple-elements have none: XLA's texts omit them.
-    """
+    """The instruction of `other` for each of `one`; None as soon as the modules differ. Parameters and roots
+    correspond, and so do their operands. Dead instructions are matched by their operands. Unread
+    get-tuple-elements have none: XLA's texts omit them."""
     return _Counterparts().find(one, other)
 
 

@@ -95,11 +95,9 @@ def assign(
     device: DeviceDescription | None = None,
     other: Assignment | None = None,
 ) -> Assignment:
-    """The memory of a module in the order of its schedule, or, without one, in post-order.
-
-    `backend` is `cpu`, `gpu` or `tpu`; the rules of a GPU's kernels need its `device`. For TPUs it is that
-    of HBM; `vmem` has the rest. With `other`, which is in another order, arrays die as early as they can.
-    """
+    """The memory of a module in the order of its schedule, or, without one, in post-order. `backend` is
+    `cpu`, `gpu` or `tpu`; the rules of a GPU's kernels need its `device`. For TPUs it is that of HBM; `vmem`
+    has the rest. With `other`, which is in another order, arrays die as early as they can."""
     return _Assigner(module, backend, device, other).result()
 
 

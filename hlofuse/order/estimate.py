@@ -1,8 +1,6 @@
-"""An estimate of XLA's ids from a text, which is in post-order and does not carry them.
-
-New instructions are appended (`HloComputation::AddInstruction`), and removed ones leave no gap (`Cleanup`).
-So ids follow the pass that created an instruction last, and the time at which it did.
-"""
+"""An estimate of XLA's ids from a text, which is in post-order and does not carry them. New instructions are
+appended (`HloComputation::AddInstruction`), and removed ones leave no gap (`Cleanup`). So ids follow the pass
+that created an instruction last, and the time at which it did."""
 
 import re
 

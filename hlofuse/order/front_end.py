@@ -92,11 +92,9 @@ def _is_named_after_broadcast(x: Instruction) -> bool:
 
 
 def _top(numbers: list[int], others: list[int], cloned: list[int], stem: str) -> int:
-    """The upper end of the entry's window: it has the most of the numbers, and the fewest of the others.
-
-    An operation that a pass recreates takes a free number and leaves one in the window: those in it and below
-    it are no more than the front end created. Without such a window, all were recreated.
-    """
+    """The upper end of the entry's window: it has the most of the numbers, and the fewest of the others. An
+    operation that a pass recreates takes a free number and leaves one in the window: those in it and below it
+    are no more than the front end created. Without such a window, all were recreated."""
 
     def agreed(top: int) -> int:
         first = top // 2 + 1

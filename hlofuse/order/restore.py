@@ -86,11 +86,8 @@ def _name_before_renaming(name: str) -> str | None:
 
 
 def reserve_counted_names(module: Module) -> None:
-    """Reserve the counted names of removed instructions.
-
-    A bare opcode as a name shows that passes counted. Then they took the first numbers, up to a gap: those of
-    the front end are as large as the program.
-    """
+    """Reserve the counted names of removed instructions. A bare opcode as a name shows that passes counted.
+    Then they took the first numbers, up to a gap: those of the front end are as large as the program."""
     numbers: dict[str, set[int]] = {}
     for instruction in module.instructions():
         opcode = instruction.opcode
@@ -113,11 +110,9 @@ def reserve_counted_names(module: Module) -> None:
 
 
 def _has_replaced(reduction: Instruction) -> bool:
-    """True if it briefly had its own name before it took that of the replaced one.
-
-    This holds for reductions with grouped dimensions (`ReductionDimensionGrouper`) and the second half of
-    those split in two (`TreeReductionRewriter`).
-    """
+    """True if it briefly had its own name before it took that of the replaced one. This holds for reductions
+    with grouped dimensions (`ReductionDimensionGrouper`) and the second half of those split in two
+    (`TreeReductionRewriter`)."""
     operand = reduction.operands[0]
     if operand.opcode == "bitcast":
         return _extents(operand) < _extents(operand.operands[0])

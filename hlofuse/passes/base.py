@@ -28,11 +28,9 @@ def any_change(changes: Iterable[bool]) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Pass:
-    """A rewrite of a module. `str(pass)` is its text in a pipeline.
-
-    No pass raises on a well-formed module. Where it cannot express what XLA would write, it leaves the
-    instruction as it is and records that (`Recorder.skipped`).
-    """
+    """A rewrite of a module. `str(pass)` is its text in a pipeline. No pass raises on a well-formed module.
+    Where it cannot express what XLA would write, it leaves the instruction as it is and records that
+    (`Recorder.skipped`)."""
 
     if TYPE_CHECKING:
 
@@ -286,10 +284,8 @@ def visit(
     visited: set[Instruction] | None = None,
 ) -> bool:
     """Operands before users, as the graph is at the time (`HloComputation::Accept`); True if any call was.
-
-    What a handler puts in is visited too where a user not yet looked at reads it, unless the handler adds
-    it to `visited`. No `wanted` opcodes are all of them.
-    """
+    What a handler puts in is visited too where a user not yet looked at reads it, unless the handler adds it
+    to `visited`. No `wanted` opcodes are all of them."""
     if wanted is not None and wanted.isdisjoint([i.opcode for i in computation]):
         return False  # nothing is called, so nothing comes that would be
     visited = set() if visited is None else visited

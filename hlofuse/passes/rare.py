@@ -5,10 +5,11 @@ from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.removing import is_safely_removable, replace_instruction
 from hlofuse.ir.shape import Shape
-from hlofuse.passes.base import Pass, attempt, rewrite_each, visit
+from hlofuse.passes.base import Explained, Pass, attempt, rewrite_each, substituted, visit
 from hlofuse.passes.common import make
 from hlofuse.passes.common.shapes import array
 from hlofuse.passes.dce import HloDCE
+from hlofuse.rules.rewrites import BATCH_NORM
 from hlofuse.trace import Recorder
 
 _GLOBAL_SHAPE = "xla.sdy.LocalToGlobalShape"
@@ -135,3 +136,127 @@ def _inline(x: Instruction) -> bool:
         clone.shape = x.shape
         new = computation_of(x).add_instruction(clone)
     return replace_instruction(x, new, has_side_effect)
+
+
+# Batch normalization in plain operations (`xla/service/batchnorm_expander.cc`).
+
+
+class BatchNormExpander(Pass):
+    name = "batchnorm_expander"
+
+    def run(self, module: Module, recorder: Recorder) -> bool:
+        return rewrite_each(module, _NORMS, _expand, recorder, Explained(BATCH_NORM))
+
+
+def _expand(x: Instruction) -> bool:
+    return substituted(x, _NORMS[x.opcode](_Norm(x), *x.operands))
+
+
+class _Norm:
+    """Writes the operations of a batch normalization in front of it."""
+
+    def __init__(self, x: Instruction) -> None:
+        self.x, self.shape = x, x.operands[0].shape
+        self.feature = int(x.attributes["feature_index"])
+        self.others = [d for d in range(self.shape.rank) if d != self.feature]
+
+    def wide(self, a: Instruction) -> Instruction:
+        """A value for each feature, for each element."""
+        return make.broadcast(self.x, _plain(self.shape), a, [self.feature])
+
+    def constant(self, value: float) -> Instruction:
+        return make.scalar(self.x, self.shape.element_type, value)
+
+    def filled(self, a: Instruction, like: Shape) -> Instruction:
+        return make.broadcast(self.x, _plain(like), a, [])
+
+    def op(self, opcode: str, a: Instruction, b: Instruction) -> Instruction:
+        """`b` may be a scalar."""
+        b = self.filled(b, a.shape) if b.shape.rank < a.shape.rank else b
+        return make.binary(self.x, opcode, a, b)
+
+    def product(self, a: Instruction, b: Instruction) -> Instruction:
+        return self.op("multiply", a, b)
+
+    def deviation(self, variance: Instruction, epsilon: Instruction) -> Instruction:
+        """Its reciprocal."""
+        return make.unary(self.x, "rsqrt", self.op("add", variance, epsilon))
+
+    def count(self) -> Instruction:
+        """Elements of a feature."""
+        count = make.scalar(self.x, "s32", 1)
+        for d in self.others:
+            data = self.x.operands[:1]
+            size = make.add(self.x, "get-dimension-size", Shape("s32"), data, dimensions=make.numbers([d]))
+            count = self.product(size, count)
+        return make.convert(self.x, count, self.shape.element_type)
+
+    def sums(self, zero: Instruction, *values: Instruction) -> list[Instruction]:
+        """The sum of each over every feature."""
+        add = make.reducer(self.x, "scalar_add_computation", "add", self.shape.element_type, _SIDES)
+        return [make.reduce(self.x, v, zero, self.others, add) for v in values]
+
+    def training(self, data: Instruction, scale: Instruction, offset: Instruction) -> Instruction:
+        zero = self.constant(0.0)
+        epsilon = self.filled(self.constant(float(self.x.attributes["epsilon"])), self.shape)
+        count = self.count()
+        scales, offsets = self.wide(scale), self.wide(offset)
+        total, square_total = self.sums(zero, data, self.product(data, data))
+        mean = self.op("divide", total, count)
+        means = self.wide(mean)
+        mean_square = self.op("divide", square_total, count)
+        variance = self.op("subtract", mean_square, self.product(mean, mean))
+        deviation = self.deviation(self.wide(variance), epsilon)
+        unit = self.product(self.op("subtract", data, means), deviation)
+        shifted = self.op("add", self.product(unit, scales), offsets)
+        return make.tuple_of(self.x, [shifted, mean, variance])
+
+    def inference(
+        self,
+        data: Instruction,
+        scale: Instruction,
+        offset: Instruction,
+        mean: Instruction,
+        variance: Instruction,
+    ) -> Instruction:
+        epsilon = self.filled(self.constant(float(self.x.attributes["epsilon"])), scale.shape)
+        whole = self.product(scale, self.deviation(variance, epsilon))
+        shift = self.op("subtract", offset, self.product(mean, whole))
+        return self.op("add", self.product(data, self.wide(whole)), self.wide(shift))
+
+    def gradient(
+        self,
+        data: Instruction,
+        scale: Instruction,
+        mean: Instruction,
+        variance: Instruction,
+        output: Instruction,
+    ) -> Instruction:
+        count = self.count()
+        zero, small = self.constant(0.0), self.constant(float(self.x.attributes["epsilon"]))
+        epsilons, epsilon = self.filled(small, self.shape), self.filled(small, scale.shape)
+        scales, variances, means = self.wide(scale), self.wide(variance), self.wide(mean)
+        deviations = self.deviation(variances, epsilons)
+        deviation = self.deviation(variance, epsilon)
+        centered = self.op("subtract", data, means)
+        product_total, of_offset = self.sums(zero, self.product(output, centered), output)
+        of_scale = self.product(product_total, deviation)
+        totals, product_totals = self.wide(of_offset), self.wide(product_total)
+        scaled = self.product(product_totals, centered)
+        part = self.op("divide", scaled, self.op("add", variances, epsilons))
+        factor = self.op("divide", self.product(scales, deviations), count)
+        whole = self.product(output, self.filled(count, self.shape))
+        rest = self.op("subtract", self.op("subtract", whole, totals), part)
+        return make.tuple_of(self.x, [self.product(factor, rest), of_scale, of_offset])
+
+
+def _plain(shape: Shape) -> Shape:
+    return array(shape.element_type, shape.dimensions)
+
+
+_NORMS = {
+    "batch-norm-training": _Norm.training,
+    "batch-norm-inference": _Norm.inference,
+    "batch-norm-grad": _Norm.gradient,
+}
+_SIDES = ("scalar_lhs", "scalar_rhs")

@@ -1,8 +1,6 @@
-"""Every pass by XLA's name, and lists of passes as a user writes them: `fusion, fixpoint(cse, dce)`.
-
-XLA's own lists (`hlofuse.pipelines`), `--passes` and the actions of a search take their passes from here. A
-pass's file is imported only when the pass is created.
-"""
+"""Every pass by XLA's name, and lists of passes as a user writes them: `fusion, fixpoint(cse, dce)`. XLA's
+own lists (`hlofuse.pipelines`), `--passes` and the actions of a search take their passes from here. A pass's
+file is imported only when the pass is created."""
 
 import importlib
 import re
@@ -83,6 +81,7 @@ _OTHERS: dict[str, dict[str, str]] = {
         "result_caster": "dot.dot_operands:ResultCaster",
         "transpose-folding": "dot.dot_operands:TransposeFolding",
         "dynamic-dimension-simplifier": "dot.dot_dimensions:DynamicDimensionSimplifier",
+        "ragged_dot_rewriter": "dot.dot_dimensions:RaggedDotRewriter",
         "bitcast_dtypes_expander": "float.conversions:BitcastDtypesExpander",
         "change-op-data-type": "float.conversions:ChangeOpDataType",
         "comparison-expander": "float.conversions:ComparisonExpander",
@@ -98,6 +97,7 @@ _OTHERS: dict[str, dict[str, str]] = {
         "simplify-while-loops": "loop.simplifier:WhileLoopSimplifier",
         "while-loop-trip-count-annotator": "loop.trip_count:WhileLoopTripCountAnnotator",
         "rng-bit-generator-expander": "random:RngBitGeneratorExpander",
+        "batchnorm_expander": "rare:BatchNormExpander",
         "dynamic-index-splitter": "rare:DynamicIndexSplitter",
         "dynamic_padder": "rare:DynamicPadder",
         "map-inline": "rare:MapInliner",
@@ -178,9 +178,7 @@ _OTHERS: dict[str, dict[str, str]] = {
 _CALLED = {"qr_expander": ("Qr", "ProductOfElementaryHouseholderReflectors"), "eigh_expander": ("Eigh",)}
 """Passes of XLA's lists that are not implemented, with the targets of the custom calls that they expand."""
 _RARE = {
-    "batchnorm_expander": ("batch-norm-training", "batch-norm-inference", "batch-norm-grad"),
     "cholesky_expander": ("cholesky",),
-    "ragged_dot_rewriter": ("ragged-dot",),
     "rng-expander": ("rng",),
     "triangular_solve_expander": ("triangular-solve",),
 }
@@ -246,11 +244,9 @@ def pass_class(name: str, target: str = "") -> type[Pass] | None:
 
 
 def make_pass(text: str, target: str, release: Release, settings: Settings = AS_XLA, **context: Any) -> Pass:
-    """The pass that a user listed, such as `fusion(may_duplicate=false)`, in XLA of that release.
-
-    `context` is the input of a run in addition to its options (the device); a pass gets its own fields of it.
-    Raises `HlofuseError` for an unknown pass or option.
-    """
+    """The pass that a user listed, such as `fusion(may_duplicate=false)`, in XLA of that release. `context`
+    is the input of a run in addition to its options (the device); a pass gets its own fields of it. Raises
+    `HlofuseError` for an unknown pass or option."""
     if (inner := repeated(text)) is not None:
         steps = [make_pass(step, target, release, settings, **context) for step in inner]
         return FixedPoint(Pipeline(text, steps), must_end=True)

@@ -1,8 +1,6 @@
 """The targets as data: what each compiles, as one list of passes from the front end to the kernels that run.
-
 The fusion passes are a span of that list. They are text, because a user may change them and a replay adds to
-each what the run is about; the passes before and after them are imported when a run needs them.
-"""
+each what the run is about; the passes before and after them are imported when a run needs them."""
 
 from __future__ import annotations
 

@@ -157,11 +157,9 @@ def plot_kernels(
     most: int = MOST,
     labels: Mapping[str, str] = MappingProxyType({}),
 ) -> Plot:
-    """The largest kernels over all launches; time if there is an estimate, else bytes.
-
-    `after` is launched, `names_at_fusion` has the names of its kernels in the pair's second module, and
-    `labels` those in the plot. Work fused into several kernels counts in equal parts in each.
-    """
+    """The largest kernels over all launches; time if there is an estimate, else bytes. `after` is launched,
+    `names_at_fusion` has the names of its kernels in the pair's second module, and `labels` those in the
+    plot. Work fused into several kernels counts in equal parts in each."""
     timed = after.totals.us is not None
 
     def measure(row: Launched) -> float:

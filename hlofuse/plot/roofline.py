@@ -55,11 +55,9 @@ def plot_roofline(
     alerts: tuple[str, ...] = (),
     labels: Mapping[str, str] = MappingProxyType({}),
 ) -> Plot:
-    """All kernels of both modules on the device of `times`, loop iterations counted.
-
-    `labels` are the plot's names for kernels of `after`. A kernel without FLOP stands at the left edge, as
-    far below the roof as its bandwidth is below the device's.
-    """
+    """All kernels of both modules on the device of `times`, loop iterations counted. `labels` are the plot's
+    names for kernels of `after`. A kernel without FLOP stands at the left edge, as far below the roof as its
+    bandwidth is below the device's."""
     sides = [_dots(times, times.account(before), {}), _dots(times, times.account(after), labels)]
     shown = [d for dots in sides for d in dots]
     device = times.device

@@ -1,8 +1,6 @@
-"""A picture, ready to be written in any format.
-
-SVG is for pages and repositories: Graphviz's without links and versions, with tooltips, on a white card. Only
-listed elements and attributes pass, so that no text of a dump becomes active even if an escape were missed.
-"""
+"""A picture, ready to be written in any format. SVG is for pages and repositories: Graphviz's without links
+and versions, with tooltips, on a white card. Only listed elements and attributes pass, so that no text of a
+dump becomes active even if an escape were missed."""
 
 import importlib.util
 import os
@@ -52,11 +50,9 @@ def require_engine(form: str) -> None:
 
 
 def run_graphviz(dot: str, fmt: str, *arguments: str, timeout: float = TIMEOUT) -> bytes:
-    """Lay out `dot` and draw it as `fmt` (a Graphviz format: svg, png, pdf).
-
-    Where Graphviz crashes, the picture is drawn again with straight edges. Raises `HlofuseError` when
-    Graphviz fails or exceeds `timeout` seconds.
-    """
+    """Lay out `dot` and draw it as `fmt` (a Graphviz format: svg, png, pdf). Where Graphviz crashes, the
+    picture is drawn again with straight edges. Raises `HlofuseError` when Graphviz fails or exceeds `timeout`
+    seconds."""
     status, output, text = _run_once(dot, [f"-T{fmt}", *arguments], timeout)
     if _crashed(status):
         status, output, text = _run_once(dot, [f"-T{fmt}", *arguments, _STRAIGHT], timeout)

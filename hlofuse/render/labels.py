@@ -163,11 +163,9 @@ Leaf = tuple[Instruction, tuple[int, ...]]
 def sources(
     value: Instruction, open_fusions: Container[Instruction], keep: Container[Instruction]
 ) -> list[Leaf]:
-    """The instructions that compute `value`, with the element each contributes.
-
-    `keep` are those with a box although they only pass values on (the parameters' elements of a loop body, a
-    tuple drawn as the result).
-    """
+    """The instructions that compute `value`, with the element each contributes. `keep` are those with a box
+    although they only pass values on (the parameters' elements of a loop body, a tuple drawn as the
+    result)."""
     found: dict[Leaf, None] = {}
     seen: set[Leaf] = set()
     stack: list[Leaf] = [(value, ())]

@@ -403,11 +403,8 @@ def fitting_fusions(fusions: list[Instruction], room: int, notices: list[str]) -
 def levels(
     order: Sequence[int], operands: Sequence[Sequence[int]], group: Mapping[int, Hashable]
 ) -> dict[int, int]:
-    """For each node, the maximum of group changes on a path to it.
-
-    Nodes of the same group and level can always be drawn as one: an edge between different groups raises the
-    level, and none lowers it.
-    """
+    """For each node, the maximum of group changes on a path to it. Nodes of the same group and level can
+    always be drawn as one: an edge between different groups raises the level, and none lowers it."""
     level: dict[int, int] = {}
     for node in order:
         own = group[node]

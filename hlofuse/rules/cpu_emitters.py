@@ -1,8 +1,6 @@
-"""Rules about who runs a kernel on CPU, asked in XLA's order. Codes EC0….
-
-XLA decides this in `ThunkEmitter::EmitHloInstruction` (`xla/service/cpu/thunk_emitter.cc`) and
-`EmitFusionKernel` (`xla/backends/cpu/codegen/fusion_emitter.cc`).
-"""
+"""Rules about who runs a kernel on CPU, asked in XLA's order. Codes EC0…. XLA decides this in
+`ThunkEmitter::EmitHloInstruction` (`xla/service/cpu/thunk_emitter.cc`) and `EmitFusionKernel`
+(`xla/backends/cpu/codegen/fusion_emitter.cc`)."""
 
 from hlofuse.analysis.convolution import why_not_eigen
 from hlofuse.analysis.cpu_predicates import (

@@ -1,7 +1,5 @@
-"""Rules of CpuInstructionFusion (`xla/service/cpu/cpu_instruction_fusion.cc`): codes CPU…
-
-`RULES` is the order in which `CpuInstructionFusion::ShouldFuse` asks.
-"""
+"""Rules of CpuInstructionFusion (`xla/service/cpu/cpu_instruction_fusion.cc`): codes CPU… `RULES` is the
+order in which `CpuInstructionFusion::ShouldFuse` asks."""
 
 from hlofuse.analysis.cpu_predicates import has_output_fusible_operand, is_loop_fusible, is_output_fusible
 from hlofuse.analysis.indexing_evaluation import code_duplication as duplication

@@ -1,8 +1,6 @@
-"""Rules of FusionMerger (`xla/service/gpu/transforms/fusion_merger.cc`, until 0.4.35): codes FM….
-
-A fusion is merged into all of its users or into none. `PRODUCER_RULES` are asked of the fusion,
-`USER_RULES` of every user in turn; what follows is asked once all users have passed.
-"""
+"""Rules of FusionMerger (`xla/service/gpu/transforms/fusion_merger.cc`, until 0.4.35): codes FM…. A fusion is
+merged into all of its users or into none. `PRODUCER_RULES` are asked of the fusion, `USER_RULES` of every
+user in turn; what follows is asked once all users have passed."""
 
 from dataclasses import dataclass
 

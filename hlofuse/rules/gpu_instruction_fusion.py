@@ -1,8 +1,6 @@
-"""Rules of GpuInstructionFusion (`xla/service/gpu/transforms/instruction_fusion.cc`): codes GI….
-
-`RULES` is the order in which `GpuInstructionFusion::ShouldFuse` asks, `FUSIBLE_RULES` that of
-`IsProducerConsumerFusible`, which FusionMerger asks as well.
-"""
+"""Rules of GpuInstructionFusion (`xla/service/gpu/transforms/instruction_fusion.cc`): codes GI…. `RULES` is
+the order in which `GpuInstructionFusion::ShouldFuse` asks, `FUSIBLE_RULES` that of
+`IsProducerConsumerFusible`, which FusionMerger asks as well."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
-"""Rules of MultiOutputFusion, the sibling fusion that targets build on. Codes MO…
-
-Two kernels that read the same array become one kernel with several results.
-"""
+"""Rules of MultiOutputFusion, the sibling fusion that targets build on. Codes MO… Two kernels that read the
+same array become one kernel with several results."""
 
 from dataclasses import dataclass
 

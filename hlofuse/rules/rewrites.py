@@ -1,7 +1,6 @@
 """Rules of passes before and after fusion: what fusion has to work on (RW…), and what tidies up after it.
-
-Rewrites of loops, reductions and products, library fusions, expanders and copies; CSE, DCE, TupleSimplifier.
-"""
+Rewrites of loops, reductions and products, library fusions, expanders and copies; CSE, DCE,
+TupleSimplifier."""
 
 from functools import partial
 
@@ -69,6 +68,7 @@ LIBRARY = rewrites("RW021", "dot-library-rewriter", "Operations move to YNNPACK"
 LOGISTIC = rewrites(
     "RW030", "logistic-expander", "The logistic function becomes a division and an exponential"
 )
+BATCH_NORM = rewrites("RW031", "batchnorm_expander", "A batch normalization becomes plain operations")
 RANDOM_BITS = rewrites(
     "RW032",
     "rng-bit-generator-expander",

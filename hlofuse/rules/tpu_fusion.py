@@ -1,7 +1,5 @@
-"""Conditions under which XLA:TPU leaves two operations in two kernels: codes TP…
-
-They were learnt from compiled programs and are not XLA's, whose source for a TPU is not public.
-"""
+"""Conditions under which XLA:TPU leaves two operations in two kernels: codes TP… They were learnt from
+compiled programs and are not XLA's, whose source for a TPU is not public."""
 
 import re
 

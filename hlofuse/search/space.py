@@ -1,8 +1,6 @@
-"""The tries of a search, sequences of moves, and the results after XLA's passes.
-
-A move is an action (`actions.toml`) or an XLA flag. Actions run in their order on the module before
-optimizations, before XLA's own passes; flags disable some of those.
-"""
+"""The tries of a search, sequences of moves, and the results after XLA's passes. A move is an action
+(`actions.toml`) or an XLA flag. Actions run in their order on the module before optimizations, before XLA's
+own passes; flags disable some of those."""
 
 import time
 import tomllib
@@ -178,11 +176,9 @@ class Space:
         kinds: Iterable[Kind] = ("passes",),
         attach: Callable[[Compilation], object] | None = None,
     ) -> None:
-        """`module` is before optimizations, `config` for the replay after the moves.
-
-        `attach` joins XLA's own replay to a profile. Raises `HlofuseError` for an objective without the
-        device or measured time that it needs.
-        """
+        """`module` is before optimizations, `config` for the replay after the moves. `attach` joins XLA's own
+        replay to a profile. Raises `HlofuseError` for an objective without the device or measured time that
+        it needs."""
         if objective in _TIMES and config.device is None:
             raise HlofuseError(
                 f"--objective {objective} needs a device with a time model; give --objective kernels for"

@@ -21,6 +21,15 @@ ENTRY main {
     dim_labels=b01f_01io->b01f
 }
 """
+NORM = """HloModule m
+
+ENTRY main {
+  x = f32[4,8,8,16]{3,2,1,0} parameter(0)
+  s = f32[16]{0} parameter(1)
+  m = f32[16]{0} parameter(2)
+  ROOT n = f32[4,8,8,16]{3,2,1,0} batch-norm-inference(x, s, m, m, s), epsilon=0.001, feature_index=3
+}
+"""
 BITS = """HloModule m
 
 ENTRY main {
@@ -79,6 +88,7 @@ ENTRY main {
             ("transpose.1",),
             "w is laid out as {3,2,1,0}, and cudnn-conv takes {2,1,0,3}",
         ),
+        (NORM, "gpu", "RW031", None, "A batch normalization becomes plain operations"),
         (BITS, "gpu", "RW032", None, "Random bits become the arithmetic of their generator"),
         (LOOP.replace("TRIPS", "1"), "cpu", "RW050", ("sine.1", "sum.1"), "w runs once"),
         (LOOP.replace("TRIPS", "9"), "cpu", "RW051", None, "sine computes the same in each iteration of w"),

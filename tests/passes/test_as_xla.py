@@ -50,6 +50,7 @@ _NEVER_SEEN = {
     "all-reduce-promotion",
     "all_to_all_decomposer",
     "batch-dot-simplification",
+    "batchnorm_expander",
     "broadcast_canonicalizer",
     "convolution-group-converter",
     "dynamic-index-splitter",

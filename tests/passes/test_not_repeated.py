@@ -60,7 +60,6 @@ def test_a_note_counts_what_passes_that_are_not_repeated_would_work_on() -> None
         ('(f32[4,4], f32[4]) custom-call(a), custom_call_target="Eigh"', "eigh_expander (1 custom-call)"),
         ("f32[4,4] triangular-solve(a, a), left_side=true", "triangular_solve_expander (1 triangular-solve)"),
         ("f32[4,4] rng(s, s), distribution=rng_normal", "rng-expander (1 rng)"),
-        ("f32[4,4] batch-norm-inference(a, v, v, v, v), epsilon=0.1, feature_index=1", "batchnorm_expander"),
         ('(f32[4,4], f32[4]) custom-call(a), custom_call_target="lapack_sgeqrf"', ""),
     ],
 )

@@ -59,11 +59,9 @@ class Caches:
     l3: int
 
     def level(self, size: float, stride: int = _LINE) -> str:
-        """The smallest cache that holds `size` bytes, or `memory`.
-
-        Lines that are `stride` bytes apart share some of the sets of a core's caches: these hold fewer.
-        Of what is `near l3`, most was just written by another kernel.
-        """
+        """The smallest cache that holds `size` bytes, or `memory`. Lines that are `stride` bytes apart share
+        some of the sets of a core's caches: these hold fewer. Of what is `near l3`, most was just written by
+        another kernel."""
         l1, l2 = self.l1, self.l2
         if stride > _LINE:
             l1 //= math.gcd(stride // _LINE, _SETS)
@@ -87,11 +85,9 @@ def work_of(
     caches: Caches,
     moved: int,
 ) -> Work | None:
-    """The work of one run; None where nothing is known of the kernel.
-
-    `emitter` says who runs it, in the words of the rules (`rules/cpu_emitters.py`). `parts` is the number of
-    parallel tasks, `moved` the bytes read and written. `at_levels` says where these come from.
-    """
+    """The work of one run; None where nothing is known of the kernel. `emitter` says who runs it, in the
+    words of the rules (`rules/cpu_emitters.py`). `parts` is the number of parallel tasks, `moved` the bytes
+    read and written. `at_levels` says where these come from."""
     if emitter == "YNNPACK":
         return _library(kernel, moved)
     if emitter in ("Eigen", "plain loops", "matrix-vector loop"):

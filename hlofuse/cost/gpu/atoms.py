@@ -1,8 +1,6 @@
-"""Facts about a single instruction, shared by equal instructions.
-
-An `Atom` depends on opcode, shapes and the few attributes a model reads, never on names or neighbours, so
-that the layers of a deep network share them.
-"""
+"""Facts about a single instruction, shared by equal instructions. An `Atom` depends on opcode, shapes and the
+few attributes a model reads, never on names or neighbours, so that the layers of a deep network share
+them."""
 
 import math
 from collections.abc import Hashable

@@ -1,8 +1,6 @@
-"""Flops, bytes and operand utilization of one instruction that is not a fusion.
-
-Mirrors the handlers of `xla/service/hlo_cost_analysis.cc` and
-`xla/service/gpu/model/gpu_hlo_cost_analysis.cc`. All figures are single precision, as XLA keeps them.
-"""
+"""Flops, bytes and operand utilization of one instruction that is not a fusion. Mirrors the handlers of
+`xla/service/hlo_cost_analysis.cc` and `xla/service/gpu/model/gpu_hlo_cost_analysis.cc`. All figures are
+single precision, as XLA keeps them."""
 
 import math
 import tomllib

@@ -237,11 +237,9 @@ def summary_of_fusion(fusion: Instruction, visit: _Visit, facts: _Facts) -> Summ
 
 
 def _elements_read(often: float, share: float, operand: ShapeFacts) -> float:
-    """Reads of an operand by an instruction evaluated `often` that reads `share` of it.
-
-    Whole elements are read. XLA multiplies in single and divides in double precision, so that 1 does not stay
-    1 where single precision cannot count the elements.
-    """
+    """Reads of an operand by an instruction evaluated `often` that reads `share` of it. Whole elements are
+    read. XLA multiplies in single and divides in double precision, so that 1 does not stay 1 where single
+    precision cannot count the elements."""
     read = fp32(often * share)
     elements = operand.elements
     if elements == 0:

@@ -1,8 +1,6 @@
-"""Run time of a dot inside a tiled fusion (`xla/service/gpu/model/gpu_dot_fusion_cost_model.cc`).
-
-All times are ticks of 0.25 ns. Single precision is XLA's: its table of bandwidths and two of its
-quotients are floats.
-"""
+"""Run time of a dot inside a tiled fusion (`xla/service/gpu/model/gpu_dot_fusion_cost_model.cc`). All times
+are ticks of 0.25 ns. Single precision is XLA's: its table of bandwidths and two of its quotients are
+floats."""
 
 from bisect import bisect_left
 from typing import NamedTuple

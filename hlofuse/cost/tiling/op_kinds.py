@@ -1,8 +1,6 @@
-"""Kinds of operations in the tiled model, shared by equal operations.
-
-A kind has, for each operand, the map from a result index to the operand's indices
-(`ComputeOutputToInputIndexing` in `xla/hlo/analysis/indexing_analysis.cc`).
-"""
+"""Kinds of operations in the tiled model, shared by equal operations. A kind has, for each operand, the map
+from a result index to the operand's indices (`ComputeOutputToInputIndexing` in
+`xla/hlo/analysis/indexing_analysis.cc`)."""
 
 import re
 from collections.abc import Sequence

@@ -1,8 +1,6 @@
 """The arithmetic of `hlofuse.cost.gpu.ticks` and the basic times of a kernel, for many kernels at once.
-
-Mirrors `GpuPerformanceModelBase` in `xla/service/gpu/model/gpu_performance_model_base.cc`. Single
-precision is that of numpy; times are int64 ticks.
-"""
+Mirrors `GpuPerformanceModelBase` in `xla/service/gpu/model/gpu_performance_model_base.cc`. Single precision
+is that of numpy; times are int64 ticks."""
 
 import json
 from typing import NamedTuple, TypeAlias, cast

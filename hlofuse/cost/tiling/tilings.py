@@ -1,8 +1,6 @@
-"""All tilings of a fusion (`GetFlatTilingsForInputSpace`), and their values of expressions.
-
-All tilings are computed at once: a tiling parameter is a column of numbers, and an expression of parameters
-becomes a column.
-"""
+"""All tilings of a fusion (`GetFlatTilingsForInputSpace`), and their values of expressions. All tilings are
+computed at once: a tiling parameter is a column of numbers, and an expression of parameters becomes a
+column."""
 
 from __future__ import annotations
 

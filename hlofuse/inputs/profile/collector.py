@@ -75,11 +75,9 @@ def varints(data: Bytes, at: Ints) -> tuple[Ints, Ints]:
 
 
 def repeated(data: mmap.mmap, at: int, end: int, number: int) -> Iterator[Chunk]:
-    """The messages of field `number` in a message, in chunks of bounded size.
-
-    With each chunk: its bytes (padded), start and end of each message, and the other fields so far as
-    (number, value). The last chunk may have no messages. Raises `ValueError` for other data.
-    """
+    """The messages of field `number` in a message, in chunks of bounded size. With each chunk: its bytes
+    (padded), start and end of each message, and the other fields so far as (number, value). The last chunk
+    may have no messages. Raises `ValueError` for other data."""
     tag_byte = number << 3 | 2
     others: list[tuple[int, int | bytes]] = []
     size = _CHUNK

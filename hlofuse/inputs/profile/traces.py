@@ -128,11 +128,8 @@ Names: TypeAlias = tuple[str, str, int | None]
 
 
 def read_nsight(path: Path, collector: Collector) -> None:
-    """Add the kernels and copies of an export; raises `sqlite3.Error` for another file.
-
-    A kernel launched outside XLA's ranges (`nsys profile --trace=cuda,nvtx` records them) has its kernel name
-    only.
-    """
+    """Add the kernels and copies of an export; raises `sqlite3.Error` for another file. A kernel launched
+    outside XLA's ranges (`nsys profile --trace=cuda,nvtx` records them) has its kernel name only."""
     connection = sqlite3.connect(f"file:{path.resolve().as_posix()}?mode=ro", uri=True)
     try:
         query = "SELECT name FROM sqlite_master WHERE type = 'table'"

@@ -1,8 +1,6 @@
-"""Attributes of an instruction: `name=value` pairs, stored as written, typed on demand.
-
-Instructions with the same attribute text share one immutable `Attributes` and its cached values; `updated`
-and `without` return new ones.
-"""
+"""Attributes of an instruction: `name=value` pairs, stored as written, typed on demand. Instructions with the
+same attribute text share one immutable `Attributes` and its cached values; `updated` and `without` return new
+ones."""
 
 from __future__ import annotations
 
@@ -37,11 +35,9 @@ UNREAD = "\0"
 
 
 class Attributes(Mapping[str, Any]):
-    """The attributes of one instruction, in the order written.
-
-    `attributes["dimensions"]` is the typed value (see `attribute_values`), `raw("dimensions")` the
-    text as written. Missing names raise KeyError as in any mapping.
-    """
+    """The attributes of one instruction, in the order written. `attributes["dimensions"]` is the typed value
+    (see `attribute_values`), `raw("dimensions")` the text as written. Missing names raise KeyError as in any
+    mapping."""
 
     __slots__ = ("_raw", "_text", "_typed", "op_name")
 

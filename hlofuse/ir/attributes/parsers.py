@@ -1,8 +1,6 @@
-"""Typed values of attributes; as in XLA's parser, the attribute's name decides the type.
-
-Patterns read the common forms, the grammar any other; both give the same values. A reader of a common form
-takes the text of a value, or raises `Uncommon`.
-"""
+"""Typed values of attributes; as in XLA's parser, the attribute's name decides the type. Patterns read the
+common forms, the grammar any other; both give the same values. A reader of a common form takes the text of a
+value, or raises `Uncommon`."""
 
 import re
 from collections.abc import Callable
@@ -317,11 +315,8 @@ __all__ = ["OpMetadata", "parse_value"]
 
 
 def parse_value(name: str, text: str) -> Any:
-    """The typed value of attribute `name`; the text itself for an unknown name.
-
-    Lists of numbers are tuples, names of computations and enumerations are strings; see
-    `hlofuse.ir.attributes` for the rest.
-    """
+    """The typed value of attribute `name`; the text itself for an unknown name. Lists of numbers are tuples,
+    names of computations and enumerations are strings; see `hlofuse.ir.attributes` for the rest."""
     reader = _READERS.get(name)
     if reader is None:
         return text

@@ -130,11 +130,9 @@ class SliceRanges(tuple[SliceRange, ...]):
 
 @dataclass(frozen=True)
 class ConvolutionDimensionNumbers:
-    """Dimension labels (`ConvolutionDimensionNumbers`), as three strings of one letter a dimension.
-
-    `b` batch, `f` feature, `i` and `o` input and output feature, digits the spatial dimensions, `?` none
-    of these.
-    """
+    """Dimension labels (`ConvolutionDimensionNumbers`), as three strings of one letter a dimension. `b`
+    batch, `f` feature, `i` and `o` input and output feature, digits the spatial dimensions, `?` none of
+    these."""
 
     lhs: str
     rhs: str

@@ -1,8 +1,6 @@
-"""Opcode forms and attribute texts of the fast path, each checked once for an opcode and shared.
-
-An opcode or attribute that is missing here is left to the grammar. Everything here is a subset of what the
-grammar accepts, with the same meaning.
-"""
+"""Opcode forms and attribute texts of the fast path, each checked once for an opcode and shared. An opcode or
+attribute that is missing here is left to the grammar. Everything here is a subset of what the grammar
+accepts, with the same meaning."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -134,11 +132,9 @@ _CALL_ORDER = {name: place for place, name in enumerate(CALLED_COMPUTATION_ATTRI
 
 
 class AttributeCache(dict[str, Attributes]):
-    """Text to attributes, for opcodes that take the same ones.
-
-    A new text is checked as by the grammar; `FastPathMiss` where there is no pattern for it. `called` has the
-    computations that a text names, for opcodes that call some.
-    """
+    """Text to attributes, for opcodes that take the same ones. A new text is checked as by the grammar;
+    `FastPathMiss` where there is no pattern for it. `called` has the computations that a text names, for
+    opcodes that call some."""
 
     def __init__(
         self,

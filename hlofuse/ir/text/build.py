@@ -1,8 +1,6 @@
-"""Builds a graph from parsed nodes: names are resolved, computations linked (`HloParserImpl`).
-
-As in XLA everything must be defined before it is used: computations before their callers, instructions before
-their users.
-"""
+"""Builds a graph from parsed nodes: names are resolved, computations linked (`HloParserImpl`). As in XLA
+everything must be defined before it is used: computations before their callers, instructions before their
+users."""
 
 from typing import Any
 

@@ -1,8 +1,5 @@
-"""Reading by the grammar alone: the slow reference for every faster path.
-
-lark is imported and the parser made on first use only. The parser's tables are stored in the user's cache
-directory, if that is writable.
-"""
+"""Reading by the grammar alone: the slow reference for every faster path. lark is imported and the parser
+made on first use only. The parser's tables are stored in the user's cache directory, if that is writable."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Cuts HLO text into the tokens of `grammars/hlo.lark`, as XLA's lexer does (`hlo/parser/hlo_lexer.cc`).
-
-The patterns come from the grammar. Added here are decisions by context and XLA's checks of single tokens:
-integer range, escapes in strings, NaN payloads.
-"""
+"""Cuts HLO text into the tokens of `grammars/hlo.lark`, as XLA's lexer does (`hlo/parser/hlo_lexer.cc`). The
+patterns come from the grammar. Added here are decisions by context and XLA's checks of single tokens: integer
+range, escapes in strings, NaN payloads."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -88,11 +88,9 @@ class ShadowGraph:
             user.operands = [new if o is operand else o for o in user.operands]
 
     def put_bitcasts_after(self, node: Node, between: Hashable) -> None:
-        """Insert a bitcast to the shape `between` and one back between `node` and its users.
-
-        As `LayoutNormalizationVisitor::DefaultAction` (`xla/service/layout_normalization.cc`), which does not
-        visit the first of them again.
-        """
+        """Insert a bitcast to the shape `between` and one back between `node` and its users. As
+        `LayoutNormalizationVisitor::DefaultAction` (`xla/service/layout_normalization.cc`), which does not
+        visit the first of them again."""
         users = node.users
         if not users:
             return
@@ -105,11 +103,8 @@ class ShadowGraph:
             user.operands = [back if o is node else o for o in user.operands]
 
     def merged_chain(self, end: Node, is_link: Callable[[Node], bool]) -> Iterator[Node]:
-        """The bitcasts of a chain up to `end`, each reading what the chain reads.
-
-        The innermost comes first, without recursion, since chains can be long. Each rewrite changes the
-        operand of the next.
-        """
+        """The bitcasts of a chain up to `end`, each reading what the chain reads. The innermost comes first,
+        without recursion, since chains can be long. Each rewrite changes the operand of the next."""
         chain = [end]
         while chain[-1].operands and is_link(chain[-1].operands[0]):
             chain.append(chain[-1].operands[0])

@@ -1,8 +1,6 @@
-"""Elementwise operations on single values (`xla/hlo/evaluator/hlo_evaluator_typed_visitor.h`).
-
-Functions such as exp are computed in double precision; the caller rounds, and XLA's own result may differ in
-the last digit.
-"""
+"""Elementwise operations on single values (`xla/hlo/evaluator/hlo_evaluator_typed_visitor.h`). Functions such
+as exp are computed in double precision; the caller rounds, and XLA's own result may differ in the last
+digit."""
 
 import math
 import operator

@@ -1,8 +1,6 @@
-"""New instructions in the computation of another one (`xla/service/hlo_creation_utils.cc`).
-
-Their attributes: `added` sets only the given ones, `add` also the metadata of `at`, `derived` also its
-sharding and frontend attributes (`HloInstruction::AddInstruction`).
-"""
+"""New instructions in the computation of another one (`xla/service/hlo_creation_utils.cc`). Their attributes:
+`added` sets only the given ones, `add` also the metadata of `at`, `derived` also its sharding and frontend
+attributes (`HloInstruction::AddInstruction`)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

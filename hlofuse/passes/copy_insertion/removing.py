@@ -1,8 +1,6 @@
-"""Takes out the copies without which no value is overwritten too early.
-
-Mirrors `CopyInsertion::RemoveUnnecessaryCopies` and `CopyRemover` (`xla/service/copy_removal.cc`) without the
-analysis by regions, which both backends leave off by default.
-"""
+"""Takes out the copies without which no value is overwritten too early. Mirrors
+`CopyInsertion::RemoveUnnecessaryCopies` and `CopyRemover` (`xla/service/copy_removal.cc`) without the
+analysis by regions, which both backends leave off by default."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

@@ -80,11 +80,9 @@ def _in_shape(x: Instruction, shape: Shape) -> Instruction:
 
 
 class _Unrolling:
-    """The body of a loop so many times, one after the other, as `jax.lax.scan` writes it with `unroll`.
-
-    An array of which each iteration reads or writes its own part is one of blocks, a block for each iteration
-    of the new loop.
-    """
+    """The body of a loop so many times, one after the other, as `jax.lax.scan` writes it with `unroll`. An
+    array of which each iteration reads or writes its own part is one of blocks, a block for each iteration of
+    the new loop."""
 
     def __init__(self, loop: Instruction, counter: Counter, times: int) -> None:
         self._loop, self._times, self._counter = loop, times, counter

@@ -117,11 +117,8 @@ class Refusal:
 
 
 def us_at_stake(refusals: Iterable[Refusal]) -> float | None:
-    """Time that allowing them would save, each producer counted once; None if nothing is estimated.
-
-    XLA would take in what pays and leave the rest apart. Where nothing pays it is what all would cost,
-    less than 0.
-    """
+    """Time that allowing them would save, each producer counted once; None if nothing is estimated. XLA would
+    take in what pays and leave the rest apart. Where nothing pays it is what all would cost, less than 0."""
     names = {r.producer.name: r.us_at_stake for r in refusals if r.us_at_stake is not None}
     pays = [us for us in names.values() if us > 0]
     return sum(pays or names.values()) if names else None

@@ -91,11 +91,9 @@ def plain_name(text: str) -> str:
 
 
 def holder_of(name: str, facts: Facts) -> Instruction | None:
-    """What `name` is a part of, where it is not an instruction the passes look at.
-
-    That is an operation inside a fusion (of a library, or copied into a fusion) or of the function that
-    a reduce, sort or scatter applies.
-    """
+    """What `name` is a part of, where it is not an instruction the passes look at. That is an operation
+    inside a fusion (of a library, or copied into a fusion) or of the function that a reduce, sort or scatter
+    applies."""
     instruction, module = facts.before.get(name), facts.replay.before
     if instruction is None:
         if name in facts.after or name in facts.lineage.created_names():
@@ -167,11 +165,9 @@ class Names:
         return sorted(found, key=lambda n: n.name not in launched)
 
     def launched(self, text: str) -> dict[str, tuple[str, ...]]:
-        """All that is launched of what the name means, by names at fusion, in the final module's order.
-
-        With each the operations of the input that were meant; none where the kernel itself was.
-        HlofuseError where nothing of it runs.
-        """
+        """All that is launched of what the name means, by names at fusion, in the final module's order. With
+        each the operations of the input that were meant; none where the kernel itself was. HlofuseError where
+        nothing of it runs."""
         facts, plain = self.facts, plain_name(text)
         rows = [k.place for k in facts.kernels()]
         meant: dict[str, list[str]] = {p.name: [] for p in rows if plain in (p.final, p.name)}

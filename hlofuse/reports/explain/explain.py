@@ -41,11 +41,8 @@ def explain(
     record: RecordCheck | None = None,
     facts: Facts | None = None,
 ) -> Explanation:
-    """Say what a replay means.
-
-    `what_if` names overrides the replay was created with; `costs` come with it from
-    `observed_replay`; so do `facts`, where they are known already.
-    """
+    """Say what a replay means. `what_if` names overrides the replay was created with; `costs` come with it
+    from `observed_replay`; so do `facts`, where they are known already."""
     facts = facts or Facts(replay, costs)
     stories = list(_counted_once([_story(p, facts) for p in replay.passes]))
     earlier, later = (
@@ -204,11 +201,9 @@ def blocking_rules_of(facts: Facts) -> tuple[BlockingRule, ...]:
 def blocking_rules(
     refused: Iterable[tuple[str, Iterable[Refusal]]], rule: Callable[[str | None], RuleText]
 ) -> tuple[BlockingRule, ...]:
-    """Refusals of each pass, those between kernels, by rule: most time at stake first, then most bytes.
-
-    A pair refused by several passes counts once, for the last of them; those that only give a kernel further
-    results count where no other had something to say.
-    """
+    """Refusals of each pass, those between kernels, by rule: most time at stake first, then most bytes. A
+    pair refused by several passes counts once, for the last of them; those that only give a kernel further
+    results count where no other had something to say."""
     pairs: dict[tuple[str | None, str | None], Refusal] = {}
     for name, found_by_pass in refused:
         for r in found_by_pass:

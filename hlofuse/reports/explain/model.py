@@ -169,10 +169,8 @@ class HotKernel:
     @property
     def bound_by(self) -> str:
         """`memory-bound`, `compute-bound`, `launch-bound`, with `, not coalesced`; `lower bound` for a floor.
-
-        `matmul table`, `collective table`: the time is by rates that XLA measured. `49× its estimate`, from
-        4 times on, where the measured time says that it is none of these.
-        """
+        `matmul table`, `collective table`: the time is by rates that XLA measured. `49× its estimate`, from 4
+        times on, where the measured time says that it is none of these."""
         k = self.kernel
         if self.estimate:
             return self.estimate

@@ -37,11 +37,8 @@ def print_explanation(
     input_arguments: Sequence[str] = (),
     limit: int = 10,
 ) -> None:
-    """The result in two lines, then pass by pass, then the rules that refuse most.
-
-    `limit` bounds the rows of each list (0: none); `input_arguments` name the input in commands to go on
-    with.
-    """
+    """The result in two lines, then pass by pass, then the rules that refuse most. `limit` bounds the rows of
+    each list (0: none); `input_arguments` name the input in commands to go on with."""
     e = explanation
     console.print(Text(common.headline(e), style="bold"))
     console.print(

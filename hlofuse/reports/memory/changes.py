@@ -53,11 +53,9 @@ class MemoryChange:
 def memory_changes(
     observed: Observed, facts: Facts, verdict: Callable[[], Verdict]
 ) -> tuple[MemoryChange, ...]:
-    """Changes that save 1% or more of the memory, the largest saving first.
-
-    Above `TRIED_UP_TO` instructions only passes after fusion are left out, since a suggestion is tried on a
-    part of the module, which has no memory of its own: then `verdict` is not asked for.
-    """
+    """Changes that save 1% or more of the memory, the largest saving first. Above `TRIED_UP_TO` instructions
+    only passes after fusion are left out, since a suggestion is tried on a part of the module, which has no
+    memory of its own: then `verdict` is not asked for."""
     found = [*_without_passes(observed, facts), *_in_memory_order(observed, facts)]
     if len(facts.before) <= TRIED_UP_TO:
         for s in verdict().suggestions:

@@ -82,10 +82,8 @@ def of_recipes(
     budget: Budget | None,
 ) -> Iterator[Suggestion]:
     """One for each recipe that applies; with a `budget` it is tried, else on the kernels around its places.
-
     Without a trial where nothing can be tried. `written` is the module before optimizations: no recipe
-    applies to an operation that a pass created.
-    """
+    applies to an operation that a pass created."""
     cutter = Cutter(situation.facts)
     before = situation.facts.before
     in_program = {_of_size(x) for x in written.instructions()} if written is not None else None
@@ -292,11 +290,9 @@ def of_flags(
     unoptimized: Callable[[], Module | None],
     budget: Budget,
 ) -> Iterator[Suggestion]:
-    """The flags about passes that had something to do here, each compiled and replayed with it.
-
-    Without the module before optimizations, those that leave out a pass from fusion on. None where repeating
-    the passes does not give what XLA has: then nothing could be compared.
-    """
+    """The flags about passes that had something to do here, each compiled and replayed with it. Without the
+    module before optimizations, those that leave out a pass from fusion on. None where repeating the passes
+    does not give what XLA has: then nothing could be compared."""
     config, target = observed.replay.config, observed.replay.target
     module = observed.replay.input.unoptimized or unoptimized()
     if not before_fusion(target, config.device) or config.changes:

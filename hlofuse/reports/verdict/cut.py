@@ -54,11 +54,9 @@ class Cutter:
         return sum(w for n, w in weights.items() if n in kernels) / (sum(weights.values()) or 1.0)
 
     def around(self, finding: Finding) -> Module | None:
-        """The kernels that hold a place, and those near them, as a module; of a loop all that are in it.
-
-        Its instructions have their names in the whole module; parameters stand for what is read from others.
-        None where the place is not within one computation, or too large.
-        """
+        """The kernels that hold a place, and those near them, as a module; of a loop all that are in it. Its
+        instructions have their names in the whole module; parameters stand for what is read from others. None
+        where the place is not within one computation, or too large."""
         at = self._places(finding)
         if len({x.computation for x in at}) != 1 or at[0].computation is None:
             return None

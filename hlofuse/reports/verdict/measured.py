@@ -20,10 +20,8 @@ def with_measured_changes(
     v: Verdict, module: Module, own: Sequence[str], inputs: str | None = None
 ) -> Verdict:
     """The verdict with the changes that make the program faster, by so much; the others are left out.
-
     `module` is the one before optimizations, `own` its flags. Of the changes of code, those that can be made
-    in this module are run; the others stay as they were, after those that were measured.
-    """
+    in this module are run; the others stay as they were, after those that were measured."""
     given = (*v.suggestions, *v.untried)
     flags = [s for s in given if s.flag][:_MOST]
     code = sorted(_changed(given, module), key=lambda c: c[0] not in given)[:_MOST]

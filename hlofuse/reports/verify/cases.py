@@ -66,11 +66,9 @@ def find_cases(
     module: str | None = None,
     until: Until = "fusion",
 ) -> tuple[list[Case], list[str]]:
-    """The cases at `path`, and what had to be left out with the reason.
-
-    A folder with before.hlo and after.hlo (with `until="end"` after_optimizations.hlo) is one case, a folder
-    of such folders a corpus; anything else is taken for a dump directory.
-    """
+    """The cases at `path`, and what had to be left out with the reason. A folder with before.hlo and
+    after.hlo (with `until="end"` after_optimizations.hlo) is one case, a folder of such folders a corpus;
+    anything else is taken for a dump directory."""
     if is_corpus_case(path):
         return [_corpus_case(path, target, until)], []
     folders = corpus_cases(path)

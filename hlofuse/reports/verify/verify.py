@@ -183,9 +183,8 @@ def with_best_release(
     work: Sequence[Job], verdicts: list[Verdict], run_all: Runner
 ) -> tuple[list[Verdict], tuple[Tried, ...]]:
     """The verdicts as the release that agrees with most modules, and all that were tried, the best first.
-
-    Only modules that differ are replayed as the other releases; the rest follows as the best of those alone.
-    """
+    Only modules that differ are replayed as the other releases; the rest follows as the best of those
+    alone."""
     open_ones = [n for n, v in enumerate(verdicts) if v.head is not None and len(_releases(v)) > 1]
     if all(v.agrees for v in verdicts) or not open_ones or TARGETS[work[0].target].release:
         return verdicts, ()

@@ -235,11 +235,9 @@ def print_answers(
     details: bool = True,
     total: int = 0,
 ) -> None:
-    """The answer; of several a heading, then one after the other, cut where `limit` is not 0.
-
-    Without `details` equal kernels are one answer: they have the same line, shape, time and rule. `total` is
-    the number of kernels of the program, if it matters.
-    """
+    """The answer; of several a heading, then one after the other, cut where `limit` is not 0. Without
+    `details` equal kernels are one answer: they have the same line, shape, time and rule. `total` is the
+    number of kernels of the program, if it matters."""
     headline = answers_headline(queries, answers, total)
     if not details:
         answers = [own[0] for own in grouped((_same(a), a) for a in answers).values()]

@@ -1,8 +1,6 @@
 """Rules of PriorityFusion (`xla/backends/gpu/transforms/priority_fusion.cc`): codes PF….
-
-`PriorityFusionQueue::CanFuse` asks `OF_PRODUCER` and `OF_CONSUMER` first, which look at one of the two
-only, then `RULES`, or `TRITON_RULES` where one of the pair is a Triton fusion.
-"""
+`PriorityFusionQueue::CanFuse` asks `OF_PRODUCER` and `OF_CONSUMER` first, which look at one of the two only,
+then `RULES`, or `TRITON_RULES` where one of the pair is a Triton fusion."""
 
 from collections.abc import Callable
 from typing import TypeAlias

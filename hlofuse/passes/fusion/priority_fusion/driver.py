@@ -273,11 +273,8 @@ class Driver:
         self._marked, self._new_consumers, self._removed_times = {}, {}, {}
 
     def _step(self, producer: Instruction, consumers: list[Instruction], priority: int) -> bool:
-        """Fuse the producer into the consumers, bitcasts left out.
-
-        A consumer that is no fusion becomes one. As XLA puts a new instruction in its place, what is known of
-        the old one is forgotten.
-        """
+        """Fuse the producer into the consumers, bitcasts left out. A consumer that is no fusion becomes one.
+        As XLA puts a new instruction in its place, what is known of the old one is forgotten."""
         legality, preferred, marked, new = self._legality, self._preferred, self._marked, self._new_consumers
         extra = producer in preferred
         tilings = legality.tilings_of(producer, consumers, extra) if legality.tiles else {}
