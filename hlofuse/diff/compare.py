@@ -179,7 +179,12 @@ class Changes:
             reasons.update(dict.fromkeys(found))
         return tuple(reasons)
 
-    def _reasons(self, detail: Detail, b: Value, a: Value) -> Iterator[Instruction]:
+    def _reasons(
+        self,
+        detail: Detail,
+        b: Value,
+        a: Value,
+    ) -> Iterator[Instruction]:
         m = self.m
         if detail.kind is Kind.OPERAND:
             position = int(detail.name)
@@ -201,7 +206,12 @@ class Changes:
                 if any(d.kind is detail.kind for d in self.details.get(root, ())):
                     yield m.before.values[root].instruction
 
-    def _because_unused(self, graph: Graph, partner: list[int], v: Value) -> tuple[Instruction, ...]:
+    def _because_unused(
+        self,
+        graph: Graph,
+        partner: list[int],
+        v: Value,
+    ) -> tuple[Instruction, ...]:
         """The reasons for an instruction that has no partner: all it serves has none either."""
         removed = v.region not in self.m.partner
         if removed and v.opcode == "parameter":

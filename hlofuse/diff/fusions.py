@@ -231,7 +231,13 @@ class FusionChanges:
             total += self.costs.instruction(i)
         return total
 
-    def _fusion(self, graph: Graph, group: Group, *, after: bool) -> MatchedFusion:
+    def _fusion(
+        self,
+        graph: Graph,
+        group: Group,
+        *,
+        after: bool,
+    ) -> MatchedFusion:
         partner = self.m.backward if after else self.m.forward
 
         def name(i: int) -> int:

@@ -84,7 +84,12 @@ class _Unrolling:
     array of which each iteration reads or writes its own part is one of blocks, a block for each iteration of
     the new loop."""
 
-    def __init__(self, loop: Instruction, counter: Counter, times: int) -> None:
+    def __init__(
+        self,
+        loop: Instruction,
+        counter: Counter,
+        times: int,
+    ) -> None:
         self._loop, self._times, self._counter = loop, times, counter
         self._body = body_of(loop)
         self._number = counter.index
@@ -185,7 +190,12 @@ class _Unrolling:
         zero = make.scalar(self._at, number.shape.element_type, 0)
         return [number if k == along else zero for k in range(x.shape.rank + 1)]
 
-    def _part(self, x: Instruction, along: int, iteration: int) -> Instruction:
+    def _part(
+        self,
+        x: Instruction,
+        along: int,
+        iteration: int,
+    ) -> Instruction:
         starts, limits = [0] * x.shape.rank, list(x.shape.dimensions)
         if x not in self._blocks:
             block = self._before[x.operands[0].tuple_index]
@@ -198,7 +208,12 @@ class _Unrolling:
         starts[along], limits[along] = iteration, iteration + 1
         return make.slice_of(self._at, self._blocks[x], starts, limits)
 
-    def _updated(self, x: Instruction, along: int, update: Instruction) -> Instruction:
+    def _updated(
+        self,
+        x: Instruction,
+        along: int,
+        update: Instruction,
+    ) -> Instruction:
         updates = self._updates.setdefault(x, [])
         updates.append(update)
         whole = self._before[x.operands[0].tuple_index]
@@ -232,7 +247,12 @@ def _is_own(x: Instruction) -> bool:
 class _Loop:
     """A loop that runs a known number of times; its body yields a tuple."""
 
-    def __init__(self, loop: Instruction, trips: int, number: int) -> None:
+    def __init__(
+        self,
+        loop: Instruction,
+        trips: int,
+        number: int,
+    ) -> None:
         self.loop, self.trips = loop, trips
         self.body = body_of(loop)
         self.given = self.body.parameters[0]
@@ -248,7 +268,12 @@ class _Loop:
         return whole is not x and is_element(whole, self.given, k) and len(whole.users) == 1
 
 
-def _loops(where: Callable[[_Loop], bool], backend: str = "", nested: bool = False, own: bool = True) -> Find:
+def _loops(
+    where: Callable[[_Loop], bool],
+    backend: str = "",
+    nested: bool = False,
+    own: bool = True,
+) -> Find:
     def matches(loop: Instruction) -> object:
         counter, body = counter_of(loop), body_of(loop)
         if counter is None or body.root.opcode != "tuple" or (has(body, "while") and not nested):

@@ -153,7 +153,12 @@ def _add_products(x: Instruction) -> bool:
     return replace(x, fold(x, "add", terms))
 
 
-def _part(x: Instruction, side: int, number: int, places: Sequence[int]) -> Instruction:
+def _part(
+    x: Instruction,
+    side: int,
+    number: int,
+    places: Sequence[int],
+) -> Instruction:
     """A factor of a term of the product `x`, in the form of its result."""
     value, along = x.operands[side], DotDimensions.of(x).contracting(side)[0]
     starts, limits = [0] * value.shape.rank, list(value.shape.dimensions)
@@ -348,7 +353,12 @@ def _extreme(x: Instruction) -> bool:
 class _Numbers:
     """start + step · (i // repeat), for i from 0."""
 
-    def __init__(self, starts: tuple[Instruction, ...], step: int, repeat: int) -> None:
+    def __init__(
+        self,
+        starts: tuple[Instruction, ...],
+        step: int,
+        repeat: int,
+    ) -> None:
         self.starts, self.step, self.repeat = starts, step, repeat
 
     @property

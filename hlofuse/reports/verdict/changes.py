@@ -63,7 +63,12 @@ def with_module(before: Account, other: Observed, path: str) -> Change:
     return Change(f"with {path}", f"the program {other.replay.before.name}", trial)
 
 
-def with_flags(observed: Observed, before: Account, flags: str, unoptimized: Module | None) -> Change:
+def with_flags(
+    observed: Observed,
+    before: Account,
+    flags: str,
+    unoptimized: Module | None,
+) -> Change:
     """The row of XLA flags, compiled from before optimizations where that is at hand. HlofuseError for flags
     that no replay follows."""
     given = parse_flags(flags)

@@ -101,7 +101,13 @@ def _share_lines(v: Verdict, width: int) -> Iterator[tuple[str, str]]:
     yield from ((line, "") for line in phrases.times_lines(v))
 
 
-def advice_lines(v: Verdict, width: int, limit: int, *, code: bool = True) -> Iterator[tuple[str, str]]:
+def advice_lines(
+    v: Verdict,
+    width: int,
+    limit: int,
+    *,
+    code: bool = True,
+) -> Iterator[tuple[str, str]]:
     """A blank line, then at most so many suggestions (0: all), and recipes that were not tried."""
     yield "", ""
     yield from suggestion_lines(v, min(limit, _SUGGESTIONS) or None, width, code=code)
