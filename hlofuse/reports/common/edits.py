@@ -16,7 +16,7 @@ from hlofuse.reports.common.recipe_page import recipe_names, recipe_page, recipe
 
 _MODULES = {"jnp": "jax.numpy", "lax": "jax.lax", "jax": "jax"}
 """Modules that the forms name; a program has its own names for them."""
-_DOTTED = re.compile(r"\b(jnp|lax|jax)\.(?=\w)")
+_DOTTED = re.compile(r"(?<![.\w])(jnp|lax|jax)\.(?=\w)")
 _UNNAMED = re.compile(r"(?<!import )(?<!from )(?<![\w.])jax\.")
 _LETTER = re.compile(r"(?<![.\w])(\*?)([A-Z])\b")
 _NUMBER = re.compile(r"-?[\d.e-]+")
