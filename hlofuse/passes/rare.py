@@ -1,5 +1,7 @@
 """Passes that find nothing to do in most modules."""
 
+from collections.abc import Callable
+
 from hlofuse.analysis.custom_calls import has_side_effect
 from hlofuse.ir.fusing import clone_of, computation_of
 from hlofuse.ir.graph import Instruction, Module
@@ -254,7 +256,7 @@ def _plain(shape: Shape) -> Shape:
     return array(shape.element_type, shape.dimensions)
 
 
-_NORMS = {
+_NORMS: dict[str, Callable[..., Instruction]] = {
     "batch-norm-training": _Norm.training,
     "batch-norm-inference": _Norm.inference,
     "batch-norm-grad": _Norm.gradient,

@@ -81,14 +81,14 @@ def test_names_are_those_of_the_program() -> None:
     """A module that has none is imported, and what has a name keeps it."""
     head = "import jax.numpy as np\nfrom jax.lax import scan as go\n"
     text = head + "y = np.cumsum(x, 0)\n"
-    ways = {e.recipe: e.texts[0].removeprefix(head) for e in edits(text, [3])}
+    found = {e.recipe: e.texts[0].removeprefix(head) for e in edits(text, [3])}
     loop = "lambda total, row: (total + row,) * 2, np.zeros_like(x[0]), x"
-    assert ways == {
+    assert found == {
         "triangular-cumsum": "y = np.tril(np.ones((x.shape[0],) * 2, x.dtype)) @ x\n",
         "scan-not-cumsum": f"import jax\ny = jax.lax.scan({loop})[1]\n",
     }
-    found = only("y = go(f, 0, xs)\n", head).texts[0]
-    assert found == f"{head}import jax\ny = jax.lax.scan(f, 0, xs, unroll=2)\n"
+    unrolled = only("y = go(f, 0, xs)\n", head).texts[0]
+    assert unrolled == f"{head}import jax\ny = jax.lax.scan(f, 0, xs, unroll=2)\n"
 
 
 @pytest.mark.parametrize(
