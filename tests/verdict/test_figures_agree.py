@@ -122,6 +122,10 @@ def _faults(program: Program, hlofuse: Run) -> list[str]:
             result, least = s["tried"][key], floor[key]
             if result is not None and least is not None and result < least - 0.01:
                 found.append(f"{s['text']}: {key} {result} below the floor {least}")
+    if (both := explained["together"]) is not None and (gained := both["gain"]["time_us"]) is not None:
+        alone = [explained["suggestions"][n - 1]["gain"]["time_us"] or 0 for n in both["suggestions"]]
+        if gained <= max(alone):
+            found.append(f"together {gained} µs, alone {alone}")
     return found
 
 

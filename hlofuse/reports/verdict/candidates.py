@@ -384,8 +384,9 @@ def combined(
     written: Module | None,
     budget: Budget,
 ) -> tuple[tuple[int, ...], Trial] | None:
-    """The changes that still help after others, and the gain of all; None for fewer than two. First those of
-    `written`, the module before optimizations, and flags, then those at the input of fusion."""
+    """The changes that still help after others, and the gain of all; None for fewer than two, or if one alone
+    gains as much. First those of `written`, the module before optimizations, and flags, then those at the
+    input of fusion."""
     able = [(n, s) for n, s in enumerate(suggestions, 1) if not s.trial.is_to_be_measured]
     early = [(n, s) for n, s in able if s.flag or s.recipe in WRITTEN]
     later = [(n, s, s.change) for n, s in able if s.change is not None and not s.flag]
@@ -423,7 +424,10 @@ def combined(
             current, account = attempt[0], after
             helpful.append(number)
     trial = trial_of(first.totals, account.totals, "replayed", (first, account))
-    return (tuple(sorted(helpful)), trial) if len(helpful) > 1 else None
+    best = max((s.trial.us_saved or 0.0 for n, s in able if n in helpful), default=0.0)
+    if len(helpful) < 2 or (trial.us_saved is not None and trial.us_saved <= best):
+        return None
+    return tuple(sorted(helpful)), trial
 
 
 # Trying a recipe: its change is written into a copy of the module, and fusion is replayed on that.
