@@ -290,12 +290,12 @@ _AS_IT_IS = ("custom-call", "bitcast-convert", "rng-bit-generator", "infeed", "o
 
 def _compute_narrow(x: Instruction) -> bool:
     """All that is computed in float64 from float32 is computed in float32."""
+    if x.shape.element_type != "f64" or x.operands[0].shape.element_type != "f32":
+        return False
     module = module_of(computation_of(x))
     entry = module.entry
     wide = [i for i in module.instructions() if _narrower(i.shape) != i.shape]
     given = [i for i in wide if i in entry.parameters]
-    if x.shape.element_type != "f64" or x.operands[0].shape.element_type != "f32":
-        return False
     if any(p.shape.rank for p in given) or any(has([i, *i.operands], *_AS_IT_IS) for i in wide):
         return False
     root = entry.root
