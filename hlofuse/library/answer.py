@@ -20,10 +20,8 @@ D = TypeVar("D")
 
 @dataclass(eq=False, repr=False)
 class Answer(Sequence[Any], Generic[D]):
-    """The answer to one question. `data` has it as objects, `rows()` as a table, `print` shows its text.
-
-    It is a sequence of its main entries: kernels, decisions, changes, findings.
-    """
+    """The answer to one question. `data` has it as objects, `rows()` as a table, `print` shows its text. It
+    is a sequence of its main entries: kernels, decisions, changes, findings."""
 
     name: str
     compute: Callable[[], D]

@@ -18,9 +18,7 @@ from hlofuse.reports.upgrade import Upgrade, print_upgrade, upgrade, upgrade_jso
 
 def checked_release(flag: str, text: str | None) -> tuple[str | None, str]:
     """The named release of a user's version and a note where it is another one; None for `auto` and None.
-
-    HlofuseError, with the releases that there are, for others and for those after the newest series.
-    """
+    HlofuseError, with the releases that there are, for others and for those after the newest series."""
     if text in (None, "auto"):
         return None, ""
     with suppress(HlofuseError):
@@ -31,10 +29,8 @@ def checked_release(flag: str, text: str | None) -> tuple[str | None, str]:
 
 
 def check_upgrade(old: str | None, new: str | None, *, compiled: bool) -> tuple[str | None, str]:
-    """The release to upgrade to (None where the call has none) and a note on it.
-
-    HlofuseError for an unknown release, and where both sides would be the same: `compiled` is a second side.
-    """
+    """The release to upgrade to (None where the call has none) and a note on it. HlofuseError for an unknown
+    release, and where both sides would be the same: `compiled` is a second side."""
     (from_release, _), (to_release, note) = checked_release("--from", old), checked_release("--to", new)
     if to_release is None and from_release in (None, NEWEST) and not compiled:
         raise HlofuseError(f"Nothing to compare: give --from or --to, one of {', '.join(NAMES)}")
@@ -42,11 +38,9 @@ def check_upgrade(old: str | None, new: str | None, *, compiled: bool) -> tuple[
 
 
 def upgraded(options: ReplayOptions, to: str | None, compiled: ReplayOptions | None) -> Answer[list[Upgrade]]:
-    """Every module of the input by its release and by `to`; worst first.
-
-    `compiled` has the same modules as the other release brings them to fusion. Without `to` that is the
-    release of `compiled`, else the newest. HlofuseError where no other release is given.
-    """
+    """Every module of the input by its release and by `to`; worst first. `compiled` has the same modules as
+    the other release brings them to fusion. Without `to` that is the release of `compiled`, else the newest.
+    HlofuseError where no other release is given."""
     to, note = check_upgrade(options.xla, to, compiled=compiled is not None)
     options.listener.note(note)
     requests, others = list(each_module(options, finished=False)), {}

@@ -62,10 +62,8 @@ def require_end(target: str, device: DeviceDescription | None) -> None:
 
 
 def is_before_optimizations(loaded: Loaded) -> bool:
-    """True for a module that has to be lowered to the input of fusion; False where it is there.
-
-    StageError for other stages and backends.
-    """
+    """True for a module that has to be lowered to the input of fusion; False where it is there. StageError
+    for other stages and backends."""
 
     try:
         require_input_stage(loaded.module, loaded.target, loaded.identity.shown)
@@ -152,10 +150,8 @@ def read(
 
 
 def _tpu(module: Module, profile: Profile | None, named: str | None) -> Fact | None:
-    """The TPU that a module of XLA:TPU is for; None where it is not known, and for other modules.
-
-    Raises `HlofuseError` where the call names one and the module is another's.
-    """
+    """The TPU that a module of XLA:TPU is for; None where it is not known, and for other modules. Raises
+    `HlofuseError` where the call names one and the module is another's."""
     backend = backend_of(module)
     if backend is None or backend.value != "tpu":
         if named is None:
@@ -226,9 +222,7 @@ def _device(
     profile: Profile | None,
 ) -> tuple[str | DeviceDescription | None, Fact | None, str]:
     """The device, what shows it, and a note where a file tells it that is there for another purpose.
-
-    HlofuseError where the target needs one and none is known.
-    """
+    HlofuseError where the target needs one and none is known."""
 
     if options.device is not None:
         return options.device, Fact(Path(options.device).stem, "asked", "given by --device"), ""
@@ -263,10 +257,8 @@ def _device(
 
 
 def at_fusion_input(options: ReplayOptions, loaded: Loaded) -> Loaded:
-    """The loaded module at the input of fusion: as it is, or lowered, with a note.
-
-    Raises `StageError` where that is impossible, `HlofuseError` where the target needs a device.
-    """
+    """The loaded module at the input of fusion: as it is, or lowered, with a note. Raises `StageError` where
+    that is impossible, `HlofuseError` where the target needs a device."""
     if loaded.config is None:
         if "profile" in loaded.module.findings:  # reported as it is, without times of XLA's model
             is_before_optimizations(loaded)
@@ -290,10 +282,8 @@ def _ordered(options: ReplayOptions, loaded: Loaded) -> Loaded:
 
 
 def _lowered(options: ReplayOptions, loaded: Loaded) -> Loaded:
-    """A module before optimizations at the input of fusion, with a note.
-
-    HlofuseError for files about the input of fusion: they know other names and ids.
-    """
+    """A module before optimizations at the input of fusion, with a note. HlofuseError for files about the
+    input of fusion: they know other names and ids."""
 
     order = options.order if options.order != "replayed" else None
     trace = options.xla_trace if options.xla_trace != "none" else None
@@ -327,11 +317,9 @@ def with_change(options: ReplayOptions, first: Observed, change: str) -> Observe
 def on_device(
     options: ReplayOptions, first: Observed, other: str | None, release: str | None = None
 ) -> Observed:
-    """The program of a replay on another device, from before optimizations where that is at hand.
-
-    XLA's record is about the first device, and so is a module that enters fusion. `release` is XLA's,
-    where it is another; without another device the module is the same.
-    """
+    """The program of a replay on another device, from before optimizations where that is at hand. XLA's
+    record is about the first device, and so is a module that enters fusion. `release` is XLA's, where it is
+    another; without another device the module is the same."""
 
     target = first.replay.target
     if first.costs is None and other is not None:
@@ -477,10 +465,8 @@ class Loaded:
         return self.config.changes if self.config is not None else ()
 
     def observe(self, *, one_of_many: bool = False) -> Observed:
-        """The replay with its costs, and XLA's own replay where the options differ from XLA.
-
-        `one_of_many` keeps quiet about a log that is not followed.
-        """
+        """The replay with its costs, and XLA's own replay where the options differ from XLA. `one_of_many`
+        keeps quiet about a log that is not followed."""
 
         from hlofuse.account import observed_replay  # loads the cost model
 

@@ -39,10 +39,8 @@ from hlofuse.reports.verdict.verdict import verdict
 def measure_all(
     requests: Sequence[ReplayOptions], root: Path, baseline: Mapping[str, Profile] | None = None
 ) -> list[Measured]:
-    """Every module of every input. HlofuseError for the first that cannot be read or replayed.
-
-    `baseline` are the profiles that they will be held against: those tell the device where nothing else does.
-    """
+    """Every module of every input. HlofuseError for the first that cannot be read or replayed. `baseline` are
+    the profiles that they will be held against: those tell the device where nothing else does."""
     listener = replace(requests[0].listener, note=cache(requests[0].listener.note))  # of many modules once
     requests = [replace(r, listener=listener) for r in requests]
     found: list[Measured] = []
@@ -119,11 +117,9 @@ def check(reports: Sequence[Program], options: questions.Check) -> Answer[Check]
 def checked(
     requests: Sequence[ReplayOptions], options: questions.Check, update: bool = False
 ) -> tuple[Answer[Check], dict[Path, str]]:
-    """The broken limits, and the files of the baseline to write with `update`.
-
-    Bytes, time and memory may exceed the baseline by `tolerance` percent. Raises `HlofuseError` for an
-    unreadable baseline, and where there is nothing to check against.
-    """
+    """The broken limits, and the files of the baseline to write with `update`. Bytes, time and memory may
+    exceed the baseline by `tolerance` percent. Raises `HlofuseError` for an unreadable baseline, and where
+    there is nothing to check against."""
 
     budget = Budget.of(options.max_kernels, options.max_bytes, options.max_time, options.max_memory)
     baseline = Path(options.baseline) if options.baseline is not None else None

@@ -23,9 +23,7 @@ def each_module(
     request: ReplayOptions, *, finished: bool = True
 ) -> Iterator[tuple[ReplayOptions, str | None]]:
     """A request for each module of one input, with the name that it is paired by; None for its own.
-
-    `finished` takes the module after all passes of a dump without the input of fusion, else the program.
-    """
+    `finished` takes the module after all passes of a dump without the input of fusion, else the program."""
     folder = Path(request.input)
     if is_profile(request.input) and request.module is None:
         modules = sorted(read_profile(request.input).modules, key=lambda m: (m.name, m.program or 0))

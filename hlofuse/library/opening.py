@@ -117,11 +117,9 @@ def replay(
     observers: Sequence[PassObserver] = (),
     **how: Any,
 ) -> Compilation:
-    """The result of XLA's fusion passes on a copy of a module, with every decision.
-
-    Without `config` the module is read as `open` reads it, with the same options. With a `ReplayConfig`, or
-    the name of a target, nothing is read from it: see `hlofuse.compilation.compile`.
-    """
+    """The result of XLA's fusion passes on a copy of a module, with every decision. Without `config` the
+    module is read as `open` reads it, with the same options. With a `ReplayConfig`, or the name of a target,
+    nothing is read from it: see `hlofuse.compilation.compile`."""
     from hlofuse.compilation import compile as replay_with
 
     if config is None and isinstance(input, Module):

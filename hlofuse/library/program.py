@@ -66,17 +66,13 @@ class Program:
 
     @cached_property
     def at_fusion(self) -> Loaded:
-        """The module at the input of fusion, in the best order there is.
-
-        StageError, a HlofuseError, for a module that is fused already.
-        """
+        """The module at the input of fusion, in the best order there is. StageError, a HlofuseError, for a
+        module that is fused already."""
         return at_fusion_input(self.options, self.loaded)
 
     def before_optimizations(self, command: str) -> Loaded:
         """The module before optimizations: the input, or what lies next to it; a copy that no report reads.
-
-        HlofuseError without one: `command` needs it.
-        """
+        HlofuseError without one: `command` needs it."""
         loaded = read(self.options, any_stage=True)  # a replay puts its own module in the order of creation
         if loaded.config is None:
             raise HlofuseError(f"target {loaded.target} {NEEDS_DEVICE}")

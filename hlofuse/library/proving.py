@@ -65,11 +65,9 @@ def _with_candidates(report: Program, v: Verdict) -> Verdict:
 
 
 def _proved(report: Program, v: Verdict, tries: int, python: str | None) -> Verdict:
-    """The verdict with changes that XLA compiled, at most so many, and what they gain.
-
-    Each is compared with the unchanged module, compiled in the same way. `Verdict.not_proved` says why none
-    could be compiled. HlofuseError without the module before optimizations.
-    """
+    """The verdict with changes that XLA compiled, at most so many, and what they gain. Each is compared with
+    the unchanged module, compiled in the same way. `Verdict.not_proved` says why none could be compiled.
+    HlofuseError without the module before optimizations."""
     start = prepared(report.before_optimizations("explain --prove").module)
     found = sorted(_candidates(report, v, start), key=lambda c: -c[0].touched)
     suggested = {s.recipe or s.flag for s in (*v.suggestions, *v.untried)}

@@ -74,10 +74,8 @@ def _decisions(document: dict[str, Any]) -> Iterable[dict[str, Any]]:
 
 
 def _by_own_names(report: Program, name: str, other: str | None) -> list[Found]:
-    """The answer by names of the input, for names of XLA's own run that mean nothing under other settings.
-
-    A note says so. Empty where the names have an answer as they are.
-    """
+    """The answer by names of the input, for names of XLA's own run that mean nothing under other settings. A
+    note says so. Empty where the names have an answer as they are."""
     observed = report.observed
     if observed.xla is None:
         return []

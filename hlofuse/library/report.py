@@ -30,11 +30,9 @@ if TYPE_CHECKING:
 
 
 class Report(Program):
-    """XLA's fusion of one module: its result, reasons and improvements.
-
-    `hlofuse.open` makes one. Every answer is computed on first use and cached. Every figure is that of the
-    command line's JSON. `HlofuseError`, with a sentence for the user, says why an answer is impossible.
-    """
+    """XLA's fusion of one module: its result, reasons and improvements. `hlofuse.open` makes one. Every
+    answer is computed on first use and cached. Every figure is that of the command line's JSON.
+    `HlofuseError`, with a sentence for the user, says why an answer is impossible."""
 
     if TYPE_CHECKING:  # at run time the methods are created from `QUESTIONS` below
         explain = method_of(questions.Explain)
@@ -79,10 +77,8 @@ class Report(Program):
         return self.stats_of()
 
     def without_pass(self, *names: str, confirm: bool = False) -> Answer[Any]:
-        """The gain of XLA's passes, as `hlofuse what-if --without-pass`; `all` for each with an effect.
-
-        With `confirm` XLA:CPU compiles as well, with the user's JAX.
-        """
+        """The gain of XLA's passes, as `hlofuse what-if --without-pass`; `all` for each with an effect. With
+        `confirm` XLA:CPU compiles as well, with the user's JAX."""
         return self.what_if(without_pass=names, confirm=confirm)
 
     @cached_property
@@ -113,11 +109,9 @@ class Report(Program):
         return replayed_until(self, until).text
 
     def upgrade(self, to: str | None = None, compiled: Report | None = None) -> Answer[list[Upgrade]]:
-        """The fusions of another release of XLA, as `hlofuse upgrade`.
-
-        `compiled` is the program as that release compiled it; its passes before fusion then count too.
-        Without `to` it is the release of `compiled`, or the newest for a report with `xla`.
-        """
+        """The fusions of another release of XLA, as `hlofuse upgrade`. `compiled` is the program as that
+        release compiled it; its passes before fusion then count too. Without `to` it is the release of
+        `compiled`, or the newest for a report with `xla`."""
         from hlofuse.library.builds import upgraded
 
         return upgraded(self.options, to, compiled.options if compiled is not None else None)
@@ -138,11 +132,9 @@ class Report(Program):
     # To look at.
 
     def render(self, view: str | None = None, **how: Any) -> Drawing:
-        """The module and its fusions as a picture, as `hlofuse render`; a notebook shows it.
-
-        view: `before`, `after` or `both`; `how`: `focus`, `radius`, `open`, `max_nodes`, `legend`
-        and `caption` of `hlofuse.render.render`. Names are any names. `Drawing.to_bytes("png")` writes one.
-        """
+        """The module and its fusions as a picture, as `hlofuse render`; a notebook shows it. view: `before`,
+        `after` or `both`; `how`: `focus`, `radius`, `open`, `max_nodes`, `legend` and `caption` of
+        `hlofuse.render.render`. Names are any names. `Drawing.to_bytes("png")` writes one."""
         from hlofuse.library.drawing import drawn
 
         return drawn(self, view, **how)
@@ -162,11 +154,9 @@ class Report(Program):
         source: str | None = None,
         timeline: bool = True,
     ) -> Page:
-        """The page of `hlofuse explore`: one HTML file as text, with every kernel and decision.
-
-        With `other`, a device or a release it shows two modules side by side. `source` is the directory of
-        the program, whose text it then contains. `Path("page.html").write_text(report.explore())` writes it.
-        """
+        """The page of `hlofuse explore`: one HTML file as text, with every kernel and decision. With `other`,
+        a device or a release it shows two modules side by side. `source` is the directory of the program,
+        whose text it then contains. `Path("page.html").write_text(report.explore())` writes it."""
         from hlofuse.library.drawing import explored
 
         return Page(explored(self, other, compare_device, compare_xla, source, timeline))

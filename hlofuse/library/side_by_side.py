@@ -46,10 +46,8 @@ def is_folder(options: ReplayOptions) -> bool:
 
 
 def side_in(modules: Many, options: ReplayOptions) -> Program:
-    """The module of a directory that the options name; of several without a name the main one.
-
-    With changes to XLA, and for another device, it is the replay of the directory: no file shows that.
-    """
+    """The module of a directory that the options name; of several without a name the main one. With changes
+    to XLA, and for another device, it is the replay of the directory: no file shows that."""
     if options.module is None and len(modules.files) > 1:
         return Program(options)
     file = modules.pick(options.module)
@@ -119,9 +117,7 @@ def difference(
     before: Program, after: Program, launched: bool, metadata: bool = False
 ) -> tuple[ModuleDiff, Callable[[], Accounts]]:
     """The differences of AFTER, and the launches of either side, which are counted when they are first read.
-
-    With `launched` the final modules are compared, else the modules as they were read.
-    """
+    With `launched` the final modules are compared, else the modules as they were read."""
     pair = (
         (_final_account(before).module, _final_account(after).module)
         if launched
@@ -181,10 +177,8 @@ def differences(
 
 
 def compared(before: Program, after: Program, *, metadata: bool = False) -> Answer[ModuleDiff]:
-    """The differences of AFTER, by kernels that run where both are; see `both_sides`.
-
-    Times are those of the device that is given or recorded with each module, or those of profiles.
-    """
+    """The differences of AFTER, by kernels that run where both are; see `both_sides`. Times are those of the
+    device that is given or recorded with each module, or those of profiles."""
     before, after, launched = both_sides(before, after)
     with before.options.listener.activity("comparing"):
         found, accounts = difference(before, after, launched, metadata)

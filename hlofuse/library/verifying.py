@@ -37,11 +37,9 @@ def verify(
     jobs: int | None = 1,
     listener: Listener = SILENT,
 ) -> Answer[Report]:
-    """The agreement of replays with XLA's own results, as `hlofuse verify`: see `data.agrees`.
-
-    `path` is the module before the fusion passes and `after` the one after them, or `path` is a dump
-    directory. `jobs` are processes; None for one per CPU. The other options are those of the command.
-    """
+    """The agreement of replays with XLA's own results, as `hlofuse verify`: see `data.agrees`. `path` is the
+    module before the fusion passes and `after` the one after them, or `path` is a dump directory. `jobs` are
+    processes; None for one per CPU. The other options are those of the command."""
     from hlofuse.reports.verify import verify
 
     path, after = Path(path), Path(after) if after is not None else None

@@ -27,10 +27,8 @@ _OPEN_WITH = {
 
 
 def message(kind: str, text: str) -> None:
-    """Print `error: …`, `warning: …` or `note: …`; nothing for an empty message.
-
-    A message may quote a dump: line ends stay, control sequences do not reach the terminal.
-    """
+    """Print `error: …`, `warning: …` or `note: …`; nothing for an empty message. A message may quote a dump:
+    line ends stay, control sequences do not reach the terminal."""
     if text:
         click.echo("\n".join(printable(line) for line in f"{kind}: {text}".split("\n")), err=True)
 
@@ -68,10 +66,8 @@ def spinner(
     draw: Callable[[Console], None] | None = None,
     after: float = 1.0,
 ) -> Iterator[None]:
-    """Says on stderr what is going on, for as long as it lasts, once `after` seconds passed.
-
-    What `draw` prints stands above it meanwhile, and stays if the user stops the work.
-    """
+    """Says on stderr what is going on, for as long as it lasts, once `after` seconds passed. What `draw`
+    prints stands above it meanwhile, and stays if the user stops the work."""
     if not sys.stderr.isatty():
         yield
         return

@@ -24,10 +24,8 @@ def stacked(*options: Decorator[Any]) -> Decorator[F]:
 
 
 def option(names: str, value: str | Sequence[str], meaning: str, **more: Any) -> Callable[[F], F]:
-    """An option with a value: its names, what stands for the value or the choices, and what it does.
-
-    A default is shown in `--help`.
-    """
+    """An option with a value: its names, what stands for the value or the choices, and what it does. A
+    default is shown in `--help`."""
     more |= {"metavar": value} if isinstance(value, str) else {"type": click.Choice(value)}
     if "default" in more:
         more["show_default"] = True
@@ -137,11 +135,9 @@ def output_option(meaning: str, metavar: str = "FILE") -> Callable[[F], F]:
 
 
 def report_options_with(formats: Sequence[str], meaning: str) -> Decorator[Any]:
-    """`--format`, `--color`, `-o`: how a report comes out, the argument `out` of the command.
-
-    `meaning` says of the formats what needs saying. Colours are automatic on a terminal that wants them
-    (NO_COLOR and TERM=dumb are heeded).
-    """
+    """`--format`, `--color`, `-o`: how a report comes out, the argument `out` of the command. `meaning` says
+    of the formats what needs saying. Colours are automatic on a terminal that wants them (NO_COLOR and
+    TERM=dumb are heeded)."""
 
     def as_argument(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)

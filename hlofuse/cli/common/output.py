@@ -119,10 +119,8 @@ def _width(to_terminal: bool) -> int:
 
 
 def save(path: Path, content: str | bytes, how: str = "") -> None:
-    """Write the file that an option names, and report it on standard error.
-
-    `how` to open it is taken from the suffix unless it is given.
-    """
+    """Write the file that an option names, and report it on standard error. `how` to open it is taken from
+    the suffix unless it is given."""
     from hlofuse.cli.common.messages import wrote
 
     write_file(path, content)
@@ -130,10 +128,8 @@ def save(path: Path, content: str | bytes, how: str = "") -> None:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write a file whole or not at all: to a temporary file in its directory, then renamed.
-
-    A link stays: the file that it points to is replaced.
-    """
+    """Write a file whole or not at all: to a temporary file in its directory, then renamed. A link stays: the
+    file that it points to is replaced."""
     import shutil
     from secrets import token_hex
 
