@@ -8,7 +8,7 @@ from hlofuse.account.collectives import Overlap, exchange_of, overlaps
 from hlofuse.account.figures import KernelTime
 from hlofuse.account.floor import products
 from hlofuse.account.traffic import border_bytes
-from hlofuse.analysis.cost import Cost
+from hlofuse.analysis.cost import Cost, CostAnalysis
 from hlofuse.analysis.elementwise import leaves_size
 from hlofuse.analysis.launches import LaunchKind, is_asynchronous, launch_of
 from hlofuse.cost.tpu import TpuDevice, tpu_devices
@@ -29,6 +29,7 @@ class TpuAccount(Account):
     ) -> None:
         """With times on the device of that name; without on another."""
         super().__init__(module, backend="tpu", is_final=is_final)
+        self._counts = CostAnalysis()
         self.tpu = tpu_devices().get(device or "")
 
     @property
@@ -45,6 +46,12 @@ class TpuAccount(Account):
         if self.tpu is None or not self.tpu.clock_rate_ghz:
             return ""
         return f"XLA:TPU's cycles at {self.tpu.clock_rate_ghz:g} GHz"
+
+    def cost(self, instruction: Instruction) -> Cost:
+        """XLA:TPU's count: a scatter writes its whole result."""
+        if instruction.opcode == "custom-call":
+            return super().cost(instruction)
+        return self._counts.instruction(instruction)
 
     def kernel(self, instruction: Instruction) -> KernelTime | None:
         """The estimate, and what explains at least half of it; None without one."""

@@ -199,6 +199,8 @@ def _bytes(instruction: Instruction) -> tuple[int, int]:
     if opcode == "scatter" and len(operands) > 2:
         n = len(operands) // 2
         updates = sum(shape_size(u.shape) for u in operands[n + 1 :])
+        if tiles := count.padded_updates(instruction):
+            return tiles + updates + shape_size(operands[n].shape), tiles
         return 2 * updates + shape_size(operands[n].shape), updates
     if opcode == "infeed":
         return 0, leaves_size(shape)

@@ -3,7 +3,7 @@ multiply-add counts as two. Transcendental operations are counted apart from flo
 
 import math
 import re
-from dataclasses import replace
+from collections.abc import Collection
 
 from hlofuse.analysis.convolution import dimension_numbers, window_dimensions
 from hlofuse.analysis.custom_calls import custom_call_target
@@ -246,15 +246,29 @@ def read_bytes(value: Instruction, depth: int = 0) -> int:
 
 
 def padded_slices(gather: Instruction) -> int:
-    """Bytes of the slices that a gather reads, each padded to whole tiles; 0 without tiles."""
-    source, indices = gather.operands[0].shape, gather.operands[1].shape
+    """Bytes of the slices that a gather reads, with the rows that tiles add to each; 0 without tiles."""
+    source = gather.operands[0].shape
     sizes = gather.attributes.get("slice_sizes", ())
     if source.layout is None or not source.layout.tiles or len(sizes) != source.rank:
         return 0
-    vector = gather.attributes.get("index_vector_dim", indices.rank)
-    width = indices.dimensions[vector] if vector < indices.rank else 1
-    slices = indices.element_count // max(width, 1)
-    return slices * shape_size(replace(source, dimensions=tuple(sizes)))
+    return shape_size(gather.shape) * _tile_factor(source, [d for d, s in enumerate(sizes) if s == 1])
+
+
+def padded_updates(scatter: Instruction) -> int:
+    """Bytes of the whole tiles that a scatter writes; 0 without tiles."""
+    written, updates = scatter.operands[0].shape, scatter.operands[-1].shape
+    if written.layout is None or not written.layout.tiles:
+        return 0
+    inserted = scatter.attributes.get("inserted_window_dims", ())
+    batch = scatter.attributes.get("input_batching_dims", ())
+    return shape_size(updates) * _tile_factor(written, (*inserted, *batch))
+
+
+def _tile_factor(array: Shape, single: Collection[int]) -> int:
+    """Elements of the tiles in which a slice takes one element of each of these dimensions."""
+    assert array.layout is not None
+    lengths = zip(array.minor_to_major, reversed(array.layout.tiles[0]), strict=False)
+    return math.prod(length for d, length in lengths if d in single and length > 0)
 
 
 def _read_through(fusion: Instruction, number: int, depth: int) -> int:

@@ -58,6 +58,8 @@ def type_number(element_type: str) -> int:
 
 
 POINTER_SIZE = 8
+_TPU_UNIT, _SEMAPHORES = 512, 2
+"""The least bytes of a buffer on a TPU, and its memory space of semaphores."""
 UNBOUNDED = -1
 """The size of an unbounded dimension, written `?`."""
 
@@ -239,9 +241,12 @@ class Shape:
     def buffer_size(self) -> int:
         """Bytes of one buffer of this shape (`CpuExecutable::ShapeSizeBytes`, `ShapeUtil::ByteSizeOf`). A
         tuple is its table of pointers, without the arrays. A packed array (`E(4)` in the layout) takes whole
-        bytes in sum only; a dynamic one has an int32 for each dimension. A tiled one is padded."""
+        bytes in sum only; a dynamic one has an int32 for each dimension. A tiled one is padded,
+        and a semaphore of a TPU takes a tile of 8 by 128."""
         if self.is_tuple:
-            return POINTER_SIZE * len(self.tuple_shapes)
+            size = POINTER_SIZE * len(self.tuple_shapes)
+            is_tiled = any(leaf.layout is not None and leaf.layout.tiles for _, leaf in self.leaves())
+            return -(-size // _TPU_UNIT) * _TPU_UNIT if is_tiled else size
         if self.element_type == "opaque":
             return POINTER_SIZE
         if self.element_type == "buffer":
@@ -250,6 +255,8 @@ class Shape:
             return 0
         packed = self.layout.element_size_in_bits if self.layout is not None else 0
         count = max(self.padded_count, 0)  # an unbounded dimension has no size
+        if not self.rank and self.layout is not None and self.layout.memory_space == _SEMAPHORES:
+            count = 8 * 128
         size = (count * packed + 7) // 8 if packed else count * ((self.bit_width + 7) // 8)
         return size + 4 * self.rank if self.dynamic_dimensions else size
 

@@ -68,12 +68,7 @@ class Assignment:
     @cached_property
     def over_time(self) -> list[int]:
         """Bytes of temporary arrays alive at each instruction of `live.order`, without gaps and tuples."""
-        changes = [0] * (self.live.end + 2)
-        for block in self.blocks:
-            for start, end in _merged(self.live.ranges[v] for v in block.values):
-                changes[start] += block.size
-                changes[end + 1] -= block.size
-        return list(accumulate(changes))[: self.live.end + 1]
+        return _over_time(self.blocks, self.live)
 
     @cached_property
     def peak(self) -> list[LiveArray]:
@@ -150,9 +145,6 @@ class _Assigner:
         if backend == "tpu":
             unit = self._alignment
             self._sizes = {b: -(-size // unit) * unit for b, size in self._sizes.items()}
-            # The tuple of an asynchronous start takes no memory there.
-            tuples = [b for b in self._buffers if any(v.shape.is_tuple for v in b.values)]
-            self._sizes.update(dict.fromkeys(tuples, 0))
         if other is None:
             self._live = live_ranges(module, self._alias, self._info, backend, self._sizes)
         else:
@@ -184,10 +176,14 @@ class _Assigner:
                 is_constant = any(v.instruction.opcode == "constant" for v in buffer.values)
                 self._add(buffer, is_constant=is_constant, is_inside=not is_constant)
         temporary = self._combined()
+        is_tpu = self._backend == "tpu"
+        if is_tpu:
+            temporary[0] = self._of_hbm(temporary.get(0, 0), blocks)
         every = self._allocations
         device = [a for a in every if self._is_device(a.space)]
-        counted = device if self._backend == "tpu" else every
-        spaces = [s for s in temporary if self._backend != "tpu" or not s]
+        # XLA:TPU's constants are part of the program.
+        counted = [a for a in device if not (a.is_constant or a.is_inside)] if is_tpu else every
+        spaces = [s for s in temporary if not is_tpu or not s]
         return Assignment(
             arguments=sum(a.size for a in device if a.is_argument),
             outputs=sum(a.size for a in device if a.lives_out),
@@ -195,11 +191,20 @@ class _Assigner:
             aliased=sum(a.size for a in device if a.is_argument and a.is_aliased),
             constants=sum(a.size for a in every if a.is_constant),
             total=sum(a.size for a in counted if not a.is_temporary) + sum(temporary[s] for s in spaces),
-            vmem=temporary.get(_VMEM, 0) if self._backend == "tpu" else 0,
+            vmem=temporary.get(_VMEM, 0) if is_tpu else 0,
             live=self._live,
             blocks=tuple(blocks),
             donated=tuple(self._donated),
         )
+
+    def _of_hbm(self, end: int, blocks: list[Block]) -> int:
+        """Temporary bytes of HBM: XLA:TPU counts what rounding adds twice. Tuples and scalars that no kernel
+        writes take none alone."""
+        if not any(map(_is_of_kernel, self._delayed.get(0, ()))):
+            return 0
+        arrays = max(_over_time(blocks, self._live), default=0)
+        tuples = sum(a.size for a in self._allocations if a.is_tuple and a.is_temporary)
+        return 2 * -(-end // _HBM_ALIGNMENT) * _HBM_ALIGNMENT - arrays - tuples
 
     def _is_device(self, space: int) -> bool:
         """True for the memory of the device: all but the host's, on a TPU HBM alone."""
@@ -241,7 +246,7 @@ class _Assigner:
                 return
         if any(v.shape.is_tuple for v in buffer.values):
             self._add(buffer, is_tuple=True)
-        elif not self._reuse(buffer):
+        elif self._backend == "tpu" or not self._reuse(buffer):
             if buffer in self._results:
                 self._open.append(self._add(buffer))
             else:
@@ -367,6 +372,23 @@ def _element_computations(module: Module, live: LiveRanges) -> set[Computation]:
                     found[called] = None
                     pending.append(called)
     return {c for c in found if c not in live.spans and c.fusion is None}
+
+
+def _over_time(blocks: Iterable[Block], live: LiveRanges) -> list[int]:
+    """Bytes of blocks alive at each instruction."""
+    changes = [0] * (live.end + 2)
+    for block in blocks:
+        for start, end in _merged(live.ranges[v] for v in block.values):
+            changes[start] += block.size
+            changes[end + 1] -= block.size
+    return list(accumulate(changes))[: live.end + 1]
+
+
+def _is_of_kernel(value: HloValue) -> bool:
+    """True if a kernel writes it, not the scalar core."""
+    x = value.instruction
+    is_carried = x.opcode in ("while", "conditional", "parameter")
+    return not is_carried and not all(i.shape.is_effective_scalar for i in (x, *x.operands))
 
 
 def _merged(ranges: Iterable[Range]) -> list[Range]:

@@ -147,6 +147,36 @@ def test_temporary_memory_is_of_hbm_and_vmem_apart() -> None:
     assert memory.total == 2 * 1024 * 128 * 4
 
 
+SCALARS = """HloModule m, is_scheduled=true
+split { p = u32[2]{0:T(128)S(1)} parameter(0)
+  a = u32[1]{0:T(128)} slice(p), slice={[0:1]}
+  b = u32[1]{0:T(128)} slice(p), slice={[1:2]}
+  ROOT t = (u32[1]{0:T(128)}, u32[1]{0:T(128)}) tuple(a, b) }
+ENTRY e { x = u32[2]{0:T(128)} parameter(0)
+  start = (u32[2]{0:T(128)S(1)}, u32[2]{0:T(128)}, u32[]{:S(2)}) copy-start(x)
+  done = u32[2]{0:T(128)S(1)} copy-done(start)
+  k = (u32[1]{0:T(128)}, u32[1]{0:T(128)}) fusion(done), kind=kLoop, calls=split
+  a = u32[1]{0:T(128)} get-tuple-element(k), index=0
+  b = u32[1]{0:T(128)} get-tuple-element(k), index=1
+  c = u32[]{:T(128)} bitcast(a)
+  d = u32[]{:T(128)} bitcast(b)
+  e = u32[]{:T(128)S(6)} xor(c, d)
+  ROOT f = u32[]{:T(128)} negate(e) }
+"""
+
+
+def test_temporary_memory_is_what_memory_analysis_counts() -> None:
+    """By libtpu: two arrays of 512 bytes and two tuples, each in 16 KiB, whose padding counts twice."""
+    memory = TpuAccount(parse_module(SCALARS), "v5e", is_final=True).memory
+    assert memory.temporary == 4 * (2 * 16384 - 512)
+    assert memory.total == memory.temporary + 512 + 512
+    # Without a kernel that writes HBM, the scalars of the scalar core take none.
+    alone = SCALARS.replace("T(128)}, u32[1]{0:T(128)}) fusion", "T(128)S(1)}, u32[1]{0:T(128)S(1)}) fusion")
+    alone = alone.replace("u32[1]{0:T(128)} get-tuple", "u32[1]{0:T(128)S(1)} get-tuple")
+    memory = TpuAccount(parse_module(alone), "v5e", is_final=True).memory
+    assert (memory.temporary, memory.total) == (0, 1024)
+
+
 def test_a_view_in_a_fusion_of_its_own_is_read_by_its_reader() -> None:
     text = """HloModule m, is_scheduled=true
 view { p = f32[8,128] parameter(0)
@@ -176,6 +206,38 @@ start_index_map={0}, index_vector_dim=1, slice_sizes={1,200}
     assert row.cost.bytes_written == 64 * 256 * 4
     (plain,) = TpuAccount(parse_module(re.sub(r":T\([^}]*", "", text)), "v5e").rows
     assert plain.cost.bytes_read == 64 * 200 * 4 + 64 * 4
+
+
+def test_bytes_are_those_of_cost_analysis() -> None:
+    """By libtpu: a semaphore takes a tile, a tuple 512 bytes; a gather of elements reads a tile for each."""
+    start = TpuAccount(parse_module(MODULE), "v5e").by_name["start"].cost
+    padded = 1024 * 128 * 4
+    assert (start.bytes_read, start.bytes_written) == (padded + 512, 3 * padded + 4096)
+    text = """HloModule m
+add { a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT s = f32[] add(a, b) }
+inner { x = f32[5000]{0:T(1024)} parameter(0)
+  i = s32[128]{0:T(128)} parameter(1)
+  u = f32[128]{0:T(128)} parameter(2)
+  ROOT s = f32[5000]{0:T(1024)} scatter(x, i, u), update_window_dims={}, inserted_window_dims={0}, \
+scatter_dims_to_operand_dims={0}, index_vector_dim=1, to_apply=add }
+outer { x = f32[5000]{0:T(1024)} parameter(0)
+  i = s32[128]{0:T(128)} parameter(1)
+  u = f32[128]{0:T(128)} parameter(2)
+  ROOT s = f32[5000]{0:T(1024)} fusion(x, i, u), kind=kCustom, calls=inner }
+ENTRY e { x = f32[5000]{0:T(1024)} parameter(0)
+  i = s32[128]{0:T(128)} parameter(1)
+  g = f32[128]{0:T(128)} gather(x, i), offset_dims={}, collapsed_slice_dims={0}, \
+start_index_map={0}, index_vector_dim=1, slice_sizes={1}
+  k = f32[5000]{0:T(1024)} fusion(x, i, g), kind=kCustom, calls=outer
+  ROOT r = f32[5000]{0:T(1024)} fusion(k, i, g), kind=kCustom, calls=inner }
+"""
+    rows = TpuAccount(parse_module(text), "v5e").by_name
+    assert rows["g"].cost.bytes_read == 128 * 4 * 1024 + 512
+    assert rows["k"].cost.bytes_written == 5 * 1024 * 4
+    tiles = 128 * 4 * 1024
+    assert (rows["r"].cost.bytes_read, rows["r"].cost.bytes_written) == (tiles + 512 + 512, tiles)
 
 
 def test_kernels_and_diff_have_the_times_of_a_tpu(tmp_path: Path, hlofuse: Run) -> None:
