@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Error, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Error, Page, Request, sync_playwright
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -26,22 +26,42 @@ def running_browser() -> Iterator[Browser]:
         browser.close()
 
 
+_IDLE: list[Page] = []
+"""Blank pages of earlier visits: to open one more takes as long as to show a module in it."""
+
+
 class Visit:
-    """A page that is open, with all that went wrong on it."""
+    """A page that is open, with all that went wrong on it; `close` leaves it blank for the next visit."""
 
     def __init__(self, browser: Browser, file: Path, address: str = "", *, dark: bool = False) -> None:
-        context = browser.new_context(
-            viewport={"width": 1400, "height": 900}, color_scheme="dark" if dark else "light"
-        )
-        self.page: Page = context.new_page()
+        self.page: Page = _IDLE.pop() if _IDLE else browser.new_context().new_page()
+        self.page.set_viewport_size({"width": 1400, "height": 900})
+        self.page.emulate_media(media="screen", color_scheme="dark" if dark else "light")
         self.problems: list[str] = []
         self.requests: list[str] = []
-        self.page.on("console", lambda m: self.problems.append(m.text))
-        self.page.on("pageerror", lambda e: self.problems.append(str(e)))
-        self.page.on("request", lambda r: self.requests.append(r.url))
+        self.page.on("console", self._log)
+        self.page.on("pageerror", self._fail)
+        self.page.on("request", self._request)
         self.url = file.as_uri()
         self.page.goto(self.url + address)
         self.page.wait_for_selector("html[data-ready]")
+
+    def close(self) -> None:
+        self.page.goto("about:blank")
+        self.page.mouse.move(-1, -1)
+        self.page.remove_listener("console", self._log)
+        self.page.remove_listener("pageerror", self._fail)
+        self.page.remove_listener("request", self._request)
+        _IDLE.append(self.page)
+
+    def _log(self, message: ConsoleMessage) -> None:
+        self.problems.append(message.text)
+
+    def _fail(self, error: Error) -> None:
+        self.problems.append(str(error))
+
+    def _request(self, request: Request) -> None:
+        self.requests.append(request.url)
 
     @property
     def at(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,15 @@ def target_of(sample: str) -> str:
     return "gpu" if "gpu" in sample.split("/") else "cpu"
 
 
+def _html(module: Module, target: str, device: str | None) -> str:
+    return page_html(page_of({"as XLA": observed_replay(module, replay_config(target, device))}))
+
+
+@cache
+def _sample_html(file: Path, target: str, device: str | None) -> str:
+    return _html(load(str(file)), target, device)
+
+
 @pytest.fixture
 def visit(browser: Browser, samples: Path, tmp_path: Path) -> Iterator[Open]:
     """`visit("cpu/softmax")` opens the page of a sample, or of a module, at an address like `#step=3`."""
@@ -41,31 +51,45 @@ def visit(browser: Browser, samples: Path, tmp_path: Path) -> Iterator[Open]:
         device: str | None = None,
         dark: bool = False,
     ) -> Visit:
-        module = load(str(samples / what / "before.hlo")) if isinstance(what, str) else what
         name = target or (target_of(what) if isinstance(what, str) else "cpu")
         if name == "gpu" and device is None:
             device = "h100_sxm"
-        observed = observed_replay(module, replay_config(name, device))
+        if isinstance(what, str):
+            html = _sample_html(samples / what / "before.hlo", name, device)
+        else:
+            html = _html(what, name, device)
         file = tmp_path / "page.html"
-        file.write_text(page_html(page_of({"as XLA": observed})), encoding="utf-8")
+        file.write_text(html, encoding="utf-8")
         found = Visit(browser, file, address, dark=dark)
         open_ones.append(found)
         return found
 
     yield make
     for one in open_ones:
-        one.page.context.close()
+        one.close()
+
+
+@pytest.fixture(scope="session")
+def written() -> dict[tuple[str, ...], str]:
+    """The pages that `explored` has written, by the arguments of the command."""
+    return {}
 
 
 @pytest.fixture
-def explored(browser: Browser, hlofuse: Run, tmp_path: Path) -> Iterator[Open]:
+def explored(
+    browser: Browser, hlofuse: Run, tmp_path: Path, written: dict[tuple[str, ...], str]
+) -> Iterator[Open]:
     """`explored(INPUT, "--source", folder, address="#tab=source")`: the page that the command writes."""
     open_ones: list[Visit] = []
 
     def make(*arguments: object, address: str = "") -> Visit:
-        file = tmp_path / f"explored{len(open_ones)}.html"
-        result = hlofuse("explore", *arguments, "-o", file)
-        assert result.status == 0, result.err
+        file, given = tmp_path / f"explored{len(open_ones)}.html", tuple(map(str, arguments))
+        if given in written:
+            file.write_text(written[given], encoding="utf-8")
+        else:
+            result = hlofuse("explore", *arguments, "-o", file)
+            assert result.status == 0, result.err
+            written[given] = file.read_text(encoding="utf-8")
         found = Visit(browser, file, address)
         open_ones.append(found)
         return found
@@ -73,4 +97,4 @@ def explored(browser: Browser, hlofuse: Run, tmp_path: Path) -> Iterator[Open]:
     yield make
     for one in open_ones:
         assert one.problems == []
-        one.page.context.close()
+        one.close()

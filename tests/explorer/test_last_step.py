@@ -59,7 +59,7 @@ def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     file.write_text(html, encoding="utf-8")
     seen = Visit(browser, file)
     yield seen
-    seen.page.context.close()
+    seen.close()
 
 
 @pytest.fixture

@@ -304,7 +304,7 @@ def test_two_settings_side_by_side(browser: Browser, hlofuse: Run, samples: Path
     seen.page.click("#run-picker [data-key='1']")
     assert "CPU007" in seen.page.inner_text("#title")
     assert seen.problems == []
-    seen.page.context.close()
+    seen.close()
 
 
 def test_two_devices_side_by_side(browser: Browser, hlofuse: Run, samples: Path, tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_two_devices_side_by_side(browser: Browser, hlofuse: Run, samples: Path,
         "v100",
     ]
     assert seen.problems == []
-    seen.page.context.close()
+    seen.close()
 
 
 def test_follows_the_record_of_xla(hlofuse: Run, samples: Path, browser: Browser, tmp_path: Path) -> None:
@@ -337,7 +337,7 @@ def test_follows_the_record_of_xla(hlofuse: Run, samples: Path, browser: Browser
     assert result.status == 0, result.err
     seen = Visit(browser, out)
     assert "Matches XLA's fusion log (priority_fusion.txtpb)" in seen.details
-    seen.page.context.close()
+    seen.close()
 
 
 def test_nothing_is_written_for_wrong_input(hlofuse: Run, tmp_path: Path, samples: Path) -> None:
@@ -490,7 +490,7 @@ def with_final_names(browser: Browser, hlofuse: Run, gpt2_whole: Path, tmp_path:
     assert hlofuse("explore", gpt2_whole, "-o", file, "--device", "h100_sxm", "--no-timeline").status == 0
     seen = Visit(browser, file)
     yield seen
-    seen.page.context.close()
+    seen.close()
 
 
 def test_final_names_come_first(with_final_names: Visit) -> None:

@@ -42,7 +42,7 @@ def seen(browser: Browser, page_file: Path) -> Iterator[Visit]:
     yield visit
     assert visit.problems == []
     assert set(visit.requests) == {visit.url}
-    visit.page.context.close()
+    visit.close()
 
 
 def rows(seen: Visit) -> list[int]:
@@ -113,7 +113,7 @@ def test_given_a_directory_the_page_has_it(
     assert done.status == 0, done.err
     visit = Visit(browser, out)
     assert visit.page.locator("#views [data-key=film]").count() == 1
-    visit.page.context.close()
+    visit.close()
     (one,) = (f for f in gpt2_whole.iterdir() if ".0057." in f.name)
     for text in ((gpt2_whole, "--no-timeline"), (one,)):
         done = hlofuse("explore", *text, "--device", "h100_sxm", "-o", out)
@@ -121,7 +121,7 @@ def test_given_a_directory_the_page_has_it(
         visit = Visit(browser, out, "#view=film&dump=0010")
         assert visit.page.locator("#views [data-key=film]").count() == 0
         assert visit.problems == []
-        visit.page.context.close()
+        visit.close()
 
 
 def test_times_are_shown_where_files_tell_them(
@@ -135,7 +135,7 @@ def test_times_are_shown_where_files_tell_them(
     visit = Visit(browser, out, "#view=film&order=time")
     assert "1.00 s" in visit.page.locator("#panes .row .worth").first.inner_text()
     assert "Bar length: time" in visit.page.inner_text("#panes .film .note")
-    visit.page.context.close()
+    visit.close()
 
 
 def test_damaged_dumps_are_named(hlofuse: Run, browser: Browser, gpt2: Path, tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_damaged_dumps_are_named(hlofuse: Run, browser: Browser, gpt2: Path, tmp
     assert "cannot be read" in visit.details
     visit.page.keyboard.press("Escape")
     assert "1 dump cannot be read" in visit.details
-    visit.page.context.close()
+    visit.close()
 
 
 def test_hostile_dumps_are_text_and_nothing_else(browser: Browser, tmp_path: Path) -> None:
@@ -177,4 +177,4 @@ def test_hostile_dumps_are_text_and_nothing_else(browser: Browser, tmp_path: Pat
     assert "\x1b" not in visit.page.content()
     assert "\u202e" not in visit.page.content()
     assert visit.problems == []
-    visit.page.context.close()
+    visit.close()

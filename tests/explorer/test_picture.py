@@ -226,7 +226,7 @@ def layered(tmp_path_factory: pytest.TempPathFactory) -> tuple[Module, Path]:
 def large(browser: Browser, layered: tuple[Module, Path]) -> Iterator[Visit]:
     seen = Visit(browser, layered[1])
     yield seen
-    seen.page.context.close()
+    seen.close()
 
 
 def test_a_large_module_opens_folded_by_scope_in_a_small_file(

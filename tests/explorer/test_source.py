@@ -17,9 +17,9 @@ from .conftest import Open
 BLOCK = "gpu/gpt2_block"
 
 
-@pytest.fixture
-def program(tmp_path: Path) -> Path:
-    folder = tmp_path / "project"
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("programs") / "project"
     folder.mkdir()
     lines = [f"line {n} <img src=x onerror='window.pwned=1'>" for n in range(1, 331)]
     (folder / "programs.py").write_text("\n".join(lines), encoding="utf-8")
@@ -124,8 +124,8 @@ def embedded(file: Path, folder: Path | str | None) -> SourceFile:
     return found
 
 
-def test_a_file_is_found_below_the_folder_and_by_its_path(program: Path, tmp_path: Path) -> None:
-    assert embedded(Path("/elsewhere/project/programs.py"), tmp_path).text.startswith("line 1 ")
+def test_a_file_is_found_below_the_folder_and_by_its_path(program: Path) -> None:
+    assert embedded(Path("/elsewhere/project/programs.py"), program.parent).text.startswith("line 1 ")
     assert embedded(program / "programs.py", "auto").text.startswith("line 1 ")
     assert embedded(program / "programs.py", None).text == ""
 
