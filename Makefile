@@ -6,7 +6,12 @@ PYTHON = $(shell tools/find_python)
 COMPILED := .compiled
 JAX := .jax
 
-.PHONY: demo test lint size mutate bench browser compiled site pages cartpole cartpole-dumps golden screenshots corpus clean help
+# Two targets at a time: types are checked while the browser is installed.
+MAKEFLAGS += --jobs=2
+# Tests start Python often: compiled once, modules need not be compiled again by each.
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: demo test lint style types imports words size mutate bench browser compiled site pages cartpole cartpole-dumps golden screenshots corpus clean help
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -29,12 +34,20 @@ browser: $(READY)
 test: $(READY) lint browser ## Lint, check types and import direction, run every test.
 	$(BIN)/python -m pytest -n auto --dist worksteal -rs
 
-lint: $(READY) size ## Check style, types, import direction and the size budget.
+lint: style types imports words size ## Check style, types, import direction and the size budget.
+
+style: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(READY)
 	$(BIN)/mypy --num-workers 2
+
+imports: $(READY)
 	$(BIN)/lint-imports
 	$(BIN)/python tools/lint_imports.py
+
+words: $(READY)
 	$(BIN)/python tools/lint_words.py
 
 size: $(READY) ## Print the figures of the size budget; fail above it.
