@@ -22,8 +22,8 @@ from hlofuse.account.traffic import KernelCosts
 from hlofuse.analysis.cost import Cost
 from hlofuse.analysis.custom_calls import custom_call_target
 from hlofuse.analysis.hlo_alias import alias_config
-from hlofuse.analysis.kernels import count_runs, is_small_call, launched_computations
-from hlofuse.analysis.launches import LaunchKind, launch_of
+from hlofuse.analysis.kernels import count_runs, is_small_call, launched_computations, trip_count_of
+from hlofuse.analysis.launches import CommandBuffers, LaunchKind, launch_of
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.inputs.profile import MeasuredTime
 from hlofuse.ir.graph import Computation, Instruction, Module
@@ -66,6 +66,8 @@ class Launched:
     """True if it runs in a branch of a conditional only."""
     launch_us: float = 0.0
     """The part of `us` that is its launch."""
+    wait_us: float = 0.0
+    """The part of `launch_us` in which a GPU waits for the host; a profile counts it for no kernel."""
     together: int = 0
     """On a CPU the launches of its computation, where XLA may run them at once; else 0."""
 
@@ -145,10 +147,11 @@ class Account:
         *,
         is_final: bool = False,
         times: CpuTimes | None = None,
+        buffers: CommandBuffers | None = None,
     ) -> None:
         """`device` and `estimate` together give times on a GPU, `times` on a CPU; else there are none.
         `backend` is `cpu` or `gpu` and decides the kinds of launches; empty if unknown. With `is_final`, the
-        totals have the peak of temporary memory."""
+        totals have the peak of temporary memory; with `buffers`, launches on a GPU its waits for the host."""
         self.module = module
         self._device = device
         self._estimate = estimate if device is not None else None
@@ -156,6 +159,7 @@ class Account:
         self.backend = backend
         self._is_final = is_final
         self.times = times
+        self.buffers = buffers
         self.measured = measured_of(module)
         """The module's times in a profile; None without one."""
 
@@ -233,6 +237,8 @@ class Account:
                 launch = self.times.launch_us(runs, together)
                 own = [replace(r, launch_us=launch, together=together) for r in own]
                 own = [r if r.us is None else replace(r, us=r.us + launch) for r in own]
+            elif self.buffers is not None:
+                own = [self._waiting(r) for r in own]
             if runs != 1 or open_ended or in_branch:
                 once = [open_ended or r.per_iteration for r in own]
                 own = [
@@ -268,6 +274,51 @@ class Account:
         loops = [i for c in self._rows_alone for i in c if i.opcode == "while"]
         iterations = sum(self.runs(loop.called_computations[0]) for loop in loops)
         return {"call": 1, "argument": arguments, "result byte": size, "iteration": iterations}
+
+    @cached_property
+    def host_reads(self) -> set[Computation]:
+        """The bodies of loops whose condition the host reads after each iteration, on a GPU."""
+        buffers = self.buffers
+        loops = [i for c in self._rows_by_computation for i in c if i.opcode == "while"]
+        open_ended = [i for i in loops if trip_count_of(i) is None and buffers and not buffers.holds(i)]
+        return {c for i in open_ended for name, c in i.called if name == "body"}
+
+    def _waiting(self, row: Launched) -> Launched:
+        wait = self._waits[row.instruction]
+        if not wait or row.us is None:
+            return row
+        return replace(row, us=row.us + wait, launch_us=row.launch_us + wait, wait_us=wait)
+
+    @cached_property
+    def _started(self) -> dict[Computation, list[Launched]]:
+        """The launches that a run of each computation starts, asynchronous ones included."""
+        found: dict[Computation, list[Launched]] = {}
+        for c, own in self._rows_by_computation.items():
+            caller = c.first_caller
+            is_asynchronous = caller is not None and caller.opcode == "async-start"
+            owner = caller.computation if is_asynchronous and caller is not None else c
+            found.setdefault(owner or c, []).extend(own)
+        return found
+
+    def host_wait_us(self, computation: Computation, *, with_one_launch: bool = False) -> float:
+        """Microseconds of one run in which a GPU has nothing to run until the host has launched more, at
+        least; or if there was a single launch that takes no longer than all do now. Only loops wait: before
+        the rest of a program the host can be ahead."""
+        own, buffers = self._started.get(computation, []), self.buffers
+        is_loop = self.runs(computation) > 1 or computation in self._run_counts[1]
+        if buffers is None or self.launch_overhead_us is None or not is_loop:
+            return 0.0
+        if (caller := computation.first_caller) and caller.opcode == "while" and buffers.holds(caller):
+            return 0.0
+        host = buffers.host_us(r.instruction for r in (own[:1] if with_one_launch else own))
+        waits = max(host - sum(r.us or 0.0 for r in own), 0.0)
+        return waits + buffers.condition_us * (computation in self.host_reads)
+
+    @cached_property
+    def _waits(self) -> dict[Instruction, float]:
+        """The wait for the host of each launch: all of a computation wait equally long."""
+        each = {c: self.host_wait_us(c) / len(own) for c, own in self._started.items() if own}
+        return {r.instruction: each[c] for c, own in self._started.items() for r in own}
 
     @cached_property
     def sums(self) -> Totals:
@@ -402,9 +453,9 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
 def scaled_saving(base: Account, changed: Account) -> float | None:
     """Measured microseconds that a changed module saves in one run, scaled by XLA's estimates.
 
-    Kernels in both modules keep their time. Other times change as their estimates do, including the launch
-    overhead, which is most of the time of a small kernel. None without measured times, and where a changed
-    kernel has no estimate or measured time.
+    Kernels in both modules keep their time. Other times change as their estimates do, including XLA's launch
+    overhead, which is most of the time of a small kernel, without waits for the host. None without measured
+    times, and where a changed kernel has no estimate or measured time.
     """
     if not base.totals.measured_us or base.launch_overhead_us is None:
         return None
@@ -414,7 +465,7 @@ def scaled_saving(base: Account, changed: Account) -> float | None:
             return None
     if any(row.measured_us is None for row in removed):
         return None
-    old, new = (sum(r.total_us or 0.0 for r in side) for side in (removed, added))
+    old, new = (sum((r.us - r.wait_us) * r.runs for r in side if r.us) for side in (removed, added))
     return sum(r.measured_us or 0.0 for r in removed) * (1 - new / old) if old else -new
 
 
@@ -429,6 +480,7 @@ def _unmatched_rows(rows: Iterable[Launched], others: Iterable[Launched]) -> lis
 
     def key(row: Launched) -> tuple[object, ...]:
         x = row.instruction
-        return x.opcode, x.fusion_kind, str(x.shape), *(str(o.shape) for o in x.operands), row.runs, row.us
+        us = round((row.us or 0.0) - row.wait_us, 6)
+        return x.opcode, x.fusion_kind, str(x.shape), *(str(o.shape) for o in x.operands), row.runs, us
 
     return list(unmatched(((key(row), row) for row in rows), Counter(map(key, others))))

@@ -28,6 +28,8 @@ class FusionFloor:
     bytes_accessed: int
     us: float | None
     """Microseconds, with other instructions unchanged and launches; None without a device."""
+    host_wait_us: float = 0.0
+    """The part of `us` in which a GPU waits for the host."""
 
 
 def fusion_floor(
@@ -52,7 +54,7 @@ def fusion_floor(
             fused.setdefault(row.instruction.computation, []).append(row)
         else:
             moved += row.cost.bytes_accessed * row.runs
-            us += row.total_us or 0.0
+            us += (row.us - row.wait_us) * row.runs if row.us is not None else 0.0
     for rows in fused.values():
         runs = rows[0].runs
         crossing += _border({r.instruction for r in rows}) * runs
@@ -61,7 +63,10 @@ def fusion_floor(
         return FusionFloor(moved + crossing, None)
     peak = 2.0 * device.core_count * device.fpus_per_core * device.clock_rate_ghz * 1e3
     fused_us = max(crossing / device.memory_bandwidth * 1e6, flops / peak)
-    return FusionFloor(moved + crossing, us + fused_us + launches * device.launch_overhead_us)
+    started = {r.instruction.computation: r.runs for r in account.rows}
+    waits = sum(account.host_wait_us(c, with_one_launch=True) * n for c, n in started.items() if c)
+    us += fused_us + launches * device.launch_overhead_us + waits
+    return FusionFloor(moved + crossing, us, waits)
 
 
 def _border(kernels: set[Instruction]) -> int:

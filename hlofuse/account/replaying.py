@@ -22,6 +22,7 @@ from hlofuse.account.flips import flips, pair_estimate, sums
 from hlofuse.account.measured import attach, measured_of
 from hlofuse.account.observer import CostObserver, Enough, Look, Moment, MomentObserver
 from hlofuse.account.tpu import TpuAccount
+from hlofuse.analysis.launches import COMMANDS, CommandBuffers
 from hlofuse.compilation import (
     Checkpoint,
     Compilation,
@@ -41,10 +42,11 @@ from hlofuse.cost.gpu.ticks import INFINITE
 from hlofuse.cost.tiling.constraints import Tiling
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.pipelines import TARGETS
+from hlofuse.pipelines.flags import SMALLEST_COMMAND_BUFFER, command_types, value_of
 from hlofuse.pipelines.identity import Identity
 from hlofuse.pipelines.stage import Stage
 from hlofuse.pipelines.targets import target_by_flags
-from hlofuse.releases import Release, release_of
+from hlofuse.releases import Release, Span, release_of
 from hlofuse.rules.gpu_fusible import is_fusible_bitcast, may_be_fused
 from hlofuse.trace import Event
 
@@ -60,10 +62,12 @@ class KernelTimes:
         device: DeviceDescription,
         release: Release,
         model: KernelModel | None = None,
+        flags: Sequence[str] = (),
     ) -> None:
-        """By the model of a release, unless `model` is at hand."""
+        """By the model of a release, unless `model` is at hand; `flags` are those of XLA."""
         self.device = device
         self.model = model or model_of(device, release)
+        self._buffers = _command_buffers(release, flags)
 
     def kernel(self, instruction: Instruction) -> KernelTime | None:
         """None without an estimate, as for library calls."""
@@ -79,7 +83,19 @@ class KernelTimes:
 
     def account(self, module: Module, *, is_final: bool = False) -> Account:
         """Launches of a module, with times on the device."""
-        return Account(module, self.device, self.modelled_us, "gpu", is_final=is_final)
+        return Account(module, self.device, self.modelled_us, "gpu", is_final=is_final, buffers=self._buffers)
+
+
+_HAS_CONDITIONALS = Span(since="0.10.2")
+"""Command buffers hold conditionals by default."""
+
+
+def _command_buffers(release: Release, flags: Sequence[str]) -> CommandBuffers | None:
+    """The command buffers that XLA makes; None where the least size of one is no number."""
+    smallest = value_of(flags, SMALLEST_COMMAND_BUFFER) or "5"
+    default = COMMANDS if _HAS_CONDITIONALS.includes(release.name) else COMMANDS - {"CONDITIONAL"}
+    commands = command_types(flags, default)
+    return CommandBuffers(commands, int(smallest)) if smallest.isdecimal() else None
 
 
 # What the tiled model says of a kernel that Triton emits.
@@ -124,7 +140,7 @@ class Costs(KernelTimes):
         repeat: Callable[[MomentObserver], None],
     ) -> None:
         # The pass's own model knows fusions that later passes have changed, so this is another one.
-        super().__init__(model.device, replay.config.release, model)
+        super().__init__(model.device, replay.config.release, model, replay.config.build.flags)
         self.observer = observer
         self.replay = replay
         self._repeat = repeat
@@ -416,26 +432,32 @@ def running(module: Module, identity: Identity, device: DeviceDescription | None
         name = identity.device.value if identity.device is not None else None
         found = TpuAccount(module, name, is_final=identity.shown.name is Stage.SCHEDULED)
         return found, found
-    as_it_is, measured = account_on(module, device, target, release), measured_of(module)
+    flags = identity.flags
+    as_it_is, measured = account_on(module, device, target, release, flags), measured_of(module)
     if not identity.is_replayed or target not in TARGETS:
         return as_it_is, as_it_is
     stage = identity.shown.name
     if stage is Stage.SCHEDULED:
-        final = account_on(module, device, target, release, is_final=True)
+        final = account_on(module, device, target, release, flags, is_final=True)
         return final, final
     if device is None and TARGETS[target].needs_device:
         return as_it_is, as_it_is
-    config = replay_config(target, device, xla=identity.replayed, xla_flags=identity.flags)
+    config = replay_config(target, device, xla=identity.replayed, xla_flags=flags)
     module = Compilation.of(module, stage, config).final
     if measured is not None:
         attach(module, measured.profile)
-    return account_on(module, device, target, release, is_final=True), as_it_is
+    return account_on(module, device, target, release, flags, is_final=True), as_it_is
 
 
 def account_on(
-    module: Module, device: DeviceDescription | None, backend: str, release: Release, is_final: bool = False
+    module: Module,
+    device: DeviceDescription | None,
+    backend: str,
+    release: Release,
+    flags: Sequence[str] = (),
+    is_final: bool = False,
 ) -> Account:
     """The account of a module as it is, with times where there is a device."""
     if device is not None:
-        return KernelTimes(device, release).account(module, is_final=is_final)
+        return KernelTimes(device, release, flags=flags).account(module, is_final=is_final)
     return plain_account(module, backend, release, is_final=is_final)

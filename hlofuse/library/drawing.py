@@ -94,7 +94,11 @@ def plotted(program: Program, kind: str) -> Plot:
     if kind == "roofline" and device is None:
         raise HlofuseError("--kind roofline needs a GPU; give --device (hlofuse devices lists them)")
     replay = loaded.replay([ModuleTexts()] if kind == "passes" else [])
-    times = KernelTimes(device, replay.config.release) if device is not None else None
+    times = (
+        KernelTimes(device, replay.config.release, flags=replay.config.build.flags)
+        if device is not None
+        else None
+    )
     alerts: tuple[str, ...] = (warning_line(loaded.changes),) if loaded.changes else ()
     if loaded.note:
         alerts += (BRIEF,)

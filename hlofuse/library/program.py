@@ -180,9 +180,7 @@ class Program:
     def verdict_as_it_is(self) -> Verdict:
         from hlofuse.reports.verdict.verdict import verdict_as_it_is
 
-        config = self.loaded.config
-        flags = config.build.flags if config is not None else ()
-        return verdict_as_it_is(self.account_as_it_is, self.loaded.release, self.loaded.device, flags)
+        return verdict_as_it_is(self.account_as_it_is, self.loaded.release, self.loaded.device)
 
     @property
     def totals(self) -> Totals:

@@ -154,7 +154,8 @@ def _final_account(side: Program) -> Account:
 def _account_as_read(side: Program) -> Account:
     if not _is_replayable(side):
         return side.running[1]
-    return account_on(side.module, side.loaded.device, side.identity.backend.value, side.loaded.release)
+    own = side.identity
+    return account_on(side.module, side.loaded.device, own.backend.value, side.loaded.release, own.flags)
 
 
 def differences(

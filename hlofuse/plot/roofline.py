@@ -201,7 +201,7 @@ def _dots(times: KernelTimes, account: Account, labels: Mapping[str, str]) -> li
         flops, moved = cost.flops, cost.bytes_accessed
         if estimate is not None:  # the model counts what the device executes for a transcendental
             flops, moved = estimate.flops, estimate.bytes_read + estimate.bytes_written
-        us = (row.us or 0.0) - times.device.launch_overhead_us
+        us = (row.us or 0.0) - row.launch_us
         if us <= 0 or not moved or not row.total_us:
             continue
         source = kernel_source(row.instruction, account.module)

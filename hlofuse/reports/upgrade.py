@@ -129,7 +129,8 @@ def _inside(done: Compilation) -> set[EdgeNames]:
 def _totals(done: Compilation, release: Release) -> Totals:
     device, module = done.config.device, done.final
     if device is not None:
-        return KernelTimes(device, release).account(module, is_final=True).totals
+        times = KernelTimes(device, release, flags=done.config.build.flags)
+        return times.account(module, is_final=True).totals
     return Account(module, backend=done.config.build.backend, is_final=True).totals
 
 

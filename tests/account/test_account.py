@@ -58,6 +58,78 @@ def test_a_loop_counts_as_often_as_it_runs() -> None:
     assert account.totals.cost.bytes_accessed == 7 * (2 * 4096 + 3 * 4)
 
 
+_STEPS = """HloModule m, is_scheduled=true
+
+negated {
+  a = f32[1024]{0} parameter(0)
+  ROOT b = f32[1024]{0} negate(a)
+}
+
+BODY {
+  s = (s32[], f32[1024]{0}) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  x0 = f32[1024]{0} get-tuple-element(s), index=1
+STEPS
+  ROOT t = (s32[], f32[1024]{0}) tuple(n, xLAST)
+}
+
+condition {
+  s = (s32[], f32[1024]{0}) parameter(0)
+  n = s32[] get-tuple-element(s), index=0
+  end = s32[] constant(7)
+  ROOT less = pred[] compare(n, end), direction=LT
+}
+
+ENTRY main {
+  zero = s32[] constant(0)
+  p = f32[1024]{0} parameter(0)
+  start = (s32[], f32[1024]{0}) tuple(zero, p)
+  ROOT loop = (s32[], f32[1024]{0}) while(start), condition=condition, body=BODYTRIPS
+}
+"""
+
+
+def _us_of_loop(kernels: int, trips: str = TRIPS, flags: tuple[str, ...] = ()) -> float:
+    """Microseconds of a loop of small kernels, one after the other, on an H100."""
+    step = "  x{} = f32[1024]{{0}} fusion(x{}), kind=kLoop, calls=negated"
+    steps = "\n".join(step.format(k + 1, k) for k in range(kernels))
+    text = _STEPS.replace("STEPS", steps).replace("LAST", str(kernels)).replace("TRIPS", trips)
+    times = KernelTimes(load_device("h100_sxm"), RELEASE, flags=flags)
+    us = times.account(parse_module(text)).totals.us
+    assert us is not None
+    return us
+
+
+BUFFERS = "--xla_gpu_enable_command_buffer="
+
+
+@pytest.mark.parametrize(
+    ("kernels", "flags", "us"),
+    [
+        (1, (), 6.5),
+        (4, (), 26.0),
+        (5, (), 12.5),
+        (9, (), 12.5),
+        (13, (), 13.1),
+        (4, ("--xla_gpu_graph_min_graph_size=4",), 12.5),
+        (5, ("--xla_gpu_graph_min_graph_size=6",), 32.5),
+        (5, (BUFFERS + "-FUSION",), 32.5),
+        (5, (BUFFERS + "+WHILE",), 5.05),
+    ],
+)
+def test_a_gpu_waits_in_a_loop_whose_launches_take_the_host_longer(
+    kernels: int, flags: tuple[str, ...], us: float
+) -> None:
+    """A launch takes the host 6.5 µs and a command buffer 12.5 µs; a kernel takes 1.009 µs."""
+    assert _us_of_loop(kernels, flags=flags) == pytest.approx(7 * us, rel=0.005)
+
+
+def test_a_loop_of_unknown_length_waits_for_its_condition() -> None:
+    """Two launches, that of the condition among them, and 9 µs until the host has read it."""
+    assert _us_of_loop(1, trips="") == pytest.approx(2 * 6.5 + 9)
+    assert _us_of_loop(1, trips="", flags=(BUFFERS + "+WHILE",)) == pytest.approx(2.01, rel=0.01)
+
+
 def test_a_loop_that_does_not_tell_counts_one_iteration() -> None:
     account = Account(parse_module(UNCOUNTED % ""))
     assert {r.instruction.name for r in account.rows if r.per_iteration} == {"more", "y", "less"}

@@ -275,6 +275,20 @@ def test_the_model_counts_the_launch_that_a_small_kernel_is(h200: Path, hlofuse:
     assert estimate == pytest.approx(measured, rel=0.25)
 
 
+@pytest.mark.parametrize(
+    ("program", "iterations", "spans"),
+    [("scan_update_buffer", 1, (885.3, 949.3)), ("conditional_and_while", 10, (302.7, 336.2))],
+)
+def test_a_loop_takes_as_long_as_the_host_needs_to_launch_it(
+    h200: Path, program: str, iterations: int, spans: tuple[float, float], hlofuse: Run
+) -> None:
+    """From its first kernel to its last, in two runs on an H200: one launches command buffers, of the other
+    the host reads the condition. Kernels take 357 and 42 µs of that."""
+    totals = json.loads(hlofuse("explain", h200 / program, "--format", "json").out)["totals"]
+    estimate = iterations * (totals["modelled_us"] + totals["floor_us"])
+    assert min(spans) / 1.15 < estimate < max(spans) * 1.15
+
+
 def test_a_flag_of_unknown_gain_is_no_suggestion(h200: Path, hlofuse: Run) -> None:
     """Without split-K the device is sometimes faster and sometimes slower: nothing tells which."""
     document = json.loads(hlofuse("explain", h200 / "mlp_grad_bf16", "--format", "json").out)

@@ -189,7 +189,7 @@ def kernel_time_of(name: str, facts: Facts) -> KernelTime | None:
         return None
     kernel = facts.costs.kernel(instruction)
     if kernel is not None and row is not None and row.is_floor and row.us is not None:
-        kernel = replace(kernel, us_floor=row.us - facts.costs.device.launch_overhead_us)
+        kernel = replace(kernel, us_floor=row.us - row.launch_us)
     return kernel
 
 

@@ -23,7 +23,7 @@ def verdict_json(v: Verdict) -> dict[str, Any]:
             "shares": [
                 fields(
                     s,
-                    "kind launches=count in_command_buffers time_us=us~ h200_us~ measured_us~ "
+                    "kind launches=count in_command_buffers time_us=us~ host_wait_us~ measured_us~ "
                     "bytes=bytes_accessed is_floor",
                 )
                 for s in v.shares

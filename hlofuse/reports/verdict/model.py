@@ -16,8 +16,6 @@ from hlofuse.reports.whatif.model import Trial
 
 _SMALL = 0.03
 """The part of the time that may lack an estimate where a verdict is about all of it."""
-IN_COMMAND_BUFFER_US, HOST_LAUNCH_US = 0.13, 6.0
-"""Microseconds between two kernels, as measured on an H200; XLA's model counts 1 µs for both."""
 MEASURED = "measured"
 """`Trial.how` of a change that was run."""
 SuggestionKind = Literal["code", "flag", "report"]
@@ -62,15 +60,8 @@ class Share:
     """From a profile; None without one, and for launches."""
     in_command_buffers: int | None = None
     """Launches in command buffers; None where it is not known, and for other kinds."""
-
-    @property
-    def h200_us(self) -> float | None:
-        """Microseconds of the launches as measured on an H200; None for other kinds. At most so many where
-        some are outside command buffers: a long kernel hides the wait for the host."""
-        if self.in_command_buffers is None or self.us is None:
-            return None
-        by_host = self.count - self.in_command_buffers
-        return IN_COMMAND_BUFFER_US * self.in_command_buffers + HOST_LAUNCH_US * by_host
+    host_wait_us: float = 0.0
+    """The part of `us` of launches in which a GPU waits for the host, at least."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,5 +143,7 @@ class Verdict:
             return None
         if not self.totals.us or not self.floor.us:
             return None
-        modelled = fused.us + (launches.us or 0.0) * fused.count / launches.count
-        return fused.measured_us * max(self.totals.us - self.floor.us, 0.0) / modelled
+        started = (launches.us or 0.0) - launches.host_wait_us
+        modelled = fused.us + started * fused.count / launches.count
+        waits = launches.host_wait_us - self.floor.host_wait_us  # in no kernel of a profile
+        return fused.measured_us * max(self.totals.us - self.floor.us - waits, 0.0) / modelled

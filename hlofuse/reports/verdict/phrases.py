@@ -87,7 +87,7 @@ def counting_lines(v: Verdict) -> Iterator[str]:
     if t.per_iteration:
         yield f"Loops of unknown length: {plural(t.per_iteration, 'kernel')} counted for one iteration"
     if v.host_reads_conditions:
-        yield "Each iteration waits for a copy of its condition to the host (time not known)"
+        yield "Each iteration waits for a copy of its condition to the host"
     if t.in_branches:
         kernels = plural(t.in_branches, "kernel")
         yield f"Conditionals: {kernels} in branches; only the costliest branch counts"
@@ -123,8 +123,8 @@ def _share(s: Share, total: float) -> str:
     if s.in_command_buffers:
         some = "all" if s.in_command_buffers == s.count else f"{s.in_command_buffers:,} of {s.count:,}"
         together = f", {some} in command buffers"
-    if s.h200_us is not None:
-        together += f": {'' if s.in_command_buffers == s.count else 'up to '}{us_text(s.h200_us)} on an H200"
+    if s.host_wait_us >= 0.005 * total:
+        together = f": {us_text(s.host_wait_us)} waiting for the host, as on an H200{together}"
     return f"{s.kind} {us_text(us, s.is_floor)}{_part(us, total)}{together}"
 
 

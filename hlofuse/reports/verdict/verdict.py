@@ -8,11 +8,10 @@ from hlofuse.account import Account, KernelTimes, Launched, Observed
 from hlofuse.account.bound import ProgramFloor, fusion_floor, kind_of_work, program_floor
 from hlofuse.account.functions import functions_of
 from hlofuse.account.measured import share
-from hlofuse.analysis.launches import COMMANDS, command_buffers
+from hlofuse.analysis.launches import command_buffers
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
 from hlofuse.ir.graph import Instruction, Module
-from hlofuse.pipelines.flags import SMALLEST_COMMAND_BUFFER, command_types, value_of
 from hlofuse.releases import Release, Span
 from hlofuse.reports.advice.recipe import Situation
 from hlofuse.reports.advice.written import compile_time_notes
@@ -45,8 +44,6 @@ _KINDS = {
 _SECONDS = 30.0
 _CONVERTS_LAUNCHES = Span(since="0.8")
 """Before, command buffers are calls in the final module."""
-_HAS_CONDITIONALS = Span(since="0.10.2")
-"""Command buffers hold conditionals by default."""
 
 
 def verdict(
@@ -100,7 +97,7 @@ def verdict(
         helpful = _rank(looped, facts.account_replayed)
     both = combined(helpful, observed, facts.account_replayed, written, budget) if tries else None
     best, best_of = _best(helpful, ranking)
-    together = _in_command_buffers(account, config.release.name, config.build.flags)
+    together = _in_command_buffers(account, config.release.name)
     return Verdict(
         account.totals,
         tuple(_shares(account, fused, together)),
@@ -120,13 +117,11 @@ def verdict(
         compile_time=tuple(compile_time_notes(written)) if tries and written is not None else (),
         functions=functions_of(account),
         skipped=budget.skipped,
-        host_reads_conditions=_host_reads_conditions(account, config.build.flags),
+        host_reads_conditions=bool(account.host_reads),
     )
 
 
-def verdict_as_it_is(
-    account: Account, release: Release, device: DeviceDescription | None, flags: Sequence[str] = ()
-) -> Verdict:
+def verdict_as_it_is(account: Account, release: Release, device: DeviceDescription | None) -> Verdict:
     """The verdict on a fused module: what runs, and the floor; nothing of it is replayed."""
     backend = "gpu" if device is not None else account.backend
     fused = _may_change(backend, release)
@@ -137,7 +132,7 @@ def verdict_as_it_is(
 
     rows = [(r, where(r.instruction)) for r in account.rows if r.runs or r.measured_us]
     times = KernelTimes(device, release).kernel if device is not None else account.kernel
-    together = _in_command_buffers(account, release.name, flags)
+    together = _in_command_buffers(account, release.name)
     return Verdict(
         account.totals,
         tuple(_shares(account, fused, together)),
@@ -151,7 +146,7 @@ def verdict_as_it_is(
         tiles=tiles_of(account, where) if account.backend == "tpu" else None,
         collectives=collective_rows(account.collectives, where),
         functions=functions_of(account),
-        host_reads_conditions=_host_reads_conditions(account, flags),
+        host_reads_conditions=bool(account.host_reads),
     )
 
 
@@ -211,22 +206,15 @@ def _best(suggestions: Sequence[Suggestion], ranking: Ranking | None) -> tuple[T
     return max(found, key=lambda pair: pair[0].gain, default=(None, ""))
 
 
-def _in_command_buffers(account: Account, release: str, flags: Sequence[str]) -> int | None:
+def _in_command_buffers(account: Account, release: str) -> int | None:
     """The number of a GPU's launches in command buffers; None where that is not known."""
-    smallest = value_of(flags, SMALLEST_COMMAND_BUFFER) or "5"
-    if account.backend != "gpu" or not _CONVERTS_LAUNCHES.includes(release) or not smallest.isdecimal():
+    buffers = account.buffers
+    if buffers is None or not _CONVERTS_LAUNCHES.includes(release):
         return None
-    default = COMMANDS if _HAS_CONDITIONALS.includes(release) else COMMANDS - {"CONDITIONAL"}
-    found = command_buffers(account.module, command_types(flags, default), int(smallest))
+    found = command_buffers(account.module, buffers.commands, buffers.smallest)
     if found is None:
         return None
     return sum(account.runs(i.computation) for own in found for i in own if i.computation is not None)
-
-
-def _host_reads_conditions(account: Account, flags: Sequence[str]) -> bool:
-    """True if each iteration of a loop without a trip count waits (`WhileThunk::ExecuteOnStream`)."""
-    is_open = bool(account.totals.per_iteration) and account.backend == "gpu"
-    return is_open and "WHILE" not in command_types(flags, COMMANDS)
 
 
 def _shares(account: Account, fused: Callable[[Instruction], bool], together: int | None) -> Iterable[Share]:
@@ -241,7 +229,9 @@ def _shares(account: Account, fused: Callable[[Instruction], bool], together: in
     if timed and account.totals.launches:
         timed_rows = [r for r in account.rows if r.us is not None]  # the total has no other
         launches = sum(r.launch_us * r.runs for r in timed_rows) + account.totals.call_us
-        found.append(Share("launches", account.totals.launches, launches, 0, in_command_buffers=together))
+        waits = sum(r.wait_us * r.runs for r in timed_rows)
+        number = account.totals.launches
+        found.append(Share("launches", number, launches, 0, in_command_buffers=together, host_wait_us=waits))
     return sorted(found, key=lambda s: (-(s.measured_us or 0.0), -(s.us or 0.0), -s.bytes_accessed))
 
 
