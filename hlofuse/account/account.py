@@ -111,6 +111,8 @@ class Totals:
     """Kernels in branches of conditionals, those that are not the costliest among them."""
     call_us: float = 0.0
     """Microseconds of the call of the program and of its loops, on a CPU; part of `modelled_us`."""
+    host_wait_us: float = 0.0
+    """Microseconds in which a GPU waits for the host, at least; part of `us`."""
     without_time: int = 0
     """Kernels whose time is not known, where others have one; `us` is that of the others."""
     hbm_bytes: int | None = None
@@ -422,7 +424,7 @@ def _aliased(module: Module) -> set[int]:
 def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
     kernels = launches = floors = copies = copy_bytes = per_iteration = in_branches = without_time = 0
     flops = transcendentals = read = written = unknown = 0
-    modelled = floor = 0.0
+    modelled = floor = waits = 0.0
     for row in rows:
         kernels += 1
         launches += row.runs
@@ -437,6 +439,7 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
         if row.kind == "copy":
             copies += runs
             copy_bytes += cost.bytes_accessed * runs
+        waits += row.wait_us * runs
         if row.us is not None and row.is_floor:
             floors += 1
             floor += row.us * runs
@@ -446,7 +449,7 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
             without_time += timed and runs > 0
     total = Cost(flops, transcendentals, read, written, unknown)
     found = Totals(kernels, total, launches, per_iteration, copies=copies, copy_bytes=copy_bytes)
-    found = replace(found, in_branches=in_branches, without_time=without_time)
+    found = replace(found, in_branches=in_branches, without_time=without_time, host_wait_us=waits)
     return replace(found, modelled_us=modelled, floor_us=floor, floors=floors) if timed else found
 
 

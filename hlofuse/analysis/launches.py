@@ -314,11 +314,11 @@ class CommandBuffers:
         return _fit(x, self.commands) != "out"
 
     def host_us(self, launched: Iterable[Instruction]) -> float:
-        """The time for the launches of one run of a computation, at least: all that one command buffer can
-        hold are in one, whatever their order."""
+        """The time for the launches of one run of a computation, at least: all that command buffers can hold
+        are in one, whatever their order and number, where that is faster."""
         held = [self.holds(x) for x in launched]
-        together = sum(held) if sum(held) >= self.smallest > 0 else 0
-        return self.buffer_us * (together > 0) + self.launch_us * (len(held) - together)
+        alone = held.count(False)
+        return min(self.launch_us * (len(held) - alone), self.buffer_us) + self.launch_us * alone
 
 
 def _fit(x: Instruction, commands: Container[str]) -> _Fit:

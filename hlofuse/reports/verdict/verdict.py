@@ -1,6 +1,7 @@
 """From a replay to a verdict."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from math import inf
 
@@ -229,9 +230,9 @@ def _shares(account: Account, fused: Callable[[Instruction], bool], together: in
     if timed and account.totals.launches:
         timed_rows = [r for r in account.rows if r.us is not None]  # the total has no other
         launches = sum(r.launch_us * r.runs for r in timed_rows) + account.totals.call_us
-        waits = sum(r.wait_us * r.runs for r in timed_rows)
-        number = account.totals.launches
-        found.append(Share("launches", number, launches, 0, in_command_buffers=together, host_wait_us=waits))
+        t = account.totals
+        share = Share("launches", t.launches, launches, 0, in_command_buffers=together)
+        found.append(replace(share, host_wait_us=t.host_wait_us))
     return sorted(found, key=lambda s: (-(s.measured_us or 0.0), -(s.us or 0.0), -s.bytes_accessed))
 
 
