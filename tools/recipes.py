@@ -289,8 +289,8 @@ def index() -> str:
         "# Recipes",
         "",
         "Changes to a program, each with the figures of XLA's own compilation before and after.",
-        "Times are those of kernels; in loops on a GPU waits for the host come on top. The last column was"
-        " measured on an H200.",
+        "Times are those of kernels; in loops on a GPU waits for the host come on top.",
+        "The last column was measured on an H200.",
         "",
     ]
     lines += ["| symptom | recipe | rule | measured |", "|---|---|---|---|"]
