@@ -45,6 +45,8 @@ class TpuAccount(Account):
     def time_source(self) -> str:
         if self.tpu is None or not self.tpu.clock_rate_ghz:
             return ""
+        if not any(self.tpu.cycles_us(r.instruction) for r in self.rows):
+            return "at least, by bytes of HBM and products"
         return f"XLA:TPU's cycles at {self.tpu.clock_rate_ghz:g} GHz"
 
     def cost(self, instruction: Instruction) -> Cost:

@@ -179,6 +179,7 @@ class _Assigner:
         is_tpu = self._backend == "tpu"
         if is_tpu:
             temporary[0] = self._of_hbm(temporary.get(0, 0), blocks)
+            blocks = blocks if temporary[0] else []
         every = self._allocations
         device = [a for a in every if self._is_device(a.space)]
         # XLA:TPU's constants are part of the program.

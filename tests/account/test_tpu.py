@@ -99,6 +99,10 @@ def test_a_tpu_device_needs_a_module_of_tpu(tmp_path: Path, hlofuse: Run) -> Non
     shown = hlofuse("explain", tmp_path / "tpu.hlo", "--device", "v5e", columns=120)
     assert "2.64 µs est., ≥ 1.57 MB VMEM temporary, 1.05 MB HBM" in shown.out
     assert "(XLA:TPU's cycles at 1.5 GHz)" in shown.out
+    assert "bytes; times need --device, such as v5e" in hlofuse("explain", tmp_path / "tpu.hlo").out
+    (tmp_path / "early.hlo").write_text(re.sub(', backend_config=.*"}}', "", MODULE))
+    early = hlofuse("explain", tmp_path / "early.hlo", "--device", "v5e", columns=120).out
+    assert "(at least, by bytes of HBM and products)" in early
     (tmp_path / "other.hlo").write_text("HloModule m\nENTRY e {\n  ROOT p = f32[4]{0} parameter(0)\n}\n")
     refused = hlofuse("explain", tmp_path / "other.hlo", "--device", "v5e")
     assert (refused.status, refused.out) == (2, "")

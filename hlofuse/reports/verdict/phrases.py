@@ -344,7 +344,8 @@ def kernels_title(v: Verdict, shown: int, rows: int) -> str:
     if v.totals.measured_us:
         return f"Slowest kernels, measured{of}"
     if v.totals.us is None:
-        return f"Kernels that move most bytes{of}"
+        times = "; times need --device, such as v5e" if v.tiles is not None else ""
+        return f"Kernels that move most bytes{of}{times}"
     return f"Slowest kernels ({v.time_source or 'launch overhead included'}){of}"
 
 
