@@ -193,7 +193,8 @@ def open_end(row: Launched) -> str:
         return ""
     inside = x.fused_computation if x.opcode == "fusion" else [x]
     if any(i.opcode == "scatter" and i.attributes.raw("unique_indices") != "true" for i in inside):
-        return "atomic updates of one address wait"
+        is_tpu = x.shape.is_tiled
+        return "no estimate by XLA:TPU" if is_tpu else "atomic updates of one address wait"
     is_own = x.opcode == "fusion" and x.fusion_kind != "kCustom"
     return "" if is_own else _OPEN.get(kind_of_work(row), "")
 

@@ -203,6 +203,11 @@ class Shape:
         return math.prod(self.dimensions) if self.is_array else 0
 
     @property
+    def is_tiled(self) -> bool:
+        """True if the layout of an array in it has tiles, as on a TPU."""
+        return any(leaf.layout is not None and leaf.layout.tiles for _, leaf in self.leaves())
+
+    @property
     def padded_count(self) -> int:
         """Elements of an array with those that its layout's tiles add."""
         tiles = self.layout.tiles if self.layout is not None else ()
@@ -245,8 +250,7 @@ class Shape:
         and a semaphore of a TPU takes a tile of 8 by 128."""
         if self.is_tuple:
             size = POINTER_SIZE * len(self.tuple_shapes)
-            is_tiled = any(leaf.layout is not None and leaf.layout.tiles for _, leaf in self.leaves())
-            return -(-size // _TPU_UNIT) * _TPU_UNIT if is_tiled else size
+            return -(-size // _TPU_UNIT) * _TPU_UNIT if self.is_tiled else size
         if self.element_type == "opaque":
             return POINTER_SIZE
         if self.element_type == "buffer":

@@ -181,6 +181,23 @@ def test_temporary_memory_is_what_memory_analysis_counts() -> None:
     assert (memory.temporary, memory.total) == (0, 1024)
 
 
+def test_memory_names_an_array_that_is_mostly_padding(tmp_path: Path, hlofuse: Run) -> None:
+    text = """HloModule m, is_scheduled=true
+one { p = f32[2048]{0:T(1024)} parameter(0)
+  ROOT b = f32[1024,2]{1,0:T(8,128)} bitcast(p) }
+two { p = f32[1024,2]{1,0:T(8,128)} parameter(0)
+  ROOT b = f32[2048]{0:T(1024)} bitcast(p) }
+ENTRY e { x = f32[2048]{0:T(1024)} parameter(0)
+  wide = f32[1024,2]{1,0:T(8,128)} fusion(x), kind=kLoop, calls=one
+  ROOT y = f32[2048]{0:T(1024)} fusion(wide), kind=kLoop, calls=two }
+"""
+    (tmp_path / "m.hlo").write_text(text)
+    shown = " ".join(hlofuse("memory", tmp_path / "m.hlo").out.split())
+    assert "524 kB: Change its shape, such as by merging small dimensions: all but 8.19 kB" in shown
+    (tmp_path / "n.hlo").write_text(text.replace("f32[1024,2]", "f32[16,128]"))
+    assert "Change its shape" not in hlofuse("memory", tmp_path / "n.hlo").out
+
+
 def test_a_view_in_a_fusion_of_its_own_is_read_by_its_reader() -> None:
     text = """HloModule m, is_scheduled=true
 view { p = f32[8,128] parameter(0)

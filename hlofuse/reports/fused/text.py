@@ -27,15 +27,19 @@ def head_lines(f: Fused) -> list[tuple[str, str]]:
     between = plural(len(f.boundaries), "boundary", "boundaries")
     if f.selected is not None:
         kernels = f"{f.selected}: {kernels}"
+    is_tpu = f.target == "tpu"
+    rules = "" if is_tpu else f"; rules as in {f.release}"
     lines = [
         (f"{f.module} on {on}, after fusion ({f.evidence})", "bold"),
-        (f"{kernels}, {between} between them; rules as in {f.release}", "bold"),
+        (f"{kernels}, {between} between them{rules}", "bold"),
         (f.how, ""),
     ]
     if f.unknown:
         lines.append((f"The reason for {len(f.unknown):,} is unknown.", "yellow"))
     if f.right_file is None:
-        lines.append(("A dump of the module before fusion shows every decision in order.", "dim"))
+        details = "A dump of the module before fusion shows every decision in order."
+        likely = "why FOLDER NAME has likely reasons, by names before fusion."
+        lines.append((likely if is_tpu else details, "dim"))
     return lines
 
 

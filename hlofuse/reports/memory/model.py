@@ -8,6 +8,7 @@ from hlofuse.analysis.hlo_value import HloValue
 from hlofuse.analysis.kernels import computed_in, kernel_source, trip_count_of
 from hlofuse.format.fields import fields
 from hlofuse.format.paths import source_text
+from hlofuse.format.units import bytes_text
 from hlofuse.ir.graph import Instruction, Module
 from hlofuse.ir.grouping import grouped
 from hlofuse.ir.opcodes import with_trait
@@ -155,7 +156,11 @@ def _changes_of(array: LiveArray, most: int) -> Iterator[str]:
         yield "Put jax.checkpoint around a part of the forward pass, which keeps it for the backward pass"
     if x.computation is None or not x.computation.is_entry or x.opcode not in ("fusion", "custom-call"):
         return
-    if array.bytes >= 2 * most:
+    shape = array.shape
+    if shape.is_tiled and shape.buffer_size >= 2 * shape.byte_size:
+        own = bytes_text(shape.byte_size)
+        yield f"Change its shape, such as by merging small dimensions: all but {own} is padding of tiles"
+    elif array.bytes >= 2 * most:
         yield "Compute it in parts (jax.lax.map): it is larger than any argument and result"
     whole = array.shape.element_count
     if array.shape.element_type != "f32":
