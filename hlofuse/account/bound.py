@@ -14,6 +14,7 @@ from hlofuse.analysis.in_place import Index, follow_tuples, in_place_pairs
 from hlofuse.analysis.kernels import CONTROL_FLOW, computed_in, is_small_call, iter_kernels
 from hlofuse.cost.gpu.device import DeviceDescription
 from hlofuse.cost.tpu import TpuDevice
+from hlofuse.format.units import bytes_text
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.releases import AROUND_FUSION
 
@@ -191,12 +192,14 @@ def open_end(row: Launched) -> str:
     x = row.instruction
     if not row.is_floor:
         return ""
+    is_own = x.opcode == "fusion" and x.fusion_kind != "kCustom"
+    work, counted = kind_of_work(row), row.cost.bytes_accessed
+    if work == "custom kernels" and not is_own and counted and x.shape.is_tiled:
+        return f"XLA:TPU counts {bytes_text(counted)}, but no time"
     inside = x.fused_computation if x.opcode == "fusion" else [x]
     if any(i.opcode == "scatter" and i.attributes.raw("unique_indices") != "true" for i in inside):
-        is_tpu = x.shape.is_tiled
-        return "no estimate by XLA:TPU" if is_tpu else "atomic updates of one address wait"
-    is_own = x.opcode == "fusion" and x.fusion_kind != "kCustom"
-    return "" if is_own else _OPEN.get(kind_of_work(row), "")
+        return "atomic updates of one address wait"
+    return "" if is_own else _OPEN.get(work, "")
 
 
 def moved_once(account: Account) -> int:

@@ -167,7 +167,8 @@ def _for_another_backend(backend: str, target: str) -> str:
         return f"Give --target {' or '.join(fitting)} to replay it for that backend."
     return (
         f"The fusion passes of {backend.upper()} are not public and cannot be replayed. explain shows what"
-        " was fused; kernels, check, stats, diff, render, timeline and trace-op accept it as it is.\n--target"
+        " was fused, and with --prove what its compiler makes of changes; kernels, check, stats, diff,"
+        " render, timeline and trace-op accept it as it is.\n--target"
         f" {target} replays {target.upper()}'s passes on it anyway."
     )
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hlofuse.account.bound import open_end
 from hlofuse.account.tpu import TpuAccount
 from hlofuse.account.traffic import border_bytes
 from hlofuse.cost.tpu import TpuDevice, tpu_devices, tpu_of
@@ -257,6 +258,8 @@ start_index_map={0}, index_vector_dim=1, slice_sizes={1}
     rows = TpuAccount(parse_module(text), "v5e").by_name
     assert rows["g"].cost.bytes_read == 128 * 4 * 1024 + 512
     assert rows["k"].cost.bytes_written == 5 * 1024 * 4
+    row = next(r for r in TpuAccount(parse_module(text), "v5e").rows if r.instruction.name == "r")
+    assert open_end(row) == "XLA:TPU counts 1.05 MB, but no time"
     tiles = 128 * 4 * 1024
     assert (rows["r"].cost.bytes_read, rows["r"].cost.bytes_written) == (tiles + 512 + 512, tiles)
 
