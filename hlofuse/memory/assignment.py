@@ -118,6 +118,10 @@ class _Allocation:
         return not (self.is_argument or self.is_constant or self.is_inside or self.lives_out)
 
     @property
+    def is_scalar_constant(self) -> bool:
+        return self.is_constant and self.size <= _ALIGNMENT["tpu"]
+
+    @property
     def is_reusable(self) -> bool:
         """True if other values may lie there."""
         is_read_only = self.is_constant or (self.is_argument and not self.is_aliased)
@@ -180,10 +184,10 @@ class _Assigner:
         if is_tpu:
             temporary[0] = self._of_hbm(temporary.get(0, 0), blocks)
             blocks = blocks if temporary[0] else []
-        every = self._allocations
+        # XLA:TPU's scalar constants are part of the program.
+        every = [a for a in self._allocations if not is_tpu or not (a.is_inside or a.is_scalar_constant)]
         device = [a for a in every if self._is_device(a.space)]
-        # XLA:TPU's constants are part of the program.
-        counted = [a for a in device if not (a.is_constant or a.is_inside)] if is_tpu else every
+        counted = device if is_tpu else every
         spaces = [s for s in temporary if not is_tpu or not s]
         return Assignment(
             arguments=sum(a.size for a in device if a.is_argument),

@@ -182,6 +182,21 @@ def test_temporary_memory_is_what_memory_analysis_counts() -> None:
     assert (memory.temporary, memory.total) == (0, 1024)
 
 
+def test_array_constants_count_and_scalars_do_not() -> None:
+    text = """HloModule m, is_scheduled=true
+ENTRY e { x = f32[4]{0:T(128)} parameter(0)
+  c = f32[4]{0:T(128)} constant({1, 2, 3, 4})
+  ROOT y = f32[4]{0:T(128)} add(x, c) }
+"""
+    memory = TpuAccount(parse_module(text), "v5e", is_final=True).memory
+    assert (memory.constants, memory.total) == (0, 1024)
+    text = text.replace("f32[4]{0:T(128)}", "f32[4,2]{1,0:T(8,128)}").replace(
+        "{1, 2, 3, 4}", "{{1, 2}, {3, 4}, {5, 6}, {7, 8}}"
+    )
+    memory = TpuAccount(parse_module(text), "v5e", is_final=True).memory
+    assert (memory.constants, memory.total) == (4096, 3 * 4096)
+
+
 def test_memory_names_an_array_that_is_mostly_padding(tmp_path: Path, hlofuse: Run) -> None:
     text = """HloModule m, is_scheduled=true
 one { p = f32[2048]{0:T(1024)} parameter(0)
