@@ -458,8 +458,7 @@ def scaled_saving(base: Account, changed: Account) -> float | None:
 
     Kernels in both modules keep their time. Other times change as their estimates do, including XLA's launch
     overhead, which is most of the time of a small kernel, without waits for the host. None without measured
-    times, and where a changed kernel has no estimate or measured time.
-    """
+    times, and where a changed kernel has no estimate or measured time."""
     if not base.totals.measured_us or base.launch_overhead_us is None:
         return None
     removed, added = _unmatched_rows(base.rows, changed.rows), _unmatched_rows(changed.rows, base.rows)

@@ -43,8 +43,7 @@ def fusion_floor(
 
     Fused kernels read values that enter a computation, or come from a library call, a copy or a collective.
     They write values that leave to those. The time is the memory time of both plus one launch, or the time of
-    all arithmetic (`flops`) on all units, if longer.
-    """
+    all arithmetic (`flops`) on all units, if longer."""
     fused: dict[Computation, list[Launched]] = {}
     moved, us, crossing, launches = 0, 0.0, 0, 0
     for row in account.rows:
@@ -71,8 +70,7 @@ def fusion_floor(
 
 
 def _border(kernels: set[Instruction]) -> int:
-    """Bytes that one computation's kernels read from others and write for others, without
-    updates in place."""
+    """Bytes that a computation's kernels read from and write for others, without updates in place."""
     read: dict[_Place, int] = {}
     written = 0
     borders = {kernel: border_bytes(kernel) for kernel in kernels}
@@ -146,8 +144,7 @@ class ProgramFloor:
 def program_floor(
     account: Account, is_fused: Callable[[Instruction], bool], device: DeviceDescription | TpuDevice | None
 ) -> ProgramFloor:
-    """The floor of a final module: copies, collectives and launches do not count, as changes remove or hide
-    them."""
+    """The floor of a final module: copies, collectives and launches do not count, as changes hide them."""
     moved = moved_once(account)
     if device is None:
         return ProgramFloor(moved)

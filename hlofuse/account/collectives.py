@@ -101,8 +101,7 @@ def overlaps(
 
     `launches` has the microseconds of what is launched, `overhead_us` of each included. Kernels run one after
     the other, and so do asynchronous collectives, and the `copies` among the exchanges; a done waits for its
-    start.
-    """
+    start."""
     found: dict[Instruction, Overlap] = {}
     lengths: dict[Computation, float] = {}
     for computation in computations:

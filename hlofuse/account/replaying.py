@@ -150,8 +150,7 @@ class Costs(KernelTimes):
         self._priorities = {id(e): k for k, e in enumerate(e for e in decisions if e.event == "priority")}
 
     def sums(self, producer: Instruction) -> tuple[float, float] | None:
-        """The two sums that XLA compares for a producer, in microseconds: unfused and fused,
-        over all its users."""
+        """The two sums XLA compares for a producer, in microseconds over all its users: unfused and fused."""
         release = self.model.release
         if not may_be_fused(producer, release) or not all(may_be_fused(u, release) for u in producer.users):
             return None
@@ -273,8 +272,7 @@ def observed_replay(
 
     `cache` holds costs that earlier replays of the module computed. `start` says up to which pass this
     replay is the same as earlier ones; without it, it starts at `begun`, before the first pass. With
-    `totals_only` the costs of single fusions are not noted. `observers` see the decisions as well.
-    """
+    `totals_only` the costs of single fusions are not noted. `observers` see the decisions as well."""
     if isinstance(input, Module):
         input = CompilationInput(input)
     cache = cache or SharedTables()

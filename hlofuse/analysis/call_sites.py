@@ -177,8 +177,7 @@ def non_fusion_computations(module: Module) -> list[Computation]:
 
     XLA's order is topological and depends on how earlier passes made the computations; no dump has it. This
     is the closest: decisions are the same in any order, and only the numbers in the names of fusions in
-    computations that do not call each other can differ (docs/fidelity.md).
-    """
+    computations that do not call each other can differ (docs/fidelity.md)."""
     if module.computation_order is not None:
         return module.non_fusion_computations()
     others = [c for c in module.computations if c.fusion is None and c is not module.entry]

@@ -3,8 +3,7 @@
 A search from the later instruction backwards need not go beyond the place of the earlier one in any order
 with operands first. Each merge updates such an order by moving only the part between the two that depends on
 one of them (Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006).
-Recomputing it each time would cost the square of the module.
-"""
+Recomputing it each time would cost the square of the module."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TypeVar
@@ -54,11 +53,9 @@ def components(edges: Mapping[T, Iterable[T]]) -> list[list[T]]:
 
 
 class Reachability:
-    """For each instruction the set of those that reach it, one bit for each instruction
-    (`HloReachabilityMap`).
+    """The set of those that reach each instruction, one bit for each (`HloReachabilityMap`).
 
-    A snapshot: instructions added later are not present.
-    """
+    A snapshot: instructions added later are not present."""
 
     def __init__(self, computation: Computation) -> None:
         order = computation.post_order()
@@ -142,8 +139,7 @@ class MergedOrder:
         self._place[new] = self._place.pop(old)
 
     def merge(self, survivor: Instruction, removed: Instruction) -> None:
-        """`removed` is about to become part of `survivor`; no path leads from one to the other by way of a
-        third."""
+        """`removed` is about to become part of `survivor`; no path leads between them by way of a third."""
         place = self._place
         first, last = sorted((survivor, removed), key=place.__getitem__)
         start, end = place[first], place[last]

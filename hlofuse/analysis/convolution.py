@@ -22,8 +22,7 @@ def why_not_eigen(convolution: Instruction) -> str | None:
     """The reason why Eigen cannot compute the convolution, or None (`CanUseEigenConvolution`,
     `xla/service/cpu/ir_emission_utils.cc`).
 
-    XLA also requires 16-byte aligned buffers, which its own allocations always are.
-    """
+    XLA also requires 16-byte aligned buffers, which its own allocations always are."""
     source, kernel = convolution.operands[0].shape, convolution.operands[1].shape
     if not source.element_count or not kernel.element_count:
         return "the input or the kernel is empty"

@@ -4,8 +4,7 @@ Mirrors `xla/service/hlo_cost_analysis.cc` of jaxlib 0.11.1, in whole numbers wh
 precision floats. A loop counts as one iteration, a conditional as the most expensive of its branches. XLA
 knows nothing of what a custom call does: such an instruction costs nothing here and is counted in
 `Cost.unknown` (XLA subtracts 1 from every sum instead). The start of an asynchronous operation has the
-cost of its updates and its done as well, so that kernels add up to their computation.
-"""
+cost of its updates and its done as well, so that kernels add up to their computation."""
 
 from __future__ import annotations
 

@@ -95,8 +95,7 @@ def dot_strategy(dot: Instruction) -> tuple[str, str]:
     `xla/service/cpu/dot_op_emitter.cc`).
 
     A batched product is judged by one of its matrices. Eigen runs on several threads unless
-    `--xla_cpu_multi_thread_eigen=false`, which gives small products to loops of XLA's own.
-    """
+    `--xla_cpu_multi_thread_eigen=false`, which gives small products to loops of XLA's own."""
     batch = len(_numbers(dot, "lhs_batch_dims"))
     left, right = (o.shape.dimensions[batch:] for o in dot.operands[:2])
     result = dot.shape.dimensions[batch:]

@@ -12,8 +12,7 @@ def custom_call_target(instruction: Instruction) -> str:
 
 
 def is_library_convolution(instruction: Instruction) -> bool:
-    """True if it is a convolution that cuDNN computes (`IsCustomCallToDnnConvolution` of
-    `cublas_cudnn.cc`)."""
+    """True for a convolution of cuDNN (`IsCustomCallToDnnConvolution` of `cublas_cudnn.cc`)."""
     return custom_call_target(instruction).startswith("__cudnn$conv")
 
 

@@ -251,8 +251,7 @@ class HloDataflow:
         """All instructions that run, a loop's condition before its body, what is called before its caller
         (`CalculatePostOrderSchedule`).
 
-        A computation comes at its first call: the paths of calls to it may be very many.
-        """
+        A computation comes at its first call: the paths of calls to it may be very many."""
         pending = [iter(self.module.entry.post_order())]
         waiting: list[Instruction] = []
         seen: set[Computation] = set()

@@ -50,8 +50,7 @@ def _tree_of_tuple(shape: Shape) -> ShapeTree:
 
 
 def shape_tree(shape: Shape) -> ShapeTree:
-    """The tree of a shape, made once for equal shapes. All that are no tuples share one, which does not tell
-    the shape."""
+    """The tree of a shape, one for equal shapes. All that are no tuples share one, which has no shape."""
     return _tree_of_tuple(shape) if shape.is_tuple else _OF_AN_ARRAY
 
 

@@ -202,8 +202,7 @@ def launched_computations(of: Module | Instruction, *, branches: bool = True) ->
 
     Computations that are applied element by element (of a reduce, a sort, a fusion) are not among
     them, nor are those without callers, nor without `branches` those of a conditional. Of an instruction,
-    what runs in it, through small calls as well.
-    """
+    what runs in it, through small calls as well."""
     order = [of.entry] if isinstance(of, Module) else [c for _, c in of.called]
     seen, whole = set(order), isinstance(of, Module)
     for computation in order:  # grows while it is walked

@@ -35,8 +35,7 @@ _COLLECTIVE, _HOST = Launch("collective"), Launch("host")
 
 def launch_of(instruction: Instruction, backend: str) -> Launch | None:
     """The launch of `instruction` when its computation runs; None for none. Views, constants and parameters
-    launch nothing, nor do instructions that run other computations: the launches of a loop are those of its
-    body."""
+    launch nothing, nor do instructions that run other computations: a loop's launches are its body's."""
     if backend in ("cpu", "gpu"):
         return _of_cpu(instruction) if backend == "cpu" else _of_gpu(instruction)
     if not is_kernel(instruction):
@@ -265,8 +264,7 @@ def command_buffers(
     By `CommandBufferConversionPass` (`xla/backends/gpu/runtime/command_buffer_conversion_pass.cc`), where
     `commands` are enabled. Of libraries only cuBLAS counts, since XLA queries others at run time. None where
     it depends on an order that the module does not have yet, on the version of CUDA, or on the number of
-    launches of a sort.
-    """
+    launches of a sort."""
     found: list[list[Instruction]] = []
     conditions = {c for i in module.instructions() for name, c in i.called if name == "condition"}
     for computation in launched_computations(module):

@@ -31,8 +31,7 @@ def capture(
     removed. flags: further XLA_FLAGS.
 
     The result's `module().before` is a path for hlofuse.load. Raises `CaptureError` for a missing package or
-    for XLA's refusal.
-    """
+    for XLA's refusal."""
     try:
         import jax
     except ImportError as error:

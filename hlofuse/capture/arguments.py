@@ -2,8 +2,7 @@
 
 The notation is a Python expression in which `DTYPE[DIMENSIONS]` is an array, by HLO's or numpy's name for the
 type. `128@data` is a dimension divided by the axis `data` of the mesh, `128@(data,model)` one divided by
-both. It is parsed, never run.
-"""
+both. It is parsed, never run."""
 
 import ast
 import re

@@ -92,8 +92,7 @@ def compile_request(
 
     Where XLA aborts, that program gets an error and another child continues with the rest. `names` are those
     of all programs. Raises `CaptureError` where nothing can be
-    compiled: jax or a plugin is missing (the message names the extra), or the program is at fault.
-    """
+    compiled: jax or a plugin is missing (the message names the extra), or the program is at fault."""
     python = python or sys.executable
     found: dict[str, Any] = {"versions": {}, "compiled": [], "errors": {}}
     with tempfile.TemporaryDirectory() as scratch:
@@ -193,8 +192,7 @@ def capture_function(
     where: a `.py` file or the name of a module. name: the function, or a mapping from names to (function,
     arguments), of which `only` selects some. arguments: as from parse_arguments; arguments_from: a function
     in the same file that makes them (only their shapes are used). Raises `CaptureError` for missing packages
-    or faults; a compiler error of one program of many is in the result.
-    """
+    or faults; a compiler error of one program of many is in the result."""
     if where.endswith(".py") and not Path(where).is_file():
         raise CaptureError(f"{printable(where)} does not exist")
     check_axes(arguments, destination.mesh)
@@ -235,8 +233,7 @@ def capture_modules(
 
 
 def _check_partitions(text: str, destination: Destination) -> None:
-    """Raise `CaptureError` for a module divided over more devices, since the conversion to
-    StableHLO drops that."""
+    """Raise `CaptureError` for a module of more devices, which the conversion to StableHLO drops."""
     header = text[: text.find("\n", text.find("HloModule"))]
     partitions = re.search(r"\bnum_partitions=(\d+)", header)
     if partitions is not None and int(partitions[1]) > prod(size for _, size in destination.mesh):

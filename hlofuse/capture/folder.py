@@ -5,8 +5,7 @@ passes NN-PASS.hlo                 after each pass that changed it after.hlo    
 them after_optimizations.hlo     as code is generated from it before.hlo.pb               (gpu) the ids of
 PriorityFusion's input before_optimizations.hlo.pb (gpu) the ids of the module before optimizations
 priority_fusion.txtpb       (gpu) XLA's fusion log gpu_target_config.pbtxt     (gpu) the device hlofuse.json
-the compiler: jaxlib, backend, device and flags
-"""
+the compiler: jaxlib, backend, device and flags"""
 
 import re
 import shutil

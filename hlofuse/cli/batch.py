@@ -42,8 +42,7 @@ def command() -> None:
     """Replay thousands of modules into tables; query and compare such runs.
 
     `hlofuse batch SOURCE... -o OUT` is `hlofuse batch run SOURCE... -o OUT`, whose options are those of
-    `hlofuse batch run --help`.
-    """
+    `hlofuse batch run --help`."""
 
 
 _limit = limit_option(10, "Rows of each section; 0 shows all.")
@@ -85,8 +84,7 @@ def _run(
     address such as s3://bucket/dumps, or @FILE with a source in each line. DIR gets modules.parquet,
     kernels.parquet, edges.parquet, suggestions.parquet and work.parquet, and summary.md.
 
-    A module that cannot be read is a row with its error. Exit status 0: done, 2: wrong call.
-    """
+    A module that cannot be read is a row with its error. Exit status 0: done, 2: wrong call."""
     task = Task(request, not no_suggestions, max_seconds, parse_bytes(max_memory))
     with progress_bar("replaying") as progress:
         done, of = run(sources, output, task, workers or os.cpu_count() or 1, progress)
@@ -108,8 +106,7 @@ def _query(folder: Path, sql: str, limit: int, out: Output) -> int:
     """Print what a query over the tables of a run gives.
 
     DIR is the folder of a finished run. SQL is DuckDB's; its tables are modules, kernels, edges, suggestions
-    and work.
-    """
+    and work."""
     out.show(summary.query(folder, sql), limit=limit)
     return 0
 
@@ -130,8 +127,7 @@ def _diff(
 ) -> int:
     """Compare two runs: two nights, releases, devices or sets of options. What grew most comes first.
 
-    Exit status 0: OK, 1: something grew, 2: wrong input or call.
-    """
+    Exit status 0: OK, 1: something grew, 2: wrong input or call."""
     found = compared(before, after, tolerance, strict)
     out.show_check(found, Path(), limit=limit)
     return 1 if found.data.failed else 0

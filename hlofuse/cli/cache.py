@@ -13,8 +13,7 @@ def command(clear: bool) -> int:
     """Show the cache of replays, or clear it.
 
     explain, why, kernels and memory store what they replayed, and later questions about the same input begin
-    with it. HLOFUSE_CACHE names another folder; HLOFUSE_CACHE=off and --no-cache do without.
-    """
+    with it. HLOFUSE_CACHE names another folder; HLOFUSE_CACHE=off and --no-cache do without."""
     folder, found = cache_folder(), entries()
     if folder is None:
         click.echo(f"The cache is off ({VARIABLE}).")

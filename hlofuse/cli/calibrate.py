@@ -23,8 +23,7 @@ def command(file: Path, python: str | None, out: Output) -> int:
     """Run some 300 small programs on this CPU, and write the device FILE with the rates that they give.
 
     It takes one to two minutes, on a machine that does nothing else. Set HLOFUSE_CPU=FILE and reports on CPU
-    modules estimate times by it. Limit the threads with taskset.
-    """
+    modules estimate times by it. Limit the threads with taskset."""
     with progress_bar("calibrating") as report:
         device = calibrate(file.name.removesuffix(".toml"), python, report)
     save(file, cpu_text(device))

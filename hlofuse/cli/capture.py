@@ -65,8 +65,7 @@ def command(
     jits is captured. The JAX of your environment compiles. No GPU or TPU is needed.
 
     With --run, PROGRAM is a script and, after --, its arguments. It runs where it always does, and reports on
-    the folder have measured time. The exit status is that of the script.
-    """
+    the folder have measured time. The exit status is that of the script."""
     if device is not None or topology is not None:
         target, device, topology = settled_target(target, device, topology)
     if run or _is_command(program):

@@ -25,8 +25,7 @@ def command(name: str | None, out: Output) -> int:
     """List the GPUs that a replay can model and the TPUs; with DEVICE (a name or a file), all of its numbers.
 
     A file is TOML in the form of the built-in ones, or the text proto that XLA reads with
-    --xla_gpu_target_config_filename. --set NAME=VALUE changes a single number.
-    """
+    --xla_gpu_target_config_filename. --set NAME=VALUE changes a single number."""
     try:
         names = [name] if name is not None else [*device_names(), *tpu_devices()]
         devices = {n: tpu_devices().get(n) or load_device(n) for n in names}

@@ -62,8 +62,7 @@ def command(
     not dumped. Of several modules there is one summary, by name. Two profiles, or two dumps with --profile
     and --profile-after, are compared kernel by kernel, by measured time.
 
-    Exit status 0: same, 1: different, 2: wrong input or call.
-    """
+    Exit status 0: same, 1: different, 2: wrong input or call."""
     if out.file is not None and out.file.suffix.lower() in (".html", ".svg"):
         other = "explore" if out.file.suffix.lower() == ".html" else "render"
         raise HlofuseError(

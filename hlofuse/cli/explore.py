@@ -48,8 +48,7 @@ def command(
 
     One file, no network, no server. OTHER (a second dump), --compare-device or --compare-xla puts two modules
     side by side, differences first. With --set, --disable, --enable or --passes the page shows XLA's own
-    result next to the changed one. For a dump directory it also shows what every pass did.
-    """
+    result next to the changed one. For a dump directory it also shows what every pass did."""
     report = report_on(input, request)
     announce(report.replay)
     warn(report.observed.note)

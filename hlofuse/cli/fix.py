@@ -48,8 +48,7 @@ def command(
     XLA compiles each edit, as by capture. An edit is offered if its compilation saves time or memory, and if
     XLA:CPU computes the same values, up to rounding, on random inputs. No file changes without --write.
 
-    The page "What hlofuse fix edits" lists the forms. Flags that help are named, not set.
-    """
+    The page "What hlofuse fix edits" lists the forms. Flags that help are named, not set."""
     named = function_in(program)
     if named is None or not named[0].endswith(".py"):
         raise click.UsageError(f"{printable(program)}: expected PROGRAM.py:FUNCTION")

@@ -36,8 +36,7 @@ def command(a: str, b: str, scale: tuple[float, ...], out: Output, **how: Any) -
     times what A's results change when its inputs move by one floating-point step, plus rounding.
 
     Exit status 0: same values; 1: different values, a module XLA rejects, or undecidable
-    (nan or inf in A's results, or results too sensitive to rounding); 2: wrong input.
-    """
+    (nan or inf in A's results, or results too sensitive to rounding); 2: wrong input."""
 
     with spinner("compiling and running"):
         found = judge(load(a), load(b), scales=scale or SCALES, **how)

@@ -23,8 +23,7 @@ def command(first: str, second: str | None, limit: int, out: Output, **request: 
     The kernels are those of the module in the profile, the costliest or --module; with DUMP those of its
     replay. On a GPU the estimate is that of XLA's time model, or of its measured rates of matrix products;
     library calls have a lower bound only. XLA:CPU has no time model: the bandwidth of the best kernel stands
-    in for one, which shows the kernels that are slow for what they move.
-    """
+    in for one, which shows the kernels that are slow for what they move."""
     if second is not None and request["profile"] is not None:
         raise click.UsageError("two profiles: give PROFILE DUMP, or DUMP --profile PROFILE")
     if second is not None:

@@ -19,8 +19,7 @@ from hlofuse.reports.common.recipe_page import RecipePage, recipe_names, recipe_
 def command(name: str | None, out: Output) -> int:
     """Show a recipe: the symptom, the reason, code before and after, figures. Without NAME, list all.
 
-    Suggestions of explain and what-if name recipes.
-    """
+    Suggestions of explain and what-if name recipes."""
     pages = [recipe_page(n) for n in ([name] if name else recipe_names())]
     draw = _print_page if name else _print_list
     out.report(

@@ -81,8 +81,7 @@ def command(
     directories as their final modules.
 
     An SVG fits the window of a browser; the wheel zooms and dragging pans. Of a large module --focus draws
-    the neighbourhood of one kernel.
-    """
+    the neighbourhood of one kernel."""
     to_stdout = output == "-"
     form = form or ("dot" if to_stdout else format_of(output))
     require_engine(form)

@@ -27,8 +27,7 @@ def command(
     """Write the module in INPUT after XLA's fusion passes, or with --until end after all passes.
 
     From a module before optimizations the result is approximate, and its first line says so. A fused module
-    is rejected, except with --until end, which continues from there.
-    """
+    is rejected, except with --until end, which continues from there."""
 
     done = replayed_until(report_on(input, request), until, with_texts=keep_passes is not None)
     if done.loaded.changes and not done.was_fused:

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 def command(codes: tuple[str, ...], out: Output) -> int:
     """Show a rule: its condition, why XLA has it, what to do about it. Without CODE, list all rules.
 
-    CODE is a rule's code (CPU012) or a family's letters (CPU).
-    """
+    CODE is a rule's code (CPU012) or a family's letters (CPU)."""
     rules_by_code = catalogue()
     wanted = _requested_rules(codes, rules_by_code) if codes else list(rules_by_code.values())
     # A page each for codes that were named, a list for families and for everything.

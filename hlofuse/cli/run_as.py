@@ -27,8 +27,7 @@ def command(arguments: tuple[str, ...]) -> int:
 
     MODULE is a module after fusion, as hlofuse replay -o writes it, or later. It replaces the module of the
     same name, parameters and results when JAX (0.11 or later) compiles that for the CPU. Standard error lists
-    what was replaced. Exit status: that of COMMAND; 2 for a module that cannot be used.
-    """
+    what was replaced. Exit status: that of COMMAND; 2 for a module that cannot be used."""
     at = arguments.index("--") if "--" in arguments else 0
     files, program = arguments[:at], arguments[at + 1 :]
     if not files or not program:

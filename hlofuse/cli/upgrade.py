@@ -60,8 +60,7 @@ def command(
     release; it adds the changes of the passes before fusion. Without it both replays start from the same
     module.
 
-    Exit status 0: same fusions, 1: different, 2: wrong input or call.
-    """
+    Exit status 0: same fusions, 1: different, 2: wrong input or call."""
 
     function, program = function_in(input), input
     if request.pop("xla") is not None:

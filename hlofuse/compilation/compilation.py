@@ -57,8 +57,7 @@ def compile(
     and `checkpoint` the fusion passes that they have in common.
 
     HlofuseError for unknown names, where calls would multiply beyond reason, and for a program partitioned by
-    hand that the partitioner has not seen.
-    """
+    hand that the partitioner has not seen."""
     if isinstance(input, Module):
         input = CompilationInput(input)
     if isinstance(config, str):

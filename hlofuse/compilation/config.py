@@ -70,8 +70,7 @@ def replay_config(
     `mixed` is one with something of another (`hlofuse.pipelines.differences`). `xla_flags` are those that the
     module was compiled with; what they switch off is not replayed.
 
-    HlofuseError for whatever name is not known, with what may have been meant.
-    """
+    HlofuseError for whatever name is not known, with what may have been meant."""
     overrides, disable, enable = tuple(overrides), tuple(disable), tuple(enable)
     release = mixed or release_of(release_for(target, xla))
     if option is None:

@@ -125,8 +125,7 @@ class FusionChange:
     details: tuple[Detail, ...] = ()
     """Kind, backend_config or results that changed."""
     cost_before: Cost | None = None
-    """Cost of `before` and of joined instructions; None where other fusions took part, so sums
-    would mislead."""
+    """Cost of `before` and joined instructions; None where other fusions took part: sums would mislead."""
     cost_after: Cost | None = None
     """Cost of `after` and of instructions that left."""
 

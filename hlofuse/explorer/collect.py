@@ -273,8 +273,7 @@ def page_of(
 
     `passes` is what every pass of the compilation did, where its dumps are at hand; `unoptimized` loads a
     replay's module before optimizations; `source` says where to look for the user's program, which the page
-    then contains (`SourceFiles`).
-    """
+    then contains (`SourceFiles`)."""
     files = SourceFiles(source)
     runs = tuple(
         _Collector(label, observed, partial(unoptimized, observed.replay), files).run()

@@ -2,8 +2,7 @@
 
 A *box* is one node of the module at one step: a single operation, or a fusion with its operations. The boxes
 of a replay are numbered: box n < len(instructions) starts as instruction n, the replay adds the others. `Op`s
-describe their changes, so the page can step forward and back.
-"""
+describe their changes, so the page can step forward and back."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

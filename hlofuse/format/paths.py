@@ -17,8 +17,7 @@ Direction: TypeAlias = Literal["forward", "backward", "recomputed", "other"]
 @lru_cache(maxsize=4096)
 def portable(file: str, root: Path) -> str:
     """A file's path relative to `root`. The part after `site-packages`; else the longest end of the path that
-    is a file below `root`; else, for an absolute path, the name alone, since other directories are
-    private."""
+    is a file below `root`; else, for an absolute path, the name alone: others are private."""
     path = PurePosixPath(file.replace("\\", "/"))
     parts = [p for p in path.parts if p not in ("/", "..", ".")]
     packages = [k for k, part in enumerate(parts) if _PACKAGES.fullmatch(part)]

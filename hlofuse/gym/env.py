@@ -113,8 +113,7 @@ class HloPassEnv(gymnasium.Env[Any, int]):
 
     With objective "ops" a step's reward is the decrease of instructions in all computations, as a share of
     those that XLA's order for `baseline` leaves. Other objectives count at the end: XLA's compilation after
-    the actions against its compilation alone, and -1 where it could not compile.
-    """
+    the actions against its compilation alone, and -1 where it could not compile."""
 
     def __init__(
         self,

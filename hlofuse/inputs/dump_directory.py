@@ -57,8 +57,7 @@ class DumpedModule:
 
         For XLA:TPU, whose passes are not replayed, it is the finished module, else that after its fusion
         passes; without a dump before fusion, the finished module, else the latest dump. Raises `HlofuseError`
-        without any dump.
-        """
+        without any dump."""
         try:
             return self.pass_input(target)
         except HlofuseError:

@@ -138,8 +138,7 @@ def load(
     read (default: 1 GiB or HLOFUSE_MAX_INPUT_BYTES). Parts of a text that the grammar does not know, perhaps
     of a newer XLA, are listed in `module.unknown`; with `strict` they are errors.
 
-    Raises `HlofuseError` (`HloParseError` for a place in the text) with a message for the user.
-    """
+    Raises `HlofuseError` (`HloParseError` for a place in the text) with a message for the user."""
     file = Path(path)
     if is_profile(str(path)):
         return _load_from_profile(str(path), module)

@@ -260,8 +260,7 @@ def replay_input(
 
     The sources are XLA's ids in an HLO proto, XLA's earlier passes repeated on the module before
     optimizations, an estimate, and the order of the text. `order` selects one of them; HlofuseError where it
-    cannot be had. `ids_file` names the proto; without it, it is looked for next to the module.
-    """
+    cannot be had. `ids_file` names the proto; without it, it is looked for next to the module."""
     replayed_for = TARGETS[config.target]
     if not replayed_for.has_history:
         if ids_file is not None:

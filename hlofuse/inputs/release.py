@@ -294,8 +294,7 @@ def replayed_release(only: str, requested: str | None, written: Written) -> tupl
     """The release as a report states it, the named one to replay, and a note where it differs from the
     requested one or the writer.
 
-    `only` is the only release of a target, if there is just one.
-    """
+    `only` is the only release of a target, if there is just one."""
     if requested is not None and requested != "auto":
         name, note = nearest(requested)
         return Fact(name, "asked", "given by --xla"), name, note

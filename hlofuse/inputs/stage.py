@@ -272,8 +272,7 @@ _LEAST_NUMBERED = 8
 
 
 def _numbered_evidence(module: Module) -> str | None:
-    """Evidence that every name has a distinct number: a front end counts all instructions, XLA
-    counts by stem."""
+    """Evidence that all names have distinct numbers: front ends count all instructions, XLA by stem."""
     numbers = set()
     count = 0
     for name in (n for c in module.computations for n in (c.name, *(i.name for i in c))):
@@ -296,8 +295,7 @@ def _passes_before_fusion_change(module: Module, target: str, given: Given) -> t
 
     A module that lost only unused operations, or whose order changed, counts as unchanged. The passes of the
     CPU are tried where those of the target are not known without a device, or change nothing. The run is kept
-    with the module, for a replay that begins with these passes (`lowering_of`).
-    """
+    with the module, for a replay that begins with these passes (`lowering_of`)."""
     found: dict[str, tuple[int, int] | None] = module.findings.setdefault("changes", {})
     if target not in found:
         listed = bool(before_fusion(target, given.device))

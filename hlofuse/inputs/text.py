@@ -42,8 +42,7 @@ def read_text(path: str | os.PathLike[str], limit: int | None = None, *, as_modu
     unchanged.
 
     Raises `HlofuseError` for unreadable, empty or non-text input, and for more than `limit` bytes; with
-    `as_module` also for other known formats, and for several modules of similar size.
-    """
+    `as_module` also for other known formats, and for several modules of similar size."""
     return decode(read_bytes(path, limit), input_name(path), as_module)
 
 

@@ -108,8 +108,7 @@ def signatures(data: bytes) -> dict[str, Signature]:
 
 
 def opcodes(data: bytes) -> Iterator[tuple[str, str]]:
-    """Name and opcode of each instruction of an HloProto; raises `ValueError` or `IndexError`
-    for other data."""
+    """Name and opcode of each instruction of an HloProto; `ValueError` or `IndexError` for other data."""
     for instruction in _instructions(data):
         first = dict(islice(fields(instruction), 2))  # the numbers of their fields are the lowest
         name, opcode = first.get(_NAME, b""), first.get(_OPCODE, b"")

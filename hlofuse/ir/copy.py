@@ -8,8 +8,7 @@ def copy_module(module: Module) -> Module:
 
     Names, ids (with the holes that removed instructions left), the order of users and of callers and the
     state of both name uniquers carry over, because XLA's decisions depend on all of them. Shapes and
-    attributes are immutable and shared.
-    """
+    attributes are immutable and shared."""
     new = Module(module.name, module.attributes)
     new.filename = module.filename
     new.lowered_from = module.lowered_from

@@ -60,8 +60,7 @@ class Instruction:
 
     `operands` and `users` are read freely but changed only through the methods here and in `Computation`,
     which keep both ends in step. `users` is ordered and holds each user once; its order follows XLA's
-    bookkeeping (a removed user is replaced by the last one), because XLA's decisions depend on it.
-    """
+    bookkeeping (a removed user is replaced by the last one), because XLA's decisions depend on it."""
 
     __slots__ = (
         "__weakref__",

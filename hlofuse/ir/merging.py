@@ -3,8 +3,7 @@
 XLA clones the whole producer and moves the clones into the consumer one by one, root first. A clone that
 is yet to be moved is an operand of the consumer for a while, read through a parameter that goes when the
 clone comes. What stays of all that are names, ids and the order of operands and users: they are kept
-as if it had happened, but clones are linked to each other at once, with no parameter between.
-"""
+as if it had happened, but clones are linked to each other at once, with no parameter between."""
 
 from collections.abc import Iterable
 
@@ -38,8 +37,7 @@ def merge_fusion(fusion: Instruction, producer: Instruction, inside: Inside | No
 
     The producer stays for its other users. As in XLA the whole producer is cloned first, which shows in
     names. What the clones do to the users of outer operands until they are moved undoes itself: finally
-    `fusion` is the last of them.
-    """
+    `fusion` is the last of them."""
     names = module_of(computation_of(fusion)).instruction_names
     body = producer.fused_computation
     if inside is None:

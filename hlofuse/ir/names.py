@@ -67,8 +67,7 @@ class NameUniquer:
         return new
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Register distinct names in the form that `unique` returns; the work waits for the
-        first new name."""
+        """Register distinct names in the form `unique` returns; the work waits for the first new name."""
         self._reserved = (*self._reserved, *names)
         if self._taken:
             self._note_reserved()

@@ -64,8 +64,7 @@ class PrintOptions:
     """Named after what they show; the defaults are those of XLA's own dumps
     (`xla/hlo/ir/hlo_print_options.h`).
 
-    A module read from text remembers how it was written (`Module.print_options`).
-    """
+    A module read from text remembers how it was written (`Module.print_options`)."""
 
     percent: bool = True
     """`%` before names."""

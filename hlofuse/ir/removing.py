@@ -156,8 +156,7 @@ def replace_instruction(
     it.
 
     False where XLA refuses: `old` has control dependencies that are not to be relayed, or with
-    `preserve_sharding` the two have different shardings.
-    """
+    `preserve_sharding` the two have different shardings."""
     old_raw, new_raw = old.attributes.raw_items, new.attributes.raw_items
     old_sharding, new_sharding = old_raw.get("sharding"), new_raw.get("sharding")
     if preserve_sharding and old_sharding and new_sharding and old_sharding != new_sharding:

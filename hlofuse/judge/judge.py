@@ -43,8 +43,7 @@ class Difference:
     both.
 
     For integers and predicates `change` counts differing elements. `excess` is change by tolerance, −1 where
-    the output decides nothing, with the reason in `why`.
-    """
+    the output decides nothing, with the reason in `why`."""
 
     scale: float
     sign: int
@@ -103,8 +102,7 @@ class Judge(AbstractContextManager["Judge", None]):
 
     python: the interpreter, by default this one. timeout: seconds for each step. A process that crashes or
     takes longer is replaced at the next step. xla_flags: set for the process in XLA_FLAGS.
-    Raises `HlofuseError` without JAX.
-    """
+    Raises `HlofuseError` without JAX."""
 
     def __init__(
         self, python: str | None = None, timeout: float = TIMEOUT, xla_flags: Sequence[str] = ()
@@ -120,8 +118,7 @@ class Judge(AbstractContextManager["Judge", None]):
         self._folder.cleanup()
 
     def compile(self, module: Module, flags: Iterable[str] = (), *, key: str = "a") -> Compiled:
-        """XLA:CPU's result for a module before optimizations with flags (`--name=value`);
-        raises `Refused`."""
+        """XLA:CPU's result for an unoptimized module with flags (`--name=value`); raises `Refused`."""
         if (module.attributes.raw("num_partitions") or "1") != "1":
             raise HlofuseError(f"{printable(module.name)} is partitioned over devices, but judge runs on one")
         file = Path(self._folder.name, "module.hlo")

@@ -1,5 +1,4 @@
-"""Makes a module smaller while a condition holds (delta debugging): fewer results, instructions and users,
-smaller shapes."""
+"""Makes a module smaller while a condition holds: fewer results, instructions, users; smaller shapes."""
 
 import importlib
 import re

@@ -106,8 +106,7 @@ class Worker:
         The inputs are random, or the arrays of an npz file, in their order.
 
         `runs` are those of each program. With `profile`, `kernels` has the launches of each instruction in
-        one run, and their least time: from the start to the end that XLA reports, with its tasks.
-        """
+        one run, and their least time: from the start to the end that XLA reports, with its tasks."""
         random = self.np.random.default_rng(0)
         arrays = {}
         for key in keys:

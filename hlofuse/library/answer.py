@@ -61,8 +61,7 @@ class Answer(Sequence[Any], Generic[D]):
 
         Names and units are those of the JSON report: `time_us` in microseconds, `bytes` in bytes. A value
         inside an object is `outer_inner`, a list of plain values is text, a list of objects its length, an
-        empty list None.
-        """
+        empty list None."""
         found = [dict(flat(row)) for row in self.rows_of(self.json(self.data))]
         keys = dict.fromkeys(key for row in found for key in row)
         return [{key: row.get(key) for key in keys} for row in found]

@@ -6,8 +6,7 @@ commands may write at once; its digest tells one that is damaged. Entries are on
 file that no other user can write.
 
 Instructions and computations refer to one another in long chains, which `pickle` would follow by recursion.
-So they are stored empty, and their fields after everything else, one list for each field.
-"""
+So they are stored empty, and their fields after everything else, one list for each field."""
 
 import os
 import pickle

@@ -85,8 +85,7 @@ def read(
 
     HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage`
     the module stays as it is, whatever it is. `otherwise` knows target and device where neither the call
-    nor the dump says them.
-    """
+    nor the dump says them."""
 
     if options.target is not None:  # what is wrong with the call is reported before anything is read
         passes_of(options.target, AROUND_FUSION, options.option)

@@ -51,8 +51,7 @@ def open(
     with its arguments in order, which are random else.
     strict: refuse attributes, fields, types and opcodes that are not known, perhaps of a newer XLA.
 
-    HlofuseError says in a sentence what cannot be read, and which device is missing.
-    """
+    HlofuseError says in a sentence what cannot be read, and which device is missing."""
     changes = [f"{k}={v}" for k, v in set.items()] if isinstance(set, Mapping) else set
     notes: list[str] = []
     given: Module | str | None = None

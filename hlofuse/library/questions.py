@@ -34,8 +34,7 @@ Reading: TypeAlias = Literal["replay", "measured", "dumps", "search"]
 class Question(Generic[D]):
     """A question whose fields are its options and whose docstring is the help of its command.
 
-    The answer has data of type `D`.
-    """
+    The answer has data of type `D`."""
 
     command: ClassVar[str]
     source: ClassVar[str]
@@ -132,8 +131,7 @@ class Explain(
     optimizations, a source line, model.py:42, or a part of an op_name, jit(f)/softmax.
 
     A fused module: its kernels, and why each pair of them was not fused. A module before optimizations: an
-    approximate replay, marked as such. A TPU dump: what was fused, its time, and its memory.
-    """
+    approximate replay, marked as such. A TPU dump: what was fused, its time, and its memory."""
 
     name: str | None = argument("[NAME]", None)
     _: KW_ONLY
@@ -170,8 +168,7 @@ class Why(
 
     NAME is any name, with or without %: before fusion, of a new fusion, of XLA's final module (as in
     a profiler), a source line, model.py:42, or part of an op_name, jit(f)/softmax. If several
-    instructions match, all are explained; for two NAMEs, all adjacent pairs.
-    """
+    instructions match, all are explained; for two NAMEs, all adjacent pairs."""
 
     name: str = argument("NAME")
     other: str | None = argument("[NAME]", None)
@@ -208,8 +205,7 @@ class Memory(
     """Show the memory of INPUT: arguments, results, temporaries, and the arrays alive at the peak.
 
     The bytes are those of XLA's buffer assignment on its final module. Where that is not in the
-    dump, a replayed module stands for it, and the order of its instructions is an estimate.
-    """
+    dump, a replayed module stands for it, and the order of its instructions is an estimate."""
 
     memory: int | str | None = option(
         "--memory", "SIZE", "Memory that there is: 80GiB.  [default: that of the device, if known]"
@@ -227,8 +223,7 @@ class Stats(
 
     FLOP and bytes include all iterations of loops with a known trip count. In a
     dump directory the module before fusion is counted; with --after, --profile, --set, --disable,
-    --enable or --passes, the module after the replayed passes.
-    """
+    --enable or --passes, the module after the replayed passes."""
 
     after: bool = flag("--after", "Replay the fusion passes first and count the result.")
 
@@ -247,8 +242,7 @@ class Timeline(
     """Show what each pass of a compilation did to the module, from the dumps in DUMP_DIR.
 
     For each pass: instructions and kernels before and after, rewrites, changes to
-    fusions, and the time if file times show it. Unreadable dumps are listed and skipped.
-    """
+    fusions, and the time if file times show it. Unreadable dumps are listed and skipped."""
 
     every_module: bool = flag("--all", "Show every module in the directory.")
 
@@ -265,8 +259,7 @@ class TraceOp(
 
     NAME is an instruction of any dump, with or without %; it is looked up in the first dump that has it and
     followed in both directions. A source line, model.py:42, or part of an op_name, jit(f)/softmax, selects
-    every operation that has it. Instructions are matched by structure; a match by op_name alone is marked.
-    """
+    every operation that has it. Instructions are matched by structure; a match by op_name alone is marked."""
 
     name: str = argument("NAME")
 
@@ -282,8 +275,7 @@ class WhatIf(
     Every change is replayed: recipes that apply to the program, XLA flags, the versions given by
     --also and --also-flags, and each rule that refused a fusion, disabled alone. Rules that
     code generation needs stay. NAME, any name of kernels, selects the
-    rules that refused to fuse these kernels with another.
-    """
+    rules that refused to fuse these kernels with another."""
 
     name: str | None = argument("[NAME]", None)
     _: KW_ONLY
@@ -315,8 +307,7 @@ class Optimize(Question[Any], source="optimizing:optimized", reading="search", o
     """Search for passes and flags that make the module in INPUT faster than XLA's defaults.
 
     Every candidate is replayed to the final kernels and measured there: kernels, bytes, time with lower
-    bounds for library calls. The result has no superfluous move. It is XLA's default if nothing is better.
-    """
+    bounds for library calls. The result has no superfluous move. It is XLA's default if nothing is better."""
 
     space: str = option(
         "--space",
@@ -352,8 +343,7 @@ class Check(Question["CheckResult"], source="measuring:check", input="INPUT...",
 
     With a profile, budgets and the baseline are about measured time, which no estimate is compared with.
 
-    Exit status 0: OK, 1: failed, 2: wrong input or call.
-    """
+    Exit status 0: OK, 1: failed, 2: wrong input or call."""
 
     max_kernels: int | None = option("--max-kernels", "N", "Maximum kernels per module.", kind="int", least=0)
     max_bytes: int | str | None = option(

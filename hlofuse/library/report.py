@@ -121,8 +121,7 @@ class Report(Program):
         run.
 
         With `metadata` op_name and source lines count as differences. Times are those of each one's device.
-        With profiles the kernels that run are compared, by measured time.
-        """
+        With profiles the kernels that run are compared, by measured time."""
         from hlofuse.library.side_by_side import compared
 
         if not isinstance(other, Report):

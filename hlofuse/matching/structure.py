@@ -5,8 +5,7 @@ the pairs that follow from them. Identical subgraphs come first; since a value's
 subgraph below it, that is one pass from the leaves up (`up`), and it takes the tallest along with the rest. A
 second pass from the root down (`down`) finds values that are used in the same way although something below
 them changed. Both are repeated with the pairs found as fixed points, and with less strictness, and each takes
-only pairs that are the only ones possible. The rest is left to similarity (`similarity.py`).
-"""
+only pairs that are the only ones possible. The rest is left to similarity (`similarity.py`)."""
 
 from __future__ import annotations
 

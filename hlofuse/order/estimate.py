@@ -46,8 +46,7 @@ def _first_place(computation: Computation, written: dict[Computation, int]) -> t
 
 
 def estimate_order(module: Module) -> None:
-    """Give the instructions outside of fusions ids in their estimated creation order, if the
-    dump has op_names."""
+    """Give instructions outside fusions ids in estimated creation order, if the dump has op_names."""
     module.processing_order = processing_order(module)
     named = named_by_front_end(module)
     for computation in module.computations:

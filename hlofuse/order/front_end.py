@@ -4,8 +4,7 @@ JAX names its module while lowering functions, one within another. The operation
 numbers when they are created, and once more when their computation is finished, callees before callers and
 the entry last. Passes then take the freed first numbers (clones of callees, too), the smallest first, and
 continue after the last one. So the numbers of a computation form a window of its own, in program order,
-without others. Of N operations the entry's are the last ones up to 2N - 1.
-"""
+without others. Of N operations the entry's are the last ones up to 2N - 1."""
 
 import heapq
 from bisect import bisect_left, bisect_right
@@ -235,8 +234,7 @@ def program_order(operations: list[Instruction]) -> list[Instruction]:
 def _needed_once(
     sources: Mapping[Instruction, Iterable[Instruction]],
 ) -> dict[Instruction, list[Instruction]]:
-    """Sources with a single reader, which a text has right before it at any time of creation;
-    without the root."""
+    """Sources with one reader, right before it in a text whenever they were created; not the root."""
     readers: dict[Instruction, list[Instruction]] = {}
     for x, needed in sources.items():
         if x.computation is not None and x is not x.computation.root:

@@ -2,8 +2,7 @@
 
 `RunHloPassesThroughLayoutAssn`, `CreateSimplificationPipeline` and `RunHloPassesAfterLayoutAssn`, with the
 options that are on by default. Passes that concern oneDNN or element types smaller than a byte are left out:
-by default they change nothing.
-"""
+by default they change nothing."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -169,8 +168,7 @@ def _before_fusion(release: Release, starts: frozenset[str]) -> tuple[Pipeline, 
 def before_fusion(
     device: DeviceDescription | None, flags: tuple[str, ...] = (), release: Release = AROUND_FUSION
 ) -> tuple[Pipeline, ...]:
-    """The pipelines of a release before fusion, the same for every device. A flag chooses the operations that
-    YNNPACK computes."""
+    """The pipelines of a release before fusion, for every device. A flag chooses what YNNPACK computes."""
     kinds = ynn_kinds(flags) if _YNN_SINCE.includes(release.name) else ()
     return _before_fusion(release, frozenset(o for kind in kinds for o in _YNN_OPCODES.get(kind, ())))
 

@@ -18,8 +18,7 @@ class NamedRelease:
     name: str
     """The jaxlib version, such as `0.8.3`, for its whole series."""
     source: str
-    """The tag or commit of XLA's source that was read; empty without one, where only XLA's
-    behaviour was tested."""
+    """The tag or commit of XLA's source that was read; empty where only its behaviour was tested."""
 
     @property
     def series(self) -> str:
@@ -135,14 +134,12 @@ _around = partial(_holds, around=True)
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """One XLA release: the differences of its fusion passes and cost models, then those of the passes around
-    fusion."""
+    """One XLA release: the differences of its fusion and cost models, then of the passes around them."""
 
     name: str
     """The jaxlib version, such as `0.8.3`."""
     flipped: frozenset[str]
-    """Codes of rules, texts of passes and names of knobs toggled against XLA's own release;
-    empty for XLA's."""
+    """Codes of rules, texts of passes, names of knobs toggled against XLA's release; empty for XLA's."""
     in_place_through_bitcasts: bool = _holds(since="0.10")
     bitcasts_keep_width: bool = _holds(since="0.7")
     only_fusible_bitcasts_first: bool = _holds(since="0.8")

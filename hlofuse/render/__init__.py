@@ -2,8 +2,7 @@
 
 plan.py    which parts are drawn open, closed or not at all; no cycles of frames, fewer arrows build.py
 boxes, frames and arrows of one computation (`scene.py`) compose.py    one module, or two side by side dot.py,
-drawing.py   DOT, Graphviz, and its SVG without anything active
-"""
+drawing.py   DOT, Graphviz, and its SVG without anything active"""
 
 from collections.abc import Mapping, Sequence
 
@@ -39,8 +38,7 @@ def render(
     names fusions, computations or the numbered parts of an overview. More than `max_nodes` boxes a side are
     collapsed, unless `open` names them, and a notice says so (`Drawing.notices`). `caption` are the caller's
     lines at the head. `final_names` are those of kernels renamed after fusion, `times`
-    texts by the names before that.
-    """
+    texts by the names before that."""
     focus = (focus,) if isinstance(focus, str) else focus or ()
     options = Options(max_nodes, focus, radius, open, legend, final_names or {}, times or {})
     scene = compose(drawn, view, options)

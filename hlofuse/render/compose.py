@@ -157,8 +157,7 @@ def _change(pair: ModulePair) -> str:
 
 
 def side_options(options: Options, pair: ModulePair, module: Module) -> Options:
-    """`options` with names in `module`, one side of `pair`; raises `HlofuseError` for a name on
-    neither side."""
+    """`options` with names in `module`, one side of `pair`; `HlofuseError` for a name on neither."""
     return replace(
         options,
         focus=tuple(_counterpart(name, pair, module) for name in options.focus),

@@ -164,8 +164,7 @@ class _Writer:
         self.headings: list[str] = []
 
     def write(self, element: ET.Element, outline: str | None = None) -> None:
-        """Copy an element; text directly inside a frame with id `outline` is its heading, and
-        has that class."""
+        """Copy an element; text right inside a frame with id `outline` is its heading, with that class."""
         name = element.tag.removeprefix(_SVG) if isinstance(element.tag, str) else ""
         if name == "a":  # Graphviz's bearer of tooltips: its content stays, the link goes
             for child in element:

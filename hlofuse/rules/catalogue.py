@@ -2,8 +2,7 @@
 
 Entries live in one module per pass next to this one; the TOML file next to a module has the texts of their
 pages. `hlofuse rule` prints them and `make site` builds their pages. Codes are stable: a code is never reused
-for another rule.
-"""
+for another rule."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
     from hlofuse.testing import assert_fusion, assert_kernels
 
-The pytest plugin in this package adds the fixture `fusion_snapshot`. Importing this loads nothing heavy.
-"""
+The pytest plugin in this package adds the fixture `fusion_snapshot`. Importing this loads nothing heavy."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -53,8 +53,7 @@ def assert_fusion(
     of the program, else estimated (GPU); max_memory: bytes of arguments, results and temporaries;
     together: opcodes that one kernel has to contain; target, device: as in `hlofuse check`.
 
-    Raises `AssertionError` with the broken bound, place and rule; `HlofuseError` if it cannot be replayed.
-    """
+    Raises `AssertionError` with the broken bound, place and rule; `HlofuseError` if it cannot be replayed."""
     __tracebackhide__ = True  # pytest shows the caller's line, not ours
     budget = Budget.of(at_most, max_bytes, max_time, max_memory)
     if budget.is_empty and not together:
@@ -80,8 +79,7 @@ def assert_kernels(
 
     arguments: arrays or jax.ShapeDtypeStruct. No accelerator is needed; for target gpu JAX's CUDA plugin is.
     Raises `AssertionError` and `HlofuseError` as `assert_fusion`; `CaptureError`, an HlofuseError, if the
-    function could not be compiled.
-    """
+    function could not be compiled."""
     from hlofuse import capture
 
     __tracebackhide__ = True

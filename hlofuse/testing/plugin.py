@@ -29,8 +29,7 @@ def fusion_snapshot(request: pytest.FixtureRequest) -> Callable[..., Profile]:
 
     program: as for `hlofuse.testing.assert_fusion`; name: its name in the snapshot, by default its own;
     strict: any difference fails, else only more kernels, or bytes or time beyond `tolerance` (a share);
-    profile: one of the program, whose measured time counts then.
-    """
+    profile: one of the program, whose measured time counts then."""
     path: Path = request.path
     stem = re.sub(r"[^A-Za-z0-9_.-]", "_", request.node.name)[:120]
     file = path.parent / FOLDER / path.stem / f"{stem}.toml"

@@ -1,5 +1,4 @@
-"""The fate of each instruction while passes run, found by watching the graph; and rewrites before fusion,
-followed to fusion."""
+"""The fate of each instruction while passes run, by watching the graph; rewrites before fusion, followed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,7 @@
 XLA:CPU writes a kernel as loops over the elements of its result in memory order
 (`xla/backends/cpu/codegen/emitters/cpu_fusion_emitter.cc`). The innermost loop decides whether LLVM uses
 vectors: each value is followed from the result to the inputs, with the distance between the elements that two
-iterations of this loop read.
-"""
+iterations of this loop read."""
 
 import math
 from collections import defaultdict

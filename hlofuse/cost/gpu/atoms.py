@@ -1,6 +1,5 @@
 """Facts about a single instruction, shared by equal instructions. An `Atom` depends on opcode, shapes and the
-few attributes a model reads, never on names or neighbours, so that the layers of a deep network share
-them."""
+few attributes a model reads, never on names or neighbours, so that layers of a network share them."""
 
 import math
 from collections.abc import Hashable

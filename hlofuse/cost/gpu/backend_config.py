@@ -1,5 +1,4 @@
-"""Backend configs of XLA:GPU: a fusion's emitter (`xla/service/gpu/backend_configs.proto`),
-read and written."""
+"""Backend configs of XLA:GPU, read and written (`xla/service/gpu/backend_configs.proto`)."""
 
 import json
 import math

@@ -2,8 +2,7 @@
 
 Each file in `devices/` describes one device, named as in XLA's target configurations
 (`xla/backends/gpu/target_config/specs`). A user's device comes from such a file, or from the text proto that
-XLA's `--xla_gpu_target_config_filename` reads.
-"""
+XLA's `--xla_gpu_target_config_filename` reads."""
 
 from __future__ import annotations
 

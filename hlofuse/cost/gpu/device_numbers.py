@@ -96,8 +96,7 @@ class DeviceError(ValueError):
 
 
 def typed_numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values converted to the types of `DeviceDescription`'s fields; raises `DeviceError` for
-    impossible ones."""
+    """Values in the types of `DeviceDescription`'s fields; raises `DeviceError` for impossible ones."""
     return {key: _convert(key, value) for key, value in values.items()}
 
 

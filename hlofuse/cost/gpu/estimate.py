@@ -45,8 +45,7 @@ def is_broadcast(instruction: Instruction) -> bool:
 
 
 def chain_end(instruction: Instruction) -> Instruction:
-    """The start of a chain of bitcasts and one-operand element-wise operations, at most a
-    broadcast or iota."""
+    """The start of a chain of bitcasts and unary element-wise operations, at most a broadcast or iota."""
     while instruction.opcode not in ("broadcast", "iota") and len(instruction.operands) == 1:
         if instruction.opcode != "bitcast" and not is_elementwise(instruction):
             break

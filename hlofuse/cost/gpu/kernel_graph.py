@@ -2,8 +2,7 @@
 
 Mirrors `HloFusionAdaptor` (`xla/hlo/utils/hlo_traversal.cc`): parameters and the tuple of outputs are
 transparent, so that an instruction's operand may lie in the producer. Updates in place and groups of
-reductions need this graph.
-"""
+reductions need this graph."""
 
 from collections.abc import Sequence
 
@@ -66,8 +65,7 @@ class KernelGraph:
 
 
 def can_update_in_place(parts: Sequence[Instruction], bitcasts: int = 1 << 30) -> bool:
-    """True if every output updates, below at most `bitcasts` bitcasts, a buffer that nothing
-    else reads elsewhere."""
+    """True if every output updates, below at most `bitcasts` bitcasts, a buffer read nowhere else."""
     kernel = KernelGraph(parts)
     updates = []
     roots = kernel.roots()

@@ -2,8 +2,7 @@
 
 Mirrors `HloFusionAnalysis::Create` (`xla/service/gpu/hlo_fusion_analysis.cc`), the emitters'
 `launch_dimensions()` (`xla/backends/gpu/codegen/emitters`) and `ComputeLoopFusionConfig`
-(`xla/service/gpu/gpu_fusible.cc`).
-"""
+(`xla/service/gpu/gpu_fusible.cc`)."""
 
 import math
 from abc import ABC, abstractmethod
@@ -32,8 +31,7 @@ class Launch:
     """Emitter kind and launch dimensions of a kernel."""
 
     kind: str
-    """The EmitterFusionKind: loop, reduction, transpose, concatenate, scatter, sort, triton,
-    custom, cudnn."""
+    """EmitterFusionKind: loop, reduction, transpose, concatenate, scatter, sort, triton, custom, cudnn."""
     blocks: int
     threads: int
 

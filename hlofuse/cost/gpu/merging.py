@@ -2,8 +2,7 @@
 
 Mirrors `GpuPerformanceModel::EstimateRunTimes` (`xla/service/gpu/model/gpu_performance_model.cc` of that
 release), with `EstimateUnfusedExecTime` and `EstimateFusedExecTime`. Later releases estimate pairs of a
-producer and a consumer instead (`model`).
-"""
+producer and a consumer instead (`model`)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -2,8 +2,7 @@
 
 Mirrors `GpuPerformanceModel` (`xla/service/gpu/model/gpu_performance_model.cc`) with its cache.
 Nothing here walks a fused computation: summaries (`summary`) hold what is needed, and a pair is
-known by the summaries of its two parts and by which operands they share (`pair`).
-"""
+known by the summaries of its two parts and by which operands they share (`pair`)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -27,8 +26,7 @@ class KernelModel:
 
     Estimates are kept by instruction until `invalidate`. A pass that fuses calls `pair` before
     it changes the graph and `made` when the fusion is complete, backend config included; a fusion it
-    does not announce is analysed again.
-    """
+    does not announce is analysed again."""
 
     def __init__(
         self,

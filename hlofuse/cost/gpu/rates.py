@@ -22,8 +22,7 @@ def tabled_product_us(device: DeviceDescription, sizes: Sizes, lhs: str, rhs: st
 
     The rate is the mean of the measured corners around the product, weighted by distance. Sizes are
     clamped to 256–4096. XLA's table has one result type for each pair of operands, and its treatment of
-    other types is an order of magnitude too slow: here the result may have any type.
-    """
+    other types is an order of magnitude too slow: here the result may have any type."""
     rates = _product_rates(rate_profile(device), f"{lhs}x{rhs}")
     if not rates or min(sizes) <= 0:
         return None
@@ -63,8 +62,7 @@ def tabled_collective_us(
 
     None where XLA did not measure the device or the kind, and between hosts. `groups` are the device numbers
     that take part, for a collective-permute its pairs. The rate is that of the nearest power of two, in bytes
-    and in devices.
-    """
+    and in devices."""
     if not size or not groups or any(len({d // GPUS_OF_A_HOST for d in group}) != 1 for group in groups):
         return None
     pattern = _permute_kind(groups) if opcode == "collective-permute" else f"{1 << _power(len(groups[0]))}"

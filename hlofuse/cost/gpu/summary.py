@@ -2,8 +2,7 @@
 
 A `Summary` holds every figure that evaluating an instruction alone, or a pair of a producer and a consumer,
 needs; no evaluation walks a fused computation. Instructions of equal structure share one summary, and so do
-fusions made in the same way from parts of equal structure.
-"""
+fusions made in the same way from parts of equal structure."""
 
 from __future__ import annotations
 
@@ -57,8 +56,7 @@ class Summary:
     features: int
     minor_of_transpose: int
     bad_transpose: bool
-    """True if an instruction inside reads across the grain of memory; for a plain one its
-    neighbours decide."""
+    """True if an instruction inside reads against memory order; for a plain one its neighbours decide."""
     is_reduction: bool
     """True for an input-fusible reduction (`IsInputFusibleReduction`)."""
     is_tuple: bool
@@ -106,8 +104,7 @@ class SummaryPair:
     slot: int
     """The first slot of the producer among the consumer's operands."""
     shared: Sequence[int | None]
-    """For each of the producer's operands the slot where the consumer also reads it, or None;
-    empty if none."""
+    """For each operand of the producer the slot where the consumer reads it, or None; empty if none."""
     launch: Launch | None
     estimates: dict[bool, Estimate] | None
     """Full estimates, by whether a read crosses the grain of memory."""

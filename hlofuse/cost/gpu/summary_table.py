@@ -58,8 +58,7 @@ class _Visit:
     evaluated as often as the root is.
 
     A fused producer takes the place of a parameter, below all that was visited. So the visit of a fusion
-    that grows goes on from there, as long as its sums are exact in single precision in any order.
-    """
+    that grows goes on from there, as long as its sums are exact in single precision in any order."""
 
     def __init__(self, body: Computation, atom_of: Callable[[Instruction], Atom]) -> None:
         root = self._root = body.root

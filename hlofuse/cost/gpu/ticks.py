@@ -2,8 +2,7 @@
 
 XLA's times are `absl::Duration`s: whole numbers of a quarter of a nanosecond. Here they are `int`
 ticks, so that sums are exact in any order. Rates and byte counts go through single precision
-(`fp32`) wherever XLA's do; the last digit decides ties between equal priorities.
-"""
+(`fp32`) wherever XLA's do; the last digit decides ties between equal priorities."""
 
 import math
 from array import array

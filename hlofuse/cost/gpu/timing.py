@@ -1,8 +1,7 @@
 """Compute, read and write times of a kernel (`xla/service/gpu/model/gpu_performance_model_base.cc`), and its
 estimate from structure and launch (`gpu_performance_model.cc`).
 
-All results are ticks (see `ticks`) and are cached.
-"""
+All results are ticks (see `ticks`) and are cached."""
 
 from collections.abc import Iterable
 

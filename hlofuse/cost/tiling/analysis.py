@@ -2,8 +2,7 @@
 `xla/codegen/tiling/symbolic_tile_analysis.cc`).
 
 An operation has one node for each distinct map from root indices to its own. Each operand of a concatenate is
-a region, analysed separately, because a block computes only one of them.
-"""
+a region, analysed separately, because a block computes only one of them."""
 
 from typing import cast
 
@@ -201,8 +200,7 @@ def parameters_for_contraction(
     """The map with the dot's summed symbols made tiling parameters
     (`InsertTilingParameterForContractingDimensions`).
 
-    `position` is the operand's, `first_parameter` the number of the dot's first parameter.
-    """
+    `position` is the operand's, `first_parameter` the number of the dot's first parameter."""
     contracted = cast("DotDimensions", key)[2 + position % 2]
     rank = len(m.dims)
     values = [variable(i) for i in range(rank + len(m.symbols))]

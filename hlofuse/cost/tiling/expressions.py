@@ -2,8 +2,7 @@
 
 Expressions are interned: equal ones are the same object, so they compare, hash and memoise by identity. A
 variable is a number; the map that owns an expression separates dimensions from symbols. Operations are those
-of HLO indexing: sums, products, floor divisions and remainders.
-"""
+of HLO indexing: sums, products, floor divisions and remainders."""
 
 from __future__ import annotations
 
@@ -318,8 +317,7 @@ def _starts_negative(expr: Expr) -> bool:
 
 
 def to_text(expr: Expr, names: Sequence[str] = ()) -> str:
-    """The expression in XLA's form (`symbolic_map_serialization.cc`); `names` by variable
-    number, else v0, v1 …"""
+    """The expression in XLA's form (`symbolic_map_serialization.cc`); `names` by number, else v0, v1 …"""
     return _print(expr, names, -1, False, False)
 
 

@@ -2,8 +2,7 @@
 `xla/hlo/utils/hlo_traversal.h`).
 
 Operations are numbered from the root in the order of a traversal over operands. Two views with equal keys
-have the same tilings, costs and refusals, whatever the names of instructions.
-"""
+have the same tilings, costs and refusals, whatever the names of instructions."""
 
 from hlofuse.cost.tiling.op_kinds import OpKind, OpKinds
 from hlofuse.ir.graph import Computation, Instruction

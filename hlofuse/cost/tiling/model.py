@@ -55,8 +55,7 @@ class TilingModel:
 
         `parts` is the fusion, or the producer and the consumer (`TryFindBestTilingForFusion`). A refusal has
         the words of `PriorityFusionQueue::CanFuseTriton`. With `extra_outputs` the producer's results with
-        other users remain outputs.
-        """
+        other users remain outputs."""
         view = self._view(*parts, extra_outputs=extra_outputs)
         if isinstance(view, Refusal):
             return view
@@ -224,8 +223,7 @@ class TilingModel:
         return Refusal((PREFIX, *texts))
 
     def _part_text(self, part: object) -> str:
-        """The text of a part; index maps have spelled-out operators where XLA builds them from
-        MLIR expressions."""
+        """The text of a part; index maps have spelled-out operators where XLA's are MLIR expressions."""
         text = str(part)
         if isinstance(part, IndexingMap) and self._times.release.maps_are_affine:
             text = text.replace(" / ", " floordiv ").replace(" % ", " mod ")

@@ -2,8 +2,7 @@
 `xla/hlo/analysis/indexing_map.cc`).
 
 The rules run in XLA's order, because the resulting forms decide which tiles can be derived and are printed in
-refusals.
-"""
+refusals."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -235,8 +234,7 @@ class Simplifier:
         return expr if lhs is expr.lhs else mul(lhs, factor)
 
     def _sum(self, expr: Expr) -> Expr:
-        """The sum with equal summands collected, and quotients joined with their remainders
-        (`RewriteSum`)."""
+        """The sum with equal summands collected, quotients joined with remainders (`RewriteSum`)."""
         mods: list[tuple[Expr, int]] = []
         divs: list[tuple[Expr, int]] = []
         factors: dict[Expr, int] = {}

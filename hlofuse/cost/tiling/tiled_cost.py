@@ -294,8 +294,8 @@ class TileMerger:
         self._numbers: dict[TiledNode, Value] = {}
 
     def _compared_by_offset(self, nodes: list[TiledNode]) -> dict[int, Same]:
-        """The tilings whose offsets are compared, for operations without operands that occur
-        twice with one size."""
+        """The tilings whose offsets are compared, for operations without operands that occur twice with one
+        size."""
         groups = grouped((node.op, node) for node in nodes if not node.operands)
         result: dict[int, Same] = {}
         for op, group in groups.items():

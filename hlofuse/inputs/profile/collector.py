@@ -272,8 +272,7 @@ class Collector:
         return tuple(sorted(found, key=lambda m: -m.total_us))
 
     def _name_what_graphs_start(self) -> None:
-        """Find the instructions of kernels started by CUDA graphs and control flow, recorded by
-        kernel name only."""
+        """Find the instructions of kernels of CUDA graphs and control flow, recorded by kernel name only."""
         namers: dict[Label, _Namer] = {}
         for label in {k.label for k in self._keys if k.within}:
             order: LaunchOrder = {}

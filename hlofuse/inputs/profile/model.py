@@ -127,8 +127,7 @@ class Profile:
         return sum(m.total_us for m in self.modules)
 
     def pick(self, name: str | None = None) -> ProfiledModule:
-        """The slowest module of that name, label or program id, or of all; raises `NotProfiled`
-        without one."""
+        """The slowest module of that name, label or id, or of all; raises `NotProfiled` without one."""
         for module in self.modules:
             if name is None or name in (module.name, module.label, module.name[4:], str(module.program)):
                 return module

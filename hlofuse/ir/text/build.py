@@ -238,8 +238,7 @@ class Builder(Operands):
         return spec
 
     def attributes(self, node: InstructionNode) -> tuple[list[tuple[str, Computation]], dict[str, Any]]:
-        """Called computations in XLA's order, and the raw texts; a list for a computation
-        written in place."""
+        """Called computations in XLA's order, and raw texts; a list for a computation written in place."""
         raw: dict[str, Any] = {}
         callees: dict[str, list[Computation]] = {}
         for attribute in node.attributes:

@@ -15,8 +15,7 @@ from hlofuse.passes.common.shapes import reduced_windows, reinterpreted
 
 
 def evaluate(x: Instruction, given_values: Mapping[Instruction, list[Value]] | None = None) -> list[Value]:
-    """The elements of `x` in row-major order, those of `given_values` given; CannotEvaluate where not
-    known."""
+    """The elements of `x` in row-major order, `given_values` given; CannotEvaluate where not known."""
     if given_values is not None and x in given_values:
         return given_values[x]
     if not x.shape.is_array or x.shape.element_count > MOST_ELEMENTS or x.shape.dynamic_dimensions:

@@ -188,8 +188,7 @@ def deep_copy(
     """A tuple of copies of the leaves of `x` at `indices` (None: all) and of the others as they are
     (`HloComputation::DeepCopyInstruction`).
 
-    `added` learns of the copies.
-    """
+    `added` learns of the copies."""
     if not x.shape.is_tuple:
         return _leaf(x, (), indices, added)
     levels: list[tuple[Instruction, Index, list[Instruction]]] = [(x, (), [])]

@@ -2,8 +2,7 @@
 
 `dot(a, b)` and `dot(a, c)` are slices of `dot(a, concatenate(b, c))`, where neither needs the other.
 Dimensions of the new product: of the shared operand as in its source, of the other one batch, free and
-contracting, the last two exchanged where the first product has its free dimension last (`MergeCluster`).
-"""
+contracting, the last two exchanged where the first product has its free dimension last (`MergeCluster`)."""
 
 from __future__ import annotations
 

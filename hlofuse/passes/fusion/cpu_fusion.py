@@ -83,8 +83,7 @@ class CpuInstructionFusion(InstructionFusion):
 
 @dataclass(frozen=True, kw_only=True)
 class CpuMultiOutputFusion(Pass):
-    """`cpu_multi_output_fusion`, run with `xla_cpu_use_multi_output_fusion`: joins kernels that read the same
-    array."""
+    """`cpu_multi_output_fusion`, with `xla_cpu_use_multi_output_fusion`: joins readers of one array."""
 
     name: ClassVar[str] = "cpu_multi_output_fusion"
     release: Release = field(compare=False, repr=False)

@@ -74,8 +74,7 @@ class HostOffloader(Pass):
     (`xla/hlo/transforms/host_offloader.cc`).
 
     Repeated where a value comes back, or is returned, in the computation that moves it. An annotation of
-    anything else stays; like the copy in its place, it launches no kernel and is not fused.
-    """
+    anything else stays; like the copy in its place, it launches no kernel and is not fused."""
 
     name = "host-offloader"
 

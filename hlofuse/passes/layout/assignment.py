@@ -201,8 +201,7 @@ class Requests:
                     self.set_array_operand_layout(instruction, number, shape.minor_to_major)
 
     def push(self, constraint: Constraint) -> None:
-        """Add a constraint (`PushAddedConstraints`): depth-first ones last, others after all of
-        higher priority."""
+        """Add a constraint (`PushAddedConstraints`): depth-first ones last, others after higher priority."""
         if constraint.dfs:
             self._added.append(constraint)
             return

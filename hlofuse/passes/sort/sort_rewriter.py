@@ -59,8 +59,7 @@ def comparator_of(sort: Instruction) -> Comparator | None:
 
 
 def _types(sort: Instruction, key: int, numpy_order: bool) -> tuple[str, str | None] | None:
-    """Types of keys and values; in NumPy's order keys are generated, and the values contain the
-    sorted data."""
+    """Types of keys and values; in NumPy's order keys are generated, and values hold the sorted data."""
     shape = sort.operands[key].shape
     pair = len(sort.operands) == 2
     value_type = sort.operands[1 - key].shape.element_type if pair else None
@@ -336,8 +335,7 @@ class EstimateCubSortScratchSize(Pass):
     """`deviceless-estimate-cub-sort-scratch-size`: calls of CUB's radix sort as XLA:GPU emits them
     (`xla/backends/gpu/transforms/estimate_cub_sort_scratch_size.cc`).
 
-    How much memory CUB asks for depends on its version: the call keeps the one byte that stands for it.
-    """
+    How much memory CUB asks for depends on its version: the call keeps the one byte that stands for it."""
 
     name = "deviceless-estimate-cub-sort-scratch-size"
 

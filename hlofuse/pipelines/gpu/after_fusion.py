@@ -2,8 +2,7 @@
 
 `RunPostFusionPasses` to `RunPostSchedulingPipelines`, with the options that are on by default and compiled
 ahead of time. Left out are passes that change no program by default, such as those for double buffering and
-asynchronous dots, and passes that only write backend configs.
-"""
+asynchronous dots, and passes that only write backend configs."""
 
 from functools import partial
 

@@ -104,8 +104,7 @@ def compare(
 
     More kernels, bytes, time or memory is an error, and so is then every kernel that changed; with figures no
     worse a change is a warning, unless `strict`. `tolerance` is the share by which all but kernels may grow.
-    HlofuseError for a baseline of another device: its figures say nothing here.
-    """
+    HlofuseError for a baseline of another device: its figures say nothing here."""
     if now.device != baseline.device:
         now_on, baseline_on = (printable(p.device or f"target {p.target}") for p in (now, baseline))
         raise HlofuseError(

@@ -76,8 +76,7 @@ class Facts:
         return account_of(self.replay, self.costs, module, is_final=is_final)
 
     def at_stake(self, producer: Instruction) -> float | None:
-        """Microseconds saved by fusing a kernel into its users if no rule forbade it; None
-        without an estimate."""
+        """Microseconds saved by fusing a kernel into its users if no rule forbade it; None if unknown."""
         if producer not in self._at_stake and self.costs is not None:
             self._at_stake[producer] = self.costs.at_stake(producer)
         return self._at_stake.get(producer)
@@ -194,8 +193,7 @@ class Facts:
         return self._launched_computations[module]
 
     def place(self, name: str) -> Place:
-        """The location for a reader; only the name for an instruction created and removed
-        during the replay."""
+        """The location for a reader; only the name for an instruction created and removed by the replay."""
         place = self._places.get(name)
         if place is None:
             place = self._places[name] = self._place(name)

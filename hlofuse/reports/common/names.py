@@ -2,8 +2,7 @@
 
 A name is one of the fusion input, of the module before optimizations, of a fusion that the passes create,
 XLA's final one (what a profiler shows), a source line `model.py:35`, or a part of an `op_name`, in whole
-components. The names of instructions go before lines, and lines before parts of an `op_name`.
-"""
+components. The names of instructions go before lines, and lines before parts of an `op_name`."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace

@@ -26,8 +26,7 @@ class ChangedEdge:
     fused_on: str
     unfused_on: str
     kernels: EdgeNames | None = None
-    """The kernel with the producer and the one with the consumer, which reads it; None where no
-    such two exist."""
+    """The kernel with the producer and the one with the consumer, which reads it; None without both."""
     answer: PairAnswer | None = None
     """The decision about these two kernels; None where it was not looked for or found."""
 

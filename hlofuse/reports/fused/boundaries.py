@@ -9,8 +9,7 @@ producer is still a single instruction when it is considered. There the fusions 
 again, and the refusals read off; they are reported only for kernels that come out the same. Where that
 leaves a pair open on XLA:GPU (a bitcast lies between, a kernel comes out differently, or the rule is only
 that the two cannot share an array), the passes' verdict on the finished kernels counts, `FusionMerger`'s
-first: it exists to merge those.
-"""
+first: it exists to merge those."""
 
 from dataclasses import replace
 

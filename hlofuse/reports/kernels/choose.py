@@ -41,8 +41,7 @@ def kernel_selection(
     backend without a target.
 
     `facts` are those of the replay whose final module this is; `what_if` are its changes. `account` is that
-    of the module, where it is at hand.
-    """
+    of the module, where it is at hand."""
     replay = facts.replay if facts is not None else None
     replayed = TARGETS.get(target)
     choose: Callable[[Instruction, Module, Cost], Choice]

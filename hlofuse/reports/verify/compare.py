@@ -138,8 +138,7 @@ def verify_module(
     whose dumps are among them if they left one, where not all were kept; `after` is then the module after the
     last of those. Unless `complete`, a pass without a dump may have changed the module, too: only the modules
     that are there are compared. `record` are XLA's own steps of PriorityFusion; `ties_from_record` takes its
-    choice among equal priorities, so that a difference is no echo of ids that are not known.
-    """
+    choice among equal priorities, so that a difference is no echo of ids that are not known."""
     input = CompilationInput(before, ids, record if ties_from_record else None)
     start = time.perf_counter()
     observers = [ModuleTexts()] if after_passes is not None else []
@@ -264,8 +263,7 @@ def _compare_passes(
     """Pass by pass: where XLA has no dump, the pass left the module as it was, or unless `complete` may have
     changed it.
 
-    Also gives the replayed module at the place of `after`, and passes that changed it and left no dump.
-    """
+    Also gives the replayed module at the place of `after`, and passes that changed it and left no dump."""
     verdicts: list[PassVerdict] = []
     difference = None
     end, xla = actual.after, before

@@ -45,8 +45,7 @@ def rank(
     `narrowed` explains the kernels alone that the question is about: then only the rules count that keep
     another kernel apart from these. It ends where `goes_on` says so.
 
-    A rule that says no only where another has, or only cause another, comes out as saving nothing.
-    """
+    A rule that says no only where another has, or only cause another, comes out as saving nothing."""
     base = replace(config, xla=None)
     structures = cache or SharedTables()
     begun = Checkpoint(base.passes[0]) if base.passes else None

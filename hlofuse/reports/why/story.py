@@ -57,8 +57,7 @@ def answers(
 
     `common/names.py` says what a name is. Of two names with several meanings the pairs that are neighbours
     are answered. `unoptimized` loads the module before optimizations; `facts` are those of the replay, where
-    they are at hand. HlofuseError with suggestions for a name without any meaning.
-    """
+    they are at hand. HlofuseError with suggestions for a name without any meaning."""
     facts = facts or Facts(replay, costs)
     resolver = Names(facts, unoptimized)
     found = [resolver.find(text) for text in ((name,) if other is None else (name, other))]

@@ -2,8 +2,7 @@
 
 XLA decides this after fusion, in `ThunkEmitter::EmitHloInstruction` (`xla/service/gpu/thunk_emitter.cc`),
 `GetFusionEmitter` (`xla/backends/gpu/codegen/fusions.cc`) and `HloFusionAnalysis`
-(`xla/service/gpu/hlo_fusion_analysis.cc`). What stands alone is wrapped into a fusion first.
-"""
+(`xla/service/gpu/hlo_fusion_analysis.cc`). What stands alone is wrapped into a fusion first."""
 
 from hlofuse.rules.gpu_emitters import fusions, unfused
 from hlofuse.rules.gpu_emitters.fusions import NOTES

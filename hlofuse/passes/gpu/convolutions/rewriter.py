@@ -142,8 +142,7 @@ def normalized_call(call: Instruction) -> Instruction | None:
     """A tuple of bitcasts of the new call's results; None where nothing changes
     (`xla/service/gpu/conv_layout_normalization.cc`).
 
-    The operands' bitcasts are made in either case, as by XLA.
-    """
+    The operands' bitcasts are made in either case, as by XLA."""
     if not is_convolution_call(call):
         return None
     operands = [bitcast(o, physical(o.shape)) for o in call.operands]

@@ -71,8 +71,7 @@ class CublasGemmRewriter(Pass):
     """`cublas-gemm-rewriter`, of products of one element type, and of bytes to integers
     (`xla/backends/gpu/transforms/gemm_rewriter.cc`).
 
-    It leaves other products for cuBLAS alone.
-    """
+    It leaves other products for cuBLAS alone."""
 
     name = "cublas-gemm-rewriter"
     device: DeviceDescription
@@ -95,8 +94,7 @@ class CublasGemmRewriter(Pass):
 
 class CublasGemmRewriterF8(VisitPass):
     """`cublas-gemm-rewriter` for floats of 8 bits, which comes first: in all others it makes two batch
-    dimensions one.
-    """
+    dimensions one."""
 
     name = "cublas-gemm-rewriter"
     opcodes = ("dot",)
