@@ -207,10 +207,9 @@ def _sorting_key(kernel: Instruction) -> tuple[int, int, int, int, int]:
 
 # The order in which `std::sort` leaves elements that compare equal; XLA's passes show it in what they make.
 #
-# XLA's plugins use libstdc++: quicksort around the median of three down to pieces of 16, then one
-# insertion sort (`std::__introsort_loop`, `std::__final_insertion_sort`). The standard promises no order
-# among equals; this is the one that comes out. Left out is the heap sort of inputs made to defeat the
-# choice of the pivot.
+# XLA's plugins use libstdc++: quicksort around the median of three down to pieces of 16, then one insertion
+# sort (`std::__introsort_loop`, `std::__final_insertion_sort`). The standard promises no order among equals;
+# this is the one that comes out. Left out is the heap sort of inputs made to defeat the choice of the pivot.
 
 
 T = TypeVar("T")
