@@ -14,8 +14,6 @@ import hlofuse as library
 from hlofuse.account import observed_replay
 from hlofuse.compilation import CompilationInput, replay_config
 from hlofuse.ir import parse_module
-from hlofuse.library.loading import read
-from hlofuse.library.options import ReplayOptions
 from hlofuse.reports.common.edits import edit_of
 from hlofuse.reports.common.facts import Facts
 from hlofuse.reports.verdict import phrases
@@ -180,18 +178,17 @@ def test_check_says_what_would_win_a_budget_back(hlofuse: Run, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("name", sorted(p.name for p in RECIPES.iterdir())[::4])
-def test_one_screen_and_bounds_for_any_module(name: str, hlofuse: Run, tmp_path: Path) -> None:
+def test_one_screen_and_bounds_for_any_module(name: str, tmp_path: Path) -> None:
     with tarfile.open(RECIPES / name) as tar:
         tar.extractall(tmp_path, filter="data")
     for path in sorted(tmp_path.rglob("input.hlo")):
         device = path.parent.parent.name
-        how = ("--target", "cpu") if device == "cpu" else ("--target", "gpu", "--device", device)
-        lines = hlofuse("explain", path, *how, "--stage", "fusion-input").out.splitlines()
+        how = {"target": "cpu"} if device == "cpu" else {"target": "gpu", "device": device}
+        report = library.open(path, stage="fusion-input", **how)
+        lines = report.explain().to_text(80).splitlines()
         assert len(lines) <= 24
         assert max(map(len, lines)) <= 80
-        options = ReplayOptions(str(path), target=how[1], device=None if device == "cpu" else device)
-        observed = read(options, any_stage=True).observe()
-        found = module.verdict(observed, Facts(observed.replay, observed.costs))
+        found = report.verdict
         assert found.floor.bytes_accessed <= found.totals.cost.bytes_accessed
         assert (found.floor.us or 0.0) <= (found.totals.us or 0.0) * 1.001
         assert all(s.trial.helps(found.totals) for s in found.suggestions)
