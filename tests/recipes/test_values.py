@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import tarfile
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -36,13 +35,6 @@ OWN = [
 ]
 CORPUS = [tuple(line.split()) for line in (Path(__file__).parent / "on_corpora.txt").read_text().splitlines()]
 """Of each corpus the smallest modules to which a recipe applies; `judge_recipes.py` runs all."""
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    """One process for all modules."""
-    with Judge(timeout=120) as process:
-        yield process
 
 
 @cache

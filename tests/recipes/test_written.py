@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
 
 import pytest
 
@@ -484,12 +483,6 @@ CASES = {
     "reduce-as-one-vector": (norms(3), norms(2)),
     "update-as-one-vector": (updates("tanh", "tanh", "tanh"), updates("tanh", "tanh", "sine")),
 }
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    with Judge(timeout=120) as process:
-        yield process
 
 
 def changed(name: str, text: str) -> tuple[Module, Module, int]:
