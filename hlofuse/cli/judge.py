@@ -37,7 +37,6 @@ def command(a: str, b: str, scale: tuple[float, ...], out: Output, **how: Any) -
 
     Exit status 0: same values; 1: different values, a module XLA rejects, or undecidable
     (nan or inf in A's results, or results too sensitive to rounding); 2: wrong input."""
-
     with spinner("compiling and running"):
         found = judge(load(a), load(b), scales=scale or SCALES, **how)
 

@@ -14,7 +14,6 @@ from hlofuse.search.space import ACTIONS, Action
 @report_options
 def command(out: Output) -> int:
     """List XLA's target-independent passes that optimize may run: kind, opcodes, how each was checked."""
-
     actions = list(ACTIONS.values())
     out.report(
         text=lambda console: _print(actions, console),

@@ -30,7 +30,6 @@ def command(input: str, output: Path, kind: str, **request: Any) -> None:
     """Plot the effect of the fusion passes on the module in INPUT, or its memory over the schedule.
 
     Times come from XLA's cost model on GPU targets; other targets show bytes."""
-
     to_stdout = str(output) == "-"
     if not to_stdout and output.suffix.lower() != ".svg":
         raise HlofuseError(f"a plot is an SVG: {printable(output.name)} has another suffix")

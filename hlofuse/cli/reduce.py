@@ -24,7 +24,6 @@ def command(input: str, timeout: float, output: Path, **condition: str) -> None:
 
     {} in CMD stands for the file of the module that is tried; without it, the file is the last argument.
     Every module that is tried is valid, by XLA's parser too where jaxlib is installed."""
-
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "module.hlo"
         text = condition["while"]

@@ -28,7 +28,6 @@ def command(
 
     From a module before optimizations the result is approximate, and its first line says so. A fused module
     is rejected, except with --until end, which continues from there."""
-
     done = replayed_until(report_on(input, request), until, with_texts=keep_passes is not None)
     if done.loaded.changes and not done.was_fused:
         warn(f"settings differ from XLA's: {', '.join(done.loaded.changes)}")

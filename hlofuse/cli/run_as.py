@@ -56,7 +56,6 @@ def command(arguments: tuple[str, ...]) -> int:
 
 def _prepared(file: str) -> str:
     """As it goes to the scheduler, where XLA:CPU has its hook (`ApplyXlaTransforms`)."""
-
     module = load(file)
     stage = stage_of(module)
     if stage.foreign_to("cpu") or stage.name == BEFORE:

@@ -37,7 +37,6 @@ def command(verbose: bool, out: Output) -> int:
 
 def _compilation(target: Target) -> list[str]:
     """XLA's passes from the front end on; those of a GPU for an H100, which has nearly all."""
-
     tops = compilation(target.name, load_device("h100_sxm") if target.needs_device else None)
     single = [p for top in tops for p in top.flattened() if not isinstance(p, Pipeline | FixedPoint)]
     return [f"[{p.name}]" if isinstance(p, UnimplementedPass) else p.name for p in single]

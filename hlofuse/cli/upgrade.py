@@ -61,7 +61,6 @@ def command(
     module.
 
     Exit status 0: same fusions, 1: different, 2: wrong input or call."""
-
     function, program = function_in(input), input
     if request.pop("xla") is not None:
         raise HlofuseError("--xla sets one release; give --from and --to")
@@ -109,7 +108,6 @@ def _captured(
 
 def _programs(options: ReplayOptions) -> list[str]:
     """The modules before optimizations that lie beside the dumps."""
-
     found = []
     for one, name in each_module(options, finished=False):
         module = read(one, any_stage=True).module

@@ -53,7 +53,6 @@ def command(
     Instructions are compared by structure, not by name. If the dumps do not show the XLA release, the report
     uses the release that agrees best. With --until end, AFTER is the module after all optimizations; kernel
     names, kernels and copies are compared. Exit status 1 if something differs."""
-
     answer = verify(path, after, listener=TERMINAL, **how)
     out.show(answer, limit=limit, every=verbose)
     if all(v.error is not None for v in answer.data.verdicts):

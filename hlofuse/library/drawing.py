@@ -145,7 +145,6 @@ def _side_by_side(
     program: Program, other: Program | None, device: str | None, release: str | None
 ) -> dict[str, Observed]:
     """The replays of the page, each under what distinguishes it from the other."""
-
     observed = program.observed
     if other is None and device is None and release is None:
         return {"as XLA": observed.xla, "what if": observed} if observed.xla else {"as XLA": observed}

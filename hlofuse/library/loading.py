@@ -64,7 +64,6 @@ def require_end(target: str, device: DeviceDescription | None) -> None:
 def is_before_optimizations(loaded: Loaded) -> bool:
     """True for a module that has to be lowered to the input of fusion; False where it is there. StageError
     for other stages and backends."""
-
     try:
         require_input_stage(loaded.module, loaded.target, loaded.identity.shown)
     except StageError as error:
@@ -86,7 +85,6 @@ def read(
     HlofuseError for wrong input, its subclass StageError for a dump of another stage. With `any_stage`
     the module stays as it is, whatever it is. `otherwise` knows target and device where neither the call
     nor the dump says them."""
-
     if options.target is not None:  # what is wrong with the call is reported before anything is read
         passes_of(options.target, AROUND_FUSION, options.option)
         if options.device is not None or not TARGETS[options.target].needs_device:
@@ -172,7 +170,6 @@ def _tpu(module: Module, profile: Profile | None, named: str | None) -> Fact | N
 
 def _profile(options: ReplayOptions, module: Module) -> Profile | None:
     """The given profile, or the one next to the module with a run of it."""
-
     if options.measure:
         return _measured_here(options, module)
     with options.listener.activity("reading the profile"):
@@ -196,7 +193,6 @@ def _measured_here(options: ReplayOptions, module: Module) -> Profile:
 
 def measured(options: ReplayOptions, read: Callable[[], Module]) -> Measured | None:
     """Measured times of the final module that `read` yields; None without a profile of it."""
-
     if not options.measure and options.profile is None and companion_profile(options.input) is None:
         return None  # most dumps have none, and reading one takes long
     final = read()
@@ -222,7 +218,6 @@ def _device(
 ) -> tuple[str | DeviceDescription | None, Fact | None, str]:
     """The device, what shows it, and a note where a file tells it that is there for another purpose.
     HlofuseError where the target needs one and none is known."""
-
     if options.device is not None:
         return options.device, Fact(Path(options.device).stem, "asked", "given by --device"), ""
     if not TARGETS[chosen.name].needs_device:
@@ -270,7 +265,6 @@ def at_fusion_input(options: ReplayOptions, loaded: Loaded) -> Loaded:
 
 def _ordered(options: ReplayOptions, loaded: Loaded) -> Loaded:
     """The module in the order that `--order` asks for, or the best there is."""
-
     assert loaded.config is not None
     if options.ids == "none":
         raise HlofuseError("--ids none was replaced by --order estimated")
@@ -283,7 +277,6 @@ def _ordered(options: ReplayOptions, loaded: Loaded) -> Loaded:
 def _lowered(options: ReplayOptions, loaded: Loaded) -> Loaded:
     """A module before optimizations at the input of fusion, with a note. HlofuseError for files about the
     input of fusion: they know other names and ids."""
-
     order = options.order if options.order != "replayed" else None
     trace = options.xla_trace if options.xla_trace != "none" else None
     for flags, value in (("--order", order), ("--ids", options.ids), ("--xla-trace", trace)):
@@ -319,7 +312,6 @@ def on_device(
     """The program of a replay on another device, from before optimizations where that is at hand. XLA's
     record is about the first device, and so is a module that enters fusion. `release` is XLA's, where it is
     another; without another device the module is the same."""
-
     target = first.replay.target
     if first.costs is None and other is not None:
         raise HlofuseError(f"--compare-device has no effect: target {target} fuses the same on every device")
@@ -357,7 +349,6 @@ def config_of(
     mixed: Release | None = None,
 ) -> ReplayConfig:
     """The configuration for a device and a release, with `more` overrides and XLA flags."""
-
     return replay_config(
         target,
         device,
@@ -376,7 +367,6 @@ def _fusion_log(
     options: ReplayOptions, module: Module, target: str
 ) -> tuple[Path | None, PriorityRecord | None]:
     """The path of XLA's fusion log, if it matters, and its content if requested."""
-
     if options.xla_trace == "none" or (options.xla_trace is None and not TARGETS[target].has_history):
         return None, None
     if not TARGETS[target].has_history:
@@ -488,7 +478,6 @@ class Loaded:
 
     def replay(self, observers: Sequence[PassObserver] = ()) -> Compilation:
         """The replay alone; XLA's log is followed only where it was asked for."""
-
         assert self.config is not None
         with self.listener.activity("replaying"):
             done = compile(self.input, self.config, observers)

@@ -120,7 +120,6 @@ def checked(
     """The broken limits, and the files of the baseline to write with `update`. Bytes, time and memory may
     exceed the baseline by `tolerance` percent. Raises `HlofuseError` for an unreadable baseline, and where
     there is nothing to check against."""
-
     budget = Budget.of(options.max_kernels, options.max_bytes, options.max_time, options.max_memory)
     baseline = Path(options.baseline) if options.baseline is not None else None
     if update and baseline is None:
@@ -165,7 +164,6 @@ def checked(
 
 def check_answer(name: str, found: Check, draw: Callable[..., None]) -> Answer[Check]:
     """The broken limits, as an answer whose text `draw` prints."""
-
     return Answer(
         name,
         lambda: found,

@@ -90,7 +90,6 @@ def folder_of(report: Program) -> str:
 
 def _whole(sequence: DumpSequence, folder: str, listener: Listener) -> DumpSequence:
     """A capture folder's dumps and what lies around them, for the device that it was captured for."""
-
     try:
         loaded = read_input(ReplayOptions(folder, listener=listener), any_stage=True)
     except HlofuseError:

@@ -442,7 +442,6 @@ def _few(steps: list[int]) -> str:
 def print_pair_cost(d: PairDetail, producer: Place, console: Console, *, forbidden: bool = False) -> None:
     """The sums, the three kernels they come from, what the kernel would read, and what would turn it.
     `forbidden`: a rule keeps the two apart, whatever they cost."""
-
     indented(console, costs.cost_heading(forbidden=forbidden), 2, "bold cyan")
     indented(console, costs.worth_text(d), 4)
     indented(console, costs.why_saves(d.cost, producer.opcode), 4)
