@@ -183,8 +183,8 @@ def test_one_screen_and_bounds_for_any_module(name: str, tmp_path: Path) -> None
         tar.extractall(tmp_path, filter="data")
     for path in sorted(tmp_path.rglob("input.hlo")):
         device = path.parent.parent.name
-        how = {"target": "cpu"} if device == "cpu" else {"target": "gpu", "device": device}
-        report = library.open(path, stage="fusion-input", **how)
+        given = None if device == "cpu" else device
+        report = library.open(path, stage="fusion-input", target="gpu" if given else "cpu", device=given)
         lines = report.explain().to_text(80).splitlines()
         assert len(lines) <= 24
         assert max(map(len, lines)) <= 80
