@@ -53,11 +53,10 @@ class DumpedModule:
         return self.stages(target)[0]
 
     def best(self, target: str = "cpu") -> Path:
-        """The dump that a replay can start from: the input of the fusion passes, else an earlier one.
-
-        For XLA:TPU, whose passes are not replayed, it is the finished module, else that after its fusion
-        passes; without a dump before fusion, the finished module, else the latest dump. Raises `HlofuseError`
-        without any dump."""
+        """The dump that a replay can start from: the input of the fusion passes, else an earlier one. For
+        XLA:TPU, whose passes are not replayed, it is the finished module, else that after its fusion passes;
+        without a dump before fusion, the finished module, else the latest dump. Raises `HlofuseError` without
+        any dump."""
         try:
             return self.pass_input(target)
         except HlofuseError:

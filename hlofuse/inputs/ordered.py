@@ -256,11 +256,10 @@ def replay_input(
     order: OrderSource | None = None,
     ids_file: str | None = None,
 ) -> CompilationInput:
-    """The module as a replay takes it, with ids and use-lists from the best source there is.
-
-    The sources are XLA's ids in an HLO proto, XLA's earlier passes repeated on the module before
-    optimizations, an estimate, and the order of the text. `order` selects one of them; HlofuseError where it
-    cannot be had. `ids_file` names the proto; without it, it is looked for next to the module."""
+    """The module as a replay takes it, with ids and use-lists from the best source there is. The sources are
+    XLA's ids in an HLO proto, XLA's earlier passes repeated on the module before optimizations, an estimate,
+    and the order of the text. `order` selects one of them; HlofuseError where it cannot be had. `ids_file`
+    names the proto; without it, it is looked for next to the module."""
     replayed_for = TARGETS[config.target]
     if not replayed_for.has_history:
         if ids_file is not None:

@@ -292,9 +292,7 @@ def _bound(number: int, others: Iterable[int]) -> str:
 
 def replayed_release(only: str, requested: str | None, written: Written) -> tuple[Fact, str, str]:
     """The release as a report states it, the named one to replay, and a note where it differs from the
-    requested one or the writer.
-
-    `only` is the only release of a target, if there is just one."""
+    requested one or the writer. `only` is the only release of a target, if there is just one."""
     if requested is not None and requested != "auto":
         name, note = nearest(requested)
         return Fact(name, "asked", "given by --xla"), name, note

@@ -291,9 +291,8 @@ def _has_metadata(module: Module) -> bool:
 
 
 def _passes_before_fusion_change(module: Module, target: str, given: Given) -> tuple[int, int] | None:
-    """The numbers of operations before and after the passes before fusion; None if those change nothing.
-
-    A module that lost only unused operations, or whose order changed, counts as unchanged. The passes of the
+    """The numbers of operations before and after the passes before fusion; None if those change nothing. A
+    module that lost only unused operations, or whose order changed, counts as unchanged. The passes of the
     CPU are tried where those of the target are not known without a device, or change nothing. The run is kept
     with the module, for a replay that begins with these passes (`lowering_of`)."""
     found: dict[str, tuple[int, int] | None] = module.findings.setdefault("changes", {})

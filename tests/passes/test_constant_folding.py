@@ -9,6 +9,8 @@ import pytest
 from hlofuse.ir.graph import Module
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic.constant_folding import HloConstantFolding
+from hlofuse.passes.algebraic.context import Options
+from hlofuse.passes.algebraic.simplifier import AlgebraicSimplifier
 from hlofuse.trace import Recorder
 
 from ..tools.module_checks import check_module
@@ -132,3 +134,43 @@ ENTRY %e () -> (f32[20], f32[20], f32[20]) {
     assert {x.opcode, y.opcode, z.opcode} == {"constant"}
     assert x is y
     assert x is not z
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ("reverse(%c), dimensions={0}", "{5,6},{3,4},{1,2}"),
+        ("reverse(%c), dimensions={0,1}", "{6,5},{4,3},{2,1}"),
+        ("dynamic-slice(%c, %one, %zero), dynamic_slice_sizes={1,2}", "{3,4}"),
+        ("dynamic-slice(%c, %nine, %zero), dynamic_slice_sizes={2,2}", "{3,4},{5,6}"),
+    ],
+)
+def test_elements_that_only_move_are_known(operation: str, expected: str) -> None:
+    """A start that would reach beyond the array is moved into it."""
+    rows = expected.count("{")
+    module = folded(f"""HloModule m
+
+ENTRY %e () -> f32[{rows},2] {{
+  %c = f32[3,2]{{1,0}} constant({{ {{ 1, 2 }}, {{ 3, 4 }}, {{ 5, 6 }} }})
+  %zero = s32[] constant(0)
+  %one = s32[] constant(1)
+  %nine = s32[] constant(9)
+  ROOT %r = f32[{rows},2]{{1,0}} {operation}
+}}
+""")
+    assert module.entry.root.literal.canonical_text.replace(" ", "") == "{" + expected + "}"
+
+
+@pytest.mark.parametrize(("taken", "opcode"), [(1, "clamp"), (2, "dynamic-slice")])
+def test_one_number_of_a_counter_is_its_place(taken: int, opcode: str) -> None:
+    module = parse_module(f"""HloModule m
+
+ENTRY %e (k: s32[]) -> s32[{taken}] {{
+  %k = s32[] parameter(0)
+  %n = s32[7]{{0}} iota(), iota_dimension=0
+  ROOT %r = s32[{taken}]{{0}} dynamic-slice(%n, %k), dynamic_slice_sizes={{{taken}}}
+}}
+""")
+    AlgebraicSimplifier(Options()).run(module, Recorder())
+    check_module(module)
+    assert opcode in {i.opcode for i in module.entry}

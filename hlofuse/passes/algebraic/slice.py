@@ -220,7 +220,7 @@ def handle_dynamic_slice(c: Context, x: Instruction) -> bool:
             return c.replace(x, new)
     if operand.opcode != "constant" and all(s.opcode == "constant" and is_integral(s) for s in starts):
         return _at_constant_offset(c, x)
-    return False
+    return _slice_of_iota(c, x)
 
 
 def _is_zero(x: Instruction) -> bool:
@@ -258,6 +258,17 @@ def _combine_indices(index: Instruction, inner: Instruction, bound: int, at: Ins
     low, high = make.scalar_like(inner, 0), make.scalar_like(inner, bound)
     clamped = make.add(inner, "clamp", inner.shape, [low, inner, high])
     return make.binary(at, "add", index, make.convert(inner, clamped, index.shape.element_type))
+
+
+def _slice_of_iota(c: Context, x: Instruction) -> bool:
+    """One number of a counter is the place it is read from."""
+    counter, index = x.operands[0], x.operands[1]
+    integers = {x.shape.element_type, index.shape.element_type} <= {"s32", "u32"}
+    if counter.opcode != "iota" or x.shape.dimensions != (1,) or not integers:
+        return False
+    low, high = make.scalar_like(index, 0), make.scalar_like(index, counter.shape.dimensions[0] - 1)
+    result = make.add(x, "clamp", index.shape, [low, index, high])
+    return c.replace(x, make.reshape(x, x.shape, make.convert(x, result, x.shape.element_type)))
 
 
 def handle_dynamic_update_slice(c: Context, x: Instruction) -> bool:

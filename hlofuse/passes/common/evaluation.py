@@ -86,6 +86,11 @@ def _slice(x: Instruction) -> list[Value]:
     return _picked(x, lambda index: [r.start + k * r.stride for r, k in zip(ranges, index, strict=True)])
 
 
+def _reverse(x: Instruction) -> list[Value]:
+    sizes, flipped = x.shape.dimensions, x.dimensions
+    return _picked(x, lambda index: [sizes[d] - 1 - k if d in flipped else k for d, k in enumerate(index)])
+
+
 def _iota(x: Instruction) -> list[Value]:
     dimension = int(x.attributes["iota_dimension"])
     numbers = [rounded(x.shape.element_type, index[dimension]) for index in _indices(x.shape.dimensions)]
@@ -105,12 +110,20 @@ def _concatenate(x: Instruction) -> list[Value]:
     return out
 
 
+def _first(x: Instruction, starts: Sequence[Instruction], part: Sequence[int]) -> list[int]:
+    sizes = zip(starts, x.operands[0].shape.dimensions, part, strict=True)
+    return [min(max(int(evaluate(s)[0].real), 0), n - k) for s, n, k in sizes]
+
+
+def _dynamic_slice(x: Instruction) -> list[Value]:
+    first = _first(x, x.operands[1:], x.shape.dimensions)
+    return _picked(x, lambda index: [s + k for s, k in zip(first, index, strict=True)])
+
+
 def _dynamic_update_slice(x: Instruction) -> list[Value]:
     base, update, *starts = x.operands
     sizes, part = base.shape.dimensions, update.shape.dimensions
-    first = [
-        min(max(int(evaluate(s)[0].real), 0), n - k) for s, n, k in zip(starts, sizes, part, strict=True)
-    ]
+    first = _first(x, starts, part)
     out = list(evaluate(base))
     for value, index in zip(evaluate(update), _indices(part), strict=True):
         place = 0
@@ -240,8 +253,10 @@ _MOVES: dict[str, Callable[[Instruction], list[Value]]] = {
     "broadcast": _broadcast,
     "transpose": _transpose,
     "slice": _slice,
+    "reverse": _reverse,
     "iota": _iota,
     "concatenate": _concatenate,
+    "dynamic-slice": _dynamic_slice,
     "dynamic-update-slice": _dynamic_update_slice,
     "pad": _pad,
     "reduce": _reduce,

@@ -87,9 +87,7 @@ def is_sorted(numbers: Sequence[int]) -> bool:
 
 def common_factors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
     """The places to cut both lists of sizes so that the parts' products agree (`CommonFactors`,
-    `xla/util.cc`).
-
-    The first cut is (0, 0) and the last one (len(a), len(b))."""
+    `xla/util.cc`). The first cut is (0, 0) and the last one (len(a), len(b))."""
     if list(a) == list(b):
         return [(k, k) for k in range(len(a) + 1)]
     bounds: list[tuple[int, int]] = []

@@ -1,8 +1,10 @@
 """Conditionals that choose less, or need not (`xla/hlo/transforms/simplifiers/conditional_simplifier.cc`)."""
 
+from collections.abc import Sequence
+
 from hlofuse.analysis.custom_calls import has_side_effect, is_inlined
 from hlofuse.analysis.elementwise import is_elementwise
-from hlofuse.ir.fusing import computation_of
+from hlofuse.ir.fusing import computation_of, set_tuple_index
 from hlofuse.ir.graph import Computation, Instruction, Module
 from hlofuse.ir.removing import replace_instruction
 from hlofuse.ir.shape import Shape
@@ -35,8 +37,75 @@ class ConditionalSimplifier(Pass):
         found = [x for x in every if x.attributes.raw("sharding") is None]
         for x in found:
             if x.computation is not None:
+                changed |= _merge_duplicates(x)
+                changed |= _remove_unused_results(x)
                 changed |= _remove(x)
+        remaining = [x for x in found if x.computation is not None]
+        for branch in dict.fromkeys(b for x in remaining for b in x.called_computations):
+            changed |= _remove_unused_operands(branch, remaining)
         return changed
+
+
+def _merge_duplicates(x: Instruction) -> bool:
+    """`MergeDuplicateTupleElements`: results that are the same in every branch are read as the first."""
+    roots = [branch.root for branch in x.called_computations]
+    if not _gives_elements(x) or any(root.opcode != "tuple" for root in roots):
+        return False
+    columns = list(zip(*(root.operands for root in roots), strict=True))
+    changed = False
+    for user in x.users:
+        first = columns.index(columns[user.tuple_index])
+        changed |= first != user.tuple_index
+        set_tuple_index(user, first)
+    return changed
+
+
+def _remove_unused_results(x: Instruction) -> bool:
+    """`RemoveUnusedTupleElements`."""
+    remaining = _read_elements(x)
+    if not remaining or not _gives_elements(x) or len(remaining) == len(x.shape.tuple_shapes):
+        return False
+    called = [(name, clone_computation(branch)) for name, branch in x.called]
+    for _, branch in called:
+        branch.root = _some_elements(branch.root, branch.root, remaining)
+    set_called(x, called)
+    _give_only(x, remaining)
+    return True
+
+
+def _remove_unused_operands(branch: Computation, conditionals: Sequence[Instruction]) -> bool:
+    """`TryRemoveUnusedConditionalOperands`, for all that choose this branch."""
+    parameter = branch.parameters[0]
+    remaining = _read_elements(parameter)
+    if not _gives_elements(parameter) or len(remaining) == len(parameter.shape.tuple_shapes):
+        return False
+    copy = clone_computation(branch)
+    _give_only(copy.parameters[0], remaining)
+    for x in conditionals:
+        for number, chosen in enumerate(x.called_computations, 1):
+            if chosen is branch:
+                x.replace_operand(number, _some_elements(x, x.operands[number], remaining))
+        set_called(x, [(name, copy if c is branch else c) for name, c in x.called])
+    return True
+
+
+def _gives_elements(x: Instruction) -> bool:
+    is_tuple = x.shape.is_tuple and not x.is_root
+    return is_tuple and all(user.opcode == "get-tuple-element" for user in x.users)
+
+
+def _read_elements(x: Instruction) -> list[int]:
+    return sorted({user.tuple_index for user in x.users if user.opcode == "get-tuple-element"})
+
+
+def _some_elements(at: Instruction, source: Instruction, remaining: Sequence[int]) -> Instruction:
+    return make.tuple_of(at, [make.get_tuple_element(at, source, k) for k in remaining])
+
+
+def _give_only(x: Instruction, remaining: list[int]) -> None:
+    x.shape = Shape.tuple_of([x.shape.tuple_shapes[k] for k in remaining])
+    for user in x.users:
+        set_tuple_index(user, remaining.index(user.tuple_index))
 
 
 def _remove(x: Instruction) -> bool:

@@ -186,9 +186,7 @@ def deep_copy(
     x: Instruction, indices: Collection[Index] | None = None, added: dict[Index, Instruction] | None = None
 ) -> Instruction:
     """A tuple of copies of the leaves of `x` at `indices` (None: all) and of the others as they are
-    (`HloComputation::DeepCopyInstruction`).
-
-    `added` learns of the copies."""
+    (`HloComputation::DeepCopyInstruction`). `added` learns of the copies."""
     if not x.shape.is_tuple:
         return _leaf(x, (), indices, added)
     levels: list[tuple[Instruction, Index, list[Instruction]]] = [(x, (), [])]

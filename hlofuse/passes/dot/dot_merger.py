@@ -1,8 +1,7 @@
-"""Products that share an operand become one (`xla/hlo/transforms/simplifiers/dot_merger.cc`).
-
-`dot(a, b)` and `dot(a, c)` are slices of `dot(a, concatenate(b, c))`, where neither needs the other.
-Dimensions of the new product: of the shared operand as in its source, of the other one batch, free and
-contracting, the last two exchanged where the first product has its free dimension last (`MergeCluster`)."""
+"""Products that share an operand become one (`xla/hlo/transforms/simplifiers/dot_merger.cc`). `dot(a, b)` and
+`dot(a, c)` are slices of `dot(a, concatenate(b, c))`, where neither needs the other. Dimensions of the new
+product: of the shared operand as in its source, of the other one batch, free and contracting, the last two
+exchanged where the first product has its free dimension last (`MergeCluster`)."""
 
 from __future__ import annotations
 

@@ -71,10 +71,9 @@ _SEEN_THROUGH = frozenset({"bitcast", "reshape"})
 
 class HostOffloader(Pass):
     """`host-offloader`: copies to the host's memory and back in place of annotations
-    (`xla/hlo/transforms/host_offloader.cc`).
-
-    Repeated where a value comes back, or is returned, in the computation that moves it. An annotation of
-    anything else stays; like the copy in its place, it launches no kernel and is not fused."""
+    (`xla/hlo/transforms/host_offloader.cc`). Repeated where a value comes back, or is returned, in the
+    computation that moves it. An annotation of anything else stays; like the copy in its place, it launches
+    no kernel and is not fused."""
 
     name = "host-offloader"
 

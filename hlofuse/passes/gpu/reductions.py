@@ -129,9 +129,8 @@ class ReductionDegenerateDimRemover(VisitPass):
 
 class ReductionLayoutNormalizer(VisitPass):
     """`reduction-layout-normalizer`: dimensions are renumbered as they lie in memory
-    (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`).
-
-    A reduction of several arrays is made again even where nothing is to be renumbered, as by XLA."""
+    (`xla/backends/gpu/transforms/reduction_layout_normalizer.cc`). A reduction of several arrays is made
+    again even where nothing is to be renumbered, as by XLA."""
 
     name = "reduction-layout-normalizer"
     opcodes = ("reduce",)

@@ -217,10 +217,8 @@ def _bound(loop: Instruction, index: int) -> int | None:
 
 class WhileLoopTripCountAnnotator(Pass):
     """`while-loop-trip-count-annotator`: loops that say how often they run
-    (`xla/hlo/transforms/while_loop_trip_count_annotator.cc`).
-
-    A loop from one constant to another whose iterations XLA would have to count by running it is left alone.
-    """
+    (`xla/hlo/transforms/while_loop_trip_count_annotator.cc`). A loop from one constant to another whose
+    iterations XLA would have to count by running it is left alone."""
 
     name = "while-loop-trip-count-annotator"
 

@@ -333,9 +333,8 @@ def _result(sort: Instruction, call: Instruction, by: Comparator) -> Instruction
 
 class EstimateCubSortScratchSize(Pass):
     """`deviceless-estimate-cub-sort-scratch-size`: calls of CUB's radix sort as XLA:GPU emits them
-    (`xla/backends/gpu/transforms/estimate_cub_sort_scratch_size.cc`).
-
-    How much memory CUB asks for depends on its version: the call keeps the one byte that stands for it."""
+    (`xla/backends/gpu/transforms/estimate_cub_sort_scratch_size.cc`). How much memory CUB asks for depends on
+    its version: the call keeps the one byte that stands for it."""
 
     name = "deviceless-estimate-cub-sort-scratch-size"
 

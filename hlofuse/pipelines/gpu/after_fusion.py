@@ -1,5 +1,4 @@
 """The passes that XLA:GPU runs after fusion, in order (`xla/service/gpu/gpu_compiler.cc`).
-
 `RunPostFusionPasses` to `RunPostSchedulingPipelines`, with the options that are on by default and compiled
 ahead of time. Left out are passes that change no program by default, such as those for double buffering and
 asynchronous dots, and passes that only write backend configs."""

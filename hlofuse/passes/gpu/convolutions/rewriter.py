@@ -140,9 +140,8 @@ def _channels_last(call: Instruction, device: DeviceDescription) -> bool:
 
 def normalized_call(call: Instruction) -> Instruction | None:
     """A tuple of bitcasts of the new call's results; None where nothing changes
-    (`xla/service/gpu/conv_layout_normalization.cc`).
-
-    The operands' bitcasts are made in either case, as by XLA."""
+    (`xla/service/gpu/conv_layout_normalization.cc`). The operands' bitcasts are made in either case, as by
+    XLA."""
     if not is_convolution_call(call):
         return None
     operands = [bitcast(o, physical(o.shape)) for o in call.operands]

@@ -69,9 +69,7 @@ _HANDLED = frozenset("dot multiply add maximum".split())
 @dataclass(frozen=True)
 class CublasGemmRewriter(Pass):
     """`cublas-gemm-rewriter`, of products of one element type, and of bytes to integers
-    (`xla/backends/gpu/transforms/gemm_rewriter.cc`).
-
-    It leaves other products for cuBLAS alone."""
+    (`xla/backends/gpu/transforms/gemm_rewriter.cc`). It leaves other products for cuBLAS alone."""
 
     name = "cublas-gemm-rewriter"
     device: DeviceDescription
