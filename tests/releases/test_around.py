@@ -11,6 +11,7 @@ import pytest
 from hlofuse.compilation import CompilationInput, compile, replay_config
 from hlofuse.ir.text.reader import parse_module
 from hlofuse.passes.algebraic.reshape_mover import DegenerateDimensionRewriter
+from hlofuse.passes.dot.dot_merger import DotMerger
 from hlofuse.pipelines.stage import Stage
 from hlofuse.releases import behaviours, release_of
 from hlofuse.trace import OnlySkipped
@@ -545,3 +546,35 @@ def test_sums_go_to_triton_after_fusion_since_0_7(release: str, kind: str) -> No
     given = CompilationInput(parse_module(text), stage=Stage.BEFORE)
     final = compile(given, config, until=Stage.SCHEDULED).replayed_final
     assert [i.attributes.raw("kind") for i in final.entry if i.opcode == "fusion"] == [kind]
+
+
+@pytest.mark.parametrize(("release", "products"), [("0.10.2", 2), ("0.11.1", 1)])
+def test_products_are_merged_below_reshapes_since_0_11(release: str, products: int) -> None:
+    module = parse_module("""HloModule m
+    ENTRY e {
+      x = f32[4,64,16] parameter(0)
+      y = f32[16,8] parameter(1)
+      z = f32[16,8] parameter(2)
+      r = f32[256,16] reshape(x)
+      p = f32[4,64,8] dot(x, y), lhs_contracting_dims={2}, rhs_contracting_dims={0}
+      q = f32[256,8] dot(r, z), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      ROOT t = (f32[4,64,8], f32[256,8]) tuple(p, q)
+    }""")
+    DotMerger(1 << 25, release_of(release)).run(module, OnlySkipped())
+    assert sum(i.opcode == "dot" for i in module.entry) == products
+
+
+@pytest.mark.parametrize("release", ["0.10.2", "0.11.1"])
+def test_products_of_an_array_and_of_its_transpose_are_one(release: str) -> None:
+    module = parse_module("""HloModule m
+    ENTRY e {
+      x = f32[64,16] parameter(0)
+      y = f32[16,8] parameter(1)
+      z = f32[16,8] parameter(2)
+      r = f32[16,64] transpose(x), dimensions={1,0}
+      p = f32[64,8] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+      q = f32[8,64] dot(z, r), lhs_contracting_dims={0}, rhs_contracting_dims={0}
+      ROOT t = (f32[64,8], f32[8,64]) tuple(p, q)
+    }""")
+    DotMerger(1 << 25, release_of(release)).run(module, OnlySkipped())
+    assert sum(i.opcode == "dot" for i in module.entry) == 1

@@ -229,7 +229,8 @@ class DotMerger(Pass):
         return any_change(map(self._merge, module.non_fusion_computations()))
 
     def _merge(self, computation: Computation) -> bool:
-        classes = {key: usages for key, usages in _classes(computation).items() if len(usages) > 1}
+        every = _classes(computation, tracked=self.release.weighs_merged_products)
+        classes = {key: usages for key, usages in every.items() if len(usages) > 1}
         if not classes:
             return False
         order = _Order(computation)
@@ -305,7 +306,7 @@ def _size_of(instruction: Instruction) -> int:
     return array(instruction.shape.element_type).byte_size
 
 
-def _classes(computation: Computation) -> dict[Key, list[Usage]]:
+def _classes(computation: Computation, *, tracked: bool) -> dict[Key, list[Usage]]:
     """Products by an operand that they could share; each is in two classes (`BuildEquivalenceClasses`)."""
     classes: dict[Key, list[Usage]] = defaultdict(list)
     for dot in computation:
@@ -319,7 +320,7 @@ def _classes(computation: Computation) -> dict[Key, list[Usage]]:
             or any(_of_narrow_type(operand) for operand in dot.operands)
         ):
             continue
-        sources = [_source(dot, side) for side in (0, 1)]
+        sources = [_source(dot, side, tracked) for side in (0, 1)]
         for side in (0, 1):
             (source, dims), (other, other_dims) = sources[side], sources[1 - side]
             key = (
@@ -335,11 +336,11 @@ def _classes(computation: Computation) -> dict[Key, list[Usage]]:
     return classes
 
 
-def _source(dot: Instruction, side: int) -> tuple[Instruction, DotOperand]:
+def _source(dot: Instruction, side: int, tracked: bool) -> tuple[Instruction, DotOperand]:
     """The source of the operand, as long as no dimension has two categories
     (`GetOperandSourceWithCategories`)."""
     current, dims = dot.operands[side], DotOperand.of(dot, side)
-    while current.opcode in _SHAPES:
+    while current.opcode in _SHAPES and (tracked or (current.opcode, current.shape.rank) == ("transpose", 2)):
         operand_dims = dims.of_operand(current)
         if operand_dims is None:
             break

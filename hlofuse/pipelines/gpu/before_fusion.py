@@ -220,7 +220,7 @@ def _optimization(lists: PassLists, device: DeviceDescription) -> Pipeline:
         "stable-sort-expander",
         _simplification(lists),
         DotMerger(_DOT_MERGER_THRESHOLD),
-        "dot_dimension_normalizer",
+        since("0.11", "dot_dimension_normalizer"),
         FOLDING_ALL,
         FixedPoint(lists.pipeline("simplification-2", "convert-mover", ALGSIMP)),
         "computation-deduplicator",
