@@ -86,9 +86,8 @@ def upgrade(
     compiled: Compilation | None = None,
 ) -> Upgrade:
     """Replay `input` by both releases and, where the results differ, by the old one with each change alone,
-    or, where none alone does anything, by the new one without each.
-
-    `compiled` is the replay of the program as the new release brings it to the input of fusion."""
+    or, where none alone does anything, by the new one without each. `compiled` is the replay of the program
+    as the new release brings it to the input of fusion."""
     first, second = (observed_replay(input, config_of(release)) for release in (old, new))
     comparison = compare_builds(first, second)
     considered = differences(first.replay.target, (old.name, new.name))

@@ -130,10 +130,16 @@ GATHERED = """  k = s32[2]{0} convert(x)
   p = f32[3]{0} add(sum, one_row)
   small = f32[2]{0} sort(x), dimensions={0}, to_apply=less
   numbers = s32[2]{0} iota(), iota_dimension=0
+  weights = f32[1,2]{1,0} slice(w), slice={[0:1], [0:2]}
+  filter = f32[2,1,1]{2,1,0} reshape(weights)
+  image = f32[1,1,2]{2,1,0} reshape(x)
+  filtered = f32[2,1,1]{2,1,0} convolution(image, filter), window={size=2 pad=1_0}, dim_labels=fb0_0io->0bf
   found = (f32[2]{0}, s32[2]{0}) sort(x, numbers), dimensions={0}, to_apply=less_of_two
   order = s32[2]{0} get-tuple-element(found), index=1
   order_value = f32[2]{0} convert(order)
-  y = f32[2]{0} add(small, order_value)
+  both = f32[2]{0} add(small, order_value)
+  response = f32[2]{0} reshape(filtered)
+  y = f32[2]{0} add(both, response)
 """
 LESS = """less { a = f32[] parameter(0)
   b = f32[] parameter(1)
@@ -258,6 +264,39 @@ def sorting(text: str, keys: str = "f32[16]{0}") -> str:
 def sorted_end(width: int) -> str:
     return sorting(f"""  s = f32[16]{{0}} sort(x), dimensions={{0}}, to_apply=less
   ROOT r = f32[{width}]{{0}} slice(s), slice={{[{16 - width}:16]}}""")
+
+
+def sorted_places(first: int, numbers: str = "iota(), iota_dimension=0") -> str:
+    """The greatest of sorted columns but those before `first`, and their places."""
+    return sorting(
+        f"""  n = s32[16,2]{{1,0}} {numbers}
+  s = (f32[16,2]{{1,0}}, s32[16,2]{{1,0}}) sort(x, n), dimensions={{0}}, to_apply=less  // iota
+  v = f32[16,2]{{1,0}} get-tuple-element(s), index=0
+  p = s32[16,2]{{1,0}} get-tuple-element(s), index=1
+  few = f32[2,2]{{1,0}} slice(v), slice={{[14:16], [0:2]}}
+  few_places = s32[{16 - first},2]{{1,0}} slice(p), slice={{[{first}:16], [0:2]}}
+  ROOT r = (f32[2,2]{{1,0}}, s32[{16 - first},2]{{1,0}}) tuple(few, few_places)""",
+        "f32[16,2]{1,0}",
+    )
+
+
+def lanes(count: int, join: str) -> str:
+    """Products of parts of `a` and `b`, joined or added."""
+    parts = "".join(
+        f"""  a{k} = f32[2,4]{{1,0}} slice(a), slice={{[{2 * k}:{2 * k + 2}], [0:4]}}
+  b{k} = f32[1,4,3]{{2,1,0}} slice(b), slice={{[{k}:{k + 1}], [0:4], [0:3]}}
+  c{k} = f32[4,3]{{1,0}} reshape(b{k})
+  p{k} = f32[2,3]{{1,0}} dot(a{k}, c{k}), lhs_contracting_dims={{1}}, rhs_contracting_dims={{0}}
+"""
+        for k in range(count)
+    )
+    return f"""  a = f32[12,4]{{1,0}} parameter(0)
+  b = f32[4,4,3]{{2,1,0}} parameter(1)
+{parts}  {join}"""
+
+
+JOINED = "ROOT r = f32[2,9]{1,0} concatenate(p0, p1, p2), dimensions={1}"
+ADDED = "s = f32[2,3]{1,0} add(p0, p1)\n  ROOT r = f32[2,3]{1,0} add(s, p2)"
 
 
 def scattered(indices: str, rows: int, combine: str = "plus") -> str:
@@ -418,11 +457,23 @@ TABLE = "  t = f32[6,5]{1,0} parameter(0)\n"
 CASES = {
     "take-not-onehot": (
         onehot("8") + TABLE + product("hot", "t", "1", "0", 8, 5),
-        onehot("6") + TABLE + product("hot", "t", "0", "0", 6, 5),  # sums rows, as the gradient does
+        onehot("8").replace("EQ", "LT") + TABLE + product("hot", "t", "1", "0", 8, 5),
     ),
     "take-not-onehot (second operand)": (
         onehot("8") + TABLE + product("t", "hot", "0", "1", 5, 8),
+        onehot("8").replace("EQ", "LT") + TABLE + product("t", "hot", "0", "1", 5, 8),
+    ),
+    "take-not-onehot (gradient)": (
+        onehot("6") + TABLE + product("hot", "t", "0", "0", 6, 5),
+        onehot("6").replace("EQ", "LT") + TABLE + product("hot", "t", "0", "0", 6, 5),
+    ),
+    "take-not-onehot (gradient, second operand)": (
         onehot("6") + TABLE + product("t", "hot", "0", "0", 5, 6),
+        onehot("6").replace("EQ", "LT") + TABLE + product("t", "hot", "0", "0", 5, 6),
+    ),
+    "take-not-onehot (count)": (
+        f"{onehot('4')}  ROOT r = f32[6]{{0}} reduce(hot, zero), dimensions={{0}}, to_apply=plus",
+        f"{onehot('4')}  ROOT r = f32[4]{{0}} reduce(hot, zero), dimensions={{1}}, to_apply=plus",
     ),
     "multiply-narrow-sum-wide": (widened("bf16"), widened("s8")),
     "distances-by-a-product": (distances(), distances(1)),
@@ -468,6 +519,9 @@ CASES = {
     "scan-not-cumsum": (cumulative_rows(32), cumulative_rows(31)),
     "compute-in-float32": (widened_sine("f32"), widened_sine("f64")),
     "max-not-sort": (sorted_end(1), sorted_end(2)),
+    "top-k-not-sort": (sorted_end(2), sorted_end(3)),
+    "top-k-not-sort (places)": (sorted_places(14), sorted_places(13)),
+    "top-k-not-sort (others)": (sorted_places(15), sorted_places(15, "parameter(1)")),
     "reshape-not-segments": (scattered("divide(i, c)", 36), scattered("divide(i, c)", 33)),
     "window-not-scatter": (scattered("add(i, c)", 9), scattered("add(i, c)", 10)),
     "window-not-scatter (stride)": (scattered("multiply(i, c)", 4), scattered("multiply(i, c)", 5)),
@@ -480,6 +534,8 @@ CASES = {
     "barrier-before-the-update": (table("v"), table("one_x")),
     "barrier-before-the-update (after)": (table("one_x", "new"), table("one_x", "no")),
     "stack-the-state": (states("tanh", "tanh", "tanh"), states("tanh", "tanh", "sine")),
+    "batch-the-products": (lanes(3, JOINED), lanes(2, JOINED.replace("9", "6").replace(", p2", ""))),
+    "batch-the-products (sum)": (lanes(3, ADDED), lanes(3, ADDED.replace("add(s", "multiply(s"))),
     "reduce-as-one-vector": (norms(3), norms(2)),
     "update-as-one-vector": (updates("tanh", "tanh", "tanh"), updates("tanh", "tanh", "sine")),
 }

@@ -26,7 +26,7 @@ from hlofuse.trace import OnlySkipped
 
 _FOREIGN = {
     "custom-call", "collective-permute", "all-to-all", "reduce-scatter", "partition-id", "replica-id",
-    "rng-get-and-update-state", "rng-bit-generator", "rng", "topk", "infeed", "send", "recv", "ragged-dot",
+    "rng-get-and-update-state", "rng-bit-generator", "rng", "infeed", "send", "recv", "ragged-dot",
 }  # fmt: skip
 _ELIDED = "{...}"
 _DEVICES = 4

@@ -15,6 +15,7 @@ from hlofuse.passes.common.calls import drop, replace_parameter
 from hlofuse.passes.common.dots import DotDimensions, new_dot
 from hlofuse.passes.common.literals import integer_of
 from hlofuse.passes.common.shapes import (
+    labels_of,
     numbers_of,
     ranges_of,
     with_dimensions,
@@ -44,12 +45,7 @@ _VIEWS = frozenset("broadcast reshape convert transpose dynamic-slice slice iota
 class Batch:
     """The values of all iterations of a loop, written next to it, each with a leading dimension."""
 
-    def __init__(
-        self,
-        loop: Instruction,
-        number: int,
-        trips: int,
-    ) -> None:
+    def __init__(self, loop: Instruction, number: int, trips: int) -> None:
         self.loop, self.number, self.trips = loop, number, trips
         self.body = body_of(loop)
         self.given = self.body.parameters[0]
@@ -133,24 +129,14 @@ class Batch:
         replace_state(self.loop, state)
         return True
 
-    def add_carried(
-        self,
-        new: Instruction,
-        before: Instruction,
-        first: Instruction,
-    ) -> None:
+    def add_carried(self, new: Instruction, before: Instruction, first: Instruction) -> None:
         """`new`, computed in each iteration from `before`, becomes known: all, and all with `first` ahead."""
         earlier = make.reshape(self.loop, with_dimensions(first.shape, [1, *first.shape.dimensions]), first)
         last = self._rows(self.computed[new], 0, self.trips - 1)
         self.computed[before] = make.concatenate(self.loop, [earlier, last], 0)
         self.extend()
 
-    def _rows(
-        self,
-        x: Instruction,
-        start: int,
-        limit: int | None = None,
-    ) -> Instruction:
+    def _rows(self, x: Instruction, start: int, limit: int | None = None) -> Instruction:
         rest = x.shape.dimensions[1:]
         limit = start + 1 if limit is None else limit
         return make.slice_of(self.loop, x, [start, *[0] * len(rest)], [limit, *rest])
@@ -196,6 +182,8 @@ class Batch:
             return self._product(x)
         if x.opcode == "gather":
             return self._gather(x)
+        if x.opcode == "convolution":
+            return self._convolution(x)
         if x.opcode == "get-tuple-element":
             return make.get_tuple_element(self.loop, self.computed[x.operands[0]], x.tuple_index)
         if x.opcode in ELEMENTWISE_OPCODES:
@@ -256,6 +244,27 @@ class Batch:
         texts = {n: make.numbers(d + 1 for d in numbers_of(x, n)) for n in names if n in x.attributes}
         texts["index_vector_dim"] = str(int(x.attributes.raw("index_vector_dim") or 0) + 1)
         return self._copy(x, [table, self.over_all(x.operands[1])], **texts) if table is not None else None
+
+    def _convolution(self, x: Instruction) -> Instruction | None:
+        """One convolution, of which the iterations are further images; None where the filters differ."""
+        filters, labels = self.fixed.get(x.operands[1]), labels_of(x)
+        if filters is None or x.attributes.raw("batch_group_count", "1") != "1":
+            return None
+        first, last = labels.input_batch_dimension, labels.output_batch_dimension
+        images, rank = self.over_all(x.operands[0]), x.shape.rank
+        order = [*range(1, first + 1), 0, *range(first + 1, rank + 1)]
+        images = make.transpose(self.loop, images, order)
+        images = make.reshape(self.loop, self._larger(x.operands[0].shape, first), images)
+        found = self._add(x.clone([images, filters], shape=self._larger(x.shape, last)))
+        sizes = list(x.shape.dimensions)
+        sizes.insert(last, self.trips)
+        apart = make.reshape(self.loop, with_dimensions(x.shape, sizes), found)
+        return make.transpose(self.loop, apart, [last, *(d for d in range(rank + 1) if d != last)])
+
+    def _larger(self, shape: Shape, along: int) -> Shape:
+        sizes = list(shape.dimensions)
+        sizes[along] *= self.trips
+        return with_dimensions(shape, sizes)
 
     def _total(self, k: int) -> Instruction | None:
         """An element of the state to which each iteration adds what is known; None for others."""
@@ -328,12 +337,7 @@ def _factors(x: Instruction, batch: Batch, k: int) -> tuple[Instruction, Instruc
     return None
 
 
-def _recurrence(
-    at: Instruction,
-    a: Instruction,
-    b: Instruction,
-    first: Instruction,
-) -> Instruction:
+def _recurrence(at: Instruction, a: Instruction, b: Instruction, first: Instruction) -> Instruction:
     """All h of h = a·h + b, from `first` on, in steps that double: with more work than JAX's scan."""
     n, *rest = a.shape.dimensions
     lows, ones = [0] * (len(rest) + 1), [1, *rest]

@@ -15,7 +15,7 @@ from hlofuse.passes.common.shapes import ranges_of, with_dimensions
 from hlofuse.passes.loop.parts import body_of, is_element
 from hlofuse.reports.advice.batching import Batch, carry
 from hlofuse.reports.advice.loops import plain_counter
-from hlofuse.reports.advice.matching import Find, combines_by, is_constant, origins
+from hlofuse.reports.advice.matching import Find, combines_by, is_constant, origins, source
 from hlofuse.reports.advice.recipe import Finding, Recipe, Situation
 from hlofuse.reports.advice.restated import fold, row_written, terms_of
 from hlofuse.reports.advice.written import Rewriting, replace
@@ -89,12 +89,7 @@ def _is_free_of_order(x: Instruction, along: int, skipped: Collection[Instructio
     return not any(v is not x and root in v.users for v in same)
 
 
-def _put_in_order(
-    loop: Instruction,
-    k: int,
-    along: int,
-    first: int,
-) -> None:
+def _put_in_order(loop: Instruction, k: int, along: int, first: int) -> None:
     """Have all that reads an element after the loop read its rows from `first` on, then those before."""
     readers = [u for u in loop.users if u.tuple_index == k] if first else []
     window = make.get_tuple_element(loop, loop, k)
@@ -270,6 +265,26 @@ def update_as_vector(x: Instruction) -> bool:
     return found
 
 
+def batch_operands(x: Instruction) -> bool:
+    """Arrays that equal products compute, one each, are computed by one batch, and then joined or added."""
+    if x.opcode == "add" and any(u.opcode == "add" for u in x.users):
+        return False
+    lanes = terms_of(x) if x.opcode == "add" else list(x.operands)
+    if len(lanes) < _FEWEST or len({o.shape for o in lanes}) > 1:
+        return False
+    whole = Together(lanes, is_flat=False)
+    if not whole.join(lanes) or not any(source(v).opcode == "dot" for v in whole.computed.values()):
+        return False
+    new = whole.over_all(lanes[0])
+    if x.opcode == "add":
+        kind = x.shape.element_type
+        add = make.reducer(x, "total", "add", kind)
+        return replace(x, make.reduce(x, new, make.zero(x, kind), [0], add))
+    along = x.dimensions[0]
+    order = [*range(1, along + 1), 0, *range(along + 1, new.shape.rank)]
+    return replace(x, make.transpose(x, new, order))
+
+
 def _changed_by(change: Callable[[Instruction], bool], opcode: str) -> Find:
     """Finds the operations at which a change can be made, by making it in a copy."""
 
@@ -293,6 +308,7 @@ CARRIED = (
         wait_for_reads,
     ),
     Recipe("stack-the-state", "Stack the carried arrays into one", _stacked, stack_state),
+    Recipe("batch-the-products", "Stack the operands, multiply them in one batch"),
     Recipe("reduce-as-one-vector", "Concatenate small arrays, reduce once"),
     Recipe("update-as-one-vector", "Keep small arrays in one vector, update it", _updated, update_as_vector),
 )
@@ -303,4 +319,5 @@ EARLY = {
     "stack-the-state": Rewriting("while", stack_state),
     "reduce-as-one-vector": Rewriting("add maximum minimum and or", reduce_as_vector),
     "update-as-one-vector": Rewriting("tuple", update_as_vector),
+    "batch-the-products": Rewriting("concatenate add", batch_operands),
 }

@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import prod
 
 from hlofuse.analysis.elementwise import ELEMENTWISE_OPCODES
-from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension
+from hlofuse.ir.attributes.window import PaddingConfig, PaddingDimension, SliceRange, SliceRanges
 from hlofuse.ir.fusing import computation_of, module_of
 from hlofuse.ir.graph import Computation, Instruction
 from hlofuse.ir.grouping import grouped
@@ -34,6 +34,7 @@ from hlofuse.reports.advice.matching import (
     has,
     is_below_zero,
     is_constant,
+    origins,
     source,
 )
 from hlofuse.reports.advice.written import Rewriting, replace, spread
@@ -321,17 +322,24 @@ def _narrower(shape: Shape) -> Shape:
     return shape.with_element_type(types.get(shape.element_type, shape.element_type))
 
 
+def _has_low_first(x: Instruction) -> bool | None:
+    """False for a sort that has the greatest of its first operand first; None for other orders."""
+    root = x.called_computations[0].root
+    compared = [{i.payload for i in origins(o) if i.opcode == "parameter"} for o in root.operands]
+    is_plain = root.opcode == "compare" and compared == [{"0"}, {"1"}]
+    return {"LT": True, "GT": False}.get(root.attributes.raw("direction") or "") if is_plain else None
+
+
 def _extreme(x: Instruction) -> bool:
     """One end of a sorted row becomes its maximum or minimum."""
-    if x.shape.is_tuple or len(x.called_computations) != 1:
+    low_first = _has_low_first(x)
+    if x.shape.is_tuple or low_first is None:
         return False
     (along,), size = x.dimensions, x.shape.dimensions[x.dimensions[0]]
-    root = x.called_computations[0].root
-    low_first = root.attributes.raw("direction") == "LT"
     if any(u.opcode != "slice" or u.shape.dimensions[along] != 1 for u in x.users):
         return False
     ends = [ranges_of(user)[along].start for user in x.users]
-    if root.opcode != "compare" or set(ends) - {0, size - 1} or not ends:
+    if set(ends) - {0, size - 1} or not ends:
         return False
     for user, start in zip(list(x.users), ends, strict=True):
         is_largest = (start > 0) == low_first
@@ -347,6 +355,45 @@ def _extreme(x: Instruction) -> bool:
         starts, limits = ([getattr(ranges[d], end) for d in rest] for end in ("start", "limit"))
         part = make.slice_of(x, found, starts, limits, [ranges[d].stride for d in rest])
         user.replace_all_uses_with(make.reshape(x, user.shape, part))
+    return True
+
+
+_SORTED = 8
+"""Of rows of which a greater part than one in so many is read, a sort is as fast."""
+
+
+def _few_sorted(x: Instruction) -> bool:
+    """The first or the last of sorted rows, and their places, become those of `jax.lax.top_k`."""
+    low_first, data, (along,) = _has_low_first(x), x.operands[0], x.dimensions
+    parts = [(x, u) for u in x.users]
+    if x.shape.is_tuple:
+        numbers, dims = spread(x.operands[1])
+        counts = len(x.operands) == 2 and _counted(numbers) in dims and dims.index(_counted(numbers)) == along
+        parts = [(e, u) for e in x.users for u in e.users] if counts else []
+    if low_first is None or not parts or any(u.opcode != "slice" for _, u in parts):
+        return False
+    size, ranges = data.shape.dimensions[along], [ranges_of(u)[along] for _, u in parts]
+    ends = max(r.limit for r in ranges), size - min(r.start for r in ranges)
+    count, is_last = min(ends), ends[1] < ends[0]
+    is_one = count == 1 and not x.shape.is_tuple
+    if count * _SORTED > size or is_one or data.shape.element_type not in FLOATING_TYPES:
+        return False
+    others = [d for d in range(data.shape.rank) if d != along]
+    sign = "copy" if is_last == low_first else "negate"
+    given = make.unary(x, sign, make.transpose(x, data, [*others, along]))
+    shape = with_dimensions(given.shape, [*given.shape.dimensions[:-1], count])
+    both = Shape.tuple_of([shape, shape.with_element_type("s32")])
+    values, places = make.elements(make.add(x, "topk", both, [given], k=count, largest="true"), (0, 1))
+    back = [len(others) if d == along else others.index(d) for d in range(data.shape.rank)]
+    shift = size - count if is_last else 0
+    for element, user in parts:
+        is_value = element is x or element.tuple_index == 0
+        new = make.transpose(x, make.unary(x, sign, values) if is_value else places, back)
+        if is_last:
+            new = make.add(x, "reverse", new.shape, [new], dimensions=make.numbers([along]))
+        own = list(ranges_of(user))
+        own[along] = SliceRange(own[along].start - shift, own[along].limit - shift, own[along].stride)
+        replace(user, make.add(x, "slice", user.shape, [new], slice=SliceRanges(own)))
     return True
 
 
@@ -621,6 +668,7 @@ RESTATED = {
     "scan-not-cumsum": Rewriting("reduce-window", _cumulate_by_rows, "cpu"),
     "compute-in-float32": Rewriting("convert", _compute_narrow),
     "max-not-sort": Rewriting("sort", _extreme),
+    "top-k-not-sort": Rewriting("sort", _few_sorted),
     "reshape-not-segments": Rewriting("scatter", _segments),
     "window-not-scatter": Rewriting("scatter gather", _window),
     "one-segment-sum": Rewriting("scatter", _scatter_stacked, "gpu"),

@@ -100,11 +100,10 @@ def compare(
     tolerance: float = 0.0,
     strict: bool = False,
 ) -> list[Finding]:
-    """The findings of a comparison with the baseline.
-
-    More kernels, bytes, time or memory is an error, and so is then every kernel that changed; with figures no
-    worse a change is a warning, unless `strict`. `tolerance` is the share by which all but kernels may grow.
-    HlofuseError for a baseline of another device: its figures say nothing here."""
+    """The findings of a comparison with the baseline. More kernels, bytes, time or memory is an error, and so
+    is then every kernel that changed; with figures no worse a change is a warning, unless `strict`.
+    `tolerance` is the share by which all but kernels may grow. HlofuseError for a baseline of another device:
+    its figures say nothing here."""
     if now.device != baseline.device:
         now_on, baseline_on = (printable(p.device or f"target {p.target}") for p in (now, baseline))
         raise HlofuseError(

@@ -77,11 +77,9 @@ def edits(text: str, lines: Iterable[int]) -> Iterator[Edit]:
 
 
 def edit_of(recipe: str, text: str, sources: Sequence[str]) -> dict[str, str] | None:
-    """`source`, `before` and `after` of a suggestion; None without a page.
-
-    `before` is the user's own line, where a file below the working directory has one that calls the same,
-    and `after` that line as `hlofuse fix` writes it, or the form of the page. Files elsewhere are not read: a
-    dump of others may name any."""
+    """`source`, `before` and `after` of a suggestion; None without a page. `before` is the user's own line,
+    where a file below the working directory has one that calls the same, and `after` that line as `hlofuse
+    fix` writes it, or the form of the page. Files elsewhere are not read: a dump of others may name any."""
     if recipe not in recipe_names():
         return None
     page = recipe_page(recipe)

@@ -1,8 +1,7 @@
-"""Any name that a person comes with, and what it means in a replay.
-
-A name is one of the fusion input, of the module before optimizations, of a fusion that the passes create,
-XLA's final one (what a profiler shows), a source line `model.py:35`, or a part of an `op_name`, in whole
-components. The names of instructions go before lines, and lines before parts of an `op_name`."""
+"""Any name that a person comes with, and what it means in a replay. A name is one of the fusion input, of the
+module before optimizations, of a fusion that the passes create, XLA's final one (what a profiler shows), a
+source line `model.py:35`, or a part of an `op_name`, in whole components. The names of instructions go before
+lines, and lines before parts of an `op_name`."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace

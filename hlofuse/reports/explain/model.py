@@ -59,11 +59,9 @@ class FusedGroup:
     computation: str
     steps: tuple[FusedStep, ...]
     bytes_saved: int
-    """Bytes the operations inside move when each runs alone, less what the fusion moves.
-
-    An operation copied into several fusions counts in equal parts, and what an earlier pass has put into
-    the same kernel counts there, so that the groups add up.
-    """
+    """Bytes the operations inside move when each runs alone, less what the fusion moves. An operation copied
+    into several fusions counts in equal parts, and what an earlier pass has put into the same kernel counts
+    there, so that the groups add up."""
     holds: tuple[str, ...]
     """The instructions of the input that are inside, in the order they came."""
     equivalents: tuple[str, ...] = ()

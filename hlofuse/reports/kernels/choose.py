@@ -38,10 +38,8 @@ def kernel_selection(
     account: Account | None = None,
 ) -> KernelSelection:
     """The emitter or library of each kernel of a fused module: not known of a GPU without a device, or of a
-    backend without a target.
-
-    `facts` are those of the replay whose final module this is; `what_if` are its changes. `account` is that
-    of the module, where it is at hand."""
+    backend without a target. `facts` are those of the replay whose final module this is; `what_if` are its
+    changes. `account` is that of the module, where it is at hand."""
     replay = facts.replay if facts is not None else None
     replayed = TARGETS.get(target)
     choose: Callable[[Instruction, Module, Cost], Choice]

@@ -46,10 +46,9 @@ def print_screen(
     tried: bool = True,
 ) -> None:
     """The verdict in 24 lines: what it rests on, the totals, the bounds, suggestions, slowest kernels.
-
-    `notes` say how the module came to be, and what it does not agree with; `details` says how to go on.
-    With `limit` 0 it has every suggestion and every kernel. Without `tried` no change was tried: the bounds,
-    which rest on trials, and the suggestions are left out."""
+    `notes` say how the module came to be, and what it does not agree with; `details` says how to go on. With
+    `limit` 0 it has every suggestion and every kernel. Without `tried` no change was tried: the bounds, which
+    rest on trials, and the suggestions are left out."""
     width = console.width
     figures = figure_lines(v, width) if tried else _share_lines(v, width)
     top = [*_head(head, notes, difference, width), *figures]

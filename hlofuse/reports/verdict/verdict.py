@@ -55,11 +55,10 @@ def verdict(
     unoptimized: Callable[[], Module | None] = lambda: None,
     about_all: bool = True,
 ) -> Verdict:
-    """The totals of a replay, and the changes that improve them.
-
-    Changes are tried up to `TRIED_UP_TO` instructions; `ranking` is that of the same replay, where it is at
-    hand. Without `about_all` it is about some kernels alone, and nothing is suggested.
-    `unoptimized` yields the module before optimizations, where flags begin."""
+    """The totals of a replay, and the changes that improve them. Changes are tried up to `TRIED_UP_TO`
+    instructions; `ranking` is that of the same replay, where it is at hand. Without `about_all` it is about
+    some kernels alone, and nothing is suggested. `unoptimized` yields the module before optimizations, where
+    flags begin."""
     unoptimized = cache(unoptimized)
     config, account = observed.replay.config, facts.account_after
     budget = Budget(inf if ranking is not None else _SECONDS)

@@ -40,12 +40,10 @@ def rank(
     goes_on: Callable[[], bool] = lambda: True,
 ) -> Ranking:
     """Relax every rule that refused something, one at a time; rules that refused nothing are left out.
-
     `attach` joins the kernels of the replay with all rules to a profile; `cache` is an earlier replay's.
     `narrowed` explains the kernels alone that the question is about: then only the rules count that keep
-    another kernel apart from these. It ends where `goes_on` says so.
-
-    A rule that says no only where another has, or only cause another, comes out as saving nothing."""
+    another kernel apart from these. It ends where `goes_on` says so. A rule that says no only where another
+    has, or only cause another, comes out as saving nothing."""
     base = replace(config, xla=None)
     structures = cache or SharedTables()
     begun = Checkpoint(base.passes[0]) if base.passes else None

@@ -52,10 +52,8 @@ class Story:
     """Taking its operands in."""
     rewrites: tuple[Decision, ...] = field(repr=False)
     holder: Place | None = None
-    """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one.
-
-    For `kernel`: the call of the final module that is one kernel and holds it; None without one.
-    """
+    """For `inside`: the fusion, reduce, sort… that it is a part of; passes decide about that one. For
+    `kernel`: the call of the final module that is one kernel and holds it; None without one."""
     before_fusion: tuple[Change, ...] = ()
     """The rewrites before fusion that led here."""
     meant: tuple[str, ...] = ()

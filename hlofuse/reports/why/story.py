@@ -54,7 +54,6 @@ def answers(
     facts: Facts | None = None,
 ) -> list[Answer]:
     """The story of everything that `name` means, or what was decided about `name` and `other`.
-
     `common/names.py` says what a name is. Of two names with several meanings the pairs that are neighbours
     are answered. `unoptimized` loads the module before optimizations; `facts` are those of the replay, where
     they are at hand. HlofuseError with suggestions for a name without any meaning."""
