@@ -1,10 +1,9 @@
-"""Instructions that still have the name and number given by the front end.
-
-JAX names its module while lowering functions, one within another. The operations of a stem get the next free
-numbers when they are created, and once more when their computation is finished, callees before callers and
-the entry last. Passes then take the freed first numbers (clones of callees, too), the smallest first, and
-continue after the last one. So the numbers of a computation form a window of its own, in program order,
-without others. Of N operations the entry's are the last ones up to 2N - 1."""
+"""Instructions that still have the name and number given by the front end. JAX names its module while
+lowering functions, one within another. The operations of a stem get the next free numbers when they are
+created, and once more when their computation is finished, callees before callers and the entry last. Passes
+then take the freed first numbers (clones of callees, too), the smallest first, and continue after the last
+one. So the numbers of a computation form a window of its own, in program order, without others. Of N
+operations the entry's are the last ones up to 2N - 1."""
 
 import heapq
 from bisect import bisect_left, bisect_right

@@ -1,8 +1,7 @@
-"""The part of the compiler that created an instruction last, from names and neighbours.
-
-A pass names new instructions after the opcode (`multiply.7`), but one that replaces another of its opcode
-takes over the name (`HloComputation::ReplaceInstruction`). So a late instruction may have a name of the
-program. Its operands then give the phase, since they are new as well."""
+"""The part of the compiler that created an instruction last, from names and neighbours. A pass names new
+instructions after the opcode (`multiply.7`), but one that replaces another of its opcode takes over the name
+(`HloComputation::ReplaceInstruction`). So a late instruction may have a name of the program. Its operands
+then give the phase, since they are new as well."""
 
 from collections.abc import Callable
 from enum import IntEnum

@@ -30,12 +30,11 @@ def is_open(source: OrderSource) -> bool:
 
 
 def restore(module: Module, target: Target, release: Release, ids: UniqueIds | None = None) -> None:
-    """Give the module ids and use-lists, and reserve the names that earlier passes spent.
-
-    `ids` are XLA's. Without them the module's own order source is applied already, or an estimate is made.
-    Priority fusion keeps the use-lists of the text or of the repeated passes. In releases whose last passes
-    before it left others (`users_by_layout_passes`), and without priority fusion, they are estimated: that
-    fusion breaks no ties by ids but follows use-lists."""
+    """Give the module ids and use-lists, and reserve the names that earlier passes spent. `ids` are XLA's.
+    Without them the module's own order source is applied already, or an estimate is made. Priority fusion
+    keeps the use-lists of the text or of the repeated passes. In releases whose last passes before it left
+    others (`users_by_layout_passes`), and without priority fusion, they are estimated: that fusion breaks no
+    ties by ids but follows use-lists."""
     source = source_of(module, target, ids)
     if target.has_history:
         if ids is not None:
@@ -123,11 +122,9 @@ def _extents(instruction: Instruction) -> int:
 
 
 def spent_fusion_names(module: Module) -> int:
-    """The number of names fusion, fusion.1, … spent so far.
-
-    Every fusion is named so when created and renamed afterwards. Abandoned softmax fusions show in the
-    numbers of those that stayed, or in their computations, which remain, without callers, until
-    PriorityFusion ends."""
+    """The number of names fusion, fusion.1, … spent so far. Every fusion is named so when created and renamed
+    afterwards. Abandoned softmax fusions show in the numbers of those that stayed, or in their computations,
+    which remain, without callers, until PriorityFusion ends."""
     others, softmax = 0, 0
     for computation in module.computations:
         if match := _SOFTMAX.fullmatch(computation.name):

@@ -1,8 +1,7 @@
 """Tiles of every operation of a fusion, derived from those of its root (`SymbolicTileAnalysis` in
-`xla/codegen/tiling/symbolic_tile_analysis.cc`).
-
-An operation has one node for each distinct map from root indices to its own. Each operand of a concatenate is
-a region, analysed separately, because a block computes only one of them."""
+`xla/codegen/tiling/symbolic_tile_analysis.cc`). An operation has one node for each distinct map from root
+indices to its own. Each operand of a concatenate is a region, analysed separately, because a block computes
+only one of them."""
 
 from typing import cast
 
@@ -198,9 +197,8 @@ def parameters_for_contraction(
     m: IndexingMap, key: tuple[object, ...], position: int, first_parameter: int
 ) -> IndexingMap:
     """The map with the dot's summed symbols made tiling parameters
-    (`InsertTilingParameterForContractingDimensions`).
-
-    `position` is the operand's, `first_parameter` the number of the dot's first parameter."""
+    (`InsertTilingParameterForContractingDimensions`). `position` is the operand's, `first_parameter` the
+    number of the dot's first parameter."""
     contracted = cast("DotDimensions", key)[2 + position % 2]
     rank = len(m.dims)
     values = [variable(i) for i in range(rank + len(m.symbols))]

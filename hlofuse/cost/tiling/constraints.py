@@ -1,7 +1,6 @@
 """Conditions on tile sizes (`xla/codegen/tiling/constraint_expression.h`), and tilings with their estimates.
-
-A condition is a disjunction of conjunctions of `expression in interval`, where the variables of an
-expression are the tiling parameters. `ALWAYS` holds one empty conjunction, `NEVER` none."""
+A condition is a disjunction of conjunctions of `expression in interval`, where the variables of an expression
+are the tiling parameters. `ALWAYS` holds one empty conjunction, `NEVER` none."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

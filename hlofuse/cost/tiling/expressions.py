@@ -1,8 +1,7 @@
-"""Integer expressions of index variables (`xla/hlo/analysis/symbolic_expr.h`).
-
-Expressions are interned: equal ones are the same object, so they compare, hash and memoise by identity. A
-variable is a number; the map that owns an expression separates dimensions from symbols. Operations are those
-of HLO indexing: sums, products, floor divisions and remainders."""
+"""Integer expressions of index variables (`xla/hlo/analysis/symbolic_expr.h`). Expressions are interned:
+equal ones are the same object, so they compare, hash and memoise by identity. A variable is a number; the map
+that owns an expression separates dimensions from symbols. Operations are those of HLO indexing: sums,
+products, floor divisions and remainders."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Maps from indices of one array to those of another (`xla/hlo/analysis/indexing_map.h`).
-
-A map has dimension variables d0 … (indices of the result) and range symbols s0 … (indices that are
-summed over), each with bounds, one expression per result, and constraints on further expressions.
-XLA's run-time variables come only from operations Triton refuses, and are left out. Maps are
-interned: equal maps are the same object."""
+"""Maps from indices of one array to those of another (`xla/hlo/analysis/indexing_map.h`). A map has dimension
+variables d0 … (indices of the result) and range symbols s0 … (indices that are summed over), each with
+bounds, one expression per result, and constraints on further expressions. XLA's run-time variables come only
+from operations Triton refuses, and are left out. Maps are interned: equal maps are the same object."""
 
 from collections.abc import Iterable, Sequence
 

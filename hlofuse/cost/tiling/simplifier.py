@@ -1,8 +1,6 @@
 """Simplification of expressions by the ranges of their variables (`SymbolicExprSimplifier` in
-`xla/hlo/analysis/indexing_map.cc`).
-
-The rules run in XLA's order, because the resulting forms decide which tiles can be derived and are printed in
-refusals."""
+`xla/hlo/analysis/indexing_map.cc`). The rules run in XLA's order, because the resulting forms decide which
+tiles can be derived and are printed in refusals."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence

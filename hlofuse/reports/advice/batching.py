@@ -45,7 +45,12 @@ _VIEWS = frozenset("broadcast reshape convert transpose dynamic-slice slice iota
 class Batch:
     """The values of all iterations of a loop, written next to it, each with a leading dimension."""
 
-    def __init__(self, loop: Instruction, number: int, trips: int) -> None:
+    def __init__(
+        self,
+        loop: Instruction,
+        number: int,
+        trips: int,
+    ) -> None:
         self.loop, self.number, self.trips = loop, number, trips
         self.body = body_of(loop)
         self.given = self.body.parameters[0]
@@ -129,14 +134,24 @@ class Batch:
         replace_state(self.loop, state)
         return True
 
-    def add_carried(self, new: Instruction, before: Instruction, first: Instruction) -> None:
+    def add_carried(
+        self,
+        new: Instruction,
+        before: Instruction,
+        first: Instruction,
+    ) -> None:
         """`new`, computed in each iteration from `before`, becomes known: all, and all with `first` ahead."""
         earlier = make.reshape(self.loop, with_dimensions(first.shape, [1, *first.shape.dimensions]), first)
         last = self._rows(self.computed[new], 0, self.trips - 1)
         self.computed[before] = make.concatenate(self.loop, [earlier, last], 0)
         self.extend()
 
-    def _rows(self, x: Instruction, start: int, limit: int | None = None) -> Instruction:
+    def _rows(
+        self,
+        x: Instruction,
+        start: int,
+        limit: int | None = None,
+    ) -> Instruction:
         rest = x.shape.dimensions[1:]
         limit = start + 1 if limit is None else limit
         return make.slice_of(self.loop, x, [start, *[0] * len(rest)], [limit, *rest])
@@ -337,7 +352,12 @@ def _factors(x: Instruction, batch: Batch, k: int) -> tuple[Instruction, Instruc
     return None
 
 
-def _recurrence(at: Instruction, a: Instruction, b: Instruction, first: Instruction) -> Instruction:
+def _recurrence(
+    at: Instruction,
+    a: Instruction,
+    b: Instruction,
+    first: Instruction,
+) -> Instruction:
     """All h of h = a·h + b, from `first` on, in steps that double: with more work than JAX's scan."""
     n, *rest = a.shape.dimensions
     lows, ones = [0] * (len(rest) + 1), [1, *rest]

@@ -89,7 +89,12 @@ def _is_free_of_order(x: Instruction, along: int, skipped: Collection[Instructio
     return not any(v is not x and root in v.users for v in same)
 
 
-def _put_in_order(loop: Instruction, k: int, along: int, first: int) -> None:
+def _put_in_order(
+    loop: Instruction,
+    k: int,
+    along: int,
+    first: int,
+) -> None:
     """Have all that reads an element after the loop read its rows from `first` on, then those before."""
     readers = [u for u in loop.users if u.tuple_index == k] if first else []
     window = make.get_tuple_element(loop, loop, k)

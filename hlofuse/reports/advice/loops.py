@@ -190,7 +190,12 @@ class _Unrolling:
         zero = make.scalar(self._at, number.shape.element_type, 0)
         return [number if k == along else zero for k in range(x.shape.rank + 1)]
 
-    def _part(self, x: Instruction, along: int, iteration: int) -> Instruction:
+    def _part(
+        self,
+        x: Instruction,
+        along: int,
+        iteration: int,
+    ) -> Instruction:
         starts, limits = [0] * x.shape.rank, list(x.shape.dimensions)
         if x not in self._blocks:
             block = self._before[x.operands[0].tuple_index]
@@ -203,7 +208,12 @@ class _Unrolling:
         starts[along], limits[along] = iteration, iteration + 1
         return make.slice_of(self._at, self._blocks[x], starts, limits)
 
-    def _updated(self, x: Instruction, along: int, update: Instruction) -> Instruction:
+    def _updated(
+        self,
+        x: Instruction,
+        along: int,
+        update: Instruction,
+    ) -> Instruction:
         updates = self._updates.setdefault(x, [])
         updates.append(update)
         whole = self._before[x.operands[0].tuple_index]

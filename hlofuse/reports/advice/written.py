@@ -102,8 +102,13 @@ def replace(x: Instruction, new: Instruction) -> bool:
     return True
 
 
-def _sums_at(at: Instruction, labels: Instruction, rows: Instruction, classes: int) -> Instruction:
-    """For each class the sum of the rows whose label it is; a row for each label."""
+def _sums_at(
+    at: Instruction,
+    labels: Instruction,
+    rows: Instruction,
+    classes: int,
+) -> Instruction:
+    """Sums of the rows of each class; a row for each label."""
     rank, kind = labels.shape.rank, rows.shape.element_type
     shape = array(kind, [classes, *rows.shape.dimensions[rank:]])
     texts = {"inserted_window_dims": "{0}", "scatter_dims_to_operand_dims": "{0}"}
