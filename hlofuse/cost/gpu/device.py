@@ -1,8 +1,7 @@
-"""The device numbers that the models read (`stream_executor::DeviceDescription`).
-
-Each file in `devices/` describes one device, named as in XLA's target configurations
-(`xla/backends/gpu/target_config/specs`). A user's device comes from such a file, or from the text proto that
-XLA's `--xla_gpu_target_config_filename` reads."""
+"""The device numbers that the models read (`stream_executor::DeviceDescription`). Each file in `devices/`
+describes one device, named as in XLA's target configurations (`xla/backends/gpu/target_config/specs`). A
+user's device comes from such a file, or from the text proto that XLA's `--xla_gpu_target_config_filename`
+reads."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Roots of a kernel and their heroes, which decide its emitter.
-
-Mirrors `FindNonTrivialHero` (`xla/service/gpu/ir_emission_utils.cc`) and `FindHero`
-(`xla/codegen/ir_emission_utils.cc`). The result of a search composes: it has the candidates found for each
-root, and the parameters at which the search left the fusion. Fusing a producer there needs no new traversal.
-"""
+"""Roots of a kernel and their heroes, which decide its emitter. Mirrors `FindNonTrivialHero`
+(`xla/service/gpu/ir_emission_utils.cc`) and `FindHero` (`xla/codegen/ir_emission_utils.cc`). The result of a
+search composes: it has the candidates found for each root, and the parameters at which the search left the
+fusion. Fusing a producer there needs no new traversal."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,6 @@
-"""A kernel's instructions as one graph, fused or about to be fused.
-
-Mirrors `HloFusionAdaptor` (`xla/hlo/utils/hlo_traversal.cc`): parameters and the tuple of outputs are
-transparent, so that an instruction's operand may lie in the producer. Updates in place and groups of
-reductions need this graph."""
+"""A kernel's instructions as one graph, fused or about to be fused. Mirrors `HloFusionAdaptor`
+(`xla/hlo/utils/hlo_traversal.cc`): parameters and the tuple of outputs are transparent, so that an
+instruction's operand may lie in the producer. Updates in place and groups of reductions need this graph."""
 
 from collections.abc import Sequence
 

@@ -1,8 +1,6 @@
-"""Emitter kind and launch dimensions of a kernel that may consist of a producer and a consumer.
-
-Mirrors `HloFusionAnalysis::Create` (`xla/service/gpu/hlo_fusion_analysis.cc`), the emitters'
-`launch_dimensions()` (`xla/backends/gpu/codegen/emitters`) and `ComputeLoopFusionConfig`
-(`xla/service/gpu/gpu_fusible.cc`)."""
+"""Emitter kind and launch dimensions of a kernel that may consist of a producer and a consumer. Mirrors
+`HloFusionAnalysis::Create` (`xla/service/gpu/hlo_fusion_analysis.cc`), the emitters' `launch_dimensions()`
+(`xla/backends/gpu/codegen/emitters`) and `ComputeLoopFusionConfig` (`xla/service/gpu/gpu_fusible.cc`)."""
 
 import math
 from abc import ABC, abstractmethod

@@ -1,8 +1,7 @@
-"""Run times of instructions and of producer-consumer pairs.
-
-Mirrors `GpuPerformanceModel` (`xla/service/gpu/model/gpu_performance_model.cc`) with its cache.
-Nothing here walks a fused computation: summaries (`summary`) hold what is needed, and a pair is
-known by the summaries of its two parts and by which operands they share (`pair`)."""
+"""Run times of instructions and of producer-consumer pairs. Mirrors `GpuPerformanceModel`
+(`xla/service/gpu/model/gpu_performance_model.cc`) with its cache. Nothing here walks a fused computation:
+summaries (`summary`) hold what is needed, and a pair is known by the summaries of its two parts and by which
+operands they share (`pair`)."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -22,11 +21,9 @@ from hlofuse.releases import Release
 
 
 class KernelModel:
-    """The run times of one module's instructions on one device.
-
-    Estimates are kept by instruction until `invalidate`. A pass that fuses calls `pair` before
-    it changes the graph and `made` when the fusion is complete, backend config included; a fusion it
-    does not announce is analysed again."""
+    """The run times of one module's instructions on one device. Estimates are kept by instruction until
+    `invalidate`. A pass that fuses calls `pair` before it changes the graph and `made` when the fusion is
+    complete, backend config included; a fusion it does not announce is analysed again."""
 
     def __init__(
         self,

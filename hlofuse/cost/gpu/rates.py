@@ -18,11 +18,10 @@ _SMALLEST_PRODUCT: Sizes = (1, 256, 256, 256)
 
 
 def tabled_product_us(device: DeviceDescription, sizes: Sizes, lhs: str, rhs: str) -> float | None:
-    """Microseconds without the launch; None where XLA did not measure the device or the types.
-
-    The rate is the mean of the measured corners around the product, weighted by distance. Sizes are
-    clamped to 256–4096. XLA's table has one result type for each pair of operands, and its treatment of
-    other types is an order of magnitude too slow: here the result may have any type."""
+    """Microseconds without the launch; None where XLA did not measure the device or the types. The rate is
+    the mean of the measured corners around the product, weighted by distance. Sizes are clamped to 256–4096.
+    XLA's table has one result type for each pair of operands, and its treatment of other types is an order of
+    magnitude too slow: here the result may have any type."""
     rates = _product_rates(rate_profile(device), f"{lhs}x{rhs}")
     if not rates or min(sizes) <= 0:
         return None
@@ -58,11 +57,10 @@ _SMALLEST, _LARGEST = 10, 30  # powers of two of the sizes that the interpolatio
 def tabled_collective_us(
     device: DeviceDescription, opcode: str, size: int, groups: Sequence[Sequence[int]]
 ) -> float | None:
-    """Microseconds of a collective of `size` bytes: the larger of what enters and leaves it.
-
-    None where XLA did not measure the device or the kind, and between hosts. `groups` are the device numbers
-    that take part, for a collective-permute its pairs. The rate is that of the nearest power of two, in bytes
-    and in devices."""
+    """Microseconds of a collective of `size` bytes: the larger of what enters and leaves it. None where XLA
+    did not measure the device or the kind, and between hosts. `groups` are the device numbers that take part,
+    for a collective-permute its pairs. The rate is that of the nearest power of two, in bytes and in
+    devices."""
     if not size or not groups or any(len({d // GPUS_OF_A_HOST for d in group}) != 1 for group in groups):
         return None
     pattern = _permute_kind(groups) if opcode == "collective-permute" else f"{1 << _power(len(groups[0]))}"

@@ -1,8 +1,7 @@
-"""Summaries: figures of an instruction or fusion as a whole, by structure.
-
-A `Summary` holds every figure that evaluating an instruction alone, or a pair of a producer and a consumer,
-needs; no evaluation walks a fused computation. Instructions of equal structure share one summary, and so do
-fusions made in the same way from parts of equal structure."""
+"""Summaries: figures of an instruction or fusion as a whole, by structure. A `Summary` holds every figure
+that evaluating an instruction alone, or a pair of a producer and a consumer, needs; no evaluation walks a
+fused computation. Instructions of equal structure share one summary, and so do fusions made in the same way
+from parts of equal structure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Single precision and time, rounded as XLA rounds them.
-
-XLA's times are `absl::Duration`s: whole numbers of a quarter of a nanosecond. Here they are `int`
-ticks, so that sums are exact in any order. Rates and byte counts go through single precision
-(`fp32`) wherever XLA's do; the last digit decides ties between equal priorities."""
+"""Single precision and time, rounded as XLA rounds them. XLA's times are `absl::Duration`s: whole numbers of
+a quarter of a nanosecond. Here they are `int` ticks, so that sums are exact in any order. Rates and byte
+counts go through single precision (`fp32`) wherever XLA's do; the last digit decides ties between equal
+priorities."""
 
 import math
 from array import array
@@ -15,12 +14,9 @@ INFINITE = 1 << 62
 """`absl::InfiniteDuration()`; no kernel takes that long."""
 
 _SINGLE = array("f", (0.0,))
-"""Rounds an assigned value to single precision.
-
-Shared by all threads. With a global lock they switch at calls and loops only, so never between write and
-read. Without one (a free-threaded Python), or under a debugger written in Python, two threads that replay at
-once could read each other's value.
-"""
+"""Rounds an assigned value to single precision. Shared by all threads. With a global lock they switch at
+calls and loops only, so never between write and read. Without one (a free-threaded Python), or under a
+debugger written in Python, two threads that replay at once could read each other's value."""
 
 
 def fp32(value: float) -> float:

@@ -1,7 +1,6 @@
 """Compute, read and write times of a kernel (`xla/service/gpu/model/gpu_performance_model_base.cc`), and its
-estimate from structure and launch (`gpu_performance_model.cc`).
-
-All results are ticks (see `ticks`) and are cached."""
+estimate from structure and launch (`gpu_performance_model.cc`). All results are ticks (see `ticks`) and are
+cached."""
 
 from collections.abc import Iterable
 

@@ -276,7 +276,11 @@ class Batch:
         apart = make.reshape(self.loop, with_dimensions(x.shape, sizes), found)
         return make.transpose(self.loop, apart, [last, *(d for d in range(rank + 1) if d != last)])
 
-    def _larger(self, shape: Shape, along: int) -> Shape:
+    def _larger(
+        self,
+        shape: Shape,
+        along: int,
+    ) -> Shape:
         sizes = list(shape.dimensions)
         sizes[along] *= self.trips
         return with_dimensions(shape, sizes)

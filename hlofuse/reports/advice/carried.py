@@ -324,5 +324,5 @@ EARLY = {
     "stack-the-state": Rewriting("while", stack_state),
     "reduce-as-one-vector": Rewriting("add maximum minimum and or", reduce_as_vector),
     "update-as-one-vector": Rewriting("tuple", update_as_vector),
-    "batch-the-products": Rewriting("concatenate add", batch_operands),
+    "batch-the-products": Rewriting("concatenate add", batch_operands, "gpu"),
 }

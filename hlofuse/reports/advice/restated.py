@@ -359,7 +359,7 @@ def _extreme(x: Instruction) -> bool:
 
 
 _SORTED = 8
-"""Of rows of which a greater part than one in so many is read, a sort is as fast."""
+"""Rows of which more than one in so many is read are sorted as fast."""
 
 
 def _few_sorted(x: Instruction) -> bool:
