@@ -302,7 +302,12 @@ class Account:
             found.setdefault(owner or c, []).extend(own)
         return found
 
-    def host_wait_us(self, computation: Computation, *, with_one_launch: bool = False) -> float:
+    def host_wait_us(
+        self,
+        computation: Computation,
+        *,
+        with_one_launch: bool = False,
+    ) -> float:
         """Microseconds of one run in which a GPU has nothing to run until the host has launched more, at
         least; or if there was a single launch that takes no longer than all do now. Only loops wait: before
         the rest of a program the host can be ahead."""
@@ -454,11 +459,10 @@ def totals_of(rows: Iterable[Launched], *, timed: bool) -> Totals:
 
 
 def scaled_saving(base: Account, changed: Account) -> float | None:
-    """Measured microseconds that a changed module saves in one run, scaled by XLA's estimates.
-
-    Kernels in both modules keep their time. Other times change as their estimates do, including XLA's launch
-    overhead, which is most of the time of a small kernel, without waits for the host. None without measured
-    times, and where a changed kernel has no estimate or measured time."""
+    """Measured microseconds that a changed module saves in one run, scaled by XLA's estimates. Kernels in
+    both modules keep their time. Other times change as their estimates do, including XLA's launch overhead,
+    which is most of the time of a small kernel, without waits for the host. None without measured times, and
+    where a changed kernel has no estimate or measured time."""
     if not base.totals.measured_us or base.launch_overhead_us is None:
         return None
     removed, added = _unmatched_rows(base.rows, changed.rows), _unmatched_rows(changed.rows, base.rows)

@@ -39,11 +39,10 @@ def fusion_floor(
     flops: int,
     device: DeviceDescription | TpuDevice | None,
 ) -> FusionFloor:
-    """The floor of a final module; `is_fused` is True for instructions that fusion can change.
-
-    Fused kernels read values that enter a computation, or come from a library call, a copy or a collective.
-    They write values that leave to those. The time is the memory time of both plus one launch, or the time of
-    all arithmetic (`flops`) on all units, if longer."""
+    """The floor of a final module; `is_fused` is True for instructions that fusion can change. Fused kernels
+    read values that enter a computation, or come from a library call, a copy or a collective. They write
+    values that leave to those. The time is the memory time of both plus one launch, or the time of all
+    arithmetic (`flops`) on all units, if longer."""
     fused: dict[Computation, list[Launched]] = {}
     moved, us, crossing, launches = 0, 0.0, 0, 0
     for row in account.rows:
@@ -132,7 +131,11 @@ class ProgramFloor:
     keeps: tuple[str, ...] = ()
     """Those of `WORK`, then `loops` where they run in one."""
 
-    def below(self, bytes_accessed: int, us: float | None) -> ProgramFloor | None:
+    def below(
+        self,
+        bytes_accessed: int,
+        us: float | None,
+    ) -> ProgramFloor | None:
         """The part that holds for another form of the program that moves so much and takes so long."""
         if us is None or self.moved_us is None:
             return self if self.moved_bytes <= bytes_accessed else None
@@ -218,7 +221,11 @@ def moved_once(account: Account) -> int:
     return read + sum(values.values())
 
 
-def _bytes_read(account: Account, kernel: Instruction, operand: Instruction) -> int:
+def _bytes_read(
+    account: Account,
+    kernel: Instruction,
+    operand: Instruction,
+) -> int:
     size = border_bytes(kernel)[0].get(operand, 0)
     if kernel.opcode == "fusion" and any(i.opcode == "dynamic-slice" for i in computed_in(kernel)):
         size *= max(account.runs(kernel.computation), 1) if kernel.computation is not None else 1
@@ -261,7 +268,11 @@ class _Flow:
                 else:
                     stack += [(*to, is_changed) for to in into]
 
-    def _users(self, x: Instruction, index: Index) -> list[Instruction]:
+    def _users(
+        self,
+        x: Instruction,
+        index: Index,
+    ) -> list[Instruction]:
         """The users of the element; of a long tuple only those that take it out or take all."""
         if not index:
             return list(x.users)
@@ -273,7 +284,11 @@ class _Flow:
         return self._elements[x].get(index[0], []) + self._elements[x].get(-1, [])
 
 
-def _into(user: Instruction, x: Instruction, index: Index) -> Iterator[tuple[Instruction, Index]]:
+def _into(
+    user: Instruction,
+    x: Instruction,
+    index: Index,
+) -> Iterator[tuple[Instruction, Index]]:
     """The places of the same value after `user`, which does not compute with it."""
     opcode = user.opcode
     if opcode == "get-tuple-element":

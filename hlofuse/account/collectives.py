@@ -97,11 +97,9 @@ def overlaps(
     overhead_us: float,
     copies: Container[Instruction] = (),
 ) -> dict[Instruction, Overlap]:
-    """The overlap of each of `exchanges` in the schedule of these computations, callees first.
-
-    `launches` has the microseconds of what is launched, `overhead_us` of each included. Kernels run one after
-    the other, and so do asynchronous collectives, and the `copies` among the exchanges; a done waits for its
-    start."""
+    """The overlap of each of `exchanges` in the schedule of these computations, callees first. `launches` has
+    the microseconds of what is launched, `overhead_us` of each included. Kernels run one after the other, and
+    so do asynchronous collectives, and the `copies` among the exchanges; a done waits for its start."""
     found: dict[Instruction, Overlap] = {}
     lengths: dict[Computation, float] = {}
     for computation in computations:

@@ -81,7 +81,12 @@ class KernelTimes:
         estimate = self.kernel(instruction)
         return None if estimate is None else estimate.us
 
-    def account(self, module: Module, *, is_final: bool = False) -> Account:
+    def account(
+        self,
+        module: Module,
+        *,
+        is_final: bool = False,
+    ) -> Account:
         """Launches of a module, with times on the device."""
         return Account(module, self.device, self.modelled_us, "gpu", is_final=is_final, buffers=self._buffers)
 
@@ -218,7 +223,11 @@ class Costs(KernelTimes):
         self.look_at((event, partial(look, k)) for k, (event, _) in enumerate(requests))
         return [found.get(k) for k in range(len(requests))]
 
-    def pair(self, producer: Instruction, consumer: Instruction) -> PairDetail | None:
+    def pair(
+        self,
+        producer: Instruction,
+        consumer: Instruction,
+    ) -> PairDetail | None:
         """A pair of the final module in full."""
         both = all(may_be_fused(x, self.model.release) for x in (producer, consumer))
         if not both or producer not in consumer.operands:
@@ -268,11 +277,10 @@ def observed_replay(
     totals_only: bool = False,
     observers: Sequence[PassObserver] = (),
 ) -> Observed:
-    """A replay with its costs, and with XLA's own replay where the configuration differs from XLA.
-
-    `cache` holds costs that earlier replays of the module computed. `start` says up to which pass this
-    replay is the same as earlier ones; without it, it starts at `begun`, before the first pass. With
-    `totals_only` the costs of single fusions are not noted. `observers` see the decisions as well."""
+    """A replay with its costs, and with XLA's own replay where the configuration differs from XLA. `cache`
+    holds costs that earlier replays of the module computed. `start` says up to which pass this replay is the
+    same as earlier ones; without it, it starts at `begun`, before the first pass. With `totals_only` the
+    costs of single fusions are not noted. `observers` see the decisions as well."""
     if isinstance(input, Module):
         input = CompilationInput(input)
     cache = cache or SharedTables()
@@ -315,7 +323,11 @@ def costs_of(
 # One pair in full.
 
 
-def pair_detail(model: KernelModel, producer: Instruction, consumer: Instruction) -> PairDetail | None:
+def pair_detail(
+    model: KernelModel,
+    producer: Instruction,
+    consumer: Instruction,
+) -> PairDetail | None:
     """The costs of a pair in the current graph; None without estimates."""
     first, second = model.run_time(producer), model.run_time(consumer)
     fused = pair_estimate(model, producer, consumer)
@@ -417,7 +429,11 @@ def final_account(observed: Observed, *, with_peak: bool = True) -> Account:
     return account_of(observed.replay, observed.costs, observed.replay.replayed_final, is_final=with_peak)
 
 
-def running(module: Module, identity: Identity, device: DeviceDescription | None) -> tuple[Account, Account]:
+def running(
+    module: Module,
+    identity: Identity,
+    device: DeviceDescription | None,
+) -> tuple[Account, Account]:
     """The accounts of the module that is launched, and of `module` itself; with times on a GPU. A module
     without replayed passes (another backend, or a GPU without a device) counts as it is."""
     target = identity.backend.value

@@ -1,8 +1,7 @@
-"""Asynchronous operations: a start is the work, its update and done only hand the result on.
-
-XLA writes them in three ways: with opcodes of their own (`all-reduce-start`), around a computation
-(`async-start(…), calls=…`), and as short forms of the latter (`all-to-all-start`).
-A collective runs in groups of devices (`xla/hlo/ir/replica_group.cc`)."""
+"""Asynchronous operations: a start is the work, its update and done only hand the result on. XLA writes them
+in three ways: with opcodes of their own (`all-reduce-start`), around a computation (`async-start(…),
+calls=…`), and as short forms of the latter (`all-to-all-start`). A collective runs in groups of devices
+(`xla/hlo/ir/replica_group.cc`)."""
 
 import math
 import re
@@ -70,10 +69,9 @@ _AXIS = re.compile(r"(?:'([^']*)'|\b(\d+))(?:=(\d+)|:\((\d+)\)(\d+))?")
 
 def replica_groups(text: str) -> Groups:
     """The groups of devices that `replica_groups` names, in any of XLA's notations; () for all devices.
-
-    `{{0,1},{2,3}}`, `[2,2]<=[4]`, `[2,2]<=[2,2]T(1,0)` (`IotaReplicaGroupList`) and
-    `mesh['x'=2,'y'=2], device_ids=([2,2]T(1,0)) {'y'}` (`MeshAxesReplicaGroupList`); an axis may be a part of
-    one, `'x':(1)2`. HlofuseError where it names no groups, since axes or numbers do not fit together."""
+    `{{0,1},{2,3}}`, `[2,2]<=[4]`, `[2,2]<=[2,2]T(1,0)` (`IotaReplicaGroupList`) and `mesh['x'=2,'y'=2],
+    device_ids=([2,2]T(1,0)) {'y'}` (`MeshAxesReplicaGroupList`); an axis may be a part of one, `'x':(1)2`.
+    HlofuseError where it names no groups, since axes or numbers do not fit together."""
     try:
         return _groups(text)
     except (IndexError, KeyError, ValueError, ZeroDivisionError):

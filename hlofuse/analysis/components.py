@@ -53,9 +53,8 @@ def components(edges: Mapping[T, Iterable[T]]) -> list[list[T]]:
 
 
 class Reachability:
-    """The set of those that reach each instruction, one bit for each (`HloReachabilityMap`).
-
-    A snapshot: instructions added later are not present."""
+    """The set of those that reach each instruction, one bit for each (`HloReachabilityMap`). A snapshot:
+    instructions added later are not present."""
 
     def __init__(self, computation: Computation) -> None:
         order = computation.post_order()

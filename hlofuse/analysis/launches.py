@@ -314,9 +314,9 @@ class CommandBuffers:
     def host_us(self, launched: Iterable[Instruction]) -> float:
         """The time for the launches of one run of a computation, at least: all that command buffers can hold
         are in one, whatever their order and number, where that is faster."""
-        held = [self.holds(x) for x in launched]
-        alone = held.count(False)
-        return min(self.launch_us * (len(held) - alone), self.buffer_us) + self.launch_us * alone
+        fits = [self.holds(x) for x in launched]
+        alone = self.launch_us * fits.count(False)
+        return alone + min(self.launch_us * fits.count(True), self.buffer_us)
 
 
 def _fit(x: Instruction, commands: Container[str]) -> _Fit:

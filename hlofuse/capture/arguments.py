@@ -1,5 +1,4 @@
 """Shapes of arguments as a user writes them: `f32[128,512], {"w": bf16[8]}, 3`; and meshes, `data=2,model=4`.
-
 The notation is a Python expression in which `DTYPE[DIMENSIONS]` is an array, by HLO's or numpy's name for the
 type. `128@data` is a dimension divided by the axis `data` of the mesh, `128@(data,model)` one divided by
 both. It is parsed, never run."""

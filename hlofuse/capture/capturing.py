@@ -88,11 +88,10 @@ def environment_for(target: str | None, flags: str) -> dict[str, str]:
 def compile_request(
     request: dict[str, Any], destination: Destination, *, python: str | None, flags: str
 ) -> dict[str, Any]:
-    """The child's answer after compiling the programs in `request`.
-
-    Where XLA aborts, that program gets an error and another child continues with the rest. `names` are those
-    of all programs. Raises `CaptureError` where nothing can be
-    compiled: jax or a plugin is missing (the message names the extra), or the program is at fault."""
+    """The child's answer after compiling the programs in `request`. Where XLA aborts, that program gets an
+    error and another child continues with the rest. `names` are those of all programs. Raises `CaptureError`
+    where nothing can be compiled: jax or a plugin is missing (the message names the extra), or the program is
+    at fault."""
     python = python or sys.executable
     found: dict[str, Any] = {"versions": {}, "compiled": [], "errors": {}}
     with tempfile.TemporaryDirectory() as scratch:

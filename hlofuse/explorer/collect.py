@@ -269,11 +269,10 @@ def page_of(
     unoptimized: Callable[[Compilation], Module | None] = lambda _: None,
     source: str | None = None,
 ) -> Page:
-    """One run, or two to be compared: what distinguishes each from the other, and the replay.
-
-    `passes` is what every pass of the compilation did, where its dumps are at hand; `unoptimized` loads a
-    replay's module before optimizations; `source` says where to look for the user's program, which the page
-    then contains (`SourceFiles`)."""
+    """One run, or two to be compared: what distinguishes each from the other, and the replay. `passes` is
+    what every pass of the compilation did, where its dumps are at hand; `unoptimized` loads a replay's module
+    before optimizations; `source` says where to look for the user's program, which the page then contains
+    (`SourceFiles`)."""
     files = SourceFiles(source)
     runs = tuple(
         _Collector(label, observed, partial(unoptimized, observed.replay), files).run()

@@ -1,8 +1,7 @@
-"""Data of the page: `collect` creates it and `page` encodes it.
-
-A *box* is one node of the module at one step: a single operation, or a fusion with its operations. The boxes
-of a replay are numbered: box n < len(instructions) starts as instruction n, the replay adds the others. `Op`s
-describe their changes, so the page can step forward and back."""
+"""Data of the page: `collect` creates it and `page` encodes it. A *box* is one node of the module at one
+step: a single operation, or a fusion with its operations. The boxes of a replay are numbered: box n <
+len(instructions) starts as instruction n, the replay adds the others. `Op`s describe their changes, so the
+page can step forward and back."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -109,11 +109,10 @@ END = "stop"
 
 
 class HloPassEnv(gymnasium.Env[Any, int]):
-    """Actions are passes of `hlofuse.search.space`, and "stop"; rewards are relative to a default order.
-
-    With objective "ops" a step's reward is the decrease of instructions in all computations, as a share of
-    those that XLA's order for `baseline` leaves. Other objectives count at the end: XLA's compilation after
-    the actions against its compilation alone, and -1 where it could not compile."""
+    """Actions are passes of `hlofuse.search.space`, and "stop"; rewards are relative to a default order. With
+    objective "ops" a step's reward is the decrease of instructions in all computations, as a share of those
+    that XLA's order for `baseline` leaves. Other objectives count at the end: XLA's compilation after the
+    actions against its compilation alone, and -1 where it could not compile."""
 
     def __init__(
         self,

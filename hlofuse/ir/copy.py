@@ -4,11 +4,9 @@ from hlofuse.ir.graph import Computation, Instruction, Module
 
 
 def copy_module(module: Module) -> Module:
-    """A deep copy that passes treat like the original.
-
-    Names, ids (with the holes that removed instructions left), the order of users and of callers and the
-    state of both name uniquers carry over, because XLA's decisions depend on all of them. Shapes and
-    attributes are immutable and shared."""
+    """A deep copy that passes treat like the original. Names, ids (with the holes that removed instructions
+    left), the order of users and of callers and the state of both name uniquers carry over, because XLA's
+    decisions depend on all of them. Shapes and attributes are immutable and shared."""
     new = Module(module.name, module.attributes)
     new.filename = module.filename
     new.lowered_from = module.lowered_from

@@ -1,9 +1,7 @@
-"""Moving instructions into fusions (`HloFusionInstruction`, `HloCallableInstruction`).
-
-Everything XLA's passes do to a graph when they fuse is here: making a fusion, appending a
-producer, appending it as a further output, merging one fusion into another as further outputs
-(`merging` merges in place). Names and the order of operands, parameters and users come out as XLA's,
-because later decisions and names depend on them."""
+"""Moving instructions into fusions (`HloFusionInstruction`, `HloCallableInstruction`). Everything XLA's
+passes do to a graph when they fuse is here: making a fusion, appending a producer, appending it as a further
+output, merging one fusion into another as further outputs (`merging` merges in place). Names and the order of
+operands, parameters and users come out as XLA's, because later decisions and names depend on them."""
 
 from collections.abc import Callable, Iterable
 
@@ -91,11 +89,10 @@ def set_fusion_kind(fusion: Instruction, kind: str) -> None:
 
 
 def append_producer(fusion: Instruction, producer: Instruction, *, add_output: bool = False) -> Instruction:
-    """Clone `producer` into the fusion; the clone is returned.
-
-    With `add_output` the producer's other users get its value from the fusion, which becomes a
-    multi-output one; without it the fusion must be a user. The producer stays where it is.
-    Mirrors `HloCallableInstruction::CloneAndAppendInstructionIntoCalledComputation`."""
+    """Clone `producer` into the fusion; the clone is returned. With `add_output` the producer's other users
+    get its value from the fusion, which becomes a multi-output one; without it the fusion must be a user. The
+    producer stays where it is. Mirrors
+    `HloCallableInstruction::CloneAndAppendInstructionIntoCalledComputation`."""
     body = fusion.fused_computation
     try:
         number = fusion.operands.index(producer)

@@ -56,11 +56,10 @@ class GraphListener(typing.Protocol):
 
 @mypyc_attr(allow_interpreted_subclasses=True)  # with it, __new__ alone makes a bare one there too
 class Instruction:
-    """An operation with its operands and users.
-
-    `operands` and `users` are read freely but changed only through the methods here and in `Computation`,
-    which keep both ends in step. `users` is ordered and holds each user once; its order follows XLA's
-    bookkeeping (a removed user is replaced by the last one), because XLA's decisions depend on it."""
+    """An operation with its operands and users. `operands` and `users` are read freely but changed only
+    through the methods here and in `Computation`, which keep both ends in step. `users` is ordered and holds
+    each user once; its order follows XLA's bookkeeping (a removed user is replaced by the last one), because
+    XLA's decisions depend on it."""
 
     __slots__ = (
         "__weakref__",

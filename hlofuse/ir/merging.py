@@ -33,11 +33,9 @@ class Inside:
 
 
 def merge_fusion(fusion: Instruction, producer: Instruction, inside: Inside | None = None) -> None:
-    """Move clones of a producer fusion's instructions into `fusion`, which reads it.
-
-    The producer stays for its other users. As in XLA the whole producer is cloned first, which shows in
-    names. What the clones do to the users of outer operands until they are moved undoes itself: finally
-    `fusion` is the last of them."""
+    """Move clones of a producer fusion's instructions into `fusion`, which reads it. The producer stays for
+    its other users. As in XLA the whole producer is cloned first, which shows in names. What the clones do to
+    the users of outer operands until they are moved undoes itself: finally `fusion` is the last of them."""
     names = module_of(computation_of(fusion)).instruction_names
     body = producer.fused_computation
     if inside is None:

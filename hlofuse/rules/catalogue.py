@@ -1,8 +1,6 @@
-"""The catalogue: one entry for each reason XLA can give.
-
-Entries live in one module per pass next to this one; the TOML file next to a module has the texts of their
-pages. `hlofuse rule` prints them and `make site` builds their pages. Codes are stable: a code is never reused
-for another rule."""
+"""The catalogue: one entry for each reason XLA can give. Entries live in one module per pass next to this
+one; the TOML file next to a module has the texts of their pages. `hlofuse rule` prints them and `make site`
+builds their pages. Codes are stable: a code is never reused for another rule."""
 
 from __future__ import annotations
 

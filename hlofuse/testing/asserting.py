@@ -75,11 +75,10 @@ def assert_kernels(
     target: str | None = None,
     device: str | None = None,
 ) -> Profile:
-    """Compile a JAX function ahead of time (`hlofuse.capture`) and bound its kernels after fusion.
-
-    arguments: arrays or jax.ShapeDtypeStruct. No accelerator is needed; for target gpu JAX's CUDA plugin is.
-    Raises `AssertionError` and `HlofuseError` as `assert_fusion`; `CaptureError`, an HlofuseError, if the
-    function could not be compiled."""
+    """Compile a JAX function ahead of time (`hlofuse.capture`) and bound its kernels after fusion. arguments:
+    arrays or jax.ShapeDtypeStruct. No accelerator is needed; for target gpu JAX's CUDA plugin is. Raises
+    `AssertionError` and `HlofuseError` as `assert_fusion`; `CaptureError`, an HlofuseError, if the function
+    could not be compiled."""
     from hlofuse import capture
 
     __tracebackhide__ = True

@@ -1,8 +1,6 @@
-"""Compile the requested programs and write XLA's dumps.
-
-Needs only the standard library and jax: hlofuse itself need not be installed with that JAX. XLA reads its
-flags once a process, so this is a separate process. Its answer, a JSON file named in the request, has the
-versions, the failed programs, and missing packages."""
+"""Compile the requested programs and write XLA's dumps. Needs only the standard library and jax: hlofuse
+itself need not be installed with that JAX. XLA reads its flags once a process, so this is a separate process.
+Its answer, a JSON file named in the request, has the versions, the failed programs, and missing packages."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Reads a text of a newer XLA: unknown parts are set aside, and put back once the rest is read.
-
-Each line is parsed with text that the grammar reads in place of an unknown attribute, field, layout property,
-element type or opcode. The module gets the line's own text again, so that it is printed as it was written. An
-instruction of an unknown opcode becomes a custom call with a side effect, which no pass touches."""
+"""Reads a text of a newer XLA: unknown parts are set aside, and put back once the rest is read. Each line is
+parsed with text that the grammar reads in place of an unknown attribute, field, layout property, element type
+or opcode. The module gets the line's own text again, so that it is printed as it was written. An instruction
+of an unknown opcode becomes a custom call with a side effect, which no pass touches."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator

@@ -350,7 +350,12 @@ def _next(dimensions: Sequence[int]) -> tuple[int, ...]:
     return tuple(d + 1 for d in dimensions)
 
 
-def _dense(x: Instruction, sizes: Instruction, place: int, ragged: int) -> Instruction:
+def _dense(
+    x: Instruction,
+    sizes: Instruction,
+    place: int,
+    ragged: int,
+) -> Instruction:
     """`x` once for each group, a dimension at `place`, zero where a row is of another (`RaggedToDense`)."""
     ends = _running_sum(sizes)
     groups = sizes.shape.dimensions[-1]

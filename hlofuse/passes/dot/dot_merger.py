@@ -169,7 +169,12 @@ def _product(
     return out
 
 
-def _slice(product: Instruction, dimension: int, start: int, size: int) -> Instruction:
+def _slice(
+    product: Instruction,
+    dimension: int,
+    start: int,
+    size: int,
+) -> Instruction:
     sizes = list(product.shape.dimensions)
     sizes[dimension] = size
     ranges = SliceRanges(

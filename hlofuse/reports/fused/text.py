@@ -38,8 +38,8 @@ def head_lines(f: Fused) -> list[tuple[str, str]]:
         lines.append((f"The reason for {len(f.unknown):,} is unknown.", "yellow"))
     if f.right_file is None:
         details = "A dump of the module before fusion shows every decision in order."
-        likely = "why FOLDER NAME has likely reasons, by names before fusion."
-        lines.append((likely if is_tpu else details, "dim"))
+        learnt = "why FOLDER NAME has learnt reasons, by names before fusion."
+        lines.append((learnt if is_tpu else details, "dim"))
     return lines
 
 

@@ -158,8 +158,8 @@ def _changes_of(array: LiveArray, most: int) -> Iterator[str]:
         return
     shape = array.shape
     if shape.is_tiled and shape.buffer_size >= 2 * shape.byte_size:
-        own = bytes_text(shape.byte_size)
-        yield f"Change its shape, such as by merging small dimensions: all but {own} is padding of tiles"
+        used = bytes_text(shape.byte_size)
+        yield f"Change its shape, such as by merging small dimensions: all but {used} is padding of tiles"
     elif array.bytes >= 2 * most:
         yield "Compute it in parts (jax.lax.map): it is larger than any argument and result"
     whole = array.shape.element_count
