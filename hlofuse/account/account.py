@@ -286,21 +286,29 @@ class Account:
         return {c for i in open_ended for name, c in i.called if name == "body"}
 
     def _waiting(self, row: Launched) -> Launched:
-        wait = self._waits[row.instruction]
+        wait = self._waits.get(row.instruction)
         if not wait or row.us is None:
             return row
         return replace(row, us=row.us + wait, launch_us=row.launch_us + wait, wait_us=wait)
 
     @cached_property
     def _started(self) -> dict[Computation, list[Launched]]:
-        """The launches that a run of each computation starts, asynchronous ones included."""
+        """The launches that a run of each computation starts, asynchronous ones and those of conditionals in
+        a command buffer included."""
         found: dict[Computation, list[Launched]] = {}
         for c, own in self._rows_by_computation.items():
-            caller = c.first_caller
-            is_asynchronous = caller is not None and caller.opcode == "async-start"
-            owner = caller.computation if is_asynchronous and caller is not None else c
-            found.setdefault(owner or c, []).extend(own)
+            if self.runs(c):
+                found.setdefault(self._starter(c), []).extend(own)
         return found
+
+    def _starter(self, computation: Computation) -> Computation:
+        caller = computation.first_caller
+        if caller is None or caller.computation is None:
+            return computation
+        is_part = caller.opcode == "conditional" and self.buffers is not None and self.buffers.holds(caller)
+        if caller.opcode == "async-start" or is_part:
+            return self._starter(caller.computation)
+        return computation
 
     def host_wait_us(
         self,

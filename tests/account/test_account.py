@@ -122,6 +122,27 @@ def test_a_gpu_waits_in_a_loop_whose_launches_take_the_host_longer(
     assert _us_of_loop(kernels, flags=flags) == pytest.approx(7 * us, rel=0.005)
 
 
+@pytest.mark.parametrize(("flags", "us"), [((), 12.5), ((BUFFERS + "-CONDITIONAL",), 6.5 + 12.5)])
+def test_a_conditional_in_a_command_buffer_has_no_launches_of_its_own(
+    flags: tuple[str, ...], us: float
+) -> None:
+    """One kernel and a branch of two: three launches, or one and then two."""
+    branches = """BRANCH {
+  a0 = f32[1024]{0} parameter(0)
+  a1 = f32[1024]{0} fusion(a0), kind=kLoop, calls=negated
+  ROOT a2 = f32[1024]{0} fusion(a1), kind=kLoop, calls=negated
+}
+
+"""
+    steps = """  x1 = f32[1024]{0} fusion(x0), kind=kLoop, calls=negated
+  x2 = f32[1024]{0} conditional(n, x1, x1), branch_computations={one, two}"""
+    text = _STEPS.replace("STEPS", steps).replace("LAST", "2").replace("TRIPS", TRIPS)
+    both = branches.replace("BRANCH", "one") + branches.replace("BRANCH", "two")
+    module = parse_module(text.replace("BODY {", f"{both}BODY {{"))
+    total = KernelTimes(load_device("h100_sxm"), RELEASE, flags=flags).account(module).totals.us
+    assert total == pytest.approx(7 * us, rel=0.005)
+
+
 def test_a_loop_of_unknown_length_waits_for_its_condition() -> None:
     """Two launches, that of the condition among them, and 9 µs until the host has read it."""
     assert _us_of_loop(1, trips="") == pytest.approx(2 * 6.5 + 9)
