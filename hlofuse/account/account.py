@@ -72,6 +72,11 @@ class Launched:
     """On a CPU the launches of its computation, where XLA may run them at once; else 0."""
 
     @property
+    def busy_us(self) -> float:
+        """Microseconds of one run without its wait for the host, as a profile counts; 0 without times."""
+        return (self.us or 0.0) - self.wait_us
+
+    @property
     def total_us(self) -> float | None:
         """Microseconds of all runs."""
         return None if self.us is None else self.us * self.runs
@@ -479,7 +484,7 @@ def scaled_saving(base: Account, changed: Account) -> float | None:
             return None
     if any(row.measured_us is None for row in removed):
         return None
-    old, new = (sum((r.us - r.wait_us) * r.runs for r in side if r.us) for side in (removed, added))
+    old, new = (sum(r.busy_us * r.runs for r in side) for side in (removed, added))
     return sum(r.measured_us or 0.0 for r in removed) * (1 - new / old) if old else -new
 
 
@@ -494,7 +499,7 @@ def _unmatched_rows(rows: Iterable[Launched], others: Iterable[Launched]) -> lis
 
     def key(row: Launched) -> tuple[object, ...]:
         x = row.instruction
-        us = round((row.us or 0.0) - row.wait_us, 6)
+        us = round(row.busy_us, 6)
         return x.opcode, x.fusion_kind, str(x.shape), *(str(o.shape) for o in x.operands), row.runs, us
 
     return list(unmatched(((key(row), row) for row in rows), Counter(map(key, others))))

@@ -53,7 +53,7 @@ def fusion_floor(
             fused.setdefault(row.instruction.computation, []).append(row)
         else:
             moved += row.cost.bytes_accessed * row.runs
-            us += (row.us - row.wait_us) * row.runs if row.us is not None else 0.0
+            us += row.busy_us * row.runs
     for rows in fused.values():
         runs = rows[0].runs
         crossing += _border({r.instruction for r in rows}) * runs

@@ -87,7 +87,7 @@ def model_error(account: Account, device: str | None) -> ModelError:
         # As often as it was launched: the module need not tell how often a loop or a branch runs.
         launches = row.measured.calls / measured.runs
         if overhead is not None and row.us is not None:
-            estimate = (row.us - row.wait_us) * launches
+            estimate = row.busy_us * launches
         else:
             estimate = row.cost.bytes_accessed * launches / bandwidth * 1e6 if bandwidth else 0.0
         x = row.instruction
